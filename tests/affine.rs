@@ -1,9 +1,7 @@
 //! Affine constraints of a [`System`], u = C u + g, against explicit matrices, and against conditions that say the same.
 
 #[cfg(any(feature = "cuda", feature = "opencl"))]
-#[path = "../runtime/tests/device/devices.rs"]
-mod devices;
-
+use super::devices;
 use std::sync::Arc;
 use weakform::{
     ALL, AffineConstraint, Device, Error, Execution, Form, Setup, Solver, System, Vector, mesh,

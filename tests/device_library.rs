@@ -1,9 +1,7 @@
 //! Systems and problems of the library on devices, against the same on the processor.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
-#[path = "../runtime/tests/device/devices.rs"]
-mod devices;
-
+use super::devices;
 use devices::devices;
 use std::sync::Arc;
 use weakform::{ALL, Device, Error, Form, System, Vector, mesh};

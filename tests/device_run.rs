@@ -1,9 +1,7 @@
 //! The examples solved on devices, against the processor's solutions: the same iterations to the same tolerance.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
-#[path = "../runtime/tests/device/devices.rs"]
-mod devices;
-
+use super::devices;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What each stage makes of the forms in `tests/forms`, as text in `tests/snapshots`.
 //!
-//! A change of the text shows in review. `INSTA_UPDATE=always cargo test --workspace --test snapshots` accepts it.
+//! A change of the text shows in review. `INSTA_UPDATE=always cargo test --workspace snapshots::` accepts it.
 
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;

@@ -351,6 +351,27 @@ fn files_are_short() {
     report("a file is about one thing and has at most 700 lines", &complaints);
 }
 
+/// The tests of a crate are modules of its `all.rs`, or programs that its `Cargo.toml` names.
+#[test]
+fn every_test_is_run() {
+    let all = files();
+    let text = |path: &str| fs::read_to_string(root().join(path)).unwrap_or_default();
+    let mut complaints = Vec::new();
+    for folder in ["", "fem-dsl/", "runtime/"] {
+        let (tests, modules) = (format!("{folder}tests/"), text(&format!("{folder}tests/all.rs")));
+        let manifest = text(&format!("{folder}Cargo.toml"));
+        let names = all.iter().filter_map(|file| file.path.strip_prefix(tests.as_str()));
+        for name in names.filter_map(|name| name.strip_suffix(".rs")).filter(|n| !n.contains('/')) {
+            let module = modules.lines().any(|line| line == format!("mod {name};"));
+            let program = manifest.contains(&format!("path = \"tests/{name}.rs\""));
+            if module == program {
+                complaints.push(format!("{tests}{name}.rs"));
+            }
+        }
+    }
+    report("a file of tests is a module of `all.rs`, or a program, and not both", &complaints);
+}
+
 #[test]
 fn every_file_says_what_it_is_about() {
     // The inputs of compile-fail tests and the preambles of printed sources are not ours to read as modules.

@@ -1,8 +1,6 @@
 //! The checker's messages: code, place and wording for each kind of mistake.
 
-mod common;
-
-use common::{check, diagnostics};
+use super::common::{check, diagnostics};
 use fem_dsl::check::check_dimensions;
 use fem_dsl::check::value::{expression, no_form, number};
 use fem_dsl::codes::Code;
@@ -417,16 +415,16 @@ fn numbers_are_constants() {
 #[test]
 fn hostile_forms_end() {
     let lets = |body: &dyn Fn(usize) -> String| -> String {
-        (0..20_000).map(|i| format!("let a{i} = {}; ", body(i))).collect()
+        (0..8_000).map(|i| format!("let a{i} = {}; ", body(i))).collect()
     };
     let cases = [
         // One long chain, one long circle, many circles, many unknown names.
         lets(&|i| if i == 0 { "u".to_owned() } else { format!("a{} + 1", i - 1) }),
-        lets(&|i| format!("a{}", (i + 1) % 20_000)),
-        lets(&|i| format!("a{i} + a{}", (i * 7) % 20_000)),
+        lets(&|i| format!("a{}", (i + 1) % 8_000)),
+        lets(&|i| format!("a{i} + a{}", (i * 7) % 8_000)),
         lets(&|i| format!("b{i} + c{i}(1)")),
-        format!("let a0 = {}1; ", "u + ".repeat(50_000)),
-        format!("let a0 = grad({}u); ", "u * ".repeat(20_000)),
+        format!("let a0 = {}1; ", "u + ".repeat(20_000)),
+        format!("let a0 = grad({}u); ", "u * ".repeat(8_000)),
     ];
     for case in &cases {
         let text = format!("form a {{ field u: scalar; {case} f0[u] = a0; }}");

@@ -1,7 +1,5 @@
 //! What the pointwise arithmetic of known forms costs, and what is known of its structure.
 
-mod common;
-
 use fem_dsl::arena::Id;
 use fem_dsl::differentiate::differentiate;
 use fem_dsl::point::{
@@ -10,7 +8,7 @@ use fem_dsl::point::{
 use fem_dsl::simplify::simplify;
 
 fn pipeline(name: &str, dim: usize) -> PointForm {
-    let forms = common::corpus();
+    let forms = super::common::corpus();
     let form = forms
         .into_iter()
         .find(|form| form.name == name && form.dim == dim)
@@ -114,7 +112,7 @@ fn names_of_the_user_reach_the_graph() {
 
 #[test]
 fn everything_in_a_graph_is_used() {
-    for form in common::corpus() {
+    for form in super::common::corpus() {
         for integral in &point(&simplify(&differentiate(&form))).integrals {
             let mut all = roots(&integral.residual);
             all.extend(roots(&integral.action));
@@ -129,7 +127,7 @@ fn everything_in_a_graph_is_used() {
 
 #[test]
 fn stages_have_a_text() {
-    let forms = common::corpus();
+    let forms = super::common::corpus();
     let mut text = String::new();
     for (name, dim) in [("poisson", 2), ("elasticity", 2)] {
         let form = forms.iter().find(|form| form.name == name && form.dim == dim);

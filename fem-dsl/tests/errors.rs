@@ -1,5 +1,5 @@
 //! Each file of `tests/errors/` has the errors and warnings that its first lines list: code, line and column,
-//! message, labels, notes and help. `WF_UPDATE=1 cargo test -p fem-dsl --test errors` writes the lists anew.
+//! message, labels, notes and help. `WF_UPDATE=1 cargo test -p fem-dsl errors::` writes the lists anew.
 //!
 //! A file has one mistake, or as many as its first line says, `//# 3 mistakes`: that is counted by hand, so that no
 //! mistake can have a second error in its wake, whatever the lists say.

@@ -1,8 +1,6 @@
 //! Every stage against the one before it: a form's tensors, their derivative, and the scalars.
 
-mod common;
-
-use common::{Sample, close, forms, values};
+use super::common::{Sample, close, forms, values};
 use fem_dsl::eval::eval;
 use fem_dsl::form::{ExprId, Form, Row, Terminal};
 use fem_dsl::point::{Input, Part, PointForm, Region, Slot, point};
@@ -51,7 +49,7 @@ fn check_point_form(name: &str, form: &Form, point: &PointForm, sample: &Sample)
         }
         agree(name, &action, &product);
         if let (Some(energy), Some(node)) = (integral.energy, scalar.energy) {
-            let tensors = common::values(form, &[energy], sample);
+            let tensors = super::common::values(form, &[energy], sample);
             close(tensors[&energy][0], values[node], &format!("energy of {name}"));
         }
     }
@@ -63,7 +61,7 @@ fn scalars_agree_with_tensors() {
         let differentiated = differentiate(&form);
         let simplified = simplify(&differentiated);
         let point = point(&simplified);
-        for seed in 0..8 {
+        for seed in 0..4 {
             let sample = Sample::new(&form, seed);
             for (a, b) in differentiated.integrals.iter().zip(&simplified.integrals) {
                 for (a, b) in [(&a.rows, &b.rows), (&a.action, &b.action)] {
@@ -84,7 +82,7 @@ fn scalars_agree_with_tensors() {
 fn derivatives_pass_taylors_test() {
     for (name, form) in forms() {
         let form = differentiate(&form);
-        for seed in 0..4 {
+        for seed in 0..2 {
             let sample = Sample::new(&form, seed);
             for integral in &form.integrals {
                 let base = entries(&form, &integral.rows, &sample);
@@ -143,11 +141,11 @@ fn three_ways_give_one_point_form() {
         form b { field u: scalar; test v for u; residual = dot(grad(u), grad(v)) + u^3 * v; }
         form c { field u: scalar; energy = dot(grad(u), grad(u)) / 2 + u^4 / 4; }";
     for dim in [2, 3] {
-        let points: Vec<PointForm> = common::check(text, dim)
+        let points: Vec<PointForm> = super::common::check(text, dim)
             .iter()
             .map(|form| point(&simplify(&differentiate(form))))
             .collect();
-        let sample_form = &common::check(text, dim)[0];
+        let sample_form = &super::common::check(text, dim)[0];
         for other in &points[1..] {
             let (a, b) = (&points[0].integrals[0], &other.integrals[0]);
             assert_eq!(a.region, Region::Cells);
@@ -199,7 +197,8 @@ fn formulas_stay_finite_where_they_were() {
         ("inv([[u, 0], [0, 1]])[1, 1]", |u| u / u),
     ];
     for (text, expected) in cases {
-        let form = &common::check(&format!("form f {{ field u: scalar; f0[u] = {text}; }}"), 2)[0];
+        let form =
+            &super::common::check(&format!("form f {{ field u: scalar; f0[u] = {text}; }}"), 2)[0];
         let point = point(&simplify(&differentiate(form)));
         let integral = &point.integrals[0];
         for u in [0.0, -1.0, 0.5, 3.0, 1e100, -1e100] {
@@ -225,7 +224,7 @@ fn entries_that_cancel_are_dropped() {
         aux c: scalar on cells;
         f1[u] = grad(u) + det(outer(grad(u), c * [grad(u)[1], u, u])) / 2 * grad(u);
     }";
-    let form = common::check(text, 3).remove(0);
+    let form = super::common::check(text, 3).remove(0);
     let form = point(&simplify(&differentiate(&form)));
     let [integral] = form.integrals.as_slice() else { panic!("one integral") };
     let values = integral.jacobian.iter().any(|entry| entry.trial.part == Part::Value);

@@ -1,11 +1,10 @@
 //! Smoothed aggregation as a preconditioner: iterations that hardly grow, symmetry, what constrains, what is refused.
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
-#[path = "device/devices.rs"]
-mod devices;
 #[path = "aggregation/matrices.rs"]
 mod matrices;
 
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+use super::devices;
 use matrices::{Physics, Simplices, grid, noise, simplices};
 use runtime::aggregation::{
     Aggregation, AggregationError, Bottom, Settings, constants, rigid_body_modes,

@@ -15,14 +15,11 @@ mod build;
 #[path = "compiled/choices.rs"]
 mod choices;
 #[path = "compiled/cover.rs"]
-mod cover;
-#[path = "conformance/launch.rs"]
-mod launch;
+pub(crate) mod cover;
 #[path = "compiled/levels.rs"]
-mod levels;
-#[path = "conformance/setting.rs"]
-mod setting;
+pub(crate) mod levels;
 
+use super::conformance::{launch, setting};
 use build::{Group, groups};
 use choices::{Case, Choices};
 use cover::{Factors, Random};

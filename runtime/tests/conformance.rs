@@ -9,13 +9,13 @@ mod facets;
 #[path = "conformance/forms.rs"]
 mod forms;
 #[path = "conformance/hanging.rs"]
-mod hanging;
+pub(crate) mod hanging;
 #[path = "conformance/interpreter.rs"]
-mod interpreter;
+pub(crate) mod interpreter;
 #[path = "conformance/launch.rs"]
-mod launch;
+pub(crate) mod launch;
 #[path = "conformance/setting.rs"]
-mod setting;
+pub(crate) mod setting;
 
 use fem_dsl::point::PointForm;
 use interpreter::Interpreted;

@@ -5,23 +5,13 @@
 //! GPU nothing is compared, and `WF_REQUIRE=cuda` makes that a failure.
 #![cfg(feature = "cuda")]
 
-#[path = "threads/choices.rs"]
-mod choices;
-#[path = "compiled/cover.rs"]
-mod cover;
 #[path = "threads/device.rs"]
 mod device;
-#[path = "threads/draw.rs"]
-mod draw;
-#[path = "conformance/launch.rs"]
-mod launch;
-#[path = "compiled/levels.rs"]
-mod levels;
 #[path = "threads/run.rs"]
 mod run;
-#[path = "conformance/setting.rs"]
-mod setting;
 
+use super::conformance::launch;
+use super::threads::{choices, draw};
 use draw::Limits;
 use run::compare;
 use runtime::device::cuda::Cuda;

@@ -1,9 +1,7 @@
 //! Estimates by kernels on a device against those on the host: the same but for rounding, and the same marks.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
-#[path = "device/devices.rs"]
-mod devices;
-
+use super::devices;
 use devices::devices;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;

@@ -4,9 +4,7 @@
 //! The operators are diagonal but for what they are to do wrong, so that both find the same but for rounding.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
-#[path = "device/devices.rs"]
-mod devices;
-
+use super::devices;
 use devices::devices;
 use runtime::device::{Arithmetic, Backend, Device};
 use runtime::solve::{

@@ -1,9 +1,7 @@
 //! The vendors' products with sparse matrices, which operators are measured against.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
-#[path = "device/devices.rs"]
-mod devices;
-
+use super::devices;
 use devices::devices;
 use runtime::assemble::Csr;
 use runtime::bench::{CASES, input, prepare};

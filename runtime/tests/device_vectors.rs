@@ -2,9 +2,7 @@
 //! of threads. A sum may differ by the rounding of its terms, an entry by that of the few operations that make it.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
-#[path = "device/devices.rs"]
-mod devices;
-
+use super::devices;
 use devices::devices;
 use runtime::device::Arithmetic;
 use runtime::vector::{Precision, Product, Vector, epsilon};

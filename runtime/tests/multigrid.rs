@@ -1,9 +1,7 @@
 //! Multigrid: transfers reproduce polynomials and are each other's transposes, on all shapes of cells, with hanging nodes, on
 //! periodic and curved meshes; iterations do not depend on the mesh's size, and are compared with a table.
 
-#[path = "device/devices.rs"]
-mod devices;
-
+use super::devices;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{Argument, Problem};
 use fem_dsl::program::compile;

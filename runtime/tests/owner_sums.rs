@@ -2,9 +2,7 @@
 //! the processor, on every device that there is.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
-#[path = "device/devices.rs"]
-mod devices;
-
+use super::devices;
 use devices::devices;
 use kernels_gen::abi::Precision;
 use kernels_gen::dialect::c::sum::{NAME, UNKNOWNS, sum_of_cells};

@@ -2,9 +2,7 @@
 //! additions that were lost. What does not even compile stands beside the items themselves.
 #![forbid(unsafe_code)]
 
-#[path = "device/devices.rs"]
-mod devices;
-
+use super::devices;
 use devices::devices;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::Role;

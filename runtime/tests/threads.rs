@@ -4,22 +4,12 @@
 //! The cases are those of `opencl_kernels.rs`, and the same `WF_SEED` and `WF_WORK` choose others.
 
 #[path = "threads/choices.rs"]
-mod choices;
-#[path = "compiled/cover.rs"]
-mod cover;
+pub(crate) mod choices;
 #[path = "threads/draw.rs"]
-mod draw;
-#[path = "conformance/hanging.rs"]
-mod hanging;
-#[path = "conformance/interpreter.rs"]
-mod interpreter;
-#[path = "conformance/launch.rs"]
-mod launch;
-#[path = "compiled/levels.rs"]
-mod levels;
-#[path = "conformance/setting.rs"]
-mod setting;
+pub(crate) mod draw;
 
+use super::compiled::{cover, levels};
+use super::conformance::{hanging, interpreter, launch, setting};
 use choices::Case;
 use draw::{Limits, cases, number};
 use interpreter::Interpreted;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::gallery::Stand;
+use super::gallery::Stand;
 
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
 /// How a compiler answers that can be used.

@@ -1,6 +1,6 @@
 //! Data and states from files that cannot be used: gone, damaged, of another mesh, with other components.
 
-use crate::gallery::{Stand, at};
+use super::gallery::{Stand, at};
 
 const FORM: &str = "form p { field u: vector; aux kappa: scalar on cells; aux v: scalar; f0[u] = u * v; f1[u] = kappa * grad(u); }\n";
 

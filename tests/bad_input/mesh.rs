@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::gallery::{Said, Stand, at};
+use super::gallery::{Said, Stand, at};
 
 const ITEMS: &str = "mesh = \"part.msh\"; dirichlet u = 0;";
 const PLACE: (&str, u64, u64) = ("a.wf", 2, 29);
@@ -257,7 +257,7 @@ fn boundaries_between_cells_are_not_integrated_over() {
     stand.write("part.msh", &mesh);
     let words =
         &["the 1 facets tagged \"mid\"", "inside the domain", "(0.500000, 0.500000", "`dirichlet`"];
-    stand.refuses_run(&[], at("E0413", crate::gallery::place(text, "\"mid\""), words));
+    stand.refuses_run(&[], at("E0413", super::gallery::place(text, "\"mid\""), words));
     let held = Stand::problem("mesh = \"part.msh\"; dirichlet u = 0 on \"mid\";");
     held.write("part.msh", mesh);
     let output = held.output(&["run", "a.wf", "--interpret", "--no-output"]);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::gallery::{FORM, Stand, said};
+use super::gallery::{FORM, Stand, said};
 
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use weakform::{Error, Form, mesh};
 
-use crate::gallery::{FORM, Stand, at, said};
+use super::gallery::{FORM, Stand, at, said};
 
 const PLATE: &str = "mesh = box(dim: 2, cells: 2); degree = 2; quadrature = 1; dirichlet u = 0;";
 

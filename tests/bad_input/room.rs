@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use crate::gallery::{Stand, plain_failure, said};
+use super::gallery::{Stand, plain_failure, said};
 
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
 

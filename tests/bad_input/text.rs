@@ -1,6 +1,6 @@
 //! What the text of a file and the command line get wrong.
 
-use crate::gallery::{FORM, Said, Stand, at, place, plain_failure, said};
+use super::gallery::{FORM, Said, Stand, at, place, plain_failure, said};
 
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
 

@@ -2,7 +2,7 @@
 
 use weakform::{Form, mesh};
 
-use crate::gallery::{Said, Stand};
+use super::gallery::{Said, Stand};
 
 /// Unit squares, one cell each, at these places along x; their left sides are tagged `left0`, `left1` and so on.
 fn squares(at: &[f64]) -> String {

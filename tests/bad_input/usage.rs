@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::gallery::{FORM, Said, Stand, at, plain_failure, said};
+use super::gallery::{FORM, Said, Stand, at, plain_failure, said};
 
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
 const RUN: [&str; 3] = ["run", "a.wf", "--interpret"];

@@ -1,7 +1,7 @@
 //! Mutations of mesh files that often leave them files: numbers move, change places or name something else; and small
 //! files of every kind of cell to begin with.
 
-use crate::mutate::Random;
+use super::mutate::Random;
 
 use runtime::mesh::{Cell, Mesh};
 

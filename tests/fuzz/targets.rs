@@ -26,8 +26,8 @@ use runtime::stored::Wanted;
 use weakform::render::{Style, json, render};
 use weakform::{Cell, Emission, Isa, Language, Precision, Strategy, Task, emit as emit_text};
 
-use crate::text;
-use crate::volume::assert_volume;
+use super::text;
+use super::volume::assert_volume;
 
 /// A target: its name and what it does.
 pub(crate) type Target = (&'static str, fn(&[u8]));

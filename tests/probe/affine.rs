@@ -1,7 +1,7 @@
 //! Polynomial forms and functions on boxes of affine cells.
 
-use crate::polynomial::{Polynomial, constant, gradients, x};
-use crate::{CELLS, Probed, assert_by_hand, number};
+use super::polynomial::{Polynomial, constant, gradients, x};
+use super::{CELLS, Probed, assert_by_hand, number};
 
 /// Every kind of term that a linear scalar form has: f0 and f1 with u and ∇u, and coefficients in x and params.
 const LINEAR: &str = "form linear {

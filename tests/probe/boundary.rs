@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::polynomial::Polynomial;
+use super::polynomial::Polynomial;
 
 /// Points of the Gauss rule in each direction of a patch: exact to degree 31.
 const POINTS: usize = 16;

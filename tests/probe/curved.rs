@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::boundary::{Boundary, gauss};
-use crate::polynomial::{Polynomial, constant};
-use crate::{Probed, assert_by_hand, number};
+use super::boundary::{Boundary, gauss};
+use super::polynomial::{Polynomial, constant};
+use super::{Probed, assert_by_hand, number};
 
 fn mesh(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)

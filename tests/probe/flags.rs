@@ -1,7 +1,7 @@
 //! What the flags of `wf probe` mean: parameters, data, quadrature, and where mesh and degree come from.
 
-use crate::polynomial::{Polynomial, x};
-use crate::{CELLS, Probed, assert_by_hand, number};
+use super::polynomial::{Polynomial, x};
+use super::{CELLS, Probed, assert_by_hand, number};
 
 const BOX: &str = "--mesh=box(dim: 2, cells: 4)";
 

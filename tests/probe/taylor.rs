@@ -1,6 +1,6 @@
 //! The Jacobian is the derivative of the residual: R(u + hw)·v − R(u)·v − h v·J(u)w falls as h².
 
-use crate::{Probed, number};
+use super::{Probed, number};
 
 /// No part of it is a polynomial in u.
 const FORM: &str = "form p {

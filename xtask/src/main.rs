@@ -48,17 +48,8 @@ fn main() -> ExitCode {
 
 /// The tests that compare interpreted and compiled kernels with the reference.
 fn conformance() -> Command {
-    cargo(&[
-        "test",
-        "-p",
-        "runtime",
-        "--test",
-        "conformance",
-        "--test",
-        "compiled",
-        "--test",
-        "threads",
-    ])
+    let tests = ["conformance::", "compiled::", "threads::", "--nocapture"];
+    cargo(&[&["test", "-p", "runtime", "--test", "all", "--"][..], &tests].concat())
 }
 
 /// The root of the workspace.

@@ -1,7 +1,7 @@
 //! Transfers between meshes of one bisection, at the points of elements: what is a polynomial stays the same.
 
-use crate::grow;
-use crate::meshes::{Random, all};
+use super::grow;
+use super::meshes::{Random, all};
 use kernels_gen::element::{Lagrange, interpolation};
 use runtime::bisect::{BisectError, Bisection, Source, Transfer};
 use runtime::forest::refined;

@@ -7,7 +7,6 @@ use kernels_gen::abi::KernelAbi;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{Generated, Language};
 use kernels_gen::generate::generate;
-use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Linearisation, Plan, Task};
 use runtime::device::cpu::{Argument, Buffer, Module, Plain};
 use runtime::jit::{Jit, Options};
@@ -20,7 +19,7 @@ const SOURCE: usize = 600_000;
 const GUARD: usize = 64;
 
 /// One in so many cases is compiled as kernels are used where all is run; else the first of each cell, of low and of high
-/// degree, instruction set and precision. The others test what is printed, not the compiler's passes, and take it half the
+/// degree, and instruction set. The others test what is printed, not the compiler's passes, and take it half the
 /// time.
 const OPTIMISED: usize = 3;
 
@@ -75,9 +74,7 @@ pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     let mut met = BTreeSet::new();
     let mut open: Vec<Group> = Vec::new();
     for (number, case) in cases.into_iter().enumerate() {
-        let (cell, precision) = (case.rule.cell().to_string(), case.plan.precision);
-        let single = precision == Precision::F32;
-        let first = met.insert((cell, case.degree > LOW, case.isa, single));
+        let first = met.insert((case.rule.cell().to_string(), case.degree > LOW, case.isa));
         let key = (case.isa, first || full && number.is_multiple_of(OPTIMISED));
         let same = |group: &Group| (group.isa, group.optimised) == key;
         let at = open.iter().position(same).unwrap_or_else(|| {

@@ -1,8 +1,8 @@
 //! Files that are refused: what is said, where, and what to do; and no panic on truncated and mutated ones.
 
-use crate::plain::Plain;
-use crate::write::{self, How, Xml};
-use crate::{ASCII, PARTS, cubes, meshes, parsed};
+use super::plain::Plain;
+use super::write::{self, How, Xml};
+use super::{ASCII, PARTS, cubes, meshes, parsed};
 
 use runtime::mesh::read::{self, Format, ReadError};
 

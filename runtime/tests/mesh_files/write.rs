@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::plain::{ABAQUS, Element, GMSH, Orders, Plain, VTK};
+use super::plain::{ABAQUS, Element, GMSH, Orders, Plain, VTK};
 use runtime::mesh::Cell;
 
 /// The number of an element's type in Gmsh, VTK, and its name in Abaqus.

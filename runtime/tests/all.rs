@@ -1,0 +1,34 @@
+//! All tests of the runtime as one program, so that they share what it takes to build one and all processors; but for those
+//! that start themselves as several.
+
+mod adaptive;
+mod aggregation;
+mod assembled;
+mod bisect;
+mod compiled;
+mod conformance;
+mod coupled;
+mod cuda_kernels;
+mod cuda_sources;
+mod device_estimates;
+mod device_solves;
+mod device_sparse;
+mod device_vectors;
+mod estimate;
+mod geometries;
+mod interpreted;
+mod lines;
+mod mesh_files;
+mod mesh_generators;
+mod mesh_gmsh;
+mod mixed;
+mod multigrid;
+mod names;
+mod output_vtu;
+mod owner_sums;
+mod random_forms;
+mod soundness;
+mod threads;
+
+#[path = "device/devices.rs"]
+mod devices;

@@ -1,0 +1,41 @@
+//! All tests of the library and of `wf` as one program, so that they share what it takes to build one and all processors; but
+//! for those that need nothing of either, and those that take long to compile.
+
+mod affine;
+mod assemble;
+mod bad_input;
+mod cli;
+mod device_library;
+mod device_run;
+mod discontinuous;
+mod eigen;
+mod emit;
+mod examples;
+mod files;
+mod flows;
+mod fmt;
+mod fuzz;
+mod interpreter;
+mod language;
+mod pictures;
+mod plan;
+mod probe;
+mod refine;
+mod regions;
+mod reports;
+mod restart;
+mod rust_examples;
+mod sides;
+mod snapshots;
+mod solvers;
+mod start;
+mod state;
+mod steps;
+mod system;
+mod three_ways;
+mod time;
+mod verify;
+
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+#[path = "../runtime/tests/device/devices.rs"]
+mod devices;

@@ -70,7 +70,7 @@ fn a_machine_is_measured_once_and_its_kernels_are_drawn() {
     assert_eq!(json(folder.path(), &plan)[0]["machine"]["calibrated"], false);
     let measured = json(folder.path(), &["doctor", "--calibrate"]);
     for machine in &measured {
-        for rate in ["copy_bytes", "flops", "divisions", "additions"] {
+        for rate in ["copy_bytes", "read_bytes", "flops", "divisions", "additions"] {
             assert!(number(machine, &format!("{rate}_per_second")) > 0.0, "{machine}");
         }
     }
@@ -90,7 +90,7 @@ fn a_machine_is_measured_once_and_its_kernels_are_drawn() {
     }
     let output = wf(folder.path(), &plan);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    for words in ["predicted", "* is taken", "limiter", "copy"] {
+    for words in ["predicted", "* is taken", "limiter", "read"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -14,6 +14,8 @@ use std::time::Instant;
 pub struct Rates {
     /// Bytes a second of y = x, reads and writes counted.
     pub copy: f64,
+    /// Bytes a second that are read and added up; on devices those of the copy.
+    pub read: f64,
     /// Floating-point operations a second of independent fused multiply-adds in double precision.
     pub flops: f64,
     /// Divisions a second in double precision.
@@ -35,7 +37,8 @@ impl Rates {
     /// A machine that does as much in a second as was measured, and of which kernels reach the same shares as of another. On
     /// processors additions and divisions are arithmetic of the other's weights.
     pub fn machine(&self, like: &Machine) -> Machine {
-        let (bandwidth, fma_rate, launch) = (self.copy, self.flops / 2.0, self.launch);
+        let bandwidth = if like.has_lanes() { self.read } else { self.copy };
+        let (fma_rate, launch) = (self.flops / 2.0, self.launch);
         let own = Machine { bandwidth, fma_rate, launch, ..*like };
         if like.has_lanes() {
             return own;
@@ -45,8 +48,10 @@ impl Rates {
     }
 }
 
-/// Entries a thread copies: far beyond the caches of a core.
+/// Entries a thread copies and reads at least: far beyond the caches of a core.
 const ENTRIES: usize = 1 << 23;
+/// Entries that all of them do at least: beyond the cache that they share.
+const SHARED: usize = 1 << 25;
 /// Steps of the chain of multiply-adds.
 const STEPS: usize = 1 << 22;
 const REPETITIONS: usize = 5;
@@ -70,12 +75,13 @@ pub fn measure() -> Result<Rates, JitError> {
     };
     let module = Module::new(
         library,
-        &[kernel("rates_copy"), kernel("rates_fma"), kernel("rates_divide"), kernel("rates_add")],
+        &["copy", "read", "fma", "divide", "add"].map(|what| kernel(&format!("rates_{what}"))),
     )
     .map_err(JitError::Load)?;
     let threads = rayon::current_num_threads();
-    let x = Buffer::<f64>::from_fn(ENTRIES * threads, |i| i as f64);
-    let mut y = Buffer::<f64>::zeroed(ENTRIES * threads);
+    let entries = ENTRIES.max(SHARED / threads).next_multiple_of(32);
+    let x = Buffer::<f64>::from_fn(entries * threads, |i| i as f64);
+    let mut y = Buffer::<f64>::zeroed(entries * threads);
     let mut best = |name: &str, work: usize| -> Result<f64, LaunchError> {
         let mut least = f64::INFINITY;
         for _ in 0..REPETITIONS {
@@ -88,7 +94,8 @@ pub fn measure() -> Result<Rates, JitError> {
         }
         Ok(least)
     };
-    let copy = best("rates_copy", ENTRIES)?;
+    let copy = best("rates_copy", entries)?;
+    let read = best("rates_read", entries)?;
     let fma = best("rates_fma", STEPS)?;
     let divide = best("rates_divide", STEPS >> 4)?;
     let add = best("rates_add", STEPS >> 2)?;
@@ -98,7 +105,8 @@ pub fn measure() -> Result<Rates, JitError> {
     }
     let launch = start.elapsed().as_secs_f64() / (LAUNCHES * REPETITIONS) as f64;
     Ok(Rates {
-        copy: (16 * ENTRIES * threads) as f64 / copy,
+        copy: (16 * entries * threads) as f64 / copy,
+        read: (8 * entries * threads) as f64 / read,
         flops: (STEPS * threads * 16 * 8 * 2) as f64 / fma,
         divisions: ((STEPS >> 4) * threads * 8 * 8) as f64 / divide,
         shared: f64::INFINITY,

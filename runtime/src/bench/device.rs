@@ -257,8 +257,10 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     let add = time("rates_add", groups, &[&to])?;
     let launch = time("rates_nothing", 1, &[&to])?;
     let threads = (groups * 256) as f64;
+    let copy = (2 * batches * SHARE * size_of::<f64>()) as f64 / copy;
     Ok(Rates {
-        copy: (2 * batches * SHARE * size_of::<f64>()) as f64 / copy,
+        copy,
+        read: copy,
         flops: threads * (2048 * 8 * 2) as f64 / fma?,
         divisions: threads * (256 * 8) as f64 / divide?,
         shared: threads * (256 * 8) as f64 / shared?,

@@ -5,11 +5,11 @@ use crate::jit::Jit;
 use std::fmt::Write as _;
 
 /// The numbers of [`Rates`] by name.
-const NAMES: [&str; 6] = ["copy", "flops", "divisions", "shared", "additions", "launch"];
+const NAMES: [&str; 7] = ["copy", "read", "flops", "divisions", "shared", "additions", "launch"];
 
-fn numbers(rates: &Rates) -> [f64; 6] {
-    let Rates { copy, flops, divisions, shared, additions, launch } = *rates;
-    [copy, flops, divisions, shared, additions, launch]
+fn numbers(rates: &Rates) -> [f64; 7] {
+    let Rates { copy, read, flops, divisions, shared, additions, launch } = *rates;
+    [copy, read, flops, divisions, shared, additions, launch]
 }
 
 /// The processor, with as many threads, or a device by its name.
@@ -24,9 +24,10 @@ pub fn rates(machine: &str, threads: usize) -> Option<Rates> {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line?.parse().ok()
     };
-    let [copy, flops, divisions, shared, additions, launch] = NAMES.map(number);
+    let [copy, read, flops, divisions, shared, additions, launch] = NAMES.map(number);
     Some(Rates {
         copy: copy?,
+        read: read?,
         flops: flops?,
         divisions: divisions?,
         shared: shared?,

@@ -52,6 +52,9 @@ fn keep(report: &mut Report, name: &str, threads: usize, rates: &Rates) -> Resul
     };
     line("machine", format!("{name}{with}"));
     line("copy", format!("{:.1} GB/s", giga(rates.copy)));
+    if threads > 0 {
+        line("read", format!("{:.1} GB/s", giga(rates.read)));
+    }
     line("multiply-adds", format!("{:.1} GFLOP/s", giga(rates.flops)));
     line("divisions", format!("{:.2} billion a second", giga(rates.divisions)));
     if rates.shared.is_finite() {
@@ -69,6 +72,7 @@ fn value(name: &str, threads: usize, rates: &Rates) -> Value {
         "machine": name,
         "threads": threads,
         "copy_bytes_per_second": rates.copy,
+        "read_bytes_per_second": rates.read,
         "flops_per_second": rates.flops,
         "divisions_per_second": rates.divisions,
         "shared_reads_per_second": rates.shared,

@@ -57,8 +57,9 @@ pub(super) fn text(planned: &Planned<'_>) -> String {
     };
     let _ = writeln!(
         text,
-        "on {}: copy {}, multiply-adds {}{source}\n",
+        "on {}: {} {}, multiply-adds {}{source}\n",
         on.name,
+        if machine.has_lanes() { "read" } else { "copy" },
         rate(machine.bandwidth, "B/s"),
         rate(2.0 * machine.fma_rate, "FLOP/s"),
     );

@@ -1,4 +1,5 @@
-//! A sweep that is begun again at its second value from the file of the first gives the same bits, by the program itself.
+//! A sweep that is begun again at its second value from the file of the first gives the same bits, by the program itself; and so does
+//! a run through time that goes on from a checkpoint.
 
 use std::path::Path;
 use std::process::Command;
@@ -116,4 +117,116 @@ fn a_device_goes_on_from_a_file() {
     }
     let device = ["--backend", "opencl", "--scatter", "owner"];
     goes_on(&BAR.replace("SOLVER", "newton(linear: cg)"), "bar", &["u"], &device);
+    goes_on_in_time(HEAT, "bdf(order: 2, to: 0.4, step: 0.02, every: 0.1)", &device);
+}
+
+/// Heat whose conduction follows the temperature, with a wall that is heated and cooled.
+const HEAT: &str = "form heat { field u: scalar; f0[u] = dt(u) - 1; f1[u] = (1 + u^2) * grad(u); }
+    problem p solves heat {
+        mesh = box(dim: 2, cells: 3);
+        degree = 2;
+        dirichlet u = sin(3 * t) on \"x0\";
+        time = SCHEME;
+        report size = l2(u);
+    }";
+
+/// A membrane that is held and plucked.
+const MEMBRANE: &str = "form wave { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }
+    problem p solves wave {
+        mesh = box(dim: 2, cells: 3);
+        degree = 2;
+        QUADRATURE
+        dirichlet u = 0;
+        initial u = sin(3 * x[0]) * x[1] * (1 - x[0]) * (1 - x[1]);
+        time = SCHEME;
+        report size = l2(u);
+    }";
+
+/// All numbers of the last checkpoint, the past of the scheme among them, are those of the run that was not interrupted.
+#[track_caller]
+fn goes_on_in_time(text: &str, scheme: &str, more: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |file: &str| folder.path().join(file);
+    std::fs::write(at("p.wf"), text.replace("SCHEME", scheme)).expect("a file");
+    let run = |arguments: &[&str]| {
+        let common = ["run", "p.wf", "-o", "a-{step}.vtu"];
+        wf(folder.path(), &[&common, arguments, more].concat())
+    };
+    let bytes = |file: &str| std::fs::read(at(file)).expect("a file");
+    let seen = || ["a-3.vtu", "a-4.vtu", "a.pvd"].map(bytes);
+    let whole = run(&["--checkpoint", "whole-{step}.npy"]);
+    let first = seen();
+    let again = run(&["--restart", "whole-2.npy", "--checkpoint", "again-{step}.npy"]);
+    for number in [3, 4] {
+        let [a, b] = ["whole", "again"].map(|run| bytes(&format!("{run}-{number}.npy")));
+        assert!(a == b, "{scheme}: {number}");
+    }
+    assert!(bytes("whole-3.npy") != bytes("whole-4.npy"), "{scheme}");
+    assert_eq!(whole[0]["reports"], again[0]["reports"], "{scheme}");
+    assert!(first == seen(), "{scheme}");
+}
+
+#[test]
+fn a_run_through_time_goes_on_from_a_checkpoint() {
+    let more = ["--interpret", "--threads", "2"];
+    for scheme in [
+        "bdf(order: 3, to: 0.4, step: 0.02, every: 0.1)",
+        "bdf(order: 2, to: 0.4, tolerance: 1e-3, every: 0.1)",
+        "sdirk(stages: 3, to: 0.4, tolerance: 1e-3, every: 0.1)",
+        "theta(theta: 0.5, to: 0.4, step: 0.05, every: 0.1)",
+        "rk(order: 3, mass: consistent, to: 0.4, step: 0.0005, every: 0.1)",
+    ] {
+        goes_on_in_time(HEAT, scheme, &more);
+        if !scheme.starts_with("rk") {
+            // What is made for a linear form is kept while the length of steps stays.
+            goes_on_in_time(&HEAT.replace("(1 + u^2)", "2"), scheme, &more);
+        }
+    }
+    for (scheme, quadrature) in [
+        ("newmark(to: 0.4, step: 0.02, every: 0.1)", ""),
+        ("generalised_alpha(rho: 0.8, to: 0.4, step: 0.02, every: 0.1)", ""),
+        ("leapfrog(to: 0.4, step: 0.001, every: 0.1)", "quadrature = collocated;"),
+        ("leapfrog(mass: consistent, to: 0.4, step: 0.01, every: 0.1)", ""),
+    ] {
+        goes_on_in_time(&MEMBRANE.replace("QUADRATURE", quadrature), scheme, &more);
+    }
+}
+
+#[test]
+fn checkpoints_of_something_else_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scheme = "bdf(order: 2, to: 0.2, step: 0.1)";
+    let write = |file: &str, text: String| {
+        std::fs::write(folder.path().join(file), text).expect("a file");
+    };
+    write("heat.wf", HEAT.replace("SCHEME", scheme));
+    write("other.wf", HEAT.replace("SCHEME", "sdirk(stages: 2, to: 0.4, step: 0.1)"));
+    write("still.wf", "form f { field u: scalar; f0[u] = u - 1; } problem p solves f { mesh = box(dim: 2, cells: 2); }".to_owned());
+    write("text.npy", "no numbers".to_owned());
+    wf(folder.path(), &["run", "heat.wf", "--interpret", "--no-output", "--checkpoint", "a.npy"]);
+    for (arguments, words) in [
+        (["heat.wf", "a.npy", "--degree", "2"], "has ended"),
+        (["heat.wf", "a.npy", "--degree", "3"], "unknowns"),
+        (["other.wf", "a.npy", "--degree", "2"], "another scheme"),
+        (["still.wf", "a.npy", "--degree", "1"], "no `time`"),
+        (["heat.wf", "text.npy", "--degree", "2"], "text.npy"),
+        (["heat.wf", "none.npy", "--degree", "2"], "none.npy"),
+    ] {
+        let [file, from, option, degree] = arguments;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+        command.args([
+            "run",
+            file,
+            "--restart",
+            from,
+            option,
+            degree,
+            "--interpret",
+            "--no-output",
+        ]);
+        let output = command.current_dir(folder.path()).output().expect("wf should start");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{arguments:?}: {said}");
+        assert!(said.contains("help: ") || words.ends_with(".npy"), "{arguments:?}: {said}");
+    }
 }

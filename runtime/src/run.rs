@@ -46,8 +46,8 @@ pub use reports::{Figure, Outcome, State, report};
 pub use singular::Singular;
 pub use solver::{Levels, System, solve, suits, values};
 pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
-pub use time::Travel;
 pub(crate) use time::at_nodes;
+pub use time::{Checkpoint, Travel};
 pub use unique::check_unique;
 
 use crate::adapt::{AdaptError, Adaptive};

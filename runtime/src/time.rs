@@ -158,6 +158,21 @@ impl Stepper {
         Self { scheme, second, past: VecDeque::from([state]), largest }
     }
 
+    /// Of states that another one has kept, the newest first, with its largest ‖u‖.
+    pub fn resume(scheme: Scheme, second: bool, past: VecDeque<State>, largest: f64) -> Self {
+        Self { scheme, second, past, largest }
+    }
+
+    /// All that is known of the past, the newest first.
+    pub fn past(&self) -> impl Iterator<Item = &State> {
+        self.past.iter()
+    }
+
+    /// The largest ‖u‖ so far.
+    pub fn largest(&self) -> f64 {
+        self.largest
+    }
+
     /// The last state.
     pub fn state(&self) -> &State {
         &self.past[0]

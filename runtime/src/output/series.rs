@@ -62,6 +62,19 @@ impl Series {
         self.name.replace(STEP, &step.to_string())
     }
 
+    /// Goes on behind so many files of the collection that an earlier run has written; from the first where that has fewer.
+    pub fn resume(&mut self, count: usize) {
+        let text = std::fs::read_to_string(self.collection()).unwrap_or_default();
+        let Ok(document) = roxmltree::Document::parse(&text) else { return };
+        let sets = document.descendants().filter(|node| node.has_tag_name("DataSet"));
+        let times = sets.map_while(|set| set.attribute("timestep")?.parse().ok());
+        let times: Vec<f64> = times.take(count).collect();
+        if times.len() == count {
+            let names = (0..count).map(|number| self.name_of(number));
+            self.files = times.into_iter().zip(names).collect();
+        }
+    }
+
     /// How many files there are: the number of the next.
     pub fn len(&self) -> usize {
         self.files.len()
@@ -180,5 +193,10 @@ mod tests {
         let both = [set("0", "a & <b>\"-0.vtu"), set("0.25", "a & <b>\"-1.vtu")];
         assert_eq!(read(0.25), both);
         assert_eq!((series.len(), series.is_empty()), (2, false));
+        for (count, found) in [(1, 1), (2, 2), (3, 0)] {
+            let mut again = Series { files: Vec::new(), ..series.clone() };
+            again.resume(count);
+            assert_eq!(again.files, series.files[..found], "{count}");
+        }
     }
 }

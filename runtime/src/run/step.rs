@@ -4,7 +4,7 @@
 //! there whatever becomes of the run.
 
 use super::adaptive::solve_adaptively;
-use super::time::march;
+use super::time::{Checkpoint, march};
 use super::{RunError, Seconds, Solution, run_from};
 use crate::compile::Target;
 use crate::device::Device;
@@ -95,6 +95,22 @@ impl Seconds {
 pub trait Monitor {
     /// Each iteration of each solve, which it may stop.
     fn iteration(&mut self, now: Progress) -> Continue;
+
+    /// Where a run through time goes on from, asked before its first step; at its beginning without it.
+    fn restart(&mut self) -> Option<Checkpoint> {
+        None
+    }
+
+    /// Whether a run through time leaves [checkpoints](Self::checkpoint); what was made for its Jacobian is then made again behind
+    /// each.
+    fn wants_checkpoints(&self) -> bool {
+        false
+    }
+
+    /// A point from which the run could go on to the same bits: behind each solution that is shown, but for that where time begins.
+    fn checkpoint(&mut self, _left: &Checkpoint) -> Continue {
+        Continue::Yes
+    }
 
     /// The time that has been reached of where it ends.
     fn time(&mut self, _now: f64, _end: f64) {}

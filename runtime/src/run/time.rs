@@ -7,6 +7,7 @@
 //! What is made for a Jacobian, factors or levels, is kept as long as that is the same: s changes with the length of a step, and
 //! coefficients may follow t or the solution. A step that cannot be solved is taken again with half its length.
 
+mod checkpoint;
 mod explicit;
 mod shown;
 mod stages;
@@ -25,6 +26,7 @@ use crate::mesh::Mesh;
 use crate::run::solver::Levels;
 use crate::solve::{Continue, NonlinearSystem};
 use crate::time::{State, Stepper, Taken};
+pub use checkpoint::Checkpoint;
 use explicit::Explicit;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
@@ -159,6 +161,7 @@ pub(super) fn march(
         v.set(&rates);
     }
     let second = form.rates.iter().any(|rate| rate.order == 2);
+    let restart = monitor.restart();
     let state = State { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = begun.elapsed().as_secs_f64() - kernels.seconds;
@@ -167,18 +170,42 @@ pub(super) fn march(
     let mut staged =
         Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
     let solving = Instant::now();
-    let state = explicit::begin(stepping.scheme, (state, first), &mut staged, &mut notes)?;
-    let mut way = Way::new(stepping.scheme, state, &mut staged)?;
-    if let Way::Explicit(explicit) = &way {
-        explicit.check(first)?;
-        explicit.quieten(&mut staged)?;
-    }
+    let mut way = match &restart {
+        Some(left) => left.resume(stepping.scheme, &state.u, &mut staged)?,
+        None => {
+            let begun = (state, first);
+            let state = explicit::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
+            let way = Way::new(stepping.scheme, state, &mut staged)?;
+            if let Way::Explicit(explicit) = &way {
+                explicit.check(first)?;
+                explicit.quieten(&mut staged)?;
+            }
+            way
+        }
+    };
     let times = Times::new(stepping);
     let mut tally = Tally { shortest: f64::INFINITY, ..Tally::default() };
-    let mut length = first;
+    let (mut length, mut count_shown) =
+        restart.as_ref().map_or((first, 0), |left| (left.length, left.shown));
+    if stepping.tolerance.is_none() {
+        // Who goes on may have asked for shorter steps.
+        length = length.min(first);
+    }
     let mut going = Continue::Yes;
     let mut last = None;
-    if times.shows_start() {
+    if let Some(left) = &restart {
+        let now = left.time();
+        if times.next(now).is_none() {
+            return Err(RunError::Setting(format!(
+                "the checkpoint is at t = {now}, where the time of the problem has ended\nhelp: write a later `to` in `time`"
+            )));
+        }
+        if let Way::Explicit(explicit) = &way {
+            explicit.check(length)?;
+        }
+        notes.push(format!("the run goes on from t = {now}"));
+    } else if times.shows_start() {
+        count_shown += 1;
         let assessing = Instant::now();
         let solution = shown.solution(way.state(), &staged, seconds)?;
         seconds.measure += assessing.elapsed().as_secs_f64();
@@ -225,7 +252,7 @@ pub(super) fn march(
             } else {
                 length = own;
             }
-        } else if stepping.tolerance.is_none() && halvings > 0 {
+        } else if stepping.tolerance.is_none() {
             // Back to the length that was asked for, step by step.
             length = (2.0 * length).min(first);
         }
@@ -244,7 +271,17 @@ pub(super) fn march(
             let solution = shown.solution(way.state(), &staged, seconds)?;
             seconds.measure += assessing.elapsed().as_secs_f64();
             if times.shows(now) {
+                count_shown += 1;
                 going = shown.tell(&solution, now, staged.monitor());
+                if staged.monitor().wants_checkpoints() {
+                    let point = (stepping.scheme, length, count_shown);
+                    let left = Checkpoint::leave(&mut way, point, &mut staged)?;
+                    going = if going == Continue::Yes {
+                        staged.monitor().checkpoint(&left)
+                    } else {
+                        going
+                    };
+                }
             }
             last = Some(solution);
         }

@@ -13,9 +13,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use fem_dsl::check::problem::Overrides;
+use fem_dsl::problem::Problem;
 use runtime::device::Device;
 use runtime::output::{STEP, Series, writable, write_text};
-use runtime::run::{Interrupted, RunError, Solution, run_steps};
+use runtime::run::{Checkpoint, Interrupted, RunError, Solution, run_steps};
+use runtime::stored::numbers;
 use serde_json::json;
 
 use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, written_as};
@@ -46,6 +48,8 @@ Examples:
   wf run examples/stokes.wf --problem channel --picture p.png --field p
   wf run examples/poisson.wf --mesh 'box(dim: 3, cells: 16)' --output box.vtu
   wf run examples/poisson.wf --json --no-output     one object a problem
+  wf run examples/wave.wf --checkpoint w.npy -o 'w-{step}.vtu'  in time, leaving a file from which it can go on:
+  wf run examples/wave.wf --restart w.npy -o 'w-{step}.vtu'     to the same bits, and with the next numbers
   wf run - --output - < poisson.wf > poisson.vtu    from standard input to standard output
   wf run examples/poisson.wf --dry-run              what it takes, without solving
   wf run examples/poisson.wf --interpret      without a compiler
@@ -76,6 +80,17 @@ pub(crate) struct Arguments {
     /// PROBLEM-NAME.csv beside the solution instead.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+
+    /// Through time, a file (.npy) from which the run can go on: written anew behind each time that is shown (`every` or `at` in
+    /// `time`, all without them), whole or not at all. `{step}` in the name stands for the numbers that such a solution has: a
+    /// file for each.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub(crate) checkpoint: Option<PathBuf>,
+
+    /// Go on from such a file, with the same problem, mesh, degree and scheme; `to` and what is shown may be others. The solutions are,
+    /// to the bit, those of the run that wrote it. Files of `{step}` are numbered on where NAME.pvd has those before.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub(crate) restart: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) picture: PictureArguments,
@@ -170,8 +185,19 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
         writable(path)?;
         written_as(path, &["csv"], "a table of reports")?;
     }
+    if let Some(path) = &arguments.checkpoint {
+        let path = numbered(path, 0);
+        spare(&path, file)?;
+        writable(&path)?;
+        written_as(&path, &["npy"], "a checkpoint")?;
+    }
     arguments.picture.try_out(file)?;
     Ok(aside)
+}
+
+/// The file of a checkpoint behind so many solutions.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    path.to_string_lossy().replace(STEP, &number.to_string()).into()
 }
 
 /// A file that there is one of, however many steps there are.
@@ -189,6 +215,8 @@ fn only_one(arguments: &Arguments, names: &[String]) -> Result<(), Failure> {
     let options = [
         (arguments.output.is_some(), "--output"),
         (arguments.report.is_some(), "--report"),
+        (arguments.checkpoint.is_some(), "--checkpoint"),
+        (arguments.restart.is_some(), "--restart"),
         (arguments.picture.is_wanted(), "--picture"),
     ];
     match options.into_iter().find(|(given, _)| *given && names.len() > 1) {
@@ -226,8 +254,13 @@ impl Solve<'_> {
             target = target.representing(how);
         }
         console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
+        let restart = self.restart(&problem)?;
+        if let (Some(series), Some(left)) = (&mut log.series, &restart) {
+            series.resume(left.shown);
+        }
         let (earlier, taken) = (start.as_deref(), Vec::new());
-        let mut steps = Steps { solve: self, problem: &problem, log, taken, failure: None };
+        let mut steps =
+            Steps { solve: self, problem: &problem, log, taken, restart, failure: None };
         let solution = run_steps(&problem, mesh, earlier, &target, device.clone(), &mut steps);
         let Steps { taken, failure, .. } = steps;
         let goal = self.goal(log)?;
@@ -278,6 +311,25 @@ impl Solve<'_> {
             Ok(()) => Ok(report),
             Err(failure) => Err(failure.after(report)),
         }
+    }
+
+    /// The checkpoint that the run goes on from.
+    fn restart(&self, problem: &Problem) -> Result<Option<Checkpoint>, Failure> {
+        let Arguments { checkpoint, restart, .. } = self.arguments;
+        let given = [(checkpoint, "--checkpoint"), (restart, "--restart")];
+        let given = given.iter().find(|(path, _)| path.is_some());
+        if let (Some((_, option)), None) = (given, &problem.stepping) {
+            return Err(Failure::input(format!(
+                "{option} is for runs through time, and the problem `{}` has no `time`\nhelp: `aux` and `initial` take a state from a file, \
+                 such as `initial u = file(\"u.vtu\");`",
+                problem.name
+            )));
+        }
+        let Some(path) = restart else { return Ok(None) };
+        let failed = |error: String| Failure::input(format!("{}: {error}", path.display()));
+        let numbers = numbers(path).map_err(|error| failed(error.to_string()))?;
+        let found = Checkpoint::from_numbers(&numbers);
+        found.map(Some).map_err(|error| failed(error.to_string()))
     }
 
     /// Where the next solution goes.

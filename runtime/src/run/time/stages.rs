@@ -168,6 +168,26 @@ impl<'a> Staged<'a> {
         &self.parameters
     }
 
+    pub(super) fn parameters_mut(&mut self) -> &mut Parameters {
+        &mut self.parameters
+    }
+
+    /// The largest ‖R‖ that a solve began with.
+    pub(super) fn largest(&self) -> f64 {
+        self.memory.largest
+    }
+
+    pub(super) fn set_largest(&mut self, largest: f64) {
+        self.memory.largest = largest;
+    }
+
+    /// Forgets what was made for earlier solves: what comes next depends on states alone.
+    pub(super) fn forget(&mut self) {
+        let memory = &mut self.memory;
+        (memory.again, memory.newton, memory.made_for) = (None, None, None);
+        self.operator.precondition_by(None);
+    }
+
     /// Whether data follows t.
     pub(super) fn data_follows_time(&self) -> bool {
         self.how.timed[1]

@@ -3,13 +3,13 @@
 
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
-use runtime::output::Series;
-use runtime::run::{Figure, Monitor, Outcome, Solution, Step, StepKind};
+use runtime::output::{Series, write_npy};
+use runtime::run::{Checkpoint, Figure, Monitor, Outcome, Solution, Step, StepKind};
 use runtime::solve::{Continue, Progress};
 
-use super::Solve;
 use super::goal::Goal;
 use super::table::{Row, Table};
+use super::{Solve, numbered};
 use crate::report::Failure;
 
 /// What the solves of a problem leave: one after another, for each value of a parameter.
@@ -27,6 +27,8 @@ pub(super) struct Steps<'a> {
     pub(super) log: &'a mut Log,
     /// The figures of its steps so far.
     pub(super) taken: Vec<Step>,
+    /// Where it goes on from.
+    pub(super) restart: Option<Checkpoint>,
     /// What cannot be written; it ends the run.
     pub(super) failure: Option<Failure>,
 }
@@ -57,7 +59,29 @@ impl Monitor for Steps<'_> {
     }
 
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue {
-        match self.take(step, solution) {
+        let taken = self.take(step, solution);
+        self.unless_failed(taken)
+    }
+
+    fn restart(&mut self) -> Option<Checkpoint> {
+        self.restart.take()
+    }
+
+    fn wants_checkpoints(&self) -> bool {
+        self.solve.arguments.checkpoint.is_some()
+    }
+
+    fn checkpoint(&mut self, left: &Checkpoint) -> Continue {
+        let path = self.solve.arguments.checkpoint.as_deref();
+        let path = path.map(|path| numbered(path, left.shown.saturating_sub(1)));
+        let written = path.map_or(Ok(()), |path| write_npy(&path, &left.numbers(), None));
+        self.unless_failed(written.map_err(Failure::from))
+    }
+}
+
+impl Steps<'_> {
+    fn unless_failed(&mut self, done: Result<(), Failure>) -> Continue {
+        match done {
             Ok(()) => Continue::Yes,
             Err(failure) => {
                 self.failure = Some(failure);
@@ -65,9 +89,7 @@ impl Monitor for Steps<'_> {
             }
         }
     }
-}
 
-impl Steps<'_> {
     fn take(&mut self, step: &Step, solution: &Solution) -> Result<(), Failure> {
         let Solve { arguments, varied, console, .. } = *self.solve;
         let kind = match (step.kind, varied) {

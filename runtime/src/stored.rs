@@ -354,7 +354,6 @@ fn names(data: &Data) -> Vec<String> {
     fields.chain(of(Section::Points, "at points")).chain(of(Section::Cells, "on cells")).collect()
 }
 
-/// The bytes of a file, if there is room for them and about as much again for what they say.
 /// The numbers of a `.npy`, row by row.
 ///
 /// # Errors
@@ -364,6 +363,7 @@ pub fn numbers(path: &Path) -> Result<Vec<f64>, FileError> {
     Ok(npy::read(&bytes(path)?)?.values)
 }
 
+/// The bytes of a file, if there is room for them and about as much again for what they say.
 fn bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     let found = std::fs::metadata(path).map_err(FileError::Open)?;
     if !found.is_file() {

@@ -8,7 +8,8 @@
 //! every combination of cell, degree, shape, storage, task and precision is run.
 //!
 //! Instruction sets that this machine lacks are left out and named; `WF_REQUIRE=avx512,avx2` makes
-//! that a failure, as `WF_REQUIRE=rust` does for a missing `rustc`. `WF_SEED` chooses other forms.
+//! that a failure, as `WF_REQUIRE=rust` does for a missing `rustc`. `WF_SEED` chooses other forms;
+//! `WF_PART=2/5` compiles the second fifth of them.
 
 #[path = "compiled/build.rs"]
 mod build;
@@ -97,6 +98,19 @@ fn instruction_sets() -> Vec<Isa> {
 fn jit() -> Jit {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() })
+}
+
+/// What `WF_PART` asks for, `K/N`: the K-th of N parts of equally many groups, in their order; all of them without it.
+fn part(groups: &[Group]) -> &[Group] {
+    let Some(asked) = std::env::var_os("WF_PART") else { return groups };
+    let numbers = asked.to_str().and_then(|text| text.split_once('/'));
+    let numbers = numbers.and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    let (k, n): (usize, usize) =
+        numbers.unwrap_or_else(|| panic!("WF_PART should be K/N: {asked:?}"));
+    assert!(1 <= k && k <= n, "there is no part {k} of {n}");
+    let at = |k: usize| groups.len() * k / n;
+    say!("part {k} of {n}: the groups from {} to {}", at(k - 1), at(k));
+    &groups[at(k - 1)..at(k)]
 }
 
 /// The cases, and how many combinations are refused for which reason.
@@ -195,7 +209,7 @@ fn compiled_kernels_agree_with_the_reference() {
         groups.len(),
         started.elapsed().as_secs_f64()
     );
-    let tally = run_all(&groups, &jit);
+    let tally = run_all(part(&groups), &jit);
     let seconds = started.elapsed().as_secs_f64();
     say!("{} kernels of {forms} forms were compiled and compared in {seconds:.0} s", tally.kernels);
     for (isa, count) in &tally.by_isa {

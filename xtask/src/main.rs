@@ -15,7 +15,7 @@ usage: cargo xtask ci                 all that CI runs; with `--after FILE`, tes
        cargo xtask gallery            docs/gallery.md and its pictures, written anew
        cargo xtask miri               the processor's device, but for foreign code, interpreted by Miri
        cargo xtask conformance        kernels against the reference: a part of all combinations, as CI does
-       cargo xtask conformance --full all of them, which takes hours";
+       cargo xtask conformance --full all of them, which takes hours; `--part 2/5`: the second fifth of what is compiled";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +28,9 @@ fn main() -> ExitCode {
         ["miri"] => miri::run(),
         ["conformance"] => execute(&mut conformance()),
         ["conformance", "--full"] => execute(conformance().env("WF_FULL", "1")),
+        ["conformance", "--full", "--part", part] => {
+            execute(compiled().env("WF_FULL", "1").env("WF_PART", part))
+        }
         ["--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -48,8 +51,16 @@ fn main() -> ExitCode {
 
 /// The tests that compare interpreted and compiled kernels with the reference.
 fn conformance() -> Command {
-    let tests = ["conformance::", "compiled::", "threads::", "--nocapture"];
-    cargo(&[&["test", "-p", "runtime", "--test", "all", "--"][..], &tests].concat())
+    runtime_tests(&["conformance::", "compiled::", "threads::"])
+}
+
+/// Those of compiled kernels alone, which take most of the time.
+fn compiled() -> Command {
+    runtime_tests(&["compiled::"])
+}
+
+fn runtime_tests(names: &[&str]) -> Command {
+    cargo(&[&["test", "-p", "runtime", "--test", "all", "--", "--nocapture"][..], names].concat())
 }
 
 /// The root of the workspace.

@@ -89,8 +89,8 @@ pub use runtime::solve::{Continue, NonlinearSystem, Progress, Report};
 pub use runtime::vector::Vector;
 pub use solution::Solution;
 pub use system::{
-    ALL, Boundary, Data, FieldName, FieldOf, Function, Motion, Params, Setup, System, Value,
-    Written, at, mesh,
+    ALL, Boundary, Data, FieldName, FieldOf, Function, Motion, Params, Setup, Snapshot, Steps,
+    System, Value, Written, at, mesh,
 };
 
 /// Opens a device with memory of its own, by a part of its name or for CUDA its number; the first that fits without

@@ -5,10 +5,12 @@ mod conditions;
 mod data;
 mod measured;
 mod setup;
+mod snapshot;
 mod time;
 mod typed;
 
 pub use setup::{ALL, Boundary, Setup, Value};
+pub use snapshot::{Snapshot, Steps};
 pub use time::Motion;
 pub use typed::{Data, FieldName, FieldOf, Function, Params, Written, at};
 

@@ -507,3 +507,32 @@ fn states_of_other_spaces_are_interpolated_and_of_other_meshes_refused() {
     let found = refused(folder.path(), &vectors);
     assert!(found.contains("a value has 1 components there, but 2 here"), "{found}");
 }
+
+/// Data of cells and of nodes from files on the levels of multigrid, a coarser mesh among them: a third of the iterations of the diagonal or
+/// fewer, to the same solution.
+#[test]
+fn levels_take_the_means_of_data_from_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let n = 34;
+    let number = |i: usize| 0.5 + (i * 7919 % 101) as f64 / 50.0;
+    write(folder.path(), "cells.npy", npy(&(0..n * n).map(number).collect::<Vec<_>>(), 1));
+    let nodes = (n + 1) * (n + 1);
+    write(folder.path(), "nodes.npy", npy(&(0..nodes).map(number).collect::<Vec<_>>(), 1));
+    let by = |what: &str| {
+        let text = format!(
+            "form f {{ field u: scalar; aux kappa: scalar on cells; aux c: scalar; f0[u] = c * u - 1; f1[u] = kappa * grad(u); }}
+             problem p solves f {{ mesh = box(dim: 2, cells: {n}); degree = 2; aux kappa = file(\"cells.npy\"); aux c = file(\"nodes.npy\");
+             dirichlet u = 0 on \"x0\"; solver = cg(preconditioner: {what}, rtol: 1e-9); }}"
+        );
+        solution(folder.path(), &text)
+    };
+    let (levels, jacobi) = (by("multigrid"), by("jacobi"));
+    let sizes: Vec<usize> =
+        levels.inner().multigrid[0].levels.iter().map(|level| level.unknowns).collect();
+    assert_eq!(sizes, [69 * 69, 35 * 35, 18 * 18]);
+    let (few, many) = (levels.iterations(), jacobi.iterations());
+    assert!(3 * few <= many, "{few} of {many}");
+    let apart =
+        levels.values().iter().zip(jacobi.values()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(apart < 1e-7, "{apart}");
+}

@@ -192,6 +192,23 @@ impl Aggregation {
         Ok(())
     }
 
+    /// y = A x.
+    ///
+    /// # Errors
+    ///
+    /// A matrix so small that its factors are all that is left of it.
+    pub fn product(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let matrix = match (self.levels.first(), &self.bottom) {
+            (Some(level), _) => &level.matrix,
+            (None, Bottom::Smoothed { matrix, .. }) => matrix,
+            (None, Bottom::Dense(_)) => return Err(OperatorError::new("there are no levels")),
+        };
+        let mut product = vec![0.0; matrix.size()];
+        matrix.apply(&x.to_vec(), &mut product);
+        y.set(&product);
+        Ok(())
+    }
+
     /// The levels that are smoothed on, the finest first.
     pub fn levels(&self) -> &[Level] {
         &self.levels

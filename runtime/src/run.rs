@@ -40,7 +40,9 @@ pub use forecast::{Forecast, ForecastLevel, Where, forecast};
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
-pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, datum, discretise};
+pub use prescribed::{
+    Above, Diameter, Held, OfProblem, Prescribed, conditions, data, datum, discretise,
+};
 use reports::ranges;
 pub use reports::{Figure, Outcome, State, report};
 pub use singular::Singular;

@@ -12,7 +12,7 @@ use runtime::constraint::Constraints;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
 use runtime::mesh::Mesh;
-use runtime::run::{Held, Prescribed, RunError, conditions, discretise};
+use runtime::run::{Above, Held, Prescribed, RunError, conditions, discretise};
 use std::sync::Arc;
 
 /// Writes the components at a point, after comparing their number; the second argument has the parameters.
@@ -195,11 +195,8 @@ impl Prescribed for Conditions {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
+        above: Above<'_>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
-        // Data was given on the system's own mesh, and may have been replaced since.
-        if !form.aux.is_empty() {
-            return Ok(None);
-        }
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
         // The form may have only some of the system's fields.
         let there =
@@ -214,6 +211,8 @@ impl Prescribed for Conditions {
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
         let conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;
         on.constrain(conditions);
+        let data = 0..above.on.aux.len();
+        on.aux = data.map(|i| above.datum(i, form, &elements, &on)).collect::<Result<_, _>>()?;
         Ok(Some((elements, on)))
     }
 

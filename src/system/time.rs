@@ -32,6 +32,12 @@ impl Motion {
         self.travel.state().a.as_ref()
     }
 
+    /// Whether [`Self::rate`] is that of the time itself: θ-schemes for first derivatives have that of the middle of a step, and
+    /// where fields without time derivatives begin, nothing gives it.
+    pub fn rates_are_known(&self) -> bool {
+        self.travel.rates_are_known()
+    }
+
     /// What should be known of its beginning.
     pub fn notes(&self) -> &[String] {
         &self.travel.notes

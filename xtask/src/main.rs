@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
 /// The tests that compare interpreted and compiled kernels with the reference.
 fn conformance() -> Command {
-    runtime_tests(&["conformance::", "compiled::", "threads::"])
+    runtime_tests(&["conformance::", "compiled::", "threads::", "multigrid::iterations"])
 }
 
 /// Those of compiled kernels alone, which take most of the time.

@@ -11,7 +11,7 @@
 //! ```
 
 use super::factors::{self, Facts, Size};
-use super::multigrid::{Asked, FACTORISED, FEW};
+use super::multigrid::{Asked, FEW, factorised};
 use super::solver::is_saddle;
 use crate::mesh::Counts;
 use crate::solve::Factors;
@@ -180,7 +180,8 @@ pub fn forecast(
         levels(element, components, meshes)
     };
     let last = levels.last()?;
-    let below = match of_matrix || last.unknowns > FACTORISED as f64 {
+    let most = factorised(place.is_device(), symmetric);
+    let below = match of_matrix || last.unknowns > most as f64 {
         true => "smoothed aggregation",
         false => "direct",
     };

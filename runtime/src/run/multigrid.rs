@@ -16,7 +16,7 @@ pub mod transfer;
 
 use super::RunError;
 use super::kernels::compile_for;
-use super::prescribed::Prescribed;
+use super::prescribed::{Above, Prescribed};
 use crate::compile::Target;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::Discretisation;
@@ -27,7 +27,7 @@ use crate::solve::{Level, Multigrid, Smoothed};
 use crate::vector::{Precision, Vector};
 pub use asked::{Asked, Manner, OfField};
 use bottom::Bottom;
-pub(super) use bottom::FACTORISED;
+pub(super) use bottom::factorised;
 use fem_dsl::point::PointForm;
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
@@ -196,18 +196,19 @@ impl Problem<'_> {
         let bottom = Bottom::new(self, &made.elements, made.on, like.like(), manner)?;
         let levels = Multigrid::new(levels, Box::new(bottom), &like, manner.steps);
         let levels = levels.smoothed_by(manner.smoother);
-        Ok(Ok(levels.made_in(start.elapsed().as_secs_f64())))
+        Ok(Ok(levels.recorded().made_in(start.elapsed().as_secs_f64())))
     }
 
     /// What is discretised below a level: half its degree, then a coarser mesh as long as there is one and it is worth having.
     fn below(&self, made: &Made) -> Result<Option<Below>, RunError> {
-        let at = |mesh: &Arc<Mesh>, k| {
-            self.prescribed.at(self.form, Arc::clone(mesh), k, self.parameters)
+        let at = |mesh: &Arc<Mesh>, k, coarser| {
+            let above = Above { on: &made.on, coarser };
+            self.prescribed.at(self.form, Arc::clone(mesh), k, self.parameters, above)
         };
         let (degree, k) = (made.degree(), made.elements.degree);
         if degree > 1 {
             let Some(lower) = k.checked_sub(degree - degree / 2) else { return Ok(None) };
-            let found = at(&self.on.mesh, lower)?;
+            let found = at(&self.on.mesh, lower, None)?;
             // A degree that the form fixes is as high as before.
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
             return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
@@ -217,7 +218,7 @@ impl Problem<'_> {
         }
         let Ok(coarser) = made.on.mesh.coarsened() else { return Ok(None) };
         // Data may have no value at points that only a coarser mesh has; what is there ends the levels as well.
-        let found = at(&coarser.mesh, k).ok().flatten();
+        let found = at(&coarser.mesh, k, Some(&coarser)).ok().flatten();
         Ok(found.map(|(elements, on)| Below { elements, on, coarser: Some(coarser) }))
     }
 

@@ -4,6 +4,7 @@
 //! Whoever has the functions, a problem of the language or a program, says what they are at some points; where these points
 //! are and what becomes of the values is said here.
 
+mod means;
 mod normals;
 
 use super::{Files, RunError};
@@ -18,6 +19,8 @@ use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Trace, Values};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
+
+pub use means::Above;
 
 /// Spaces on a mesh, with the facets of a form and without conditions and data; `tags` are those that conditions name.
 ///
@@ -236,7 +239,7 @@ pub trait Prescribed: Sync {
     fn aux_depends_on(&self, param: usize) -> bool;
 
     /// The same of another degree, or on another mesh of the same domain: elements, conditions and data; none where those are
-    /// not known there.
+    /// not known there. Data of which nobody can say what it is there is the mean of what the level above has.
     ///
     /// # Errors
     ///
@@ -247,8 +250,9 @@ pub trait Prescribed: Sync {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
+        above: Above<'_>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
-        let _ = (form, mesh, degree, parameters);
+        let _ = (form, mesh, degree, parameters, above);
         Ok(None)
     }
 }
@@ -275,6 +279,36 @@ impl OfProblem<'_> {
             let name = &problem.form.fields[condition.field].name;
             let field = form.fields.iter().position(|own| own.name == *name)?;
             Some((condition, field))
+        })
+    }
+
+    /// Auxiliary data by its number.
+    fn datum(
+        &self,
+        index: usize,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<AuxValues, RunError> {
+        let Problem { form, aux, .. } = self.problem;
+        datum(form, self.elements, on, index, |points, diameter| {
+            let own = aux.iter().enumerate().filter(|(_, data)| data.aux == index);
+            let own: Vec<(usize, &Data)> = own.collect();
+            let value = |(number, data): (usize, &Data)| match &data.value {
+                Values::Formula(formula) => at_points(formula, points, parameters, diameter),
+                Values::File(_) => self.files.of_data(number).to_vec(),
+            };
+            match &own[..] {
+                [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),
+                // What a scheme knows of the past, of which there is none yet.
+                [] if form.rates.iter().any(|rate| rate.aux == index) => {
+                    Ok(Some(vec![0.0; points.len() * form.aux[index].shape.components()]))
+                }
+                [] => Ok(None),
+                several => {
+                    let cells = cells_of(index, form, self.elements, on, points.len())?;
+                    by_region(&form.aux[index].name, on, several, &cells, value).map(Some)
+                }
+            }
         })
     }
 
@@ -312,27 +346,7 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<AuxValues>, RunError> {
-        let Problem { form, aux, .. } = self.problem;
-        data(form, self.elements, on, |index, points, diameter| {
-            let own = aux.iter().enumerate().filter(|(_, data)| data.aux == index);
-            let own: Vec<(usize, &Data)> = own.collect();
-            let value = |(number, data): (usize, &Data)| match &data.value {
-                Values::Formula(formula) => at_points(formula, points, parameters, diameter),
-                Values::File(_) => self.files.of_data(number).to_vec(),
-            };
-            match &own[..] {
-                [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),
-                // What a scheme knows of the past, of which there is none yet.
-                [] if form.rates.iter().any(|rate| rate.aux == index) => {
-                    Ok(Some(vec![0.0; points.len() * form.aux[index].shape.components()]))
-                }
-                [] => Ok(None),
-                several => {
-                    let cells = cells_of(index, form, self.elements, on, points.len())?;
-                    by_region(&form.aux[index].name, on, several, &cells, value).map(Some)
-                }
-            }
-        })
+        (0..self.problem.form.aux.len()).map(|index| self.datum(index, on, parameters)).collect()
     }
 
     fn at(
@@ -341,10 +355,8 @@ impl Prescribed for OfProblem<'_> {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
+        above: Above<'_>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
-        if self.problem.aux.iter().any(|data| data.value.formula().is_none()) {
-            return Ok(None);
-        }
         let problem = self.problem;
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
         let tags = self.dirichlet(form).filter_map(|(condition, _)| condition.tags.as_ref());
@@ -353,7 +365,12 @@ impl Prescribed for OfProblem<'_> {
         let mut parameters = parameters.clone();
         parameters.degree = degree;
         on.constrain(own.conditions_of(form, &on, &parameters)?);
-        on.aux = own.aux(&on, &parameters)?;
+        let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
+        let datum = |index| match problem.aux.iter().any(|data| from_file(data, index)) {
+            true => above.datum(index, &problem.form, &elements, &on),
+            false => own.datum(index, &on, &parameters),
+        };
+        on.aux = (0..problem.form.aux.len()).map(datum).collect::<Result<_, _>>()?;
         Ok(Some((elements, on)))
     }
 

@@ -9,6 +9,7 @@
 
 mod checkpoint;
 mod explicit;
+mod pace;
 mod shown;
 mod stages;
 mod times;
@@ -31,6 +32,7 @@ use explicit::Explicit;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
 use kernels_gen::generate::elements;
+use pace::Pace;
 use shown::Shown;
 pub(crate) use stages::at_nodes;
 use stages::{How, Memory, Staged};
@@ -39,10 +41,6 @@ use std::time::Instant;
 use times::Times;
 pub use travel::Travel;
 
-/// How often a step is halved before it is given up.
-const HALVINGS: usize = 12;
-/// The part of all time below which a step is none.
-const SHORTEST: f64 = 1e-12;
 /// The part of all time that the first step takes where nothing says how long it is.
 const FIRST: f64 = 1e-4;
 
@@ -110,16 +108,6 @@ impl Way {
     }
 }
 
-/// What was done.
-#[derive(Default)]
-struct Tally {
-    steps: usize,
-    halved: usize,
-    rejected: usize,
-    shortest: f64,
-    longest: f64,
-}
-
 /// Solves a problem from the beginning of its time to the end, and gives the last solution.
 pub(super) fn march(
     problem: &Problem,
@@ -184,13 +172,8 @@ pub(super) fn march(
         }
     };
     let times = Times::new(stepping);
-    let mut tally = Tally { shortest: f64::INFINITY, ..Tally::default() };
-    let (mut length, mut count_shown) =
-        restart.as_ref().map_or((first, 0), |left| (left.length, left.shown));
-    if stepping.tolerance.is_none() {
-        // Who goes on may have asked for shorter steps.
-        length = length.min(first);
-    }
+    let mut pace = Pace::new(stepping, first, restart.as_ref().map(|left| left.length));
+    let mut count_shown = restart.as_ref().map_or(0, |left| left.shown);
     let mut going = Continue::Yes;
     let mut last = None;
     if let Some(left) = &restart {
@@ -201,7 +184,7 @@ pub(super) fn march(
             )));
         }
         if let Way::Explicit(explicit) = &way {
-            explicit.check(length)?;
+            explicit.check(pace.length())?;
         }
         notes.push(format!("the run goes on from t = {now}"));
     } else if times.shows_start() {
@@ -212,54 +195,23 @@ pub(super) fn march(
         going = shown.tell(&solution, way.state().time, staged.monitor());
         last = Some(solution);
     }
-    let mut halvings = 0;
     while going == Continue::Yes
         && let Some(next) = times.next(way.state().time)
     {
-        let now = way.state().time;
-        let count = ((next - now) / length - 1e-9).ceil().max(1.0);
-        let own = (next - now) / count;
+        let (own, ends) = pace.towards(next - way.state().time);
         let taken = match way.step(own, &mut staged) {
             Ok(taken) => taken,
             Err(error) if staged.cancelled() => return Err(error),
-            Err(error) => {
-                (halvings, length) = (halvings + 1, own / 2.0);
-                tally.halved += 1;
-                if halvings > HALVINGS || length < SHORTEST * all {
-                    return Err(failed(error, way.state(), own, &staged));
-                }
-                continue;
-            }
+            Err(_) if pace.halve(own) => continue,
+            Err(error) => return Err(failed(error, way.state(), own, &staged)),
         };
         let estimate = taken.as_ref().and_then(|taken| taken.estimate);
-        if let (Some(tolerance), Some(estimate)) = (stepping.tolerance, estimate) {
-            let power = 1.0 / (way.order() + 1) as f64;
-            let factor = 0.9 * (tolerance / estimate.max(1e-300)).powf(power);
-            if estimate > tolerance {
-                length = own * factor.clamp(0.2, 0.9);
-                tally.rejected += 1;
-                if length < SHORTEST * all {
-                    let source = RunError::Setting(format!(
-                        "a step of {own:.3e} adds {estimate:.2e} to the error, where {tolerance:.2e} is allowed"
-                    ));
-                    return Err(failed(source, way.state(), own, &staged));
-                }
-                continue;
-            }
-            // Little is gained by steps that are a little longer, and what was made for the old length is lost.
-            if !(0.9..1.3).contains(&factor) {
-                length = own * factor.clamp(0.5, 2.0);
-            } else {
-                length = own;
-            }
-        } else if stepping.tolerance.is_none() {
-            // Back to the length that was asked for, step by step.
-            length = (2.0 * length).min(first);
+        let stands = pace.judge(own, way.order(), estimate);
+        if !stands.map_err(|error| failed(error, way.state(), own, &staged))? {
+            continue;
         }
-        halvings = 0;
-        way.accept(taken, (count <= 1.0).then_some(next));
-        tally.steps += 1;
-        (tally.shortest, tally.longest) = (tally.shortest.min(own), tally.longest.max(own));
+        way.accept(taken, ends.then_some(next));
+        pace.take(own);
         let now = way.state().time;
         staged.monitor().time(now, stepping.to);
         if times.shows(now) || now >= stepping.to {
@@ -274,7 +226,7 @@ pub(super) fn march(
                 count_shown += 1;
                 going = shown.tell(&solution, now, staged.monitor());
                 if staged.monitor().wants_checkpoints() {
-                    let point = (stepping.scheme, length, count_shown);
+                    let point = (stepping.scheme, pace.length(), count_shown);
                     let left = Checkpoint::leave(&mut way, point, &mut staged)?;
                     going = if going == Continue::Yes {
                         staged.monitor().checkpoint(&left)
@@ -291,7 +243,7 @@ pub(super) fn march(
         None => shown.solution(way.state(), &staged, seconds)?,
     };
     notes.extend(staged.notes().iter().cloned());
-    notes.push(tally.told(stepping.scheme));
+    notes.push(pace.told(stepping.scheme));
     solution.notes = [on.mesh.notes(), &elements.notes, &notes].concat();
     solution.report = staged.report();
     solution.linear_iterations = staged.iterations();
@@ -320,31 +272,6 @@ fn failed(source: RunError, state: &State, length: f64, staged: &Staged<'_>) -> 
         },
         false => *source,
     }
-}
-
-impl Tally {
-    fn told(&self, scheme: Scheme) -> String {
-        let Self { steps, halved, rejected, shortest, longest } = self;
-        let same = longest - shortest <= 1e-9 * longest;
-        let lengths = match (steps, same) {
-            (0, _) => String::new(),
-            (_, true) => format!(" of {}", rounded(*longest)),
-            (_, false) => format!(" of {} to {}", rounded(*shortest), rounded(*longest)),
-        };
-        let mut text = format!("{steps} steps of {}{lengths}", scheme.word());
-        if *rejected > 0 {
-            text.push_str(&format!(", {rejected} taken again for the tolerance"));
-        }
-        if *halved > 0 {
-            text.push_str(&format!(", {halved} halved because they could not be solved"));
-        }
-        text
-    }
-}
-
-/// A length with four digits, written as shortly as that can be.
-fn rounded(length: f64) -> f64 {
-    format!("{length:.3e}").parse().unwrap_or(length)
 }
 
 impl Step {

@@ -111,11 +111,36 @@ pub(super) struct Direction {
     direct: Option<Direct>,
     /// Whether the factors of a Jacobian serve for others as long as these are near.
     keeps: bool,
+    /// Digits that an iteration gained by levels of its own Jacobian, since when these serve the Jacobians that follow.
+    gained: Option<f64>,
+}
+
+/// The part of what an iteration gains with levels of its own Jacobian that it must gain with those of an earlier one: making
+/// them anew takes as long as two iterations, of some six.
+const AS_GOOD: f64 = 0.7;
+
+/// Digits that an iteration has gained on average.
+fn gained(report: &Report) -> f64 {
+    let (Some(&first), Some(&last)) = (report.history.first(), report.history.last()) else {
+        return 0.0;
+    };
+    if report.iterations == 0 {
+        f64::INFINITY
+    } else {
+        (first / last).log10() / report.iterations as f64
+    }
 }
 
 impl Direction {
     pub(super) fn new(u: &Vector, linear: Linear) -> Self {
-        Self { delta: u.like(), inverse: u.like(), linear, direct: None, keeps: false }
+        Self {
+            delta: u.like(),
+            inverse: u.like(),
+            linear,
+            direct: None,
+            keeps: false,
+            gained: None,
+        }
     }
 
     /// The same for systems that follow one another closely: the factors of a Jacobian serve for others as long as these are near.
@@ -270,15 +295,46 @@ impl Direction {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Result<Report, Left>, OperatorError> {
+        let fresh = self.gained.take();
+        let Some(fresh) = fresh else {
+            if let Err(why) = system.precondition()? {
+                return Ok(Err(Left::Unused(why)));
+            }
+            let made = self.with_levels(system, rhs, settings, observe)?;
+            self.gained = made.as_ref().ok().map(gained).filter(|digits| digits.is_finite());
+            return Ok(made);
+        };
+        let kept = self.with_levels(system, rhs, settings, &mut *observe)?;
+        match kept {
+            Ok(report) => {
+                // What begins within its tolerance shows nothing.
+                let good = gained(&report) >= AS_GOOD * fresh || report.iterations == 0;
+                self.gained = good.then_some(fresh);
+                Ok(Ok(report))
+            }
+            // Those of another Jacobian may be why.
+            Err(_) => self.by_levels(system, rhs, settings, observe),
+        }
+    }
+
+    /// Takes the levels that there are for those of other systems.
+    pub(super) fn begin(&mut self) {
+        self.gained = None;
+    }
+
+    /// The same with the levels as they are.
+    fn with_levels(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Result<Report, Left>, OperatorError> {
         let solver = match (self.linear.solver, system.symmetric()) {
             (InnerSolver::Automatic, true) => InnerSolver::Cg,
             (InnerSolver::Automatic, false) => InnerSolver::Fgmres,
             (named, _) => named,
         };
-        if let Err(why) = system.precondition()? {
-            return Ok(Err(Left::Unused(why)));
-        }
-        let system = &*system;
         let Some(levels) = system.preconditioner() else {
             return Ok(Err(Left::Unused("the system has no levels".to_owned())));
         };
@@ -290,6 +346,9 @@ impl Direction {
             _ => Preconditioner::Operator(&beside),
         };
         let delta = &mut self.delta;
+        if solver == InnerSolver::Cg {
+            levels.start(rhs, delta)?;
+        }
         let mut report =
             krylov((solver, self.linear.restart), jacobian, rhs, delta, own, settings, observe)?;
         Ok(match report.outcome {

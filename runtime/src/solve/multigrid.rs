@@ -20,13 +20,13 @@
 mod estimate;
 
 use super::{LinearOperator, NonlinearSystem, OperatorError};
-use crate::device::DeviceError;
+use crate::device::{DeviceError, Recording};
 use crate::vector::Vector;
 pub(super) use estimate::largest;
 use estimate::largest_by_powers;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// What λ is raised by: estimates of few iterations have been seen to miss it, and more than it does no harm.
@@ -85,6 +85,11 @@ pub trait Coarsest: Send + Sync {
     ///
     /// A device that fails.
     fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError>;
+
+    /// Whether [`Self::solve`] does nothing but ask a device for work, the same at each call and without waiting.
+    fn replayable(&self) -> bool {
+        false
+    }
 
     /// What it is, in a few words.
     fn words(&self) -> String;
@@ -168,6 +173,20 @@ impl Smoother {
     }
 }
 
+/// Cycles from which on one is recorded: it takes about as long as a few cycles' kernels take to be started one by one, so that a solve by
+/// itself gains nothing, and the steps through time that follow do.
+const WORTH_RECORDING: usize = 12;
+
+/// How a cycle is done on a device.
+enum Repeated {
+    /// Kernel by kernel, so often so far.
+    Singly(usize),
+    /// As it was recorded.
+    Recorded(Recording),
+    /// It cannot be recorded.
+    Never,
+}
+
 /// Levels, the finest first, as a preconditioner.
 pub struct Multigrid {
     levels: Vec<Level>,
@@ -179,6 +198,7 @@ pub struct Multigrid {
     steps: usize,
     /// Applications of the finest operator so far.
     applications: AtomicUsize,
+    repeated: Mutex<Repeated>,
     /// Seconds of making the levels, and of all states that they took.
     seconds: f64,
 }
@@ -211,6 +231,15 @@ pub trait Approximation: LinearOperator + Send + Sync {
         z: &mut Vector,
     ) -> Result<(), OperatorError> {
         self.apply(r, z)
+    }
+
+    /// x ≈ J⁻¹ b to begin with, from what coarser levels make of b; whether it has any, else x stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// An operator that cannot be applied.
+    fn start(&self, _b: &Vector, _x: &mut Vector) -> Result<bool, OperatorError> {
+        Ok(false)
     }
 
     /// What is known of it, for each field by itself where there are several.
@@ -343,7 +372,14 @@ impl Multigrid {
         let bottom = Mutex::new([like.like(), like.like()]);
         let applications = AtomicUsize::new(0);
         let smoother = Smoother::default();
-        Self { levels, coarsest, bottom, smoother, steps, applications, seconds: 0.0 }
+        let repeated = Mutex::new(Repeated::Never);
+        Self { levels, coarsest, bottom, smoother, steps, applications, repeated, seconds: 0.0 }
+    }
+
+    /// The same, whose cycle may be recorded where a device does all of it.
+    #[must_use]
+    pub fn recorded(self) -> Self {
+        Self { repeated: Mutex::new(Repeated::Singly(0)), ..self }
     }
 
     /// The same with another smoother.
@@ -369,6 +405,7 @@ impl Multigrid {
         part: Range<usize>,
     ) -> Result<Result<(), String>, OperatorError> {
         let start = Instant::now();
+        self.forget_recording();
         let usable = self.take(u, part)?;
         self.seconds += start.elapsed().as_secs_f64();
         self.applications.fetch_add(estimate::ITERATIONS, Ordering::Relaxed);
@@ -402,6 +439,47 @@ impl Multigrid {
         coarsest.linearise(bottom)
     }
 
+    /// What was recorded has the numbers of another state.
+    fn forget_recording(&mut self) {
+        let own = self.repeated.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(own, Repeated::Never) {
+            *own = Repeated::Singly(0);
+        }
+    }
+
+    /// Whether a cycle does nothing but ask a device for work.
+    pub(crate) fn replayable(&self) -> bool {
+        let on_device = |level: &Level| level.system.jacobian().replayable();
+        self.levels.iter().all(on_device) && self.coarsest.replayable()
+    }
+
+    /// One cycle from the finest level's right-hand side, as it was recorded where it was.
+    fn whole(&self) -> Result<(), OperatorError> {
+        let mut own = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *own {
+            Repeated::Never => return self.cycle(0),
+            Repeated::Singly(runs) if *runs < WORTH_RECORDING => {
+                *runs += 1;
+                return self.cycle(0);
+            }
+            Repeated::Singly(_) | Repeated::Recorded(_) => {}
+        }
+        let finest =
+            self.levels.first().map(|level| level.work().b.array().map(|(own, _)| Arc::clone(own)));
+        let Some(arithmetic) = finest.flatten().filter(|_| self.replayable()) else {
+            *own = Repeated::Never;
+            return self.cycle(0);
+        };
+        if let Repeated::Singly(_) = &*own {
+            let recording = arithmetic.device().record(&mut || Ok(self.cycle(0)?))?;
+            *own = recording.map_or(Repeated::Never, Repeated::Recorded);
+        }
+        match &*own {
+            Repeated::Recorded(recording) => Ok(arithmetic.device().replay(recording)?),
+            _ => self.cycle(0),
+        }
+    }
+
     fn levels(&self) -> Vec<LevelFigures> {
         let own = |level: &Level| LevelFigures {
             unknowns: level.inverse.len(),
@@ -410,6 +488,14 @@ impl Multigrid {
         let bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
         let last = LevelFigures { unknowns: bottom[0].len(), largest: None };
         self.levels.iter().map(own).chain([last]).collect()
+    }
+
+    /// y = A x with the operator of the finest level.
+    pub(crate) fn finest(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        match self.levels.first() {
+            Some(level) => level.system.jacobian().apply(x, y),
+            None => Err(OperatorError::new("there are no levels")),
+        }
     }
 
     /// One cycle for the unknowns that are a part of r, whose norm is known, and of z.
@@ -425,7 +511,7 @@ impl Multigrid {
             b.take_part(scale, r, part.clone());
             Ok(())
         })?;
-        self.cycle(0)?;
+        self.whole()?;
         if !self.levels.is_empty() {
             self.applications.fetch_add(2 * self.steps, Ordering::Relaxed);
         }
@@ -433,6 +519,51 @@ impl Multigrid {
             z.put_part(1.0 / scale, x, part);
             Ok(())
         })
+    }
+
+    /// Nested iteration: x_l = P x_{l+1} + C (b_l − A P x_{l+1}) from the coarsest level, which solves, to the second one, and
+    /// x = P x_1. The right-hand sides are b_{l+1} = Pᵀ b_l, those of Galerkin's method in the coarser spaces. The finest
+    /// level's cycle is left to the iteration that begins here, so that nothing of this costs as much as one product there.
+    fn nested(
+        &self,
+        b: &Vector,
+        x: &mut Vector,
+        part: Range<usize>,
+        norm: f64,
+    ) -> Result<bool, OperatorError> {
+        if self.levels.is_empty() {
+            return Ok(false);
+        }
+        let scale = scale(norm);
+        self.at(0, |own, _| {
+            own.take_part(scale, b, part.clone());
+            Ok(())
+        })?;
+        for (l, level) in self.levels.iter().enumerate() {
+            let own = level.work();
+            self.at(l + 1, |b, _| level.transfer.restrict(&own.b, b))?;
+        }
+        self.at(self.levels.len(), |b, x| self.coarsest.solve(b, x))?;
+        for (l, level) in self.levels.iter().enumerate().rev() {
+            let mut work = level.work();
+            let Work { b, x, q, .. } = &mut *work;
+            x.fill(0.0);
+            self.at(l + 1, |_, coarse| level.transfer.prolong(coarse, x))?;
+            if l == 0 {
+                break;
+            }
+            level.system.jacobian().apply(x, q)?;
+            b.axpy(-1.0, q);
+            let begun = x.clone();
+            drop(work);
+            self.cycle(l)?;
+            level.work().x.axpy(1.0, &begun);
+        }
+        self.at(0, |_, own| {
+            x.put_part(1.0 / scale, own, part);
+            Ok(())
+        })?;
+        Ok(true)
     }
 
     /// x ≈ A⁻¹ b on the levels from one on, both in its vectors.
@@ -484,6 +615,7 @@ impl Approximation for Multigrid {
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        self.forget_recording();
         for level in &mut self.levels {
             match &mut level.system {
                 System::Form(system) => system.set_params(params)?,
@@ -491,6 +623,10 @@ impl Approximation for Multigrid {
             }
         }
         self.coarsest.set_params(params)
+    }
+
+    fn start(&self, b: &Vector, x: &mut Vector) -> Result<bool, OperatorError> {
+        self.nested(b, x, 0..b.len(), b.norm())
     }
 
     fn figures(&self) -> Vec<Figures> {

@@ -208,6 +208,7 @@ impl Newton {
     ) -> Result<NewtonReport, OperatorError> {
         settings.check()?;
         let start = Instant::now();
+        self.direction.begin();
         let mut state = State::new(&mut self.direction, system, u, settings)?;
         let outcome = loop {
             if let Some(outcome) = state.finished() {
@@ -290,6 +291,7 @@ fn solve_with(
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     let start = Instant::now();
+    direction.begin();
     let mut r = u.like();
     system.residual(u, &mut r)?;
     let mut doubt = Doubt::new(system, settings.rtol, &r);

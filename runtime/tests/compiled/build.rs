@@ -23,6 +23,9 @@ const GUARD: usize = 64;
 /// time.
 const OPTIMISED: usize = 3;
 
+/// Nodes and components up to which more than the first are: the compiler takes minutes for each of the largest, a day for all of them.
+const LARGE: usize = 150;
+
 /// A degree up to this is low.
 const LOW: usize = 2;
 
@@ -75,7 +78,8 @@ pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     let mut open: Vec<Group> = Vec::new();
     for (number, case) in cases.into_iter().enumerate() {
         let first = met.insert((case.rule.cell().to_string(), case.degree > LOW, case.isa));
-        let key = (case.isa, first || full && number.is_multiple_of(OPTIMISED));
+        let chosen = full && number.is_multiple_of(OPTIMISED) && case.size() <= LARGE;
+        let key = (case.isa, first || chosen);
         let same = |group: &Group| (group.isa, group.optimised) == key;
         let at = open.iter().position(same).unwrap_or_else(|| {
             open.push(Group::new(key.0, key.1));
@@ -170,6 +174,12 @@ impl Guarded {
 }
 
 impl Case {
+    /// Nodes and components, about, as [`super::choices::Choices::cost`] counts them.
+    fn size(&self) -> usize {
+        let components: usize = self.elements.components.iter().sum();
+        self.degree.pow(self.rule.cell().dim() as u32) * components
+    }
+
     /// Everything that tells the case from others.
     pub(crate) fn name(&self) -> String {
         format!(

@@ -16,10 +16,24 @@ use crate::solve::{Coarsest, LinearOperator, Multigrid, NonlinearSystem, Operato
 use crate::vector::{Precision, Vector};
 use kernels_gen::plan::Elements;
 use rayon::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Unknowns up to which a matrix is factorised.
-pub(in crate::run) const FACTORISED: usize = 20_000;
+const FACTORISED: usize = 20_000;
+
+/// The same of a symmetric matrix on a device, which multiplies with its inverse: numbers that come from there to be solved with
+/// take longer than levels of matrices do.
+const INVERTED: usize = 2_048;
+
+/// Unknowns up to which a matrix is factorised, here or for a device.
+pub(in crate::run) fn factorised(device: bool, symmetric: bool) -> usize {
+    if device && symmetric { INVERTED } else { FACTORISED }
+}
+
+/// Cycles of levels of matrices for one of all levels, at most,
+const CYCLES: usize = 4;
+/// as long as they are of fewer unknowns together than a part of the finest level.
+const PART: usize = 8;
 
 /// What is told of parts that take long.
 const OWN: &str = "what ends the levels";
@@ -27,6 +41,8 @@ const OWN: &str = "what ends the levels";
 /// What solves.
 enum By {
     Factors(Factors),
+    /// The inverse, on a device, with what it is in words.
+    Inverse(Box<dyn LinearOperator + Send + Sync>, String),
     Aggregation(Box<Aggregation>),
     /// The same on a device, with what it is in words.
     Levels(Box<Multigrid>, String),
@@ -45,6 +61,15 @@ pub(super) struct Bottom {
     symmetric: bool,
     /// Whether it is solved by factors.
     factorised: bool,
+    /// Cycles of levels of matrices.
+    cycles: usize,
+    work: Mutex<Work>,
+}
+
+/// What is left of a right-hand side, and what cycles make of it.
+struct Work {
+    r: Vector,
+    z: Vector,
 }
 
 impl Bottom {
@@ -56,7 +81,9 @@ impl Bottom {
         like: Vector,
         manner: Manner,
     ) -> Result<Self, RunError> {
-        let factorised = AVAILABLE && !manner.of_matrix && on.n_dofs() <= FACTORISED;
+        let most = factorised(of.device.is_some(), of.is_symmetric());
+        let factorised = AVAILABLE && !manner.of_matrix && on.n_dofs() <= most;
+        let cycles = (of.on.n_dofs() / (PART * on.n_dofs().max(1))).clamp(1, CYCLES);
         // To read a matrix off the products of so few unknowns takes less time than to compile a kernel of element matrices.
         let how = match factorised {
             true => Representation::default(),
@@ -71,7 +98,9 @@ impl Bottom {
         laps.tell("its operator is made");
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = Analysis::default();
-        Ok(Self { operator, on, analysis, by: None, like, linear, symmetric, factorised })
+        let work = Mutex::new(Work { r: like.like(), z: like.like() });
+        let by = None;
+        Ok(Self { operator, on, analysis, by, like, linear, symmetric, factorised, cycles, work })
     }
 
     /// Factors at a state; within, why there are none.
@@ -85,12 +114,43 @@ impl Bottom {
                 coupling.matrix(&self.operator, state)?
             }
         };
-        let made = self.analysis.factorise(&matrix, self.symmetric);
-        Ok(made.map(By::Factors).map_err(|error| format!("on the coarsest level {error}")))
+        let made = match self.analysis.factorise(&matrix, self.symmetric) {
+            Ok(made) => made,
+            Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
+        };
+        if self.like.len() > INVERTED {
+            return Ok(Ok(By::Factors(made)));
+        }
+        let there = matrices::inverse_on_device(&self.like, &|x| made.solve(x))?;
+        Ok(Ok(match there {
+            Some(inverse) => {
+                By::Inverse(inverse, format!("direct ({}, inverted on the device)", made.word()))
+            }
+            None => By::Factors(made),
+        }))
+    }
+
+    /// x = C b of levels of matrices, and x ← x + C (b − A x) for each cycle more.
+    fn by_cycles(
+        &self,
+        b: &Vector,
+        x: &mut Vector,
+        cycle: &dyn Fn(&Vector, &mut Vector) -> Result<(), OperatorError>,
+        product: &dyn Fn(&Vector, &mut Vector) -> Result<(), OperatorError>,
+    ) -> Result<(), OperatorError> {
+        cycle(b, x)?;
+        let Work { r, z } = &mut *self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 1..self.cycles {
+            product(x, r)?;
+            r.axpby(1.0, b, -1.0);
+            cycle(r, z)?;
+            x.axpy(1.0, z);
+        }
+        Ok(())
     }
 
     /// Levels of matrices, of the symmetric part where the matrix is not symmetric; within, why there are none.
-    fn aggregation(&self) -> Result<Result<By, String>, OperatorError> {
+    fn aggregation(&mut self) -> Result<Result<By, String>, OperatorError> {
         let field = &self.on.fields[0];
         let (space, dim) = (&field.space, self.on.mesh.dim());
         let components = space.components();
@@ -118,6 +178,10 @@ impl Bottom {
             Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
         };
         laps.tell("its levels are made");
+        // Factors of all need no second cycle.
+        if made.levels().is_empty() {
+            self.cycles = 1;
+        }
         let there = matrices::on_device(&made, &self.like)?;
         laps.tell("they are where vectors live");
         Ok(Ok(match there {
@@ -157,20 +221,41 @@ impl Coarsest for Bottom {
                 x.set(&numbers);
                 Ok(())
             }
-            Some(By::Aggregation(levels)) => LinearOperator::apply(&**levels, b, x),
-            Some(By::Levels(levels, _)) => levels.apply_part(b, x, 0..b.len(), 1.0),
+            Some(By::Inverse(inverse, _)) => inverse.apply(b, x),
+            Some(By::Aggregation(levels)) => {
+                let cycle = |b: &Vector, x: &mut Vector| LinearOperator::apply(&**levels, b, x);
+                self.by_cycles(b, x, &cycle, &|x, y| levels.product(x, y))
+            }
+            Some(By::Levels(levels, _)) => {
+                let cycle = |b: &Vector, x: &mut Vector| levels.apply_part(b, x, 0..b.len(), 1.0);
+                self.by_cycles(b, x, &cycle, &|x, y| levels.finest(x, y))
+            }
             None => Err(OperatorError::new("the coarsest level has no factors")),
+        }
+    }
+
+    fn replayable(&self) -> bool {
+        match &self.by {
+            Some(By::Inverse(inverse, _)) => inverse.replayable(),
+            Some(By::Levels(levels, _)) => levels.replayable(),
+            _ => false,
         }
     }
 
     fn words(&self) -> String {
         match &self.by {
             Some(By::Factors(factors)) => format!("direct ({})", factors.word()),
-            Some(By::Aggregation(levels)) => words(levels),
-            Some(By::Levels(_, words)) => format!("{words} on the device"),
+            Some(By::Inverse(_, words)) => words.clone(),
+            Some(By::Aggregation(levels)) => format!("{}{}", words(levels), times(self.cycles)),
+            Some(By::Levels(_, words)) => format!("{words} on the device{}", times(self.cycles)),
             None => "nothing".to_owned(),
         }
     }
+}
+
+/// How many cycles, where there are several.
+fn times(cycles: usize) -> String {
+    if cycles > 1 { format!(", {cycles} cycles") } else { String::new() }
 }
 
 fn words(levels: &Aggregation) -> String {

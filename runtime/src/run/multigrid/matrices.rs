@@ -2,9 +2,9 @@
 //! and transfers are products with sparse matrices there.
 //!
 //! The finest of them has its rows where the unknowns lie on the device, the others in the order of their aggregates. What is left
-//! in the end is solved by this machine: some hundred numbers go there and back in a cycle.
+//! in the end is multiplied with its inverse, which lies there as a matrix of full rows: no number of a cycle comes to this machine.
 
-use crate::aggregation::{self, Aggregation, Bottom, Dense, Rectangular};
+use crate::aggregation::{self, Aggregation, Bottom, Rectangular};
 use crate::csr::{self, Csr};
 use crate::device::{Arithmetic, Array, DeviceError, Layout, Module, NONE};
 use crate::solve::{Coarsest, Level, LinearOperator, Multigrid, OperatorError, Transfer};
@@ -12,6 +12,7 @@ use crate::vector::Vector;
 use kernels_gen::dialect::c::rows::{
     NAME, NAME_OF_ADDED, ROWS, rows_times_vector, rows_times_vector_added,
 };
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// The kernels of products.
@@ -134,6 +135,10 @@ impl LinearOperator for Sparse {
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         self.times(x, y, false)
     }
+
+    fn replayable(&self) -> bool {
+        true
+    }
 }
 
 /// P and Pᵀ.
@@ -152,8 +157,8 @@ impl Transfer for Between {
     }
 }
 
-/// What is left, solved here.
-struct Left(Dense);
+/// What is left, by its inverse.
+struct Left(Sparse);
 
 impl Coarsest for Left {
     fn linearise(&mut self, _: &Vector) -> Result<Result<(), String>, OperatorError> {
@@ -165,15 +170,49 @@ impl Coarsest for Left {
     }
 
     fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError> {
-        let mut numbers = b.to_vec();
-        self.0.solve(&mut numbers);
-        x.set(&numbers);
-        Ok(())
+        self.0.times(b, x, false)
+    }
+
+    fn replayable(&self) -> bool {
+        true
     }
 
     fn words(&self) -> String {
-        format!("factors of {} unknowns", self.0.size())
+        format!("the inverse of {} unknowns", self.0.rows)
     }
+}
+
+/// The inverse of a matrix of n unknowns, as full rows on a device, from what solves with it.
+fn inverse(
+    products: &Arc<Products>,
+    n: usize,
+    layout: Option<&Layout>,
+    solve: &(dyn Fn(&mut [f64]) + Sync),
+) -> Result<Sparse, DeviceError> {
+    let column = |j: usize| {
+        let mut x = vec![0.0; n];
+        x[j] = 1.0;
+        solve(&mut x);
+        x
+    };
+    let columns: Vec<Vec<f64>> = (0..n).into_par_iter().map(column).collect();
+    let values: Vec<f64> = (0..n).flat_map(|i| columns.iter().map(move |own| own[i])).collect();
+    let starts: Vec<usize> = (0..=n).map(|i| i * n).collect();
+    let numbers: Vec<u32> = (0..n).flat_map(|_| 0..n as u32).collect();
+    let here = Here { starts: &starts, columns: &numbers, values: &values };
+    Sparse::new(products, here, (layout, layout))
+}
+
+/// The same for vectors like one on a device; none where it is here.
+pub fn inverse_on_device(
+    like: &Vector,
+    solve: &(dyn Fn(&mut [f64]) + Sync),
+) -> Result<Option<Box<dyn LinearOperator + Send + Sync>>, OperatorError> {
+    let Some((arithmetic, _)) = like.array() else { return Ok(None) };
+    let plain = Arithmetic::new(Arc::clone(arithmetic.device()), arithmetic.precision())?;
+    let products = Products::new(&plain)?;
+    let made = inverse(&products, like.len(), Some(arithmetic.layout()), solve)?;
+    Ok(Some(Box::new(made)))
 }
 
 /// Levels on the device of a vector of unknowns, in its precision and where its unknowns lie. None where the vector is here, where the
@@ -205,6 +244,7 @@ pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>,
         levels.push(Level::fixed(Box::new(matrix), between, inverse, level.largest));
         own = None;
     }
-    let left = Box::new(Left(factors.clone()));
+    let by_factors = |x: &mut [f64]| factors.solve(x);
+    let left = Box::new(Left(inverse(&products, factors.size(), None, &by_factors)?));
     Ok(Some(Multigrid::new(levels, left, &at, made.steps())))
 }

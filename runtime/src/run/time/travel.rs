@@ -17,6 +17,10 @@ const LENGTHS: usize = 24;
 pub struct Travel {
     way: Way,
     memory: Memory,
+    /// Whether u̇ of the state is that of its time.
+    known: bool,
+    /// Whether the scheme gives it.
+    gives: bool,
     /// What should be known of its beginning.
     pub notes: Vec<String>,
 }
@@ -62,8 +66,16 @@ impl Travel {
         let mut notes = Vec::new();
         let length = scale(&staged, state.time)?;
         let state = explicit::begin(scheme, (state, length), &mut staged, &mut notes)?;
+        // A θ-scheme for first derivatives has u̇ of the middle of a step.
+        let gives = state.a.is_some() || !matches!(scheme, Scheme::Theta { .. });
+        let known = state.a.is_some() || !staged.is_algebraic();
         let way = Way::new(scheme, state, &mut staged)?;
-        Ok(Self { way, memory: staged.into_memory(), notes })
+        Ok(Self { way, memory: staged.into_memory(), known, gives, notes })
+    }
+
+    /// Whether u̇ of the state is that of its time.
+    pub fn rates_are_known(&self) -> bool {
+        self.known
     }
 
     /// The state that was reached.
@@ -90,6 +102,7 @@ impl Travel {
         let taken = self.way.step(length, &mut staged).and_then(|taken| {
             let estimate = taken.as_ref().and_then(|taken| taken.estimate);
             self.way.accept(taken, None);
+            self.known = self.gives;
             self.way.confirm(&staged).map(|()| estimate)
         });
         self.memory = staged.into_memory();

@@ -38,7 +38,7 @@ use std::time::Instant;
 /// What covers every pair is more than this.
 const FORMS: usize = 120;
 
-/// Compilers that run at once.
+/// Compilers that run at once, at least: one waits for the disk now and then.
 const JOBS: usize = 2;
 
 /// Stack of the threads that run kernels: private arrays of high degrees take megabytes.
@@ -165,8 +165,9 @@ fn run_all(groups: &[Group], jit: &Jit) -> Tally {
     let tally = Mutex::new(Tally::default());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let started = Instant::now();
+    let jobs = std::thread::available_parallelism().map_or(JOBS, |cores| cores.get().max(JOBS));
     std::thread::scope(|scope| {
-        for _ in 0..JOBS {
+        for _ in 0..jobs {
             let work = || {
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                     run(group, jit, &tally);

@@ -8,6 +8,7 @@ use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{Generated, Language};
 use kernels_gen::generate::generate;
 use kernels_gen::plan::{Linearisation, Plan, Task};
+use rayon::prelude::*;
 use runtime::device::cpu::{Argument, Buffer, Module, Plain};
 use runtime::jit::{Jit, Options};
 use std::collections::BTreeSet;
@@ -42,17 +43,8 @@ impl Group {
         Self { isa, optimised, cases: Vec::new(), source: Generated::empty(Language::Rust) }
     }
 
-    /// Generates the kernels of a case: its own, and those whose results it reads.
-    fn add(&mut self, case: Case) {
-        let mut plans = vec![case.plan.clone()];
-        let stored = case.plan.linearisation == Linearisation::Stored;
-        plans.extend(
-            companions(&case.form, &case.elements, &case.plan, case.shape)
-                .into_iter()
-                .filter(|plan| plan.task != Task::Linearise || stored),
-        );
-        let source = generate(&case.form, &case.elements, &plans, case.isa);
-        let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name()));
+    /// Adds a case with its kernels.
+    fn add(&mut self, case: Case, source: Generated) {
         self.source.append(source.in_module(&format!("case_{}", case.seed)));
         self.cases.push(case);
     }
@@ -71,12 +63,26 @@ impl Group {
     }
 }
 
+/// Generates the kernels of a case: its own, and those whose results it reads.
+fn source(case: &Case) -> Generated {
+    let mut plans = vec![case.plan.clone()];
+    let stored = case.plan.linearisation == Linearisation::Stored;
+    plans.extend(
+        companions(&case.form, &case.elements, &case.plan, case.shape)
+            .into_iter()
+            .filter(|plan| plan.task != Task::Linearise || stored),
+    );
+    let source = generate(&case.form, &case.elements, &plans, case.isa);
+    source.unwrap_or_else(|error| panic!("{}: {error}", case.name()))
+}
+
 /// Sorts cases into groups, each of one instruction set, optimised or not, and small enough.
 pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     let mut done = Vec::new();
     let mut met = BTreeSet::new();
     let mut open: Vec<Group> = Vec::new();
-    for (number, case) in cases.into_iter().enumerate() {
+    let sources: Vec<Generated> = cases.par_iter().map(source).collect();
+    for (number, (case, source)) in cases.into_iter().zip(sources).enumerate() {
         let first = met.insert((case.rule.cell().to_string(), case.degree > LOW, case.isa));
         let chosen = full && number.is_multiple_of(OPTIMISED) && case.size() <= LARGE;
         let key = (case.isa, first || chosen);
@@ -85,7 +91,7 @@ pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
             open.push(Group::new(key.0, key.1));
             open.len() - 1
         });
-        open[at].add(case);
+        open[at].add(case, source);
         if open[at].source.text.len() > SOURCE {
             done.push(open.swap_remove(at));
         }

@@ -10,6 +10,9 @@ use kernels_gen::abi::Indices;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::element::{Cell, Rule, default_rule};
 use kernels_gen::plan::{Elements, EvenOdd, Plan, Target};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
 /// of [`Choices::levels`].
@@ -19,6 +22,8 @@ pub(crate) struct Choices {
     isas: Vec<Isa>,
     /// Forms in two and in three dimensions, for asking what is supported.
     plain: [Vec<PointForm>; 2],
+    /// Elements that were asked for before, by cell and degree, points and form.
+    elements: RefCell<BTreeMap<[usize; 3], Rc<Result<Elements, String>>>>,
 }
 
 /// The widest vector of the instruction set has so many times the lanes of a batch.
@@ -76,7 +81,7 @@ impl Setup {
 impl Choices {
     /// The cells and degrees of [`cells`].
     pub(crate) fn new(full: bool, isas: Vec<Isa>) -> Self {
-        Self { full, cells: cells(full), isas, plain: plain() }
+        Self { full, cells: cells(full), isas, plain: plain(), elements: RefCell::default() }
     }
 
     /// How many levels each factor has.
@@ -113,14 +118,19 @@ impl Choices {
     pub(crate) fn reasons(&self, row: &[usize]) -> Vec<String> {
         let setup = self.setup(row);
         let form = &self.plain[setup.rule.cell().dim() - 2][row[17]];
-        let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
+        let elements = Rc::clone(
+            self.elements.borrow_mut().entry([row[0], row[1], row[17]]).or_insert_with(|| {
+                let made = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
+                Rc::new(made.map_err(|error| error.to_string()))
+            }),
+        );
         let mut reasons = setup.against.clone();
         let plan = &setup.plan;
         // The first reason of a plan may hide another, which its neighbours show.
         let direct = Plan { geometry: setup.shape.direct(), ..plan.clone() };
         let nodes = Plan { indices: Indices::Nodes, ..plan.clone() };
-        let refused = |plan: &Plan| match &elements {
-            Err(error) => Some(error.to_string()),
+        let refused = |plan: &Plan| match &*elements {
+            Err(error) => Some(error.clone()),
             Ok(elements) => kernels_gen::strategy::check(form, elements, plan)
                 .err()
                 .map(|error| error.to_string()),

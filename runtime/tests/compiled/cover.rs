@@ -18,6 +18,8 @@ type Part = Vec<(usize, usize)>;
 
 /// Rows tried for one combination before it counts as impossible.
 const TRIES: usize = 120;
+/// Rows that have all been refused for one reason where a combination of a product counts as impossible.
+const SURE: usize = 24;
 /// Rows of which the best is kept.
 const CANDIDATES: usize = 12;
 
@@ -133,9 +135,12 @@ impl Factors<'_> {
         let mut best: Option<((usize, Reverse<usize>), Row)> = None;
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         let mut found = 0;
+        // Of products most combinations are impossible.
+        let many = part.len() > 2;
         for number in 0..TRIES {
             // Greed may run into what is not supported again and again.
-            let row = self.fill(&part, missing, number >= TRIES / 3, random);
+            let at_random = number >= TRIES / 3 || many && number >= SURE / 3 && found == 0;
+            let row = self.fill(&part, missing, at_random, random);
             let against = (self.reasons)(&row);
             if against.is_empty() {
                 let worth = (missing.in_row(&row), Reverse((self.cost)(&row)));
@@ -148,6 +153,9 @@ impl Factors<'_> {
                 }
             }
             against.into_iter().for_each(|reason| *reasons.entry(reason).or_default() += 1);
+            if many && number + 1 == SURE && reasons.values().any(|&count| count == SURE) {
+                break;
+            }
         }
         if let Some((_, row)) = best {
             missing.take_row(&row);

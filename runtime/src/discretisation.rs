@@ -6,6 +6,7 @@ use crate::constraint::affine::AffineConstraints;
 use crate::fingerprint::Fingerprint;
 use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
+use crate::sharing::{Shared, Sharing};
 use crate::space::{Space, SpaceError};
 use fem_dsl::point::{PointForm, Region, WHOLE_BOUNDARY};
 use kernels_gen::element::Lagrange;
@@ -248,6 +249,28 @@ impl Discretisation {
         hash.mesh(self.mesh.nodes(), self.mesh.points());
         self.mesh.periodic_sides().as_flattened().iter().for_each(|tag| hash.text(tag));
         hash.number()
+    }
+
+    /// Which unknowns other processes have too, where there are others.
+    pub fn sharing(&self) -> Option<Arc<Sharing>> {
+        let cut = self.mesh.cut()?;
+        let fields = self.fields.iter().enumerate();
+        let of_field = fields.map(|(number, field)| (self.dofs_of(number).start, &*field.space));
+        let all = of_field.flat_map(|(start, space)| {
+            space.shared_nodes().iter().flat_map(move |shared| {
+                let components = space.components();
+                let range = shared.nodes.start as usize * components
+                    ..shared.nodes.end as usize * components;
+                range.map(move |own| Shared { unknown: start + own, ranks: &shared.ranks })
+            })
+        });
+        Some(Arc::new(Sharing::new(Arc::clone(cut.group()), all)))
+    }
+
+    /// Unknowns of all fields, those of other processes too.
+    pub fn dofs_in_all(&self) -> usize {
+        let own = self.n_dofs();
+        self.mesh.in_all(self.sharing().map_or(own, |sharing| sharing.counted(own)))
     }
 
     /// Where the unknowns of each field lie in a vector.

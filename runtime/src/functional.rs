@@ -59,6 +59,7 @@ fn integrate(
         total.resize(sum.len(), 0.0);
         total.iter_mut().zip(sum).for_each(|(total, part)| *total += part);
     }
+    on.mesh.sum_in_all(&mut total);
     Ok(total)
 }
 

@@ -21,6 +21,7 @@ pub mod multigrid;
 mod not_finite;
 mod prescribed;
 mod reports;
+mod several;
 mod singular;
 mod solver;
 mod step;
@@ -348,6 +349,8 @@ pub struct Solution {
     pub elements: Elements,
     /// The kernels.
     pub kernels: Kernels,
+    /// Cells, and unknowns, of all processes together.
+    pub size: [usize; 2],
     /// The unknowns, node-major.
     pub u: Vec<f64>,
     /// How the solve went.
@@ -479,6 +482,7 @@ fn run_started(
 ) -> Result<Solution, RunError> {
     let start = Instant::now();
     let mesh = with_periodic_sides(problem, mesh.into())?;
+    several::check_several(problem, &mesh, target, device.is_some())?;
     let solver = problem.solver.as_ref();
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
@@ -486,7 +490,8 @@ fn run_started(
     let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
-    if problem.eigen.is_none() {
+    let size = [on.mesh.cells_in_all(), on.dofs_in_all()];
+    if problem.eigen.is_none() && on.mesh.cut().is_none() {
         check_fixed(form, &on, &parameters, &means)?;
     }
     let reporting = device.clone();
@@ -507,7 +512,7 @@ fn run_started(
         rule: elements.rule,
         levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
     };
-    if problem.eigen.is_none() {
+    if problem.eigen.is_none() && on.mesh.cut().is_none() {
         check_unique(&mut operator, system, &means)?;
     }
     let mut u = operator.initial()?;
@@ -547,6 +552,7 @@ fn run_started(
             on,
             elements,
             kernels,
+            size,
             u,
             linear_iterations: found.products,
             residual: found.report.residual(),
@@ -614,6 +620,7 @@ fn run_started(
         on,
         elements,
         kernels,
+        size,
         u,
         report,
         linear_iterations,
@@ -664,5 +671,5 @@ fn measure(operator: &mut Operator, u: &Vector, r: &mut Vector) -> Result<f64, R
         times.push(start.elapsed().as_secs_f64());
     }
     times.sort_by(f64::total_cmp);
-    Ok(u.len() as f64 / times[times.len() / 2])
+    Ok(u.entries_in_all() as f64 / times[times.len() / 2])
 }

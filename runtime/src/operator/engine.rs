@@ -142,6 +142,9 @@ pub(super) trait Engine: Send + Sync {
     /// y = the sum of what the kernels of a pass add up, with these rows of constrained unknowns.
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
+    /// Gives the rows of constrained unknowns what they should have, behind a sum to which others have added theirs.
+    fn set_rows(&self, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
+
     /// Adds what the kernels of a pass have for the unknowns of a finer space.
     fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError>;
 

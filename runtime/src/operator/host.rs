@@ -413,6 +413,14 @@ impl Engine for Host {
         }
     }
 
+    fn set_rows(&self, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        let which = self.constrained.iter().copied();
+        match self.precision {
+            Precision::F64 => set_rows(which, rows, y.entries_mut::<f64>().ok_or_else(wrong)?),
+            Precision::F32 => set_rows(which, rows, y.entries_mut::<f32>().ok_or_else(wrong)?),
+        }
+    }
+
     fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
         match self.precision {
             Precision::F64 => self.spread_to::<f64>(pass, fine),

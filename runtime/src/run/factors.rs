@@ -105,7 +105,9 @@ const A_LEVEL: f64 = 1e-6;
 
 /// Whether the levels of multigrid are worth being made for one solve.
 pub(super) fn worth_levels(on: &Discretisation, saddle: bool, device: bool) -> bool {
-    pays(Size::of(on), saddle, device, rayon::current_num_threads() as f64)
+    // Their levels are not cut yet.
+    on.mesh.cut().is_none()
+        && pays(Size::of(on), saddle, device, rayon::current_num_threads() as f64)
 }
 
 /// The same of a system of this size, on so many cores, or on a device beside them.
@@ -168,6 +170,10 @@ impl Size {
 
 /// When a problem whose solver is not named is solved by factors.
 pub(super) fn unasked(on: &Discretisation, facts: Facts) -> Factors {
+    // The matrix is in pieces, one a process.
+    if on.mesh.cut().is_some() {
+        return Factors::Never;
+    }
     // All that an affine constraint reads is coupled with each other.
     if on.affine.widest() > WIDE {
         return Factors::Never;

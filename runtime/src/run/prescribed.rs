@@ -67,7 +67,7 @@ impl Held {
             None => on.mesh.boundary(),
             Some(tags) => on.mesh.facets_under(tags)?,
         };
-        let nodes = space.nodes_on(&facets);
+        let nodes = held_by_any(&on.mesh, space, space.nodes_on(&facets));
         let places = nodes.iter().map(|&node| points[node as usize]).collect();
         let normals = match trace {
             Trace::Normal => normals::at_nodes(&on.mesh, space, &facets, &nodes)?,
@@ -81,6 +81,17 @@ impl Held {
     pub fn field(&self) -> &str {
         &self.name
     }
+}
+
+/// Some nodes of a space, ascending, and those that they are at other processes.
+pub(super) fn held_by_any(mesh: &Mesh, space: &Space, nodes: Vec<u32>) -> Vec<u32> {
+    let Some(cut) = mesh.cut() else { return nodes };
+    let sharing = space.sharing(cut.group());
+    let mut held = vec![0.0f64; space.n_nodes()];
+    nodes.iter().for_each(|&node| held[node as usize] = 1.0);
+    sharing.largest(&mut held);
+    let nodes = held.iter().zip(0..).filter(|(held, _)| **held > 0.0);
+    nodes.map(|(_, node)| node).collect()
 }
 
 /// The conditions of each field; where two meet in a node, the later one holds, and both where they give different

@@ -110,7 +110,9 @@ impl Steps<'_> {
             fields: &self.problem.form.fields,
             reports: &reports,
         });
-        lines.iter().for_each(|line| console.progress().line(line));
+        if self.solve.speaks() {
+            lines.iter().for_each(|line| console.progress().line(line));
+        }
         self.taken.push(step);
         if let Some(series) = &mut self.log.series {
             console.progress().detail("writing the solution");
@@ -121,8 +123,8 @@ impl Steps<'_> {
             series.add(self.taken.last().and_then(|step| step.time).unwrap_or(number as f64))?;
         }
         match &arguments.report {
-            Some(path) => self.log.table.write(path),
-            None => Ok(()),
+            Some(path) if self.solve.speaks() => self.log.table.write(path),
+            _ => Ok(()),
         }
     }
 }

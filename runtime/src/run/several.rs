@@ -1,0 +1,63 @@
+//! What several processes cannot do together yet, each with its error: rather none than a wrong number.
+
+use super::RunError;
+use crate::assembly::Representation;
+use crate::compile::Target;
+use crate::mesh::Mesh;
+use fem_dsl::problem::{Argument, Problem, Trace};
+
+/// Whether a problem can be solved on a mesh that is cut; where it is not cut, it can.
+///
+/// # Errors
+///
+/// What cannot be done, with what can be done instead.
+pub(super) fn check_several(
+    problem: &Problem,
+    mesh: &Mesh,
+    target: &Target,
+    on_a_device: bool,
+) -> Result<(), RunError> {
+    if mesh.cut().is_none() {
+        return Ok(());
+    }
+    let alone = "start one process";
+    let files = problem.aux.iter().any(|data| data.value.formula().is_none())
+        || problem.initial.iter().any(|(_, value)| value.formula().is_none());
+    let normal = problem.dirichlet.iter().any(|condition| condition.trace == Trace::Normal);
+    let assembled = target.representation.is_some_and(|how| how != Representation::MatrixFree);
+    let cannot: [(bool, &str, &str); 8] = [
+        (on_a_device, "use GPUs", "leave --backend out, or start one process"),
+        (problem.adapt.is_some(), "adapt a mesh", "leave `adapt` out, or start one process"),
+        (problem.stepping.is_some(), "march through time", alone),
+        (problem.eigen.is_some(), "look for eigenvalues", alone),
+        (
+            !problem.mean.is_empty(),
+            "fix a mean",
+            "fix a value on a part of the boundary, or start one process",
+        ),
+        (files, "read data from files", "give a formula, or start one process"),
+        (normal, "hold normal components", "give components, or start one process"),
+        (assembled, "assemble a matrix", "leave --operator out, or start one process"),
+    ];
+    let refused = |what: &str, help: &str| {
+        Err(RunError::Setting(format!("several processes cannot {what} yet\nhelp: {help}")))
+    };
+    if let Some((_, what, help)) = cannot.into_iter().find(|(is, ..)| *is) {
+        return refused(what, help);
+    }
+    let Some(solver) = &problem.solver else { return Ok(()) };
+    let word = |key: &str| match solver.arguments.get(key) {
+        Some(Argument::Word(word) | Argument::Made { name: word, .. }) => word.as_str(),
+        _ => "",
+    };
+    if solver.name == "direct" || word("linear") == "direct" {
+        return refused("solve by factors", "leave `solver` out, or start one process");
+    }
+    match word("preconditioner") {
+        by @ ("multigrid" | "algebraic" | "block") => refused(
+            &format!("precondition by `{by}`"),
+            "write `preconditioner: jacobi`, leave it out, or start one process",
+        ),
+        _ => Ok(()),
+    }
+}

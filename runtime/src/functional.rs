@@ -256,6 +256,9 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
             all[node as usize] += part;
         }
     }
+    if let Some(cut) = on.mesh.cut() {
+        space.sharing(cut.group()).sum(&mut all);
+    }
     Ok(all)
 }
 

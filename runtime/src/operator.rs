@@ -499,12 +499,7 @@ impl Operator {
         }
         let pass = self.blocks.pass(task, inputs);
         match pass.missing() {
-            0 if self.sharing.is_none() => self.engine.sum(pass, rows, y),
-            0 => {
-                self.engine.sum(pass, Rows::Zero, y)?;
-                y.gather_sums();
-                self.engine.set_rows(rows, y)
-            }
+            0 => self.engine.sum(pass, rows, y),
             missing => {
                 let word = task.word();
                 Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")))

@@ -491,7 +491,7 @@ fn run_started(
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
     let size = [on.mesh.cells_in_all(), on.dofs_in_all()];
-    if problem.eigen.is_none() && on.mesh.cut().is_none() {
+    if problem.eigen.is_none() {
         check_fixed(form, &on, &parameters, &means)?;
     }
     let reporting = device.clone();
@@ -512,7 +512,7 @@ fn run_started(
         rule: elements.rule,
         levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
     };
-    if problem.eigen.is_none() && on.mesh.cut().is_none() {
+    if problem.eigen.is_none() {
         check_unique(&mut operator, system, &means)?;
     }
     let mut u = operator.initial()?;

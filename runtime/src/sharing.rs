@@ -139,21 +139,25 @@ impl Sharing {
         self.others.get(at).is_some_and(|range| range.contains(&unknown))
     }
 
-    /// What all neighbours have of the unknowns that are shared with them, one after another.
-    fn received<T: Number>(&self, y: &[T]) -> Vec<f64> {
+    /// What is for each neighbour, with room for what it has.
+    pub fn parcels<T: Number>(&self, y: &[T]) -> Vec<Parcel> {
         let parcel = |neighbour: &Neighbour| Parcel {
             with: neighbour.rank,
             sent: neighbour.unknowns.iter().map(|&unknown| y[unknown].into()).collect(),
             received: vec![0.0; neighbour.unknowns.len()],
         };
-        let mut parcels: Vec<Parcel> = self.neighbours.iter().map(parcel).collect();
-        self.group.exchange(&mut parcels, &mut || ());
-        parcels.into_iter().flat_map(|parcel| parcel.received).collect()
+        self.neighbours.iter().map(parcel).collect()
     }
 
     /// For each shared unknown what the processes that have it have there, in the order of their numbers.
-    fn combine<T: Number>(&self, y: &mut [T], of: impl Fn(&mut dyn Iterator<Item = f64>) -> f64) {
-        let received = self.received(y);
+    fn combine<T: Number>(
+        &self,
+        parcels: &[Parcel],
+        y: &mut [T],
+        of: impl Fn(&mut dyn Iterator<Item = f64>) -> f64,
+    ) {
+        let received: Vec<f64> =
+            parcels.iter().flat_map(|parcel| &parcel.received).copied().collect();
         for (&unknown, range) in self.shared.iter().zip(self.starts.windows(2)) {
             let own: f64 = y[unknown].into();
             let sources = self.sources[range[0]..range[1]].iter();
@@ -162,19 +166,36 @@ impl Sharing {
         }
     }
 
+    /// The same at once.
+    fn exchanged<T: Number>(&self, y: &mut [T], of: impl Fn(&mut dyn Iterator<Item = f64>) -> f64) {
+        let mut parcels = self.parcels(y);
+        self.group.exchange(&mut parcels, &mut || ());
+        self.combine(&parcels, y, of);
+    }
+
+    /// y_i ← Σ of what all that have i have there, of which parcels have come.
+    pub fn add<T: Number>(&self, parcels: &[Parcel], y: &mut [T]) {
+        self.combine(parcels, y, |values| values.sum());
+    }
+
     /// y_i ← Σ of what all that have i have there.
     pub fn sum<T: Number>(&self, y: &mut [T]) {
-        self.combine(y, |values| values.sum());
+        self.exchanged(y, |values| values.sum());
     }
 
     /// y_i ← what the first process that has i has there.
     pub fn agree<T: Number>(&self, y: &mut [T]) {
-        self.combine(y, |values| values.next().unwrap_or_default());
+        self.exchanged(y, |values| values.next().unwrap_or_default());
     }
 
     /// y_i ← the largest of what all that have i have there.
     pub fn largest<T: Number>(&self, y: &mut [T]) {
-        self.combine(y, |values| values.fold(f64::NEG_INFINITY, f64::max));
+        self.exchanged(y, |values| values.fold(f64::NEG_INFINITY, f64::max));
+    }
+
+    /// y_i ← the least of what all that have i have there.
+    pub fn least<T: Number>(&self, y: &mut [T]) {
+        self.exchanged(y, |values| values.fold(f64::INFINITY, f64::min));
     }
 
     /// Makes sums over the unknowns of this process sums over those of all.

@@ -23,7 +23,7 @@ pub(crate) use noise::noise;
 
 use crate::device::cpu::{Buffer, Plain};
 use crate::device::{Arithmetic, Array, Summed};
-use crate::sharing::Sharing;
+use crate::sharing::{Number, Sharing};
 use remote::{Pending, Remote};
 use std::convert::Infallible;
 use std::fmt;
@@ -77,6 +77,7 @@ pub fn name(precision: Precision) -> &'static str {
 /// A type of entries: `f64` or `f32`.
 pub trait Real:
     Plain
+    + Number
     + PartialEq
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>
@@ -482,6 +483,7 @@ impl Vector {
         let entry = |i: usize| (i % period) as f64 - (period / 2) as f64;
         let entries: Vec<f64> = (0..self.len).map(entry).collect();
         self.set(&entries);
+        self.agree();
     }
 
     /// self = a·self.

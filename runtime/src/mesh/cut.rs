@@ -5,12 +5,18 @@
 //! count twice. A part numbers everything by first touch, as a mesh of its own does. What it takes from the whole is how each
 //! entity is seen and of how many cells it is: so all processes have the nodes of an edge or face in one order, and no facet
 //! between processes is taken for one of the boundary.
+//!
+//! Where there are coarser meshes, the last of them that has some cells for each process is what is dealt out, and finer cells
+//! go with those that they are of: each process can then go from mesh to mesh by itself.
 
-use super::{Facet, Mesh, Topology, hanging, places};
+use super::{Coarsened, Facet, Mesh, NotCoarser, Topology, hanging, places};
 use crate::processes::{Group, Reduce, total};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Cells that each process has at least of the coarsest mesh that is dealt out.
+const LEAST: usize = 8;
 
 /// What a part of a mesh has in common with others.
 #[derive(Clone, Debug)]
@@ -18,8 +24,18 @@ pub struct Cut {
     group: Arc<dyn Group>,
     /// The shared vertices, edges and faces of the connectivity, in the order of the whole mesh.
     shared: [Vec<Entity>; 3],
-    /// Cells of all parts.
-    cells: usize,
+    whole: Whole,
+    /// The cells of the part, by their numbers in the whole mesh, ascending.
+    cells: Vec<u32>,
+}
+
+/// A whole mesh, and which process has which of its cells.
+#[derive(Clone, Debug)]
+struct Whole {
+    mesh: Arc<Mesh>,
+    rank_of: Arc<Vec<u32>>,
+    /// The next coarser one.
+    coarser: Option<Arc<(Coarsened, Whole)>>,
 }
 
 /// An entity that several parts have.
@@ -49,9 +65,43 @@ impl Cut {
         self.shared.get(dim).map_or(&[], Vec::as_slice)
     }
 
-    /// Cells of all parts.
-    pub fn cells(&self) -> usize {
-        self.cells
+    /// The whole mesh.
+    pub fn whole(&self) -> &Arc<Mesh> {
+        &self.whole.mesh
+    }
+
+    /// The cells of the part, by their numbers in the whole mesh.
+    pub fn cells(&self) -> &[u32] {
+        &self.cells
+    }
+
+    /// The part of the coarser mesh whose cells have these for children.
+    pub(crate) fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+        let Some(coarser) = &self.whole.coarser else { return Err(NotCoarser::Cut) };
+        let (coarsened, whole) = &**coarser;
+        let mesh = whole.part(&self.group);
+        let mut place = vec![u32::MAX; self.whole.mesh.n_cells()];
+        for (number, &cell) in self.cells.iter().enumerate() {
+            place[cell as usize] = number as u32;
+        }
+        let (mut children, mut places, each) = (Vec::new(), Vec::new(), coarsened.each());
+        for &cell in mesh.cut.iter().flat_map(|cut| &cut.cells) {
+            let range = cell as usize * each..(cell as usize + 1) * each;
+            let own = coarsened.children[range.clone()].iter();
+            children
+                .extend(own.map(|&child| place.get(child as usize).copied().unwrap_or(u32::MAX)));
+            places.extend_from_slice(&coarsened.places[range]);
+        }
+        Ok(Coarsened { mesh: Arc::new(mesh), children, places, maps: coarsened.maps.clone() })
+    }
+}
+
+impl Whole {
+    /// The cells of this process.
+    fn part(&self, group: &Arc<dyn Group>) -> Mesh {
+        let rank = group.rank() as u32;
+        let own = self.rank_of.iter().zip(0..).filter(|(of, _)| **of == rank);
+        self.of_cells(own.map(|(_, cell)| cell).collect(), group)
     }
 }
 
@@ -93,37 +143,67 @@ impl Mesh {
     /// # Errors
     ///
     /// More processes than cells.
-    pub fn part(&self, group: &Arc<dyn Group>) -> Result<Mesh, TooFewCells> {
-        let (rank, processes, cells) = (group.rank(), group.size(), self.n_cells());
+    pub fn part(self: Arc<Self>, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, TooFewCells> {
+        let (processes, cells) = (group.size(), self.n_cells());
         if processes == 1 {
-            return Ok(self.clone());
+            return Ok(self);
         }
         if cells < processes {
             return Err(TooFewCells { processes, cells });
         }
-        let weight = |cell: usize| 1 + u32::from(self.hanging().is_some_and(|all| all[cell] != 0));
-        let weights: Vec<u32> = (0..cells).map(weight).collect();
-        let pieces = pieces(&weights, processes);
-        let mut rank_of = vec![0u32; cells];
-        for (rank, piece) in pieces.iter().enumerate() {
-            rank_of[piece.clone()].fill(rank as u32);
+        let mut chain: Vec<Coarsened> = Vec::new();
+        loop {
+            let last = chain.last().map_or(&self, |coarser| &coarser.mesh);
+            let least = (LEAST * processes) << self.dim();
+            match last.coarsened() {
+                Ok(coarser) if last.n_cells() >= least => chain.push(coarser),
+                _ => break,
+            }
         }
-        let own: Vec<u32> = pieces[rank].clone().map(|cell| cell as u32).collect();
-        Ok(self.of_cells(&own, &rank_of, group))
+        let weight = |cell: usize| 1 + u32::from(self.hanging().is_some_and(|all| all[cell] != 0));
+        let mut weights: Vec<u32> = (0..cells).map(weight).collect();
+        for coarser in &chain {
+            let of = |cell: usize| -> u32 {
+                coarser.children_of(cell).iter().map(|&child| weights[child as usize]).sum()
+            };
+            weights = (0..coarser.mesh.n_cells()).map(of).collect();
+        }
+        let mut rank_of = vec![0u32; weights.len()];
+        for (rank, piece) in pieces(&weights, processes).into_iter().enumerate() {
+            rank_of[piece].fill(rank as u32);
+        }
+        let mut coarser = None;
+        while let Some(last) = chain.pop() {
+            let finer = chain.last().map_or(cells, |own| own.mesh.n_cells());
+            let mut of_children = vec![0u32; finer];
+            for (cell, &rank) in rank_of.iter().enumerate() {
+                let children = last.children_of(cell).iter();
+                children.for_each(|&child| of_children[child as usize] = rank);
+            }
+            let (mesh, own) =
+                (Arc::clone(&last.mesh), std::mem::replace(&mut rank_of, of_children));
+            let whole = Whole { mesh, rank_of: Arc::new(own), coarser };
+            coarser = Some(Arc::new((last, whole)));
+        }
+        let whole = Whole { mesh: self, rank_of: Arc::new(rank_of), coarser };
+        Ok(Arc::new(whole.part(group)))
     }
+}
 
-    /// Some cells, ascending, where each cell of the mesh is at a process.
-    fn of_cells(&self, own: &[u32], rank_of: &[u32], group: &Arc<dyn Group>) -> Mesh {
-        let (topology, entities) = self.topology.of_cells(own);
-        let joined = self.joined.as_ref().map(|joined| joined.of_cells(own));
+impl Whole {
+    /// Some cells, ascending.
+    fn of_cells(&self, cells: Vec<u32>, group: &Arc<dyn Group>) -> Mesh {
+        let (whole, rank_of, own) = (&*self.mesh, &self.rank_of[..], &cells[..]);
+        let (topology, entities) = whole.topology.of_cells(own);
+        let joined = whole.joined.as_ref().map(|joined| joined.of_cells(own));
         let connected = joined.as_ref().map_or(&entities, |(_, entities)| entities);
         let shared = std::array::from_fn(|dim| {
-            let whole = self.connectivity();
+            let whole = whole.connectivity();
             let is_below = dim < whole.cell().dim();
             let rank = group.rank() as u32;
             if is_below { shared(whole, dim, rank_of, rank, &connected[dim]) } else { Vec::new() }
         });
-        let mut place = vec![u32::MAX; self.n_cells()];
+        let mut place = vec![u32::MAX; whole.n_cells()];
         for (number, &cell) in own.iter().enumerate() {
             place[cell as usize] = number as u32;
         }
@@ -138,8 +218,8 @@ impl Mesh {
             let here = cells.iter().map(|&cell| place[cell as usize]);
             here.filter(|&cell| cell != u32::MAX).collect()
         };
-        let (points, nodes) = self.geometry_of(own, &entities[0]);
-        let hanging = self.hanging.as_ref().map(|all| hanging::Hanging {
+        let (points, nodes) = whole.geometry_of(own, &entities[0]);
+        let hanging = whole.hanging.as_ref().map(|all| hanging::Hanging {
             words: match all.words.is_empty() {
                 true => Vec::new(),
                 false => own.iter().map(|&cell| all.words[cell as usize]).collect(),
@@ -148,29 +228,36 @@ impl Mesh {
         });
         let tagged = |(tag, facets): (&String, _)| (tag.clone(), of_facets(facets));
         Mesh {
-            cell: self.cell,
-            order: self.order,
+            cell: whole.cell,
+            order: whole.order,
             points,
             nodes,
-            nodes_per_cell: self.nodes_per_cell,
-            facet_tags: self.facet_tags.iter().map(tagged).collect(),
-            cell_tags: self
+            nodes_per_cell: whole.nodes_per_cell,
+            facet_tags: whole.facet_tags.iter().map(tagged).collect(),
+            cell_tags: whole
                 .cell_tags
                 .iter()
                 .map(|(tag, all)| (tag.clone(), of_cells(all)))
                 .collect(),
             topology,
-            periodic: self.periodic.clone(),
+            periodic: whole.periodic.clone(),
             joined: joined.map(|(joined, _)| Box::new(joined)),
-            notes: self.notes.clone(),
-            spheres: self.spheres.clone(),
+            notes: whole.notes.clone(),
+            spheres: whole.spheres.clone(),
             order_of_source: places::Order::Own,
-            equispaced: self.equispaced,
+            equispaced: whole.equispaced,
             hanging,
-            cut: Some(Arc::new(Cut { group: Arc::clone(group), shared, cells: self.n_cells() })),
+            cut: Some(Arc::new(Cut {
+                group: Arc::clone(group),
+                shared,
+                whole: self.clone(),
+                cells,
+            })),
         }
     }
+}
 
+impl Mesh {
     /// The geometry nodes of some cells, the vertices first, in their new numbers.
     fn geometry_of(&self, cells: &[u32], vertices: &[u32]) -> (Vec<[f64; 3]>, Vec<u32>) {
         let mut numbers = vec![u32::MAX; self.points.len()];
@@ -200,7 +287,7 @@ impl Mesh {
 
     /// Cells of all parts.
     pub fn cells_in_all(&self) -> usize {
-        self.cut.as_ref().map_or(self.n_cells(), |cut| cut.cells)
+        self.cut.as_ref().map_or(self.n_cells(), |cut| cut.whole.mesh.n_cells())
     }
 
     /// Makes the sums of each part sums over all.
@@ -213,6 +300,19 @@ impl Mesh {
         if let Some(cut) = &self.cut {
             cut.group.reduce(how, numbers);
         }
+    }
+
+    /// The place that the first process has which has one.
+    pub fn first_in_all(&self, own: Option<[f64; 3]>) -> Option<[f64; 3]> {
+        let Some(cut) = &self.cut else { return own };
+        let bytes = own.map_or_else(Vec::new, |own| own.map(f64::to_le_bytes).concat());
+        let all = cut.group.gather(&bytes);
+        let first = all.iter().find(|bytes| !bytes.is_empty())?;
+        let mut place = [0.0; 3];
+        for (x, bytes) in place.iter_mut().zip(first.chunks(8)) {
+            *x = f64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        Some(place)
     }
 
     /// The sum over all parts of something that each counts.

@@ -367,10 +367,6 @@ impl Engine for OnDevice {
         Ok(())
     }
 
-    fn set_rows(&self, _: Rows<'_>, _: &mut Vector) -> Result<(), OperatorError> {
-        Err(OperatorError::new("vectors on a device are not shared by processes yet"))
-    }
-
     fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
         self.arithmetic.check()?;
         let fine = fine.array().map(|(_, array)| array).ok_or(DeviceError::Foreign)?;

@@ -139,11 +139,8 @@ pub(super) trait Engine: Send + Sync {
     /// Runs a kernel that writes `into` at the quadrature points of its cells.
     fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError>;
 
-    /// y = the sum of what the kernels of a pass add up, with these rows of constrained unknowns.
+    /// y = the sum of what the kernels of a pass add up, at all processes that share y, with these rows of constrained unknowns.
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
-
-    /// Gives the rows of constrained unknowns what they should have, behind a sum to which others have added theirs.
-    fn set_rows(&self, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
     /// Adds what the kernels of a pass have for the unknowns of a finer space.
     fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError>;

@@ -105,9 +105,8 @@ const A_LEVEL: f64 = 1e-6;
 
 /// Whether the levels of multigrid are worth being made for one solve.
 pub(super) fn worth_levels(on: &Discretisation, saddle: bool, device: bool) -> bool {
-    // Their levels are not cut yet.
-    on.mesh.cut().is_none()
-        && pays(Size::of(on), saddle, device, rayon::current_num_threads() as f64)
+    let processes = on.mesh.cut().map_or(1, |cut| cut.group().size());
+    pays(Size::of(on), saddle, device, (processes * rayon::current_num_threads()) as f64)
 }
 
 /// The same of a system of this size, on so many cores, or on a device beside them.
@@ -163,7 +162,7 @@ impl Size {
         let spaces = || on.fields.iter().map(|field| &field.space);
         let components: usize = spaces().map(|space| space.components()).sum();
         let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
-        let (unknowns, dim) = (on.n_dofs() as f64, on.mesh.dim());
+        let (unknowns, dim) = (on.dofs_in_all() as f64, on.mesh.dim());
         Self { dim, unknowns, components: components as f64, degree: degree as f64 }
     }
 }

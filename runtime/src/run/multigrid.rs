@@ -11,6 +11,7 @@
 mod asked;
 mod blocks;
 mod bottom;
+mod gathered;
 pub mod matrices;
 pub mod transfer;
 
@@ -23,12 +24,14 @@ use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::mesh::{Coarsened, Mesh};
 use crate::operator::{Operator, Shelf};
-use crate::solve::{Level, Multigrid, Smoothed};
+use crate::processes::any;
+use crate::solve::{Coarsest, Level, Multigrid, Smoothed};
 use crate::vector::{Precision, Vector};
 pub use asked::{Asked, Manner, OfField};
 use bottom::Bottom;
 pub(super) use bottom::FACTORISED;
 use fem_dsl::point::PointForm;
+use gathered::Gathered;
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
 use std::time::Instant;
@@ -193,8 +196,14 @@ impl Problem<'_> {
             return Ok(Err(Unsuited::Data));
         }
         let like: Vector = made.operator.zeros();
-        let bottom = Bottom::new(self, &made.elements, made.on, like.like(), manner)?;
-        let levels = Multigrid::new(levels, Box::new(bottom), &like, manner.steps);
+        let bottom: Box<dyn Coarsest> = match made.on.mesh.cut() {
+            None => Box::new(Bottom::new(self, &made.elements, made.on, like.like(), manner)?),
+            Some(cut) => match Gathered::new(self, &made, cut, &like, manner)? {
+                Some(gathered) => Box::new(gathered),
+                None => return Ok(Err(Unsuited::Data)),
+            },
+        };
+        let levels = Multigrid::new(levels, bottom, &like, manner.steps);
         let levels = levels.smoothed_by(manner.smoother);
         Ok(Ok(levels.made_in(start.elapsed().as_secs_f64())))
     }
@@ -212,12 +221,17 @@ impl Problem<'_> {
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
             return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
         }
-        if made.on.n_dofs() <= FEW {
+        if made.on.dofs_in_all() <= FEW {
             return Ok(None);
         }
         let Ok(coarser) = made.on.mesh.coarsened() else { return Ok(None) };
         // Data may have no value at points that only a coarser mesh has; what is there ends the levels as well.
         let found = at(&coarser.mesh, k).ok().flatten();
+        if let Some(cut) = made.on.mesh.cut()
+            && any(&**cut.group(), found.is_none())
+        {
+            return Ok(None);
+        }
         Ok(found.map(|(elements, on)| Below { elements, on, coarser: Some(coarser) }))
     }
 

@@ -304,7 +304,7 @@ impl OfProblem<'_> {
             let value = &given[index].0.value;
             Ok::<_, RunError>(at_points(value, places, parameters, |_| f64::NAN))
         })?;
-        super::mean::hold(self.problem, form, &mut all);
+        super::mean::hold(self.problem, form, on, &mut all);
         Ok(all)
     }
 }

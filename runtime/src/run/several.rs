@@ -20,21 +20,13 @@ pub(super) fn check_several(
     if mesh.cut().is_none() {
         return Ok(());
     }
-    let alone = "start one process";
     let files = problem.aux.iter().any(|data| data.value.formula().is_none())
         || problem.initial.iter().any(|(_, value)| value.formula().is_none());
     let normal = problem.dirichlet.iter().any(|condition| condition.trace == Trace::Normal);
     let assembled = target.representation.is_some_and(|how| how != Representation::MatrixFree);
-    let cannot: [(bool, &str, &str); 8] = [
+    let cannot: [(bool, &str, &str); 5] = [
         (on_a_device, "use GPUs", "leave --backend out, or start one process"),
         (problem.adapt.is_some(), "adapt a mesh", "leave `adapt` out, or start one process"),
-        (problem.stepping.is_some(), "march through time", alone),
-        (problem.eigen.is_some(), "look for eigenvalues", alone),
-        (
-            !problem.mean.is_empty(),
-            "fix a mean",
-            "fix a value on a part of the boundary, or start one process",
-        ),
         (files, "read data from files", "give a formula, or start one process"),
         (normal, "hold normal components", "give components, or start one process"),
         (assembled, "assemble a matrix", "leave --operator out, or start one process"),
@@ -45,6 +37,9 @@ pub(super) fn check_several(
     if let Some((_, what, help)) = cannot.into_iter().find(|(is, ..)| *is) {
         return refused(what, help);
     }
+    if problem.eigen.as_ref().is_some_and(|own| own.preconditioner.as_deref() == Some("direct")) {
+        return refused("solve by factors", "leave `preconditioner` out, or start one process");
+    }
     let Some(solver) = &problem.solver else { return Ok(()) };
     let word = |key: &str| match solver.arguments.get(key) {
         Some(Argument::Word(word) | Argument::Made { name: word, .. }) => word.as_str(),
@@ -54,7 +49,7 @@ pub(super) fn check_several(
         return refused("solve by factors", "leave `solver` out, or start one process");
     }
     match word("preconditioner") {
-        by @ ("multigrid" | "algebraic" | "block") => refused(
+        by @ "algebraic" => refused(
             &format!("precondition by `{by}`"),
             "write `preconditioner: jacobi`, leave it out, or start one process",
         ),

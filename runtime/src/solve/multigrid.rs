@@ -125,6 +125,8 @@ pub struct Level {
     inverse: Vector,
     /// λ.
     largest: f64,
+    /// Unknowns, of all processes.
+    unknowns: usize,
     work: Mutex<Work>,
 }
 
@@ -174,6 +176,8 @@ pub struct Multigrid {
     coarsest: Box<dyn Coarsest>,
     /// Right-hand side and solution of the coarsest level.
     bottom: Mutex<[Vector; 2]>,
+    /// Its unknowns, of all processes.
+    bottom_unknowns: usize,
     smoother: Smoother,
     /// Steps of the smoother before, and as many behind.
     steps: usize,
@@ -270,7 +274,8 @@ impl Level {
     ) -> Self {
         let zeros = || like.like();
         let work = Work { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
-        Self { system, transfer, inverse, largest, work: Mutex::new(work) }
+        let unknowns = like.entries_in_all();
+        Self { system, transfer, inverse, largest, unknowns, work: Mutex::new(work) }
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -342,8 +347,9 @@ impl Multigrid {
     ) -> Self {
         let bottom = Mutex::new([like.like(), like.like()]);
         let applications = AtomicUsize::new(0);
-        let smoother = Smoother::default();
-        Self { levels, coarsest, bottom, smoother, steps, applications, seconds: 0.0 }
+        let (smoother, bottom_unknowns) = (Smoother::default(), like.entries_in_all());
+        let seconds = 0.0;
+        Self { levels, coarsest, bottom, bottom_unknowns, smoother, steps, applications, seconds }
     }
 
     /// The same with another smoother.
@@ -390,7 +396,7 @@ impl Multigrid {
             let (before, after) = levels.split_at_mut(l + 1);
             let own = &mut before[l];
             if !own.linearise()? {
-                let unknowns = own.inverse.len();
+                let unknowns = own.unknowns;
                 return Ok(Err(format!("on its level of {unknowns} unknowns {INDEFINITE}")));
             }
             let state = &own.work().x;
@@ -403,12 +409,9 @@ impl Multigrid {
     }
 
     fn levels(&self) -> Vec<LevelFigures> {
-        let own = |level: &Level| LevelFigures {
-            unknowns: level.inverse.len(),
-            largest: Some(level.largest),
-        };
-        let bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = LevelFigures { unknowns: bottom[0].len(), largest: None };
+        let own =
+            |level: &Level| LevelFigures { unknowns: level.unknowns, largest: Some(level.largest) };
+        let last = LevelFigures { unknowns: self.bottom_unknowns, largest: None };
         self.levels.iter().map(own).chain([last]).collect()
     }
 
@@ -504,7 +507,10 @@ impl Approximation for Multigrid {
 
 impl LinearOperator for Multigrid {
     fn size(&self) -> usize {
-        self.levels().first().map_or(0, |level| level.unknowns)
+        match self.levels.first() {
+            Some(level) => level.inverse.len(),
+            None => self.bottom.lock().unwrap_or_else(PoisonError::into_inner)[0].len(),
+        }
     }
 
     /// One cycle.

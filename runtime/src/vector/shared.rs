@@ -26,13 +26,6 @@ impl Vector {
         with_entries!((y), (), sharing.agree(y));
     }
 
-    /// Makes entries that several processes have the sums of what each has.
-    pub fn gather_sums(&mut self) {
-        let Some(sharing) = self.sharing.clone() else { return };
-        let y = self;
-        with_entries!((y), (), sharing.sum(y));
-    }
-
     /// The entries that others count.
     pub(super) fn others(&self) -> &[Range<usize>] {
         self.sharing.as_ref().map_or(&[], |sharing| sharing.others())
@@ -77,5 +70,37 @@ impl Vector {
     pub(crate) fn entries_in_all(&self) -> usize {
         let count = |sharing: &Arc<Sharing>| total(&**sharing.group(), sharing.counted(self.len()));
         self.sharing.as_ref().map_or(self.len(), count)
+    }
+
+    /// Of what all processes have found, the number of the largest size; where two have one, that of the first.
+    pub(crate) fn of_largest_size(&self, own: f64) -> f64 {
+        let Some(sharing) = &self.sharing else { return own };
+        let all = sharing.group().gather(&own.to_le_bytes());
+        let all = all.iter().map(|own| f64::from_le_bytes(own[..].try_into().unwrap_or_default()));
+        all.fold(
+            0.0,
+            |most: f64, own| {
+                if own.abs() > most.abs() * (1.0 + 1e-6) { own } else { most }
+            },
+        )
+    }
+
+    /// Makes one entry 1 and the others 0: that of a number among those of all processes, which are counted process by process.
+    pub(crate) fn set_unit(&mut self, number: usize) {
+        let Some(sharing) = self.sharing.clone() else {
+            self.fill(0.0);
+            return self.set_entry(number, 1.0);
+        };
+        let counts = sharing.group().gather(&(sharing.counted(self.len) as u64).to_le_bytes());
+        let count = |bytes: &Vec<u8>| u64::from_le_bytes(bytes[..].try_into().unwrap_or_default());
+        let before: u64 = counts[..sharing.group().rank()].iter().map(count).sum();
+        let mut entries = vec![0.0; self.len];
+        let own = number.checked_sub(before as usize);
+        let mut counted = (0..self.len).filter(|&at| !sharing.is_of_others(at));
+        if let Some(at) = own.and_then(|own| counted.nth(own)) {
+            entries[at] = 1.0;
+        }
+        sharing.largest(&mut entries);
+        self.set(&entries);
     }
 }

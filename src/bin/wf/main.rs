@@ -116,11 +116,12 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    let processes = Processes::open();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
+        Err(_) if !processes.speaks() => return ExitCode::from(2),
         Err(error) => return report::usage(&error),
     };
-    let processes = Processes::open();
     let console = Arc::new(match processes.speaks() {
         true => Console::new(arguments.json, arguments.quiet),
         false => Console::silent(arguments.json),

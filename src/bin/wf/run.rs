@@ -58,7 +58,8 @@ Examples:
   wf run examples/poisson.wf --interpret      without a compiler
   wf run examples/poisson.wf --backend cuda   the whole solve on a GPU
   wf run examples/poisson.wf --backend cuda --scatter owner   the same bits at every run
-  wf run examples/poisson.wf --operator assembled             with a sparse matrix, as other codes do")]
+  wf run examples/poisson.wf --operator assembled             with a sparse matrix, as other codes do
+  mpirun -n 4 wf run examples/poisson.wf      four processes, each with cells of its own: a build with `--features mpi`")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
@@ -106,7 +107,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Threads to compute with; all cores without it.
+    /// Threads to compute with; all cores without it, or the share of each of several processes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 }
@@ -225,6 +226,8 @@ fn alone_for_some(arguments: &Arguments, processes: &Processes) -> Result<(), Fa
         (standard, "writes to standard output", "name a file, or add --no-output"),
         (arguments.picture.is_wanted(), "draws a picture", "leave --picture out"),
         (arguments.dry_run, "makes a dry run", "start one process"),
+        (arguments.checkpoint.is_some(), "leaves a checkpoint", "leave --checkpoint out"),
+        (arguments.restart.is_some(), "goes on from a checkpoint", "start one process"),
     ];
     match options.into_iter().find(|(given, ..)| *given) {
         Some((_, what, help)) => Err(Failure::usage(format!(
@@ -254,7 +257,7 @@ fn own_part(
     mesh: Mesh,
     group: &Arc<dyn Group>,
     which: Blame<'_>,
-) -> Result<Mesh, Failure> {
+) -> Result<Arc<Mesh>, Failure> {
     let whole = with_periodic_sides(problem, Arc::new(mesh));
     let whole = whole.map_err(|error| which.run(problem, error.into()))?;
     Ok(whole.part(group)?)
@@ -313,7 +316,7 @@ impl Solve<'_> {
         console.progress().say(format!("{name}: making the mesh"));
         let (problem, mesh) = prepare(which.program, name, file, which.overrides)?;
         let mesh = match group.size() {
-            1 => mesh,
+            1 => Arc::new(mesh),
             _ => own_part(&problem, mesh, group, which)?,
         };
         let picture = arguments.picture.numbered(varied.map(|(number, ..)| number));

@@ -276,6 +276,7 @@ impl<'a> Staged<'a> {
         }
         let mut held = self.operator.vector();
         held.set(&numbers);
+        held.agree();
         Ok(Some(held))
     }
 

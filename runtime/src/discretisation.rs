@@ -267,6 +267,37 @@ impl Discretisation {
         Some(Arc::new(Sharing::new(Arc::clone(cut.group()), all)))
     }
 
+    /// Of each unknown of a part of a mesh its place on the whole mesh, where the fields have the same elements; none where this is no
+    /// part of that.
+    pub fn places_in(&self, whole: &Self) -> Option<Vec<usize>> {
+        let cells = self.mesh.cut()?.cells();
+        let mut places = vec![0; self.n_dofs()];
+        for (number, (own, all)) in self.fields.iter().zip(&whole.fields).enumerate() {
+            let (from, to) = (self.dofs_of(number).start, whole.dofs_of(number).start);
+            let components = own.space.components();
+            for (here, &there) in cells.iter().enumerate() {
+                let there = all.space.cell_nodes(there as usize);
+                for (&here, &there) in own.space.cell_nodes(here).iter().zip(there) {
+                    for c in 0..components {
+                        places[from + here as usize * components + c] =
+                            to + there as usize * components + c;
+                    }
+                }
+            }
+        }
+        Some(places)
+    }
+
+    /// The unknowns on the whole mesh, from those of all parts.
+    pub fn gathered(&self, whole: &Self, u: &[f64]) -> Option<Vec<f64>> {
+        let (places, sharing) = (self.places_in(whole)?, self.sharing()?);
+        let mut all = vec![0.0; whole.n_dofs()];
+        let own = (0..u.len()).filter(|&at| !sharing.is_of_others(at));
+        own.for_each(|at| all[places[at]] = u[at]);
+        sharing.total(&mut all);
+        Some(all)
+    }
+
     /// Unknowns of all fields, those of other processes too.
     pub fn dofs_in_all(&self) -> usize {
         let own = self.n_dofs();

@@ -198,6 +198,19 @@ impl Sharing {
         self.exchanged(y, |values| values.fold(f64::INFINITY, f64::min));
     }
 
+    /// Of each shared unknown what all processes that have it have there, in the order of their numbers.
+    pub fn all<T: Number>(&self, y: &[T]) -> Vec<(usize, Vec<f64>)> {
+        let mut parcels = self.parcels(y);
+        self.group.exchange(&mut parcels, &mut || ());
+        let received: Vec<f64> = parcels.into_iter().flat_map(|parcel| parcel.received).collect();
+        let of = |(&unknown, range): (&usize, &[usize])| {
+            let own: f64 = y[unknown].into();
+            let sources = self.sources[range[0]..range[1]].iter();
+            (unknown, sources.map(|&at| if at == OWN { own } else { received[at] }).collect())
+        };
+        self.shared.iter().zip(self.starts.windows(2)).map(of).collect()
+    }
+
     /// Makes sums over the unknowns of this process sums over those of all.
     pub fn total(&self, sums: &mut [f64]) {
         self.group.reduce(Reduce::Sum, sums);

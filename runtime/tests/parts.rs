@@ -6,7 +6,7 @@ use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
 use runtime::discretisation::Discretisation;
-use runtime::forest::refined;
+use runtime::forest::{Forest, refined};
 use runtime::mesh::Mesh;
 use runtime::operator::Operator;
 use runtime::processes::threads::each;
@@ -164,4 +164,19 @@ fn periodic_sides_are_joined_over_the_cut() {
 fn cells_that_do_not_agree_on_orientations_do_so_over_the_cut() {
     let (problem, mesh) = problem(&text("ball(dim: 3, refine: 1)", 3, ["surface", "surface"], ""));
     compare(&problem, mesh);
+}
+
+#[test]
+fn hanging_nodes_may_lie_on_the_cut() {
+    for (mesh, degree) in [("box(dim: 2, cells: 3)", 3), ("box(dim: 3, cells: 2)", 2)] {
+        let (problem, coarse) = problem(&text(mesh, degree, ["x1", "y0"], ""));
+        let mut forest = Forest::new(&coarse).expect("a forest");
+        for times in 0..2 {
+            forest.refine(|leaf| (leaf * 7 + times) % 5 == 0).expect("few leaves");
+            forest.balance().expect("few leaves");
+        }
+        let mesh = forest.mesh(&Arc::new(coarse)).expect("a mesh of leaves");
+        assert!(mesh.hanging().is_some());
+        compare(&problem, mesh);
+    }
 }

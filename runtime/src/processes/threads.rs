@@ -2,7 +2,52 @@
 
 use super::{Group, Parcel, Reduce};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Where threads wait for each other, unless one of them has ended before.
+#[derive(Debug)]
+struct Barrier {
+    size: usize,
+    /// How many wait, how often all have come, and whether one never will.
+    state: Mutex<(usize, usize, bool)>,
+    changed: Condvar,
+}
+
+impl Barrier {
+    fn new(size: usize) -> Self {
+        Self { size, state: Mutex::new((0, 0, false)), changed: Condvar::new() }
+    }
+
+    fn wait(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = state.1;
+        state.0 += 1;
+        if state.0 == self.size {
+            (state.0, state.1) = (0, times + 1);
+            self.changed.notify_all();
+        }
+        while state.1 == times {
+            assert!(!state.2, "another thread of the group has panicked");
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn give_up(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).2 = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Tells the others where a thread panics.
+struct Guard<'a>(&'a Barrier);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.give_up();
+        }
+    }
+}
 
 /// What the members of a group have in common.
 #[derive(Debug)]
@@ -35,7 +80,11 @@ pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> 
         let start = |rank: usize| {
             let member = Member { rank, size, common: Arc::clone(&common) };
             let work = &work;
-            scope.spawn(move || work(Arc::new(member)))
+            scope.spawn(move || {
+                let common = Arc::clone(&member.common);
+                let _guard = Guard(&common.barrier);
+                work(Arc::new(member))
+            })
         };
         let threads: Vec<_> = (0..size).map(start).collect();
         let results = threads.into_iter().map(|thread| match thread.join() {

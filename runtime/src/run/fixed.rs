@@ -213,7 +213,7 @@ fn unreached(terms: &Terms, on: &Discretisation, of: Of) -> Result<Option<[f64; 
         }
         let open = (0..space.n_nodes()).find(|&node| !reached[node] && !held(node));
         let at = match open {
-            Some(node) => Some(space.points(&on.mesh, &on.partition)?[node]),
+            Some(node) => Some(space.points_here(&on.mesh, &on.partition)?[node]),
             None => None,
         };
         if let Some(at) = on.mesh.first_in_all(at) {

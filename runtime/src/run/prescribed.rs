@@ -70,7 +70,10 @@ impl Held {
         let nodes = held_by_any(&on.mesh, space, space.nodes_on(&facets));
         let places = nodes.iter().map(|&node| points[node as usize]).collect();
         let normals = match trace {
-            Trace::Normal => normals::at_nodes(&on.mesh, space, &facets, &nodes)?,
+            Trace::Normal => {
+                let own = normals::at_nodes(&on.mesh, space, &facets, &nodes)?;
+                normals::of_all(&on.mesh, space, &nodes, own)
+            }
             Trace::Whole | Trace::Component(_) => Vec::new(),
         };
         let name = form.fields[field].name.clone();

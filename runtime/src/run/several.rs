@@ -4,7 +4,7 @@ use super::RunError;
 use crate::assembly::Representation;
 use crate::compile::Target;
 use crate::mesh::Mesh;
-use fem_dsl::problem::{Argument, Problem, Trace};
+use fem_dsl::problem::{Argument, Problem};
 
 /// Whether a problem can be solved on a mesh that is cut; where it is not cut, it can.
 ///
@@ -22,13 +22,10 @@ pub(super) fn check_several(
     }
     let files = problem.aux.iter().any(|data| data.value.formula().is_none())
         || problem.initial.iter().any(|(_, value)| value.formula().is_none());
-    let normal = problem.dirichlet.iter().any(|condition| condition.trace == Trace::Normal);
     let assembled = target.representation.is_some_and(|how| how != Representation::MatrixFree);
-    let cannot: [(bool, &str, &str); 5] = [
+    let cannot: [(bool, &str, &str); 3] = [
         (on_a_device, "use GPUs", "leave --backend out, or start one process"),
-        (problem.adapt.is_some(), "adapt a mesh", "leave `adapt` out, or start one process"),
         (files, "read data from files", "give a formula, or start one process"),
-        (normal, "hold normal components", "give components, or start one process"),
         (assembled, "assemble a matrix", "leave --operator out, or start one process"),
     ];
     let refused = |what: &str, help: &str| {

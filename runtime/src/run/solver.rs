@@ -112,6 +112,8 @@ impl System<'_> {
         let solver = match (facts.saddle, factors, self.symmetric()) {
             (false, ..) | (true, Factors::First, _) => InnerSolver::Automatic,
             (true, _, true) => InnerSolver::Minres,
+            // Levels in blocks are no symmetric preconditioner.
+            (true, Factors::Never, false) if self.on.mesh.cut().is_some() => InnerSolver::Fgmres,
             (true, _, false) => InnerSolver::Gmres,
         };
         (solver, factors)
@@ -599,6 +601,10 @@ impl<'a> Settings<'a> {
             _ => false,
         };
         let (_, factors) = system.fitting(operator.is_on_device());
+        // Where factors would be taken, and the diagonal serves badly.
+        if system.on.mesh.cut().is_some() && is_saddle(system.form) {
+            return matches!(solver, "" | "newton") && name("linear");
+        }
         tried
             && system.symmetric()
             && factors != Factors::First

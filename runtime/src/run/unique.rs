@@ -203,7 +203,7 @@ impl Tried<'_> {
         let field = field.unwrap_or(0);
         let (space, own) = (&on.fields[field].space, row - on.dofs_of(field).start);
         let node = own / space.components();
-        let at = space.points(&on.mesh, &on.partition)?[node];
+        let at = space.points_here(&on.mesh, &on.partition)?[node];
         Ok((Of { field, component: own % space.components() }, at))
     }
 

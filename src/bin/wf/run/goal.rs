@@ -137,6 +137,10 @@ impl Goal {
         (step, last): (usize, &Reached),
     ) -> Failure {
         let Self::File(path) = self else { return failure };
+        // Not all processes may have come so far.
+        if last.on.mesh.cut().is_some() {
+            return failure;
+        }
         let write = || {
             spare(path, file)?;
             Ok::<_, Failure>(weakform::write_vtu(path, &problem.form, &last.on, &last.u)?)

@@ -120,7 +120,16 @@ impl Steps<'_> {
             let goal = Goal::File(series.file(number));
             goal.write(self.problem, solution)?;
             self.solve.write_lines(&goal, solution)?;
-            series.add(self.taken.last().and_then(|step| step.time).unwrap_or(number as f64))?;
+            let time = self.taken.last().and_then(|step| step.time).unwrap_or(number as f64);
+            match solution.on.mesh.cut() {
+                None => series.add(time)?,
+                Some(_) => {
+                    series.add_in_pieces(time);
+                    if self.solve.speaks() {
+                        series.write()?;
+                    }
+                }
+            }
         }
         match &arguments.report {
             Some(path) if self.solve.speaks() => self.log.table.write(path),

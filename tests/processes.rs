@@ -25,7 +25,7 @@ fn is_there() -> bool {
 fn start(processes: usize, folder: &Path, arguments: &[&str]) -> Output {
     let wf = env!("CARGO_BIN_EXE_wf");
     let mut command = match processes {
-        1 => Command::new(wf),
+        1 if !arguments.contains(&":") => Command::new(wf),
         _ => {
             let mut mpirun = Command::new("mpirun");
             // Any user, and more processes than cores.
@@ -88,32 +88,55 @@ fn several_processes_find_what_one_finds() {
     assert!(alone.len() > 10);
     for processes in [2, 3, 4] {
         let found = run(processes, folder.path(), &["problems.wf", "--no-output"]);
-        assert_eq!(found.len(), alone.len());
-        for (found, known) in found.iter().zip(&alone) {
-            assert_eq!(found["processes"], processes);
-            // What is reported is solved to a relative residual of 1e-10 or 1e-8, in units of about 1.
-            for key in [
-                "problem",
-                "cells",
-                "dofs",
-                "energy",
-                "error_l2",
-                "error_h1",
-                "fields",
-                "reports",
-                "eigenvalues",
-            ] {
-                assert!(
-                    alike(&found[key], &known[key], 1e-3, 1e-6),
-                    "{} of {}: {processes} processes found {}, one {}",
-                    key,
-                    known["problem"],
-                    found[key],
-                    known[key]
-                );
-            }
+        same(processes, &found, &alone);
+    }
+}
+
+/// Whether so many processes have found what one has.
+#[track_caller]
+fn same(processes: usize, found: &[Value], alone: &[Value]) {
+    assert_eq!(found.len(), alone.len());
+    let numbers = ["cells", "dofs", "energy", "error_l2", "error_h1", "fields", "reports"];
+    for (found, known) in found.iter().zip(alone) {
+        assert_eq!(found["processes"], processes);
+        for key in numbers.iter().chain(&["problem", "eigenvalues"]) {
+            // It is solved to a relative residual of 1e-10 or 1e-8, in units of about 1.
+            assert!(
+                alike(&found[key], &known[key], 1e-3, 1e-6),
+                "{key} of {}: {processes} processes found {}, one {}",
+                known["problem"],
+                found[key],
+                known[key]
+            );
         }
     }
+}
+
+/// A problem that takes data and its start from the file of another.
+const AGAIN: &str =
+    "form again { field u: scalar; aux a: scalar; f0[u] = (1 + a^2) * u - 1; f1[u] = grad(u); }
+    problem again solves again {
+        mesh = box(dim: 2, cells: 16);
+        degree = 2;
+        aux a = file(\"levels.vtu\", \"u\");
+        initial u = file(\"levels.vtu\", \"u\");
+        dirichlet u = 0 on \"x0\";
+    }";
+
+#[test]
+fn data_from_a_file_of_one_process_is_dealt_out() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    };
+    write("problems.wf", PROBLEMS);
+    write("again.wf", AGAIN);
+    run(1, folder.path(), &["problems.wf", "--problem", "levels", "-o", "levels.vtu"]);
+    let alone = run(1, folder.path(), &["again.wf", "--no-output"]);
+    same(3, &run(3, folder.path(), &["again.wf", "--no-output"]), &alone);
 }
 
 #[test]
@@ -157,16 +180,18 @@ fn errors_are_said_once() {
     let run = ["run", "problems.wf", "--interpret", "--threads", "1", "--no-output", "--problem"];
     let of = |more: &[&'static str]| [&run[..], more].concat();
     fails(2, &of(&["none"]), "none", 1);
-    fails(
-        2,
-        &of(&["beam", "--solver", "direct"]),
-        "several processes cannot solve by factors yet",
-        1,
-    );
+    let algebraic = ["beam", "--solver", "cg(preconditioner: algebraic)"];
+    fails(2, &of(&algebraic), "several processes cannot precondition by `algebraic` yet", 1);
     let few = ["levels", "--mesh", "box(dim: 2, cells: 1)"];
     fails(2, &of(&few), "there are 2 processes, but only 1 cells", 1);
     // A value that is none where one of the processes has cells, while the other goes on.
     let lost = ["periodic", "--aux", "a=1/(x[0] + x[1] + x[2])"];
     fails(2, &of(&lost), "this was process", 1);
+    // The arguments of a second process, of another file.
+    write("other.wf", &format!("{PROBLEMS}\n"));
+    let other =
+        ["--interpret", "--no-output", ":", "-n", "1", env!("CARGO_BIN_EXE_wf"), "run", "other.wf"];
+    let both = [&["run", "problems.wf"], &other[..], &["--interpret", "--no-output"]].concat();
+    fails(1, &both, "process 1 of 2 was given another file, build or command line", 1);
     fails(2, &["check", "problems.wf"], "only `wf run` is for several processes", 2);
 }

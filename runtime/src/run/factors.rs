@@ -180,6 +180,12 @@ pub(super) fn unasked(on: &Discretisation, facts: Facts) -> Factors {
     when(Size::of(on), facts)
 }
 
+/// Whether several processes factorise the whole matrix, each for itself, where no solver is named: iterations serve it badly, and
+/// one process would.
+pub(super) fn at_each(on: &Discretisation, saddle: bool) -> bool {
+    AVAILABLE && saddle && on.mesh.cut().is_some() && on.dofs_in_all() <= INDEFINITE
+}
+
 /// The same of a system of this size.
 pub(super) fn when(size: Size, Facts { linear, saddle, device }: Facts) -> Factors {
     let Size { dim, unknowns: n, components, degree } = size;

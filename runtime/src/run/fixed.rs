@@ -128,6 +128,17 @@ impl Terms {
         entries.any(|(entry, constant)| *constant && which(entry))
     }
 
+    /// Whether integrals over a part of the cells, or over facets, have such an entry and are over any, at any process.
+    pub(super) fn in_parts(
+        &self,
+        on: &Discretisation,
+        which: impl Fn(&Coefficient) -> bool,
+    ) -> bool {
+        let mut found = [self.cells_in_parts(on, which).next().is_some()];
+        in_any(&on.mesh, &mut found);
+        found[0]
+    }
+
     /// The cells of integrals with such an entry that are over a part of the cells, or over facets.
     pub(super) fn cells_in_parts<'a>(
         &'a self,

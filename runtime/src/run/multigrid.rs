@@ -9,6 +9,7 @@
 //! factors of its matrix, or by levels of matrices where it is large ([`bottom`]).
 
 mod asked;
+mod at_each;
 mod blocks;
 mod bottom;
 mod gathered;
@@ -16,6 +17,7 @@ pub mod matrices;
 pub mod transfer;
 
 use super::RunError;
+use super::fixed::in_any;
 use super::kernels::compile_for;
 use super::prescribed::Prescribed;
 use crate::compile::Target;
@@ -135,7 +137,9 @@ impl Problem<'_> {
         if !field.space.element().is_continuous() {
             return Err(Unsuited::Discontinuous);
         }
-        if !self.on.affine.is_empty() || !field.constraints.oblique().is_empty() {
+        let mut combined = [!self.on.affine.is_empty() || !field.constraints.oblique().is_empty()];
+        in_any(&self.on.mesh, &mut combined);
+        if combined[0] {
             return Err(Unsuited::Combined);
         }
         Ok(())

@@ -20,12 +20,9 @@ pub(super) fn check_several(
     if mesh.cut().is_none() {
         return Ok(());
     }
-    let files = problem.aux.iter().any(|data| data.value.formula().is_none())
-        || problem.initial.iter().any(|(_, value)| value.formula().is_none());
     let assembled = target.representation.is_some_and(|how| how != Representation::MatrixFree);
-    let cannot: [(bool, &str, &str); 3] = [
+    let cannot: [(bool, &str, &str); 2] = [
         (on_a_device, "use GPUs", "leave --backend out, or start one process"),
-        (files, "read data from files", "give a formula, or start one process"),
         (assembled, "assemble a matrix", "leave --operator out, or start one process"),
     ];
     let refused = |what: &str, help: &str| {
@@ -42,9 +39,6 @@ pub(super) fn check_several(
         Some(Argument::Word(word) | Argument::Made { name: word, .. }) => word.as_str(),
         _ => "",
     };
-    if solver.name == "direct" || word("linear") == "direct" {
-        return refused("solve by factors", "leave `solver` out, or start one process");
-    }
     match word("preconditioner") {
         by @ "algebraic" => refused(
             &format!("precondition by `{by}`"),

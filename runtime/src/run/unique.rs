@@ -63,7 +63,7 @@ pub fn check_unique(
         shape == Shape::Vector(form.dim)
             && on.fields[field].space.element().is_continuous()
             && !terms.of_cells(reads)
-            && terms.cells_in_parts(on, reads).next().is_none()
+            && !terms.in_parts(on, reads)
     });
     let vectors: Vec<usize> = vectors.collect();
     let known = all().all(itself);
@@ -115,7 +115,7 @@ fn is_elsewhere(terms: &Terms, on: &Discretisation, of: Of) -> bool {
     let own = |term: &Coefficient| of.is_value(term.trial) && term.test.field == of.field;
     terms.of_cells(|term| of.is_value(term.trial))
         && !terms.of_cells(own)
-        && terms.cells_in_parts(on, own).next().is_none()
+        && !terms.in_parts(on, own)
 }
 
 /// Which unknowns no condition holds.

@@ -7,7 +7,7 @@ use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
 use runtime::discretisation::Discretisation;
 use runtime::forest::{Forest, refined};
-use runtime::mesh::Mesh;
+use runtime::mesh::{Arrange, Mesh, Parts};
 use runtime::operator::Operator;
 use runtime::processes::threads::each;
 use runtime::run::{Setup, compile_operator, set_up, with_periodic_sides};
@@ -90,13 +90,13 @@ fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
 }
 
 #[track_caller]
-fn compare(problem: &Problem, mesh: Mesh) {
+fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
     let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
     let (mut all, on) = operator(problem, Arc::clone(&whole));
     let (u, x) = (numbers(on.n_dofs(), 0.1), numbers(on.n_dofs(), 0.4));
     let known = found(&mut all, &u, &x);
     let scales = known.each_ref().map(|all| all.iter().fold(1.0, |most: f64, a| most.max(a.abs())));
-    for size in [2, 3, 5] {
+    for &size in sizes {
         let parts = each(size, |group| {
             let part = Arc::clone(&whole).part(&group).expect("a part");
             let (mut own, part) = operator(problem, part);
@@ -133,7 +133,7 @@ fn compare(problem: &Problem, mesh: Mesh) {
 
 /// The text of a problem.
 fn text(mesh: &str, degree: usize, [tag, held]: [&str; 2], more: &str) -> String {
-    let flat = mesh.contains("dim: 2") || mesh.contains("_tri") || mesh.contains("_quad");
+    let flat = mesh.contains("dim: 2") || mesh.contains("_quad");
     let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
     let text = text.replace("TAG", tag).replace("HELD", held).replace("MORE", more);
     text.replace("VALUE", if flat { "1" } else { "1, x[0]" })
@@ -144,7 +144,7 @@ fn parts_of_boxes_add_up_to_the_whole() {
     for (cell, dim, degree) in [("quad", 2, 3), ("tri", 2, 4), ("hex", 3, 2), ("tet", 3, 3)] {
         let mesh = format!("box(dim: {dim}, cells: 3, cell: {cell}, deform: 0.1)");
         let (problem, mesh) = problem(&text(&mesh, degree, ["x1", "y0"], ""));
-        compare(&problem, mesh);
+        compare(&problem, mesh, &[2, 3, 5]);
     }
 }
 
@@ -156,14 +156,56 @@ fn periodic_sides_are_joined_over_the_cut() {
         ("box(dim: 3, cells: [1, 3, 4])", "periodic \"x0\" = \"x1\"; periodic \"z0\" = \"z1\";"),
     ] {
         let (problem, mesh) = problem(&text(mesh, 3, ["y1", "y0"], more));
-        compare(&problem, mesh);
+        compare(&problem, mesh, &[2, 3, 5]);
     }
 }
 
 #[test]
-fn cells_that_do_not_agree_on_orientations_do_so_over_the_cut() {
+fn curved_surfaces_are_cut() {
     let (problem, mesh) = problem(&text("ball(dim: 3, refine: 1)", 3, ["surface", "surface"], ""));
-    compare(&problem, mesh);
+    compare(&problem, mesh, &[2, 3, 5]);
+}
+
+#[test]
+fn parts_of_files_add_up_to_the_whole() {
+    let file = |name: &str| format!("\"meshes/{name}.msh\"");
+    for (name, degree, tags, more) in [
+        ("plate_hole_quad9", 3, ["right", "left"], ""),
+        // Dealt out by the coarser cells.
+        ("plate_hole_quad", 2, ["right", "left"], "refine = 1;"),
+        ("elbow_hex27", 2, ["outlet", "inlet"], ""),
+        ("bracket_tet10", 3, ["load", "fixed"], ""),
+    ] {
+        let (problem, mesh) = problem(&text(&file(name), degree, tags, more));
+        compare(&problem, mesh, &[4]);
+    }
+}
+
+/// The same cubes, each turned in a way of its own.
+fn turned(mesh: &Mesh) -> Mesh {
+    let mut parts = Parts { points: mesh.points().to_vec(), ..Parts::default() };
+    for cell in 0..mesh.n_cells() {
+        let own = mesh.cell_nodes(cell);
+        let node = |local: usize| {
+            let (mut x, mut y, mut z) = (local & 1, local >> 1 & 1, local >> 2);
+            (0..cell % 4).for_each(|_| (x, y) = (y, 1 - x));
+            (0..cell / 4 % 3).for_each(|_| (x, y, z) = (y, z, x));
+            own[x + 2 * y + 4 * z]
+        };
+        parts.nodes.extend((0..8).map(node));
+    }
+    let mut turned = Mesh::new(mesh.cell(), 1, parts, Arrange::AsGiven).expect("the same mesh");
+    turned.tag_boundary("x1", |vertices| vertices.iter().all(|x| x[0] > 0.999));
+    turned.tag_boundary("y0", |vertices| vertices.iter().all(|x| x[1] < 0.001));
+    turned
+}
+
+#[test]
+fn cells_that_do_not_agree_on_orientations_do_so_over_the_cut() {
+    let (problem, mesh) = problem(&text("box(dim: 3, cells: 3)", 4, ["x1", "y0"], ""));
+    let mesh = turned(&mesh);
+    assert!(!mesh.topology().is_oriented());
+    compare(&problem, mesh, &[2, 3, 5]);
 }
 
 #[test]
@@ -177,6 +219,6 @@ fn hanging_nodes_may_lie_on_the_cut() {
         }
         let mesh = forest.mesh(&Arc::new(coarse)).expect("a mesh of leaves");
         assert!(mesh.hanging().is_some());
-        compare(&problem, mesh);
+        compare(&problem, mesh, &[2, 3, 5]);
     }
 }

@@ -78,7 +78,7 @@ pub use error::Error;
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{Argument, Mass, Quadrature, Scheme, Solver};
 pub use form::{Form, Problem};
-pub use output::{write_vtu, write_vtu_to};
+pub use output::{write_vtu, write_vtu_in_pieces, write_vtu_to};
 pub use runtime::assemble::Csr;
 pub use runtime::compile::{Execution, Origin};
 pub use runtime::constraint::affine::{AffineConstraint, AffineError};

@@ -26,6 +26,21 @@ pub fn write_vtu(
     with_output(form, on, u, |output| runtime::output::write_vtu(path, output))
 }
 
+/// Writes what each of several processes has to a file of its own, and beside them one file with the extension `.pvtu` that names
+/// them: `NAME-0-of-2.vtu` for the first of two where `path` is `NAME.vtu`. All processes call it.
+///
+/// # Errors
+///
+/// A file cannot be written; `NAME.pvtu` is not there then.
+pub fn write_vtu_in_pieces(
+    path: &Path,
+    form: &PointForm,
+    on: &Discretisation,
+    u: &[f64],
+) -> Result<(), OutputError> {
+    with_output(form, on, u, |output| runtime::output::write_vtu_in_pieces(path, output))
+}
+
 /// Writes the same to whatever takes bytes.
 ///
 /// # Errors
@@ -56,7 +71,10 @@ pub(crate) fn with_output<T>(
         let values = &u[on.dofs_of(number)];
         let (at_nodes, resolved) = &resolved[number];
         nodal.push((name, *shape, at_nodes, resolved));
-        states.push(StateField { name, space, values });
+        // Nobody reads a piece of a state.
+        if on.mesh.cut().is_none() {
+            states.push(StateField { name, space, values });
+        }
     }
     let mut by_cell = Vec::new();
     for (aux, values) in form.aux.iter().zip(&on.aux) {

@@ -20,6 +20,7 @@ mod language;
 mod pictures;
 mod plan;
 mod probe;
+mod processes;
 mod refine;
 mod regions;
 mod reports;

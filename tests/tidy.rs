@@ -218,6 +218,14 @@ fn each_gpu_library_is_named_by_one_device() {
 }
 
 #[test]
+fn one_file_names_mpi() {
+    let everywhere = ["fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/src/"];
+    let except = ["runtime/src/device/mpi", "runtime/src/device"];
+    let complaints = naming(&everywhere, &except, &["mpi"]);
+    report("MPI belongs to device/mpi", &complaints);
+}
+
+#[test]
 fn gpu_libraries_are_optional_and_off() {
     let mut complaints = Vec::new();
     for krate in [".", "fem-dsl", "fem-macros", "kernels-gen", "runtime", "xtask"] {
@@ -225,13 +233,14 @@ fn gpu_libraries_are_optional_and_off() {
         let manifest = manifest.expect("a manifest");
         for line in manifest.lines() {
             let gpu = line.starts_with("ocl.") || line.starts_with("ocl ");
+            let gpu = gpu || line.starts_with("mpi = {");
             let gpu = gpu || line.starts_with("cudarc.") || line.starts_with("cudarc ");
             let listed = krate == "." && !line.contains("workspace");
             if gpu && !listed && !line.contains("optional = true") {
                 complaints.push(format!("{krate}: `{line}` is not optional"));
             }
             if line.starts_with("default =")
-                && ["cuda", "opencl"].iter().any(|gpu| line.contains(gpu))
+                && ["cuda", "opencl", "mpi"].iter().any(|word| line.contains(word))
             {
                 complaints.push(format!("{krate}: `{line}`"));
             }

@@ -15,6 +15,8 @@ pub mod cpu;
 pub mod cuda;
 mod interface;
 mod layout;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 

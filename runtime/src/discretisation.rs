@@ -6,6 +6,7 @@ use crate::constraint::affine::AffineConstraints;
 use crate::fingerprint::Fingerprint;
 use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
+use crate::sharing::{Shared, Sharing};
 use crate::space::{Space, SpaceError};
 use fem_dsl::point::{PointForm, Region, WHOLE_BOUNDARY};
 use kernels_gen::element::Lagrange;
@@ -248,6 +249,59 @@ impl Discretisation {
         hash.mesh(self.mesh.nodes(), self.mesh.points());
         self.mesh.periodic_sides().as_flattened().iter().for_each(|tag| hash.text(tag));
         hash.number()
+    }
+
+    /// Which unknowns other processes have too, where there are others.
+    pub fn sharing(&self) -> Option<Arc<Sharing>> {
+        let cut = self.mesh.cut()?;
+        let fields = self.fields.iter().enumerate();
+        let of_field = fields.map(|(number, field)| (self.dofs_of(number).start, &*field.space));
+        let all = of_field.flat_map(|(start, space)| {
+            space.shared_nodes().iter().flat_map(move |shared| {
+                let components = space.components();
+                let range = shared.nodes.start as usize * components
+                    ..shared.nodes.end as usize * components;
+                range.map(move |own| Shared { unknown: start + own, ranks: &shared.ranks })
+            })
+        });
+        Some(Arc::new(Sharing::new(Arc::clone(cut.group()), all)))
+    }
+
+    /// Of each unknown of a part of a mesh its place on the whole mesh, where the fields have the same elements; none where this is no
+    /// part of that.
+    pub fn places_in(&self, whole: &Self) -> Option<Vec<usize>> {
+        let cells = self.mesh.cut()?.cells();
+        let mut places = vec![0; self.n_dofs()];
+        for (number, (own, all)) in self.fields.iter().zip(&whole.fields).enumerate() {
+            let (from, to) = (self.dofs_of(number).start, whole.dofs_of(number).start);
+            let components = own.space.components();
+            for (here, &there) in cells.iter().enumerate() {
+                let there = all.space.cell_nodes(there as usize);
+                for (&here, &there) in own.space.cell_nodes(here).iter().zip(there) {
+                    for c in 0..components {
+                        places[from + here as usize * components + c] =
+                            to + there as usize * components + c;
+                    }
+                }
+            }
+        }
+        Some(places)
+    }
+
+    /// The unknowns on the whole mesh, from those of all parts.
+    pub fn gathered(&self, whole: &Self, u: &[f64]) -> Option<Vec<f64>> {
+        let (places, sharing) = (self.places_in(whole)?, self.sharing()?);
+        let mut all = vec![0.0; whole.n_dofs()];
+        let own = (0..u.len()).filter(|&at| !sharing.is_of_others(at));
+        own.for_each(|at| all[places[at]] = u[at]);
+        sharing.total(&mut all);
+        Some(all)
+    }
+
+    /// Unknowns of all fields, those of other processes too.
+    pub fn dofs_in_all(&self) -> usize {
+        let own = self.n_dofs();
+        self.mesh.in_all(self.sharing().map_or(own, |sharing| sharing.counted(own)))
     }
 
     /// Where the unknowns of each field lie in a vector.

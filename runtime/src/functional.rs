@@ -59,6 +59,7 @@ fn integrate(
         total.resize(sum.len(), 0.0);
         total.iter_mut().zip(sum).for_each(|(total, part)| *total += part);
     }
+    on.mesh.sum_in_all(&mut total);
     Ok(total)
 }
 
@@ -254,6 +255,9 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
         for (&node, part) in space.cell_nodes(cell).iter().zip(own) {
             all[node as usize] += part;
         }
+    }
+    if let Some(cut) = on.mesh.cut() {
+        space.sharing(cut.group()).sum(&mut all);
     }
     Ok(all)
 }

@@ -278,6 +278,14 @@ impl Jit {
             tracing::debug!(path = %path.display(), "found {} in the cache", options.name);
             return Ok(library.mark_cached());
         }
+        // Processes that are started together want the same: one makes it.
+        let _turn = cache.turn(&key);
+        if cache.is_whole(&key)
+            && let Some(path) = cache.lookup(&key)
+            && let Ok(library) = open(compiler, &path)
+        {
+            return Ok(library.mark_cached());
+        }
         let folder = match cache.workplace() {
             Ok(folder) => folder,
             Err(error) => {

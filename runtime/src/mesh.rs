@@ -23,6 +23,7 @@ mod apart;
 pub(crate) mod assemble;
 pub(crate) mod coarsened;
 mod counts;
+pub mod cut;
 mod error;
 pub(crate) mod hanging;
 pub(crate) mod key;
@@ -115,6 +116,8 @@ pub struct Mesh {
     order_of_source: places::Order,
     equispaced: bool,
     hanging: Option<hanging::Hanging>,
+    /// Where other processes have the other cells.
+    cut: Option<std::sync::Arc<cut::Cut>>,
 }
 
 /// Why the mesh of a problem cannot be had.

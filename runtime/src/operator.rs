@@ -31,6 +31,7 @@ use crate::device::{Arithmetic, DeviceError, TooManyPlaces};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::memory::TooMuch;
+use crate::sharing::Sharing;
 use crate::solve::{Approximation, LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
@@ -187,6 +188,8 @@ pub struct Operator {
     combined: Option<Combined>,
     /// How the Jacobian is applied, where that is not matrix-free.
     represented: Option<Represented>,
+    /// Which unknowns other processes have too, where there are others.
+    sharing: Option<Arc<Sharing>>,
 }
 
 impl Operator {
@@ -267,7 +270,7 @@ impl Operator {
     ) -> Result<Self, BuildError> {
         let blocks = Blocks::new(&*engine, on, kernels, precision, params, shelf)?;
         engine.prepare(&blocks)?;
-        let (numbering, first) = (OnceLock::new(), None);
+        let (numbering, first, sharing) = (OnceLock::new(), None, blocks.on.sharing());
         let (state, load, combined, represented) = (None, None, None, None);
         let mut own = Self {
             approximation: None,
@@ -280,6 +283,7 @@ impl Operator {
             load,
             combined,
             represented,
+            sharing,
         };
         let affine = Arc::clone(&own.blocks.on.affine);
         own.engine.constrain(&affine)?;
@@ -324,9 +328,13 @@ impl Operator {
 
     /// The same without the number of its unknowns, which takes a look at the whole mesh.
     pub(crate) fn zeros(&self) -> Vector {
-        match self.arithmetic() {
+        let zeros = match self.arithmetic() {
             Some(arithmetic) => Vector::on_device(self.n(), arithmetic),
             None => Vector::zeros(self.n(), self.precision()),
+        };
+        match &self.sharing {
+            Some(sharing) => zeros.shared(Arc::clone(sharing)),
+            None => zeros,
         }
     }
 
@@ -438,7 +446,10 @@ impl Operator {
     pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
         self.engine.impose(u)?;
-        self.engine.close(Affine::Values, u)
+        self.engine.close(Affine::Values, u)?;
+        // What each has computed at a node may differ by rounding.
+        u.agree();
+        Ok(())
     }
 
     /// Replaces the auxiliary data by others of the same kinds and lengths.

@@ -21,6 +21,7 @@ pub mod surface;
 mod vtu;
 
 use crate::mesh::Mesh;
+use crate::processes::any;
 use crate::space::Space;
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
@@ -142,6 +143,26 @@ pub fn write_vtu(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
     check(output)?;
     let file = vtu::File::new(output);
     atomic::write(path, |out| file.write(out)).map_err(|error| failed(path, error))
+}
+
+/// Writes the VTU file of each process, and one with the extension `.pvtu` that names them all. All processes call it.
+///
+/// # Errors
+///
+/// A file that cannot be written: the one that names them is not there then, if it was not before.
+pub fn write_vtu_in_pieces(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
+    let Some(cut) = output.mesh.cut() else { return write_vtu(path, output) };
+    let (rank, size) = (cut.group().rank(), cut.group().size());
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let piece = |rank: usize| format!("{stem}-{rank}-of-{size}.vtu");
+    let own = write_vtu(&path.with_file_name(piece(rank)), output);
+    let failed = any(&**cut.group(), own.is_err());
+    own?;
+    if failed || rank > 0 {
+        return Ok(());
+    }
+    let pieces: Vec<String> = (0..size).map(piece).collect();
+    write_text(&path.with_extension("pvtu"), &vtu::File::new(output).in_pieces(&pieces))
 }
 
 /// Writes the bytes of a VTU file to whatever takes them.

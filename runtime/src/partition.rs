@@ -5,6 +5,9 @@
 //! chunks are executed colour by colour. All of this depends on the mesh and the degree alone, so
 //! that sums at shared unknowns are formed in one order whatever the number of threads.
 //!
+//! Chunks with cells on the cut between processes come first, so that what these have to tell each other travels while the others
+//! run.
+//!
 //! Threads need not wait for a whole colour: a chunk may run as soon as its neighbours of smaller
 //! colours are done ([`Partition::before`]), and every order that respects this gives the same bits.
 
@@ -35,6 +38,7 @@ pub struct Partition {
     colours: Vec<Range<usize>>,
     before: Vec<Vec<u32>>,
     after: Vec<Vec<u32>>,
+    outer: usize,
 }
 
 impl Partition {
@@ -51,7 +55,8 @@ impl Partition {
         let neighbours = neighbours(mesh, cells, ranges.len());
         let colours = colour(&neighbours);
         let mut order: Vec<usize> = (0..ranges.len()).collect();
-        order.sort_by_key(|&chunk| colours[chunk]);
+        let outer = outer(mesh, cells, ranges.len());
+        order.sort_by_key(|&chunk| (!outer[chunk], colours[chunk]));
         let mut place = vec![0u32; order.len()];
         for (position, &chunk) in order.iter().enumerate() {
             place[chunk] = position as u32;
@@ -63,6 +68,7 @@ impl Partition {
             kept
         };
         Self {
+            outer: outer.iter().filter(|outer| **outer).count(),
             before: order.iter().map(|&chunk| adjacent(chunk, &|a, b| a < b)).collect(),
             after: order.iter().map(|&chunk| adjacent(chunk, &|a, b| a > b)).collect(),
             colours: colour_ranges(&order, &colours),
@@ -76,6 +82,11 @@ impl Partition {
     /// The chunks in execution order.
     pub fn chunks(&self) -> &[Chunk] {
         &self.chunks
+    }
+
+    /// How many chunks have cells that touch the cells of other processes: the first ones.
+    pub fn outer(&self) -> usize {
+        self.outer
     }
 
     /// For each colour, its chunks.
@@ -100,6 +111,20 @@ fn chunk_cells(n_cells: usize, unknowns_per_cell: f64) -> usize {
     let most = (n_cells / FEWEST).max(MULTIPLE);
     let chunks = n_cells.div_ceil(wanted.clamp(MULTIPLE, most)).max(1);
     n_cells.div_ceil(chunks).next_multiple_of(MULTIPLE)
+}
+
+/// For each chunk whether it has a vertex in common with other processes.
+fn outer(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<bool> {
+    let mut outer = vec![false; n_chunks];
+    let Some(cut) = mesh.cut() else { return outer };
+    let connectivity = mesh.connectivity();
+    let mut shared = vec![false; connectivity.n_vertices()];
+    cut.shared(0).iter().for_each(|vertex| shared[vertex.number as usize] = true);
+    for cell in 0..mesh.n_cells() {
+        let mut vertices = connectivity.vertices(cell).iter();
+        outer[cell / chunk_cells] |= vertices.any(|&vertex| shared[vertex as usize]);
+    }
+    outer
 }
 
 /// For each chunk the other chunks that have a vertex in common with it.

@@ -21,6 +21,7 @@ pub mod multigrid;
 mod not_finite;
 mod prescribed;
 mod reports;
+mod several;
 mod singular;
 mod solver;
 mod step;
@@ -350,6 +351,8 @@ pub struct Solution {
     pub elements: Elements,
     /// The kernels.
     pub kernels: Kernels,
+    /// Cells, and unknowns, of all processes together.
+    pub size: [usize; 2],
     /// The unknowns, node-major.
     pub u: Vec<f64>,
     /// How the solve went.
@@ -469,6 +472,8 @@ enum Start<'a> {
     At(&'a [f64]),
     /// At one on another mesh of the same adaptive one.
     On(&'a Discretisation, &'a [f64]),
+    /// At numbers on the whole mesh, of which this is a part.
+    Whole(&'a Discretisation, &'a [f64]),
 }
 
 fn run_started(
@@ -481,6 +486,7 @@ fn run_started(
 ) -> Result<Solution, RunError> {
     let start = Instant::now();
     let mesh = with_periodic_sides(problem, mesh.into())?;
+    several::check_several(problem, &mesh, target, device.is_some())?;
     let solver = problem.solver.as_ref();
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
@@ -488,6 +494,7 @@ fn run_started(
     let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
+    let size = [on.mesh.cells_in_all(), on.dofs_in_all()];
     if problem.eigen.is_none() {
         check_fixed(form, &on, &parameters, &means)?;
     }
@@ -520,11 +527,15 @@ fn run_started(
             laps.tell("the last solution is on the new mesh");
             moved
         }
+        Start::Whole(whole, u) => {
+            let places = on.places_in(whole);
+            places.map(|places| places.into_iter().map(|at| u[at]).collect())
+        }
         Start::OfProblem | Start::At(_) => None,
     };
     let earlier = match start_at {
         Start::At(u) => Some(u),
-        Start::OfProblem | Start::On(..) => moved.as_deref(),
+        Start::OfProblem | Start::On(..) | Start::Whole(..) => moved.as_deref(),
     };
     let said = initial::begin(problem, &on, &parameters, earlier, &operator, &mut u)?;
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
@@ -549,6 +560,7 @@ fn run_started(
             on,
             elements,
             kernels,
+            size,
             u,
             linear_iterations: found.products,
             residual: found.report.residual(),
@@ -616,6 +628,7 @@ fn run_started(
         on,
         elements,
         kernels,
+        size,
         u,
         report,
         linear_iterations,
@@ -666,5 +679,5 @@ fn measure(operator: &mut Operator, u: &Vector, r: &mut Vector) -> Result<f64, R
         times.push(start.elapsed().as_secs_f64());
     }
     times.sort_by(f64::total_cmp);
-    Ok(u.len() as f64 / times[times.len() / 2])
+    Ok(u.entries_in_all() as f64 / times[times.len() / 2])
 }

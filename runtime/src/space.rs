@@ -18,8 +18,11 @@ mod points;
 #[cfg(test)]
 mod tests;
 
+use crate::mesh::cut::{self, Cut};
 use crate::mesh::{Facet, Mesh, Topology};
 use crate::partition::Partition;
+use crate::processes::Group;
+use crate::sharing::{Shared, Sharing};
 use kernels_gen::element::Lagrange;
 use layout::Layout;
 use rayon::prelude::*;
@@ -69,6 +72,17 @@ pub struct Space {
     facet_nodes: Vec<Vec<u32>>,
     /// What hangs of each cell, where anything of this space does.
     hanging: Option<Arc<Vec<u32>>>,
+    /// The nodes that other processes have too, in one order for all.
+    shared: Vec<SharedNodes>,
+}
+
+/// Nodes of an entity that several processes have, one after another and in one order at all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedNodes {
+    /// Their numbers here.
+    pub nodes: Range<u32>,
+    /// The processes, ascending.
+    pub ranks: Box<[u32]>,
 }
 
 impl Space {
@@ -80,6 +94,7 @@ impl Space {
         components: usize,
     ) -> Result<Self, SpaceError> {
         let mut space = Self::on(mesh, mesh.connectivity(), partition, element, components)?;
+        space.shared = mesh.cut().map_or_else(Vec::new, |cut| space.shared(mesh, cut));
         let words = mesh.hanging().filter(|_| element.is_continuous());
         space.hanging = words.map(|words| Arc::new(words.to_vec()));
         Ok(space)
@@ -125,12 +140,51 @@ impl Space {
             new_nodes: starts.new_nodes,
             facet_nodes: layout.facet_nodes(mesh.cell()),
             hanging: None,
+            shared: Vec::new(),
         })
+    }
+
+    /// The nodes of the entities that others have too.
+    fn shared(&self, mesh: &Mesh, cut: &Cut) -> Vec<SharedNodes> {
+        let (layout, topology) = (Layout::new(self.element), mesh.connectivity());
+        let mut found = Vec::new();
+        for dim in (0..topology.cell().dim()).filter(|&dim| layout.nodes_of(dim) > 0) {
+            let count = layout.nodes_of(dim) as u32;
+            let mut first = vec![u32::MAX; topology.count(dim)];
+            for cell in 0..topology.n_cells() {
+                let nodes = self.cell_nodes(cell);
+                for entity in layout.entities().iter().filter(|entity| entity.dim == dim) {
+                    let number = topology.of_cell(dim, cell)[entity.local];
+                    let own = entity.nodes.iter().map(|&local| nodes[local as usize]);
+                    let first = &mut first[number as usize];
+                    *first = (*first).min(own.min().unwrap_or(u32::MAX));
+                }
+            }
+            let nodes = |of: &cut::Entity| SharedNodes {
+                nodes: first[of.number as usize]..first[of.number as usize] + count,
+                ranks: of.ranks.clone(),
+            };
+            found.extend(cut.shared(dim).iter().map(nodes));
+        }
+        found
     }
 
     /// The number of nodes that a space of this element has on a mesh.
     pub fn count(mesh: &Mesh, element: Lagrange) -> usize {
         count_nodes(mesh.connectivity(), &Layout::new(element))
+    }
+
+    /// Which nodes are at which other processes.
+    pub fn sharing(&self, group: &Arc<dyn Group>) -> Sharing {
+        let all = self.shared.iter().flat_map(|shared| {
+            shared.nodes.clone().map(|node| Shared { unknown: node as usize, ranks: &shared.ranks })
+        });
+        Sharing::new(Arc::clone(group), all)
+    }
+
+    /// The nodes that other processes have too, in one order for all processes.
+    pub fn shared_nodes(&self) -> &[SharedNodes] {
+        &self.shared
     }
 
     /// The element.

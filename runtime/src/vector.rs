@@ -23,6 +23,7 @@ pub(crate) use noise::noise;
 
 use crate::device::cpu::{Buffer, Plain};
 use crate::device::{Arithmetic, Array, Summed};
+use crate::sharing::{Number, Sharing};
 use remote::{Pending, Remote};
 use std::convert::Infallible;
 use std::fmt;
@@ -76,6 +77,7 @@ pub fn name(precision: Precision) -> &'static str {
 /// A type of entries: `f64` or `f32`.
 pub trait Real:
     Plain
+    + Number
     + PartialEq
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>
@@ -201,6 +203,8 @@ pub struct Vector {
     len: usize,
     /// The numbering of the unknowns, where that is known: see [`Vector::numbered`].
     numbering: Option<u64>,
+    /// Where other processes have some of the unknowns too.
+    sharing: Option<Arc<Sharing>>,
 }
 
 /// Runs `$body` with the entries of vectors of one precision as slices. The first group is written,
@@ -232,6 +236,7 @@ macro_rules! on_device {
 }
 
 mod fused;
+mod shared;
 
 /// Rounds to the precision that the context asks for.
 fn real<T: Real>(value: f64) -> T {
@@ -252,7 +257,7 @@ impl Vector {
             Precision::F64 => Data::Double(Buffer::zeroed(len + PADDING)),
             Precision::F32 => Data::Single(Buffer::zeroed(len + PADDING)),
         };
-        Self { data, len, numbering: None }
+        Self { data, len, numbering: None, sharing: None }
     }
 
     /// The same as a vector of unknowns that are numbered so: operators of others refuse it. Copies of it and vectors
@@ -270,7 +275,8 @@ impl Vector {
     /// A vector of `len` zeros on a device. Where the device fails, in this and in what follows, the
     /// failure is kept there: see [`Arithmetic::check`].
     pub fn on_device(len: usize, arithmetic: &Arc<Arithmetic>) -> Self {
-        Self { data: Data::Remote(Remote::zeros(arithmetic, len)), len, numbering: None }
+        let data = Data::Remote(Remote::zeros(arithmetic, len));
+        Self { data, len, numbering: None, sharing: None }
     }
 
     /// The device's array, where the entries live on one, with what computes there.
@@ -301,11 +307,11 @@ impl Vector {
         let zeros = match &self.data {
             Data::Remote(remote) => {
                 let data = Data::Remote(remote.like(self.len));
-                Self { data, len: self.len, numbering: None }
+                Self { data, len: self.len, numbering: None, sharing: None }
             }
             Data::Double(_) | Data::Single(_) => Self::zeros(self.len, self.precision()),
         };
-        Self { numbering: self.numbering, ..zeros }
+        Self { numbering: self.numbering, sharing: self.sharing.clone(), ..zeros }
     }
 
     /// The number of entries.
@@ -477,6 +483,7 @@ impl Vector {
         let entry = |i: usize| (i % period) as f64 - (period / 2) as f64;
         let entries: Vec<f64> = (0..self.len).map(entry).collect();
         self.set(&entries);
+        self.agree();
     }
 
     /// self = a·self.
@@ -504,7 +511,9 @@ impl Vector {
     pub fn axpy_dot(&mut self, a: f64, x: &Self) -> f64 {
         let y = self;
         on_device!((y), (x), y.axpy_dot(a, x).values().first);
-        with_entries!((y), (x), blas::axpy_dot(y, x, real(a)))
+        let others = x.others();
+        let square = with_entries!((y), (x), blas::axpy_dot(y, x, real(a), others));
+        x.total(square)
     }
 
     /// self_i = self_i·x_i.
@@ -530,7 +539,8 @@ impl Vector {
     pub fn dot_later(&self, x: &Self) -> Product {
         let y = self;
         on_device!((), (y, x), Product(Form::Pending(y.dot(x))));
-        Product::known(with_entries!((), (y, x), blas::dot(y, x)))
+        let others = self.others();
+        Product::known(self.total(with_entries!((), (y, x), blas::dot(y, x, others))))
     }
 
     /// √(self·self), also where squares under- or overflow.
@@ -599,13 +609,19 @@ impl Vector {
             let square = r.axpy_dot(-alpha, q);
             return (square, inverse.map_or(square, |inverse| r.weighted_square(inverse)));
         }
+        let others = p.others();
         match inverse {
             Some(d) => {
-                with_entries!((x, r), (p, q, d), blas::step(x, r, p, q, d, real(alpha)))
+                let (square, weighted) = with_entries!((x, r), (p, q, d), {
+                    blas::step(x, r, p, q, d, real(alpha), others)
+                });
+                p.totals([square, weighted]).into()
             }
             None => {
-                let square =
-                    with_entries!((x, r), (p, q), blas::step_plain(x, r, p, q, real(alpha)));
+                let square = with_entries!((x, r), (p, q), {
+                    blas::step_plain(x, r, p, q, real(alpha), others)
+                });
+                let square = p.total(square);
                 (square, square)
             }
         }
@@ -627,7 +643,8 @@ impl Vector {
     pub fn weighted_square(&self, inverse: &Self) -> f64 {
         let (r, d) = (self, inverse);
         on_device!((), (r, d), r.weighted_square(d).values().first);
-        with_entries!((), (r, d), blas::weighted_square(r, d))
+        let others = self.others();
+        self.total(with_entries!((), (r, d), blas::weighted_square(r, d, others)))
     }
 }
 

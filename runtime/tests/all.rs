@@ -26,6 +26,7 @@ mod multigrid;
 mod names;
 mod output_vtu;
 mod owner_sums;
+mod parts;
 mod random_forms;
 mod soundness;
 mod threads;

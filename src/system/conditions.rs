@@ -195,8 +195,13 @@ impl Prescribed for Conditions {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
-        above: Above<'_>,
+        above: Option<Above<'_>>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
+        // Data was given on the system's own mesh, and may have been replaced since.
+        let data = above.map_or(form.aux.len(), |above| above.on.aux.len());
+        if above.is_none() && data > 0 {
+            return Ok(None);
+        }
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
         // The form may have only some of the system's fields.
         let there =
@@ -211,8 +216,10 @@ impl Prescribed for Conditions {
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
         let conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;
         on.constrain(conditions);
-        let data = 0..above.on.aux.len();
-        on.aux = data.map(|i| above.datum(i, form, &elements, &on)).collect::<Result<_, _>>()?;
+        if let Some(above) = above {
+            let datum = |index| above.datum(index, form, &elements, &on);
+            on.aux = (0..data).map(datum).collect::<Result<_, _>>()?;
+        }
         Ok(Some((elements, on)))
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::{capture, cargo, execute, root, validate};
 
 /// The backends that must be there when CI tests; a test that needs one of these fails without it.
-const REQUIRED: &str = "rust nvrtc opencl";
+const REQUIRED: &str = "rust nvrtc opencl mpi";
 
 /// How long what tests need may take to be installed.
 const LONGEST: Duration = Duration::from_secs(600);

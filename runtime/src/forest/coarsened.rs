@@ -41,6 +41,9 @@ impl Mesh {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+        if let Some(cut) = self.cut() {
+            return cut.coarsened();
+        }
         if !self.cell().is_tensor() {
             return simplices(self);
         }

@@ -19,8 +19,9 @@ use crate::scratch::{self, Folder};
 pub(super) const MODULE: &str = "module.so";
 /// The file name of a key beside its module.
 const KEY: &str = "key.txt";
-/// The folders of a cache: entries, workplaces, what compilers said of themselves, and sources that they refused.
-const FOLDERS: [&str; 4] = ["modules", "building", "compilers", "rejected"];
+/// The folders of a cache: entries, workplaces, what compilers said of themselves, sources that they refused, and files that
+/// are locked by whoever makes an entry.
+const FOLDERS: [&str; 5] = ["modules", "building", "compilers", "rejected", "turns"];
 /// Marks a folder as a cache, to us and to programs that make backups (<https://bford.info/cachedir/>).
 const TAG: &str = "CACHEDIR.TAG";
 /// What the mark says. The first line is the same in all caches.
@@ -177,7 +178,8 @@ impl Cache {
         None
     }
 
-    fn is_whole(&self, key: &Key) -> bool {
+    /// Whether there is a module of this key, and it is whole.
+    pub(super) fn is_whole(&self, key: &Key) -> bool {
         let entry = self.entry(key);
         let Ok(module) = fs::read(entry.join(MODULE)) else { return false };
         fs::read(entry.join(KEY)).is_ok_and(|label| label == key.label(&module).as_bytes())
@@ -188,6 +190,17 @@ impl Cache {
         if let Ok(aside) = self.workplace() {
             let _ = fs::rename(self.entry(key), aside.path().join("discarded"));
         }
+    }
+
+    /// Waits until no other process makes the module of this key, and has others wait as long as the file is held. Where files
+    /// cannot be locked, several make it at once, which is a loss of time alone.
+    pub(super) fn turn(&self, key: &Key) -> Option<fs::File> {
+        let folder = self.folder.join("turns");
+        make_private(&folder).ok()?;
+        // Few files that stay: who removed one could not know that nobody is about to lock it.
+        let file = fs::File::create(folder.join(&key.hash[..2])).ok()?;
+        file.lock().ok()?;
+        Some(file)
     }
 
     /// A fresh folder in which a module can be made, on the file system of the entries.

@@ -39,6 +39,9 @@ pub enum NotCoarser {
     /// Nodes hang.
     #[error("nodes hang in the mesh: its cells are of different levels")]
     Hanging,
+    /// Too few cells for all processes.
+    #[error("a coarser mesh would have too few cells for all processes")]
+    Cut,
     /// No whole number of patches.
     #[error("{cells} cells are no multiple of {each}")]
     Count {

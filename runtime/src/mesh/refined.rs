@@ -116,6 +116,7 @@ impl Mesh {
             order_of_source: Order::Refined(Box::new(refined)),
             equispaced: false,
             hanging: None,
+            cut: None,
         })
     }
 

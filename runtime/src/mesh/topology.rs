@@ -76,6 +76,29 @@ impl Entities {
         (place / self.per_cell, place % self.per_cell)
     }
 
+    /// The entities of some cells alone, numbered by first touch, with new numbers of vertices: how an entity is seen, and how
+    /// many cells have it, stay as they are. And which entities they are.
+    fn of_cells(&self, cells: &[u32], vertex_number: impl Fn(u32) -> u32) -> (Entities, Vec<u32>) {
+        let mut numbers = vec![u32::MAX; self.len()];
+        let mut own = Entities::with(self.per_cell, self.vertices_per_entity);
+        let mut which = Vec::new();
+        for &cell in cells.iter().filter(|_| self.per_cell > 0) {
+            for &entity in self.of_cell(cell as usize) {
+                let number = &mut numbers[entity as usize];
+                if *number == u32::MAX {
+                    *number = which.len() as u32;
+                    which.push(entity);
+                    let vertices = self.vertices(entity as usize).iter();
+                    own.vertices.extend(vertices.map(|&vertex| vertex_number(vertex)));
+                    own.cells.push(self.n_cells(entity as usize));
+                    own.first.push(own.of_cell.len() as u32);
+                }
+                own.of_cell.push(*number);
+            }
+        }
+        (own, which)
+    }
+
     /// The first entities of classes alone, with the new numbers of vertices.
     fn joined(&self, classes: &[Class], vertex_numbers: &[u32]) -> Entities {
         let (numbers, count) = numbers(classes);
@@ -165,6 +188,11 @@ fn numbers(classes: &[Class]) -> (Vec<u32>, usize) {
         numbers.push(number);
     }
     (numbers, count as usize)
+}
+
+/// The rows of some cells in a table with `each` entries a cell.
+fn of_each<T: Copy>(table: &[T], each: usize, cells: &[u32]) -> Vec<T> {
+    cells.iter().flat_map(|&cell| &table[cell as usize * each..][..each]).copied().collect()
 }
 
 /// How a face is seen, from the place in its own frame of its i-th vertex as a cell has it.
@@ -298,6 +326,33 @@ impl Topology {
         Ok(topology)
     }
 
+    /// That of some cells alone, all entities numbered by first touch. Each is seen by its cells as it was, and counts all cells
+    /// that have it, also those that are not here; and which vertices, edges and faces they are.
+    pub(super) fn of_cells(&self, cells: &[u32]) -> (Topology, [Vec<u32>; 3]) {
+        let mut numbers = vec![u32::MAX; self.n_vertices];
+        let (mut cell_vertices, mut vertices) = (Vec::new(), Vec::new());
+        for &cell in cells {
+            for &vertex in self.vertices(cell as usize) {
+                let number = &mut numbers[vertex as usize];
+                if *number == u32::MAX {
+                    *number = vertices.len() as u32;
+                    vertices.push(vertex);
+                }
+                cell_vertices.push(*number);
+            }
+        }
+        let number = |vertex: u32| numbers[vertex as usize];
+        let (edges, of_edges) = self.edges.of_cells(cells, number);
+        let (faces, of_faces) = self.faces.of_cells(cells, number);
+        let seen = self.seen.as_ref().map(|seen| Seen {
+            edges: of_each(&seen.edges, self.edges.per_cell, cells),
+            faces: of_each(&seen.faces, self.faces.per_cell, cells),
+        });
+        let (cell, n_vertices, oriented) = (self.cell, vertices.len(), self.oriented);
+        let own = Topology { cell, n_vertices, cell_vertices, edges, faces, oriented, seen };
+        (own, [vertices, of_edges, of_faces])
+    }
+
     /// The kind of cell.
     pub fn cell(&self) -> Cell {
         self.cell
@@ -398,6 +453,24 @@ impl Topology {
             of(place / entities.per_cell, place % entities.per_cell, entity)
         });
         each.collect()
+    }
+
+    /// How many entities there are of a dimension below that of cells.
+    pub(crate) fn count(&self, dim: usize) -> usize {
+        match dim {
+            0 => self.n_vertices,
+            1 => self.edges.len(),
+            _ => self.faces.len(),
+        }
+    }
+
+    /// The entities of a cell of a dimension below its own.
+    pub(crate) fn of_cell(&self, dim: usize, cell: usize) -> &[u32] {
+        match dim {
+            0 => self.vertices(cell),
+            1 => self.edges.of_cell(cell),
+            _ => self.faces.of_cell(cell),
+        }
     }
 
     /// The entities that are facets: edges in two dimensions, faces in three.

@@ -139,7 +139,7 @@ pub(super) trait Engine: Send + Sync {
     /// Runs a kernel that writes `into` at the quadrature points of its cells.
     fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError>;
 
-    /// y = the sum of what the kernels of a pass add up, with these rows of constrained unknowns.
+    /// y = the sum of what the kernels of a pass add up, at all processes that share y, with these rows of constrained unknowns.
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
     /// Adds what the kernels of a pass have for the unknowns of a finer space.

@@ -6,6 +6,9 @@
 //! then, in the rows of constrained unknowns:     y = x (action), 0 (residual), 1 (diagonal)
 //! ```
 //!
+//! Where other processes have some of the unknowns, what they have to be told travels while the chunks run that have none of
+//! these.
+//!
 //! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
 //! is the same bit for bit on any number of threads.
 
@@ -172,7 +175,33 @@ impl Host {
         rows: Rows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
+        let sharing = y.sharing().cloned();
         let entries = y.entries_mut::<T>().ok_or_else(wrong)?;
+        let all = self.schedule.chunks();
+        match sharing {
+            None => self.run_chunks(pass, 0..all, entries)?,
+            Some(sharing) => {
+                let outer = pass.blocks.on.partition.outer();
+                self.run_chunks(pass, 0..outer, entries)?;
+                let mut parcels = sharing.parcels(entries);
+                let mut done = Ok(());
+                sharing.group().exchange(&mut parcels, &mut || {
+                    done = self.run_chunks(pass, outer..all, entries);
+                });
+                done?;
+                sharing.add(&parcels, entries);
+            }
+        }
+        set_rows(self.constrained.iter().copied(), rows, entries)
+    }
+
+    /// Runs the kernels of a pass in some chunks.
+    fn run_chunks<T: Real>(
+        &self,
+        pass: Pass<'_>,
+        chunks: Range<usize>,
+        entries: &mut [T],
+    ) -> Result<(), OperatorError> {
         let shared = self.schedule.lend(entries);
         let mut launches = Vec::with_capacity(2);
         for run in pass.runs() {
@@ -182,9 +211,7 @@ impl Host {
             };
             launches.push(self.bind(run, written)?);
         }
-        self.schedule.run(&shared, &launches).map_err(refused)?;
-        drop(launches);
-        set_rows(self.constrained.iter().copied(), rows, entries)
+        self.schedule.run_some(chunks, &shared, &launches).map_err(refused)
     }
 }
 

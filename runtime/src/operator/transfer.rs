@@ -21,7 +21,10 @@ impl Operator {
         self.holds(coarse)?;
         self.is_finer(fine)?;
         let inputs = Inputs { direction: Some(coarse), ..Inputs::default() };
-        self.engine.spread(self.blocks.pass(Task::Prolong, inputs), fine)
+        self.engine.spread(self.blocks.pass(Task::Prolong, inputs), fine)?;
+        // One process has named each unknown.
+        fine.agree();
+        Ok(())
     }
 
     /// coarse = Pᵀ fine, with 0 in the rows of constrained unknowns.

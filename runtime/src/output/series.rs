@@ -108,6 +108,21 @@ impl Series {
     /// It cannot be written; then the one before stays.
     pub fn add(&mut self, time: f64) -> Result<(), OutputError> {
         self.files.push((time, self.name_of(self.files.len())));
+        self.write()
+    }
+
+    /// Adds the next file of several processes, which is one that names theirs: it has the extension `.pvtu`.
+    pub fn add_in_pieces(&mut self, time: f64) {
+        let name = Path::new(&self.name_of(self.files.len())).with_extension("pvtu");
+        self.files.push((time, name.to_string_lossy().into_owned()));
+    }
+
+    /// Writes the collection.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; then the one before stays.
+    pub fn write(&self) -> Result<(), OutputError> {
         write_text(&self.collection(), &self.text())
     }
 

@@ -119,6 +119,37 @@ impl File {
         out.write_all(b"\n  </AppendedData>\n</VTKFile>\n")
     }
 
+    /// The text of a file that names others of the same arrays as pieces of one mesh.
+    pub(super) fn in_pieces(&self, names: &[String]) -> String {
+        let mut text = format!(
+            "<?xml version=\"1.0\"?>\n\
+             <VTKFile type=\"PUnstructuredGrid\" version=\"{}\" byte_order=\"LittleEndian\" \
+             header_type=\"UInt64\">\n  <PUnstructuredGrid GhostLevel=\"0\">\n",
+            self.version
+        );
+        let mut section = |name: &str, arrays: &mut dyn Iterator<Item = &Array>| {
+            let _ = writeln!(text, "    <P{name}>");
+            for array in arrays {
+                let _ = writeln!(
+                    text,
+                    "      <PDataArray type=\"{}\" Name=\"{}\" NumberOfComponents=\"{}\"/>",
+                    array.kind(),
+                    escaped(&array.name),
+                    array.components
+                );
+            }
+            let _ = writeln!(text, "    </P{name}>");
+        };
+        section("Points", &mut std::iter::once(&self.points));
+        section("PointData", &mut self.point_data.iter());
+        section("CellData", &mut self.cell_data.iter());
+        for name in names {
+            let _ = writeln!(text, "    <Piece Source=\"{}\"/>", escaped(name));
+        }
+        text.push_str("  </PUnstructuredGrid>\n</VTKFile>\n");
+        text
+    }
+
     /// All arrays in the order in which they are appended.
     fn arrays(&self) -> impl Iterator<Item = &Array> {
         let data = self.point_data.iter().chain(&self.cell_data);

@@ -6,9 +6,12 @@
 //!
 //! until the estimate is what `until` asks for, the next mesh would have more unknowns than `max_dofs` allows, or all steps
 //! are taken. Each solve starts from the last solution.
+//!
+//! Of several processes each solves on a part of the mesh, gathers the solution, and does all the rest on the whole mesh, as all
+//! do, to the same bits.
 
 use super::step::{Monitor, Step, StepKind};
-use super::{Reached, RunError, Solution, Start, run_started, with_periodic_sides};
+use super::{Reached, RunError, Setup, Solution, Start, run_started, set_up, with_periodic_sides};
 use crate::adapt::Adaptive;
 use crate::compile::Target;
 use crate::device::Device;
@@ -18,9 +21,11 @@ use crate::expression::Parameters;
 use crate::laps::Laps;
 use crate::mark::{MarkError, coarsen, mark};
 use crate::mesh::Mesh;
+use crate::processes::Group;
 use crate::solve::Continue;
 use crate::space::Space;
 use fem_dsl::problem::{Adapt, Problem};
+use kernels_gen::plan::Elements;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,9 +52,12 @@ pub(super) fn solve_adaptively(
     device: Option<&Arc<dyn Device>>,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
+    let group = mesh.cut().map(|cut| Arc::clone(cut.group()));
+    let mesh = mesh.cut().map_or_else(|| Arc::clone(&mesh), |cut| Arc::clone(cut.whole()));
     let adaptive = Adaptive::new(with_periodic_sides(problem, mesh)?)?;
     let mut next = Some(Arc::new(adaptive.mesh()?));
-    let mut steps = Steps { problem, adapt, target, device, adaptive, taken: 0 };
+    let (taken, whole) = (0, None);
+    let mut steps = Steps { problem, adapt, target, device, adaptive, taken, group, whole };
     let mut last: Option<Solution> = None;
     while let Some(mesh) = next.take() {
         match steps.take(mesh, last.as_ref(), monitor) {
@@ -77,6 +85,10 @@ struct Steps<'a> {
     device: Option<&'a Arc<dyn Device>>,
     adaptive: Adaptive,
     taken: usize,
+    /// The processes, where there are several.
+    group: Option<Arc<dyn Group>>,
+    /// Their last solution on the whole mesh.
+    whole: Option<(Arc<Discretisation>, Vec<f64>)>,
 }
 
 /// What follows a step.
@@ -95,20 +107,22 @@ impl Steps<'_> {
         monitor: &mut dyn Monitor,
     ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
         let begun = Instant::now();
-        let start = match last {
-            Some(last) => Start::On(&last.on, &last.u),
-            None => Start::OfProblem,
-        };
-        let observe = &mut |now| monitor.iteration(now);
-        let device = self.device.cloned();
         let mut laps = Laps::new(STEP);
-        let mut solution = run_started(self.problem, mesh, start, self.target, device, observe)?;
-        laps.tell("it is solved");
-        let estimate = self.estimate(&solution)?;
+        let (mut solution, estimate, on) = match self.group.clone() {
+            None => {
+                let start = last.map_or(Start::OfProblem, |last| Start::On(&last.on, &last.u));
+                let solution = self.solve(mesh, start, monitor)?;
+                laps.tell("it is solved");
+                let on = Arc::clone(&solution.on);
+                let estimate = self.estimate(&solution.elements, &on, &solution.u)?;
+                (solution, estimate, on)
+            }
+            Some(group) => self.take_apart(mesh, &group, monitor, &mut laps)?,
+        };
         laps.tell("its error is estimated");
         let next = match self.end(&estimate) {
             Some(note) => Next::End(note),
-            None => self.refine(&solution.on, &estimate)?,
+            None => self.refine(&on, &estimate)?,
         };
         laps.tell("the next mesh is made");
         let next = match next {
@@ -126,14 +140,50 @@ impl Steps<'_> {
         Ok((solution, next.filter(|_| go_on)))
     }
 
-    fn estimate(&self, solution: &Solution) -> Result<Estimate, RunError> {
+    fn solve(
+        &self,
+        mesh: Arc<Mesh>,
+        start: Start<'_>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution, RunError> {
+        let observe = &mut |now| monitor.iteration(now);
+        run_started(self.problem, mesh, start, self.target, self.device.cloned(), observe)
+    }
+
+    /// A step of several processes, on parts of a mesh: the solution on the part of this one, and what it is on the whole mesh with its
+    /// estimate there.
+    fn take_apart(
+        &mut self,
+        mesh: Arc<Mesh>,
+        group: &Arc<dyn Group>,
+        monitor: &mut dyn Monitor,
+        laps: &mut Laps,
+    ) -> Result<(Solution, Estimate, Arc<Discretisation>), RunError> {
+        let Setup { elements, on, .. } = set_up(self.problem, Arc::clone(&mesh))?;
+        let moved = self.whole.as_ref().and_then(|(before, u)| Adaptive::transfer(before, u, &on));
+        let start = moved.as_ref().map_or(Start::OfProblem, |u| Start::Whole(&on, u));
+        let part = mesh.part(group).map_err(|error| RunError::Setting(error.to_string()))?;
+        let solution = self.solve(part, start, monitor)?;
+        laps.tell("it is solved");
+        let missing = || RunError::Setting("the parts of the mesh do not fit".to_owned());
+        let u = solution.on.gathered(&on, &solution.u).ok_or_else(missing)?;
+        let estimate = self.estimate(&elements, &on, &u)?;
+        self.whole = Some((Arc::clone(&on), u));
+        Ok((solution, estimate, on))
+    }
+
+    fn estimate(
+        &self,
+        elements: &Elements,
+        on: &Arc<Discretisation>,
+        u: &[f64],
+    ) -> Result<Estimate, RunError> {
         let Self { problem, target, device, .. } = *self;
         let form = &problem.form;
         let parameters =
             Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
-        let (elements, on) = (&solution.elements, &solution.on);
         let estimator = Estimator::new(form, elements, on, &parameters.values, target, device)?;
-        Ok(estimator.estimate(&solution.u)?)
+        Ok(estimator.estimate(u)?)
     }
 
     /// Whether this step is the last, and what should be said of that.

@@ -44,7 +44,7 @@ impl<'a> Means<'a> {
     /// For what kernels are compiled that integrate with a rule; none where the interpreter does.
     fn kernels(&self, of: State<'_>, rule: Rule) -> Option<(Target, Option<&'a Arc<dyn Device>>)> {
         let target = self.target;
-        let few = of.on.mesh.n_cells() * rule.count() < self.many;
+        let few = of.on.mesh.cells_in_all() * rule.count() < self.many;
         if few || target.execution == Execution::Interpreted {
             return None;
         }

@@ -233,6 +233,7 @@ pub(super) fn modes(
         let largest = numbers.iter().fold(0.0, |most: f64, &entry| {
             if entry.abs() > most.abs() * (1.0 + 1e-6) { entry } else { most }
         });
+        let largest = vector.of_largest_size(largest);
         if largest < 0.0 {
             vector.scale(-1.0);
         }
@@ -285,13 +286,13 @@ fn start(
         x.axpy(-1.0, &given);
         Ok(x)
     };
-    let n = given.len();
+    let n = given.entries_in_all();
     let columns = eigen.count + (eigen.count / MORE).max(LEAST);
     if n <= DENSE || n < 4 * columns {
         let mut all = Vec::new();
         for i in 0..n {
             let mut x = given.like();
-            x.set_entry(i, 1.0);
+            x.set_unit(i);
             let x = free(x)?;
             if x.norm() > 0.0 {
                 all.push(x);
@@ -307,9 +308,11 @@ fn start(
         }
         return Ok(all);
     }
+    let own = operator.discretisation().mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
     let vectors = (1..=columns as u64).map(|seed| {
         let mut x = given.like();
-        x.set(&noise(n, seed));
+        x.set(&noise(x.len(), seed + 1000 * own));
+        x.agree();
         free(x)
     });
     Ok(vectors.collect::<Result<_, _>>()?)
@@ -372,6 +375,7 @@ fn shift(part: f64, operator: &Operator, mass: &Operator) -> Result<f64, Operato
     mass.diagonal(&mut of_m)?;
     let ratio = of_j.to_vec().into_iter().zip(of_m.to_vec()).map(|(j, m)| (j / m).abs());
     let largest = ratio.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max);
+    let largest = of_j.largest(largest);
     Ok(if largest > 0.0 { part * largest } else { part })
 }
 

@@ -105,7 +105,8 @@ const A_LEVEL: f64 = 1e-6;
 
 /// Whether the levels of multigrid are worth being made for one solve.
 pub(super) fn worth_levels(on: &Discretisation, saddle: bool, device: bool) -> bool {
-    pays(Size::of(on), saddle, device, rayon::current_num_threads() as f64)
+    let processes = on.mesh.cut().map_or(1, |cut| cut.group().size());
+    pays(Size::of(on), saddle, device, (processes * rayon::current_num_threads()) as f64)
 }
 
 /// The same of a system of this size, on so many cores, or on a device beside them.
@@ -161,18 +162,28 @@ impl Size {
         let spaces = || on.fields.iter().map(|field| &field.space);
         let components: usize = spaces().map(|space| space.components()).sum();
         let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
-        let (unknowns, dim) = (on.n_dofs() as f64, on.mesh.dim());
+        let (unknowns, dim) = (on.dofs_in_all() as f64, on.mesh.dim());
         Self { dim, unknowns, components: components as f64, degree: degree as f64 }
     }
 }
 
 /// When a problem whose solver is not named is solved by factors.
 pub(super) fn unasked(on: &Discretisation, facts: Facts) -> Factors {
+    // The matrix is in pieces, one a process.
+    if on.mesh.cut().is_some() {
+        return Factors::Never;
+    }
     // All that an affine constraint reads is coupled with each other.
     if on.affine.widest() > WIDE {
         return Factors::Never;
     }
     when(Size::of(on), facts)
+}
+
+/// Whether several processes factorise the whole matrix, each for itself, where no solver is named: iterations serve it badly, and
+/// one process would.
+pub(super) fn at_each(on: &Discretisation, saddle: bool) -> bool {
+    AVAILABLE && saddle && on.mesh.cut().is_some() && on.dofs_in_all() <= INDEFINITE
 }
 
 /// The same of a system of this size.

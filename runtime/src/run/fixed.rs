@@ -10,6 +10,9 @@ use super::RunError;
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::Parameters;
 use crate::mesh::Mesh;
+use crate::mesh::cut::Cut;
+use crate::processes::{Reduce, any};
+use crate::sharing::{Shared, Sharing};
 use crate::space::Space;
 use fem_dsl::arena::IndexVec;
 use fem_dsl::eval::eval;
@@ -18,6 +21,7 @@ use fem_dsl::point::{
 };
 use fem_dsl::problem::{Freedom, Unfixed};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What a combination of components has of one, at least, where it holds it, squared.
 const SHARE: f64 = 1e-12;
@@ -124,6 +128,17 @@ impl Terms {
         entries.any(|(entry, constant)| *constant && which(entry))
     }
 
+    /// Whether integrals over a part of the cells, or over facets, have such an entry and are over any, at any process.
+    pub(super) fn in_parts(
+        &self,
+        on: &Discretisation,
+        which: impl Fn(&Coefficient) -> bool,
+    ) -> bool {
+        let mut found = [self.cells_in_parts(on, which).next().is_some()];
+        in_any(&on.mesh, &mut found);
+        found[0]
+    }
+
     /// The cells of integrals with such an entry that are over a part of the cells, or over facets.
     pub(super) fn cells_in_parts<'a>(
         &'a self,
@@ -164,8 +179,21 @@ fn zeros(
     (zero, varies)
 }
 
-/// The value of auxiliary data that is the same everywhere.
+/// The value of auxiliary data that is the same everywhere, at all processes.
 fn constant_aux(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
+    let own = constant_here(form, on, slot);
+    if on.mesh.cut().is_none() {
+        return own;
+    }
+    let (mut least, mut most) =
+        ([own.unwrap_or(f64::NEG_INFINITY)], [own.unwrap_or(f64::INFINITY)]);
+    on.mesh.reduce_in_all(Reduce::Least, &mut least);
+    on.mesh.reduce_in_all(Reduce::Largest, &mut most);
+    (least == most).then_some(least[0])
+}
+
+/// The same of the cells of this process.
+fn constant_here(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
     let components = form.aux[slot.field].shape.components();
     let (AuxValues::Nodes(_, values) | AuxValues::Cells(values) | AuxValues::Points(values)) =
         on.aux.get(slot.field)?;
@@ -189,9 +217,18 @@ fn unreached(terms: &Terms, on: &Discretisation, of: Of) -> Result<Option<[f64; 
             space.cell_nodes(cell).iter().for_each(|&node| reached[node as usize] = true);
         }
         let held = |node: usize| field.constraints.is_constrained(node * components + of.component);
+        if let Some(cut) = on.mesh.cut() {
+            let mut all: Vec<f64> = reached.iter().map(|&is| f64::from(u8::from(is))).collect();
+            space.sharing(cut.group()).largest(&mut all);
+            reached.iter_mut().zip(all).for_each(|(is, all)| *is = all > 0.0);
+        }
         let open = (0..space.n_nodes()).find(|&node| !reached[node] && !held(node));
-        if let Some(node) = open {
-            return Ok(Some(space.points(&on.mesh, &on.partition)?[node]));
+        let at = match open {
+            Some(node) => Some(space.points_here(&on.mesh, &on.partition)?[node]),
+            None => None,
+        };
+        if let Some(at) = on.mesh.first_in_all(at) {
+            return Ok(Some(at));
         }
     }
     Ok(None)
@@ -215,12 +252,26 @@ fn free_constant(
     for cell in terms.cells_in_parts(on, |term| of.is_value(term.trial)) {
         fixed[parts.of[cell] as usize] = true;
     }
-    for (part, holds) in parts.held(on, of).into_iter().enumerate() {
+    let held = match by_cell {
+        true => parts.held_here(on, of),
+        false => parts.held(on, of),
+    };
+    for (part, holds) in held.into_iter().enumerate() {
         fixed[part] |= holds;
     }
+    if !by_cell {
+        in_any(&on.mesh, &mut fixed);
+    }
     let free = fixed.iter().filter(|fixed| !**fixed).count();
-    let first = fixed.iter().position(|fixed| !fixed)?;
-    Some(match parts.count {
+    let (free, count) = match by_cell {
+        true => (on.mesh.in_all(free), on.mesh.in_all(parts.count)),
+        false => (free, parts.count),
+    };
+    if free == 0 {
+        return None;
+    }
+    let first = fixed.iter().position(|fixed| !fixed).unwrap_or(fixed.len());
+    Some(match count {
         count if by_cell && (mean || free == count) => Freedom::EachCell,
         1 => Freedom::Constant,
         count if free == count && !mean => Freedom::Constant,
@@ -268,7 +319,48 @@ impl Parts {
             }
             of.push(number[root]);
         }
-        Self { of, count: count as usize }
+        let own = Self { of, count: count as usize };
+        match mesh.cut() {
+            Some(cut) => own.of_all(mesh, cut),
+            None => own,
+        }
+    }
+
+    /// Parts of all processes: those that vertices on the cut join are one. They are numbered in the order of the processes.
+    fn of_all(self, mesh: &Mesh, cut: &Cut) -> Self {
+        let (group, joined) = (cut.group(), mesh.connectivity());
+        let counts = group.gather(&(self.count as u64).to_le_bytes());
+        let before: u64 = counts[..group.rank()].iter().map(|bytes| number_in(bytes)).sum();
+        let mut label: Vec<f64> =
+            (0..self.count).map(|part| (before + part as u64) as f64).collect();
+        let shared = cut.shared(0).iter();
+        let sharing = Sharing::new(
+            Arc::clone(group),
+            shared.map(|vertex| Shared { unknown: vertex.number as usize, ranks: &vertex.ranks }),
+        );
+        let mut part_of = vec![0; joined.n_vertices()];
+        for (cell, &part) in self.of.iter().enumerate() {
+            joined.vertices(cell).iter().for_each(|&vertex| part_of[vertex as usize] = part);
+        }
+        loop {
+            let mut least: Vec<f64> = part_of.iter().map(|&part| label[part as usize]).collect();
+            sharing.least(&mut least);
+            let mut changed = false;
+            for vertex in cut.shared(0) {
+                let own = &mut label[part_of[vertex.number as usize] as usize];
+                changed |= least[vertex.number as usize] < *own;
+                *own = own.min(least[vertex.number as usize]);
+            }
+            if !any(&**group, changed) {
+                break;
+            }
+        }
+        let bytes: Vec<u8> = label.iter().flat_map(|label| (*label as u64).to_le_bytes()).collect();
+        let all: BTreeSet<u64> = group.gather(&bytes).concat().chunks(8).map(number_in).collect();
+        let all: Vec<u64> = all.into_iter().collect();
+        let place =
+            |part: &u32| all.partition_point(|&own| own < label[*part as usize] as u64) as u32;
+        Self { of: self.of.iter().map(place).collect(), count: all.len() }
     }
 
     /// Each cell for itself.
@@ -276,8 +368,15 @@ impl Parts {
         Self { of: (0..mesh.n_cells() as u32).collect(), count: mesh.n_cells() }
     }
 
-    /// For each part whether a condition holds the component there.
+    /// For each part whether a condition holds the component there, of all processes.
     pub(super) fn held(&self, on: &Discretisation, of: Of) -> Vec<bool> {
+        let mut held = self.held_here(on, of);
+        in_any(&on.mesh, &mut held);
+        held
+    }
+
+    /// The same of the conditions of this process.
+    fn held_here(&self, on: &Discretisation, of: Of) -> Vec<bool> {
         let field = &on.fields[of.field];
         let (space, components) = (&field.space, field.space.components());
         let mut held = vec![false; self.count];
@@ -351,6 +450,18 @@ impl Parts {
     /// A point of a part: the centre of its first cell.
     pub(super) fn place(&self, mesh: &Mesh, part: usize) -> [f64; 3] {
         let first = self.of.iter().position(|&of| of as usize == part);
-        mesh.centre(first.unwrap_or(0))
+        mesh.first_in_all(first.map(|cell| mesh.centre(cell))).unwrap_or_default()
     }
+}
+
+/// What eight bytes stand for.
+fn number_in(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+/// Makes each of some facts one that holds at any process.
+pub(super) fn in_any(mesh: &Mesh, facts: &mut [bool]) {
+    let mut all: Vec<f64> = facts.iter().map(|&fact| f64::from(u8::from(fact))).collect();
+    mesh.reduce_in_all(Reduce::Largest, &mut all);
+    facts.iter_mut().zip(all).for_each(|(fact, all)| *fact = all > 0.0);
 }

@@ -2,10 +2,13 @@
 //! says differently holds as the condition says.
 
 use super::RunError;
-use super::files::{Taker, failed};
+use super::files::{Taker, at_nodes, failed, whole};
 use crate::discretisation::Discretisation;
 use crate::expression::{Parameters, evaluate};
+use crate::mesh::Mesh;
 use crate::operator::Operator;
+use crate::partition::Partition;
+use crate::space::Space;
 use crate::stored::Wanted;
 use crate::vector::Vector;
 use fem_dsl::problem::{Problem, Values};
@@ -59,10 +62,12 @@ fn of_field(
             evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
         }
         Values::File(stored) => {
-            let wanted = Wanted::new(stored, name, of_form.shape, &on.mesh);
-            let found = wanted.read();
-            let found = found.and_then(|found| found.at_nodes(space, &on.partition));
-            let found = found.map_err(|error| failed(Taker::Initial, name, stored, error))?;
+            let wanted = Wanted::new(stored, name, of_form.shape, whole(on));
+            let told = |error| failed(Taker::Initial, name, stored, error);
+            let of_whole = |mesh: &Mesh, partition: &Partition| {
+                Space::new(mesh, partition, space.element(), space.components())
+            };
+            let found = at_nodes(on, space, of_whole, &wanted.read().map_err(told)?, told)?;
             notes.extend(found.note.map(|note| format!("`initial {name}` {note}")));
             found.values
         }

@@ -85,6 +85,7 @@ impl<'a> Integrals<'a> {
             let field = self.found.part(unknowns.clone());
             sums.extend((0..*components).map(|at| sum(&field, at, *components)));
         }
+        self.operator.discretisation().mesh.sum_in_all(&mut sums);
         Ok(sums)
     }
 }

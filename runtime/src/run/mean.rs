@@ -18,6 +18,7 @@
 //!
 //! That a residual does not change with the constant, and that the row that was held is fulfilled too, is looked at.
 
+use super::prescribed::held_by_any;
 use super::{RunError, compile_operator};
 use crate::compile::Target;
 use crate::constraint::Constraints;
@@ -25,7 +26,7 @@ use crate::discretisation::Discretisation;
 use crate::functional::{set_mean, weights};
 use crate::operator::Operator;
 use crate::solve::NonlinearSystem;
-use crate::vector::Vector;
+use crate::vector::{Precision, Vector};
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Problem;
 use kernels_gen::plan::Elements;
@@ -37,13 +38,25 @@ const SOLVED: f64 = 1e-6;
 /// Conditions that are interpolated balance up to the error of that, which is noted; more is no solution.
 const INTERPOLATED: f64 = 0.05;
 
-/// Holds the first node of each field with a mean.
-pub(super) fn hold(problem: &Problem, form: &PointForm, constraints: &mut [Constraints]) {
+/// Holds the first node of each field with a mean: that of the first process.
+pub(super) fn hold(
+    problem: &Problem,
+    form: &PointForm,
+    on: &Discretisation,
+    constraints: &mut [Constraints],
+) {
     for (field, _) in &problem.mean {
         let name = &problem.form.fields[*field].name;
-        let own = form.fields.iter().position(|own| own.name == *name);
-        own.into_iter().for_each(|own| constraints[own].hold(0));
+        let Some(own) = form.fields.iter().position(|own| own.name == *name) else { continue };
+        let first = if has_first(on) { vec![0] } else { Vec::new() };
+        let nodes = held_by_any(&on.mesh, &on.fields[own].space, first);
+        nodes.into_iter().for_each(|node| constraints[own].hold(node as usize));
     }
+}
+
+/// Whether the first node is one of this process.
+fn has_first(on: &Discretisation) -> bool {
+    on.mesh.cut().is_none_or(|cut| cut.group().rank() == 0)
 }
 
 /// What keeps the equations of fields with a mean in balance.
@@ -87,16 +100,22 @@ impl<'a> Balance<'a> {
         for (field, _) in &problem.mean {
             let (range, weights) = (on.dofs_of(*field), weights(on, *field)?);
             let components = on.fields[*field].space.components();
-            let volume: f64 = weights.iter().sum();
+            let nodes = own_nodes(on, *field);
+            let volume = in_all(on, nodes.iter().map(|&node| weights[node]).sum());
             let mut left = 0.0;
             for c in 0..components {
-                let rows = before[range.clone()].iter().skip(c).step_by(components);
-                let sum: f64 = rows.sum();
+                let row = |node: &usize| before[range.start + node * components + c];
+                let sum = in_all(on, nodes.iter().map(row).sum());
                 left += sum.abs();
                 let own = load[range.clone()].iter_mut().skip(c).step_by(components);
                 own.zip(&weights).for_each(|(entry, weight)| *entry = sum / volume * weight);
             }
-            let all = sum(&before[range]).max(SOLVED * norm(&before).max(1.0));
+            let rows = nodes.iter().flat_map(|node| {
+                let first = range.start + node * components;
+                &before[first..first + components]
+            });
+            let all = in_all(on, rows.map(|row| row.abs()).sum());
+            let all = all.max(SOLVED * norm(on, &before).max(1.0));
             shares.push((left, all));
         }
         Ok(Some(Self { problem, on, free: operator, initial: (initial, before), load, shares }))
@@ -129,8 +148,9 @@ impl<'a> Balance<'a> {
             moved[self.on.dofs_of(*field)].iter_mut().for_each(|entry| *entry += 1.0);
             let moved = residual(&mut self.free, &moved)?;
             let difference: Vec<f64> = moved.iter().zip(r).map(|(a, b)| a - b).collect();
-            let size = norm(u).max(norm(&self.initial.1)).max(1.0);
-            if norm(&difference) > SOLVED * size {
+            let on = self.on;
+            let size = norm(on, u).max(norm(on, &self.initial.1)).max(1.0);
+            if norm(on, &difference) > SOLVED * size {
                 let field = self.problem.form.fields[*field].name.clone();
                 return Err(RunError::NotUpToAConstant { field });
             }
@@ -150,6 +170,7 @@ impl<'a> Balance<'a> {
             let rows = range.start..range.start + components;
             let held = solved[rows.clone()].iter().zip(&self.load[rows]);
             let left: f64 = held.map(|(row, load)| (row - load).abs()).sum();
+            let left = in_all(self.on, if has_first(self.on) { left } else { 0.0 });
             if left > INTERPOLATED * all {
                 return Err(RunError::Unbalanced { field: name.clone(), left, all });
             }
@@ -177,10 +198,25 @@ fn residual(operator: &mut Operator, u: &[f64]) -> Result<Vec<f64>, RunError> {
     Ok(r.to_vec())
 }
 
-fn norm(r: &[f64]) -> f64 {
-    r.iter().map(|r| r * r).sum::<f64>().sqrt()
+/// The nodes of a field that no process before this one has.
+fn own_nodes(on: &Discretisation, field: usize) -> Vec<usize> {
+    let space = &on.fields[field].space;
+    let sharing = on.mesh.cut().map(|cut| space.sharing(cut.group()));
+    let own = |node: &usize| !sharing.as_ref().is_some_and(|all| all.is_of_others(*node));
+    (0..space.n_nodes()).filter(own).collect()
 }
 
-fn sum(rows: &[f64]) -> f64 {
-    rows.iter().map(|row| row.abs()).sum()
+/// The sum over all processes.
+fn in_all(on: &Discretisation, own: f64) -> f64 {
+    let mut sum = [own];
+    on.mesh.sum_in_all(&mut sum);
+    sum[0]
+}
+
+fn norm(on: &Discretisation, r: &[f64]) -> f64 {
+    let vector = Vector::from_slice(r, Precision::F64);
+    match on.sharing() {
+        Some(sharing) => vector.shared(sharing).norm(),
+        None => r.iter().map(|r| r * r).sum::<f64>().sqrt(),
+    }
 }

@@ -9,12 +9,15 @@
 //! factors of its matrix, or by levels of matrices where it is large ([`bottom`]).
 
 mod asked;
+mod at_each;
 mod blocks;
 mod bottom;
+mod gathered;
 pub mod matrices;
 pub mod transfer;
 
 use super::RunError;
+use super::fixed::in_any;
 use super::kernels::compile_for;
 use super::prescribed::{Above, Prescribed};
 use crate::compile::Target;
@@ -23,12 +26,14 @@ use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::mesh::{Coarsened, Mesh};
 use crate::operator::{Operator, Shelf};
-use crate::solve::{Level, Multigrid, Smoothed};
+use crate::processes::any;
+use crate::solve::{Coarsest, Level, Multigrid, Smoothed};
 use crate::vector::{Precision, Vector};
 pub use asked::{Asked, Manner, OfField};
 use bottom::Bottom;
 pub(super) use bottom::factorised;
 use fem_dsl::point::PointForm;
+use gathered::Gathered;
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
 use std::time::Instant;
@@ -63,6 +68,9 @@ pub enum Unsuited {
     /// Conditions on combinations of unknowns.
     #[error("multigrid does not know conditions on combinations of unknowns")]
     Combined,
+    /// Nodes that hang where the mesh is in parts.
+    #[error("several processes make no levels of meshes with hanging nodes yet")]
+    Hanging,
     /// Data that is known on the problem's own mesh and for its own degree alone.
     #[error("the problem's data is not known elsewhere")]
     Data,
@@ -129,7 +137,9 @@ impl Problem<'_> {
         if !field.space.element().is_continuous() {
             return Err(Unsuited::Discontinuous);
         }
-        if !self.on.affine.is_empty() || !field.constraints.oblique().is_empty() {
+        let mut combined = [!self.on.affine.is_empty() || !field.constraints.oblique().is_empty()];
+        in_any(&self.on.mesh, &mut combined);
+        if combined[0] {
             return Err(Unsuited::Combined);
         }
         Ok(())
@@ -174,6 +184,9 @@ impl Problem<'_> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
         }
+        if self.on.mesh.cut().is_some() && self.on.mesh.hanging().is_some() {
+            return Ok(Err(Unsuited::Hanging));
+        }
         let start = Instant::now();
         let own = (self.elements.clone(), Arc::clone(self.on));
         let mut made = self.level(own, operator.shelf().without_reals())?;
@@ -193,8 +206,14 @@ impl Problem<'_> {
             return Ok(Err(Unsuited::Data));
         }
         let like: Vector = made.operator.zeros();
-        let bottom = Bottom::new(self, &made.elements, made.on, like.like(), manner)?;
-        let levels = Multigrid::new(levels, Box::new(bottom), &like, manner.steps);
+        let bottom: Box<dyn Coarsest> = match made.on.mesh.cut() {
+            None => Box::new(Bottom::new(self, &made.elements, made.on, like.like(), manner)?),
+            Some(cut) => match Gathered::new(self, &made, cut, &like, manner)? {
+                Some(gathered) => Box::new(gathered),
+                None => return Ok(Err(Unsuited::Data)),
+            },
+        };
+        let levels = Multigrid::new(levels, bottom, &like, manner.steps);
         let levels = levels.smoothed_by(manner.smoother);
         Ok(Ok(levels.recorded().made_in(start.elapsed().as_secs_f64())))
     }
@@ -202,7 +221,7 @@ impl Problem<'_> {
     /// What is discretised below a level: half its degree, then a coarser mesh as long as there is one and it is worth having.
     fn below(&self, made: &Made) -> Result<Option<Below>, RunError> {
         let at = |mesh: &Arc<Mesh>, k, coarser| {
-            let above = Above { on: &made.on, coarser };
+            let above = Some(Above { on: &made.on, coarser });
             self.prescribed.at(self.form, Arc::clone(mesh), k, self.parameters, above)
         };
         let (degree, k) = (made.degree(), made.elements.degree);
@@ -213,12 +232,17 @@ impl Problem<'_> {
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
             return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
         }
-        if made.on.n_dofs() <= FEW {
+        if made.on.dofs_in_all() <= FEW {
             return Ok(None);
         }
         let Ok(coarser) = made.on.mesh.coarsened() else { return Ok(None) };
         // Data may have no value at points that only a coarser mesh has; what is there ends the levels as well.
         let found = at(&coarser.mesh, k, Some(&coarser)).ok().flatten();
+        if let Some(cut) = made.on.mesh.cut()
+            && any(&**cut.group(), found.is_none())
+        {
+            return Ok(None);
+        }
         Ok(found.map(|(elements, on)| Below { elements, on, coarser: Some(coarser) }))
     }
 

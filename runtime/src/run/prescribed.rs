@@ -70,10 +70,13 @@ impl Held {
             None => on.mesh.boundary(),
             Some(tags) => on.mesh.facets_under(tags)?,
         };
-        let nodes = space.nodes_on(&facets);
+        let nodes = held_by_any(&on.mesh, space, space.nodes_on(&facets));
         let places = nodes.iter().map(|&node| points[node as usize]).collect();
         let normals = match trace {
-            Trace::Normal => normals::at_nodes(&on.mesh, space, &facets, &nodes)?,
+            Trace::Normal => {
+                let own = normals::at_nodes(&on.mesh, space, &facets, &nodes)?;
+                normals::of_all(&on.mesh, space, &nodes, own)
+            }
             Trace::Whole | Trace::Component(_) => Vec::new(),
         };
         let name = form.fields[field].name.clone();
@@ -84,6 +87,17 @@ impl Held {
     pub fn field(&self) -> &str {
         &self.name
     }
+}
+
+/// Some nodes of a space, ascending, and those that they are at other processes.
+pub(super) fn held_by_any(mesh: &Mesh, space: &Space, nodes: Vec<u32>) -> Vec<u32> {
+    let Some(cut) = mesh.cut() else { return nodes };
+    let sharing = space.sharing(cut.group());
+    let mut held = vec![0.0f64; space.n_nodes()];
+    nodes.iter().for_each(|&node| held[node as usize] = 1.0);
+    sharing.largest(&mut held);
+    let nodes = held.iter().zip(0..).filter(|(held, _)| **held > 0.0);
+    nodes.map(|(_, node)| node).collect()
 }
 
 /// The conditions of each field; where two meet in a node, the later one holds, and both where they give different
@@ -239,7 +253,7 @@ pub trait Prescribed: Sync {
     fn aux_depends_on(&self, param: usize) -> bool;
 
     /// The same of another degree, or on another mesh of the same domain: elements, conditions and data; none where those are
-    /// not known there. Data of which nobody can say what it is there is the mean of what the level above has.
+    /// not known there. Data of which nobody can say what it is there is the mean of what the level above has, if there is one.
     ///
     /// # Errors
     ///
@@ -250,7 +264,7 @@ pub trait Prescribed: Sync {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
-        above: Above<'_>,
+        above: Option<Above<'_>>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
         let _ = (form, mesh, degree, parameters, above);
         Ok(None)
@@ -327,7 +341,7 @@ impl OfProblem<'_> {
             let value = &given[index].0.value;
             Ok::<_, RunError>(at_points(value, places, parameters, |_| f64::NAN))
         })?;
-        super::mean::hold(self.problem, form, &mut all);
+        super::mean::hold(self.problem, form, on, &mut all);
         Ok(all)
     }
 }
@@ -355,9 +369,12 @@ impl Prescribed for OfProblem<'_> {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
-        above: Above<'_>,
+        above: Option<Above<'_>>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
         let problem = self.problem;
+        if above.is_none() && problem.aux.iter().any(|data| data.value.formula().is_none()) {
+            return Ok(None);
+        }
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
         let tags = self.dirichlet(form).filter_map(|(condition, _)| condition.tags.as_ref());
         let mut on = discretise(form, &elements, mesh, tags.flatten())?;
@@ -366,9 +383,11 @@ impl Prescribed for OfProblem<'_> {
         parameters.degree = degree;
         on.constrain(own.conditions_of(form, &on, &parameters)?);
         let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
-        let datum = |index| match problem.aux.iter().any(|data| from_file(data, index)) {
-            true => above.datum(index, &problem.form, &elements, &on),
-            false => own.datum(index, &on, &parameters),
+        let datum = |index| match above {
+            Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {
+                above.datum(index, &problem.form, &elements, &on)
+            }
+            _ => own.datum(index, &on, &parameters),
         };
         on.aux = (0..problem.form.aux.len()).map(datum).collect::<Result<_, _>>()?;
         Ok(Some((elements, on)))

@@ -12,6 +12,7 @@
 
 use super::RunError;
 use super::integrals::{Beside, Integrals, residual_of};
+use super::prescribed::held_by_any;
 use crate::compile::{Execution, Target};
 use crate::device::Device;
 use crate::discretisation::{AuxValues, Discretisation};
@@ -19,6 +20,7 @@ use crate::expression::Parameters;
 use crate::functional::{Extrema, extrema, fine_rule, values_at};
 use crate::mesh::locate::{Located, Locator};
 use crate::operator::{Operator, Shelf};
+use crate::processes::Reduce;
 use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
 use fem_dsl::eval::eval;
@@ -241,6 +243,13 @@ impl<'a> Reporter<'a> {
         let (Some(pointwise), of) = (&self.pointwise, self.of) else { return Ok(()) };
         if let Some(integral) = pointwise.form.integrals.first() {
             self.extrema = extrema(of.on, (integral, &pointwise.roots), of.u, of.parameters)?;
+            let mut least: Vec<f64> = self.extrema.iter().map(|found| found.least.0).collect();
+            let mut most: Vec<f64> = self.extrema.iter().map(|found| found.most.0).collect();
+            of.on.mesh.reduce_in_all(Reduce::Least, &mut least);
+            of.on.mesh.reduce_in_all(Reduce::Largest, &mut most);
+            for (found, (least, most)) in self.extrema.iter_mut().zip(least.into_iter().zip(most)) {
+                (found.least.0, found.most.0) = (least, most);
+            }
         }
         Ok(())
     }
@@ -313,12 +322,25 @@ impl<'a> Reporter<'a> {
             return Ok(vec![vec![0.0; count]; places.len()]);
         };
         let roots = (integral, &pointwise.roots[..]);
-        let values = values_at(of.on, roots, of.u, of.parameters, &located)?;
-        let of_place = |row: Vec<f64>| pointwise.pick(&row, first, count, |value| *value);
-        Ok(values.into_iter().map(of_place).collect())
+        let own: Vec<Located> = located.iter().flatten().copied().collect();
+        let values = values_at(of.on, roots, of.u, of.parameters, &own)?;
+        let mut values = values.into_iter();
+        // Of each place one process knows the values.
+        let mut all = vec![0.0; places.len() * count];
+        for (row, _) in all.chunks_mut(count).zip(&located).filter(|(_, own)| own.is_some()) {
+            let own = values.next().unwrap_or_default();
+            row.copy_from_slice(&pointwise.pick(&own, first, count, |value| *value));
+        }
+        of.on.mesh.sum_in_all(&mut all);
+        Ok(all.chunks(count).map(<[f64]>::to_vec).collect())
     }
 
-    fn locate(&mut self, report: &str, places: &[[f64; 3]]) -> Result<Vec<Located>, RunError> {
+    /// Where some places lie, each at the process that is nearest.
+    fn locate(
+        &mut self,
+        report: &str,
+        places: &[[f64; 3]],
+    ) -> Result<Vec<Option<Located>>, RunError> {
         let mesh = &self.of.on.mesh;
         if self.locator.is_none() {
             self.locator = Some(Locator::new(mesh)?);
@@ -326,15 +348,28 @@ impl<'a> Reporter<'a> {
         let (Some(locator), size) = (&self.locator, mesh.size()) else { return Ok(Vec::new()) };
         let mut located = Vec::with_capacity(places.len());
         let mut beside: Option<([f64; 3], f64)> = None;
-        for place in places {
-            let Some(found) = locator.find(place) else {
+        let found: Vec<Option<Located>> = places.iter().map(|place| locator.find(place)).collect();
+        let far = |found: &Option<Located>| found.map_or(f64::INFINITY, |found| found.distance);
+        let mut least: Vec<f64> = found.iter().map(far).collect();
+        mesh.reduce_in_all(Reduce::Least, &mut least);
+        let rank = mesh.cut().map_or(0.0, |cut| cut.group().rank() as f64);
+        let nearest = |(found, least): (&Option<Located>, &f64)| match far(found) <= *least {
+            true => rank,
+            false => f64::INFINITY,
+        };
+        let mut nearest: Vec<f64> = found.iter().zip(&least).map(nearest).collect();
+        mesh.reduce_in_all(Reduce::Least, &mut nearest);
+        for (((place, found), distance), nearest) in
+            places.iter().zip(found).zip(least).zip(nearest)
+        {
+            if distance.is_infinite() {
                 let name = report.to_owned();
                 return Err(RunError::Outside { name, point: *place });
-            };
-            if found.distance > BESIDE * size && beside.is_none_or(|(_, d)| d < found.distance) {
-                beside = Some((*place, found.distance));
             }
-            located.push(found);
+            if distance > BESIDE * size && beside.is_none_or(|(_, d)| d < distance) {
+                beside = Some((*place, distance));
+            }
+            located.push(found.filter(|_| nearest == rank));
         }
         if let Some((place, distance)) = beside {
             let place = super::shown(&place);
@@ -362,10 +397,15 @@ impl<'a> Reporter<'a> {
         let (components, range) = (space.components(), on.dofs_of(field));
         let own = self.residual.as_ref().map_or(&[][..], |residual| &residual[range]);
         let mut sums = vec![0.0; components];
-        for node in space.nodes_on(&facets) {
+        let nodes = held_by_any(&on.mesh, space, space.nodes_on(&facets));
+        let sharing = on.mesh.cut().map(|cut| space.sharing(cut.group()));
+        let counted =
+            |node: &u32| !sharing.as_ref().is_some_and(|own| own.is_of_others(*node as usize));
+        for node in nodes.into_iter().filter(counted) {
             let rows = &own[node as usize * components..][..components];
             sums.iter_mut().zip(rows).for_each(|(sum, row)| *sum += row);
         }
+        on.mesh.sum_in_all(&mut sums);
         Ok(sums)
     }
 }
@@ -386,7 +426,13 @@ pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 
     let parts: Vec<Vec<[f64; 2]>> =
         u[on.dofs_of(field)].par_chunks(components << 14).map(of_some).collect();
     let both = |(a, b): (&[f64; 2], &[f64; 2])| [a[0].min(b[0]), a[1].max(b[1])];
-    parts.iter().fold(none(), |all, part| all.iter().zip(part).map(both).collect())
+    let all: Vec<[f64; 2]> =
+        parts.iter().fold(none(), |all, part| all.iter().zip(part).map(both).collect());
+    let [mut least, mut most] =
+        [0, 1].map(|end| all.iter().map(|range| range[end]).collect::<Vec<f64>>());
+    on.mesh.reduce_in_all(Reduce::Least, &mut least);
+    on.mesh.reduce_in_all(Reduce::Largest, &mut most);
+    least.into_iter().zip(most).map(|(least, most)| [least, most]).collect()
 }
 
 /// A form with regions that the mesh has: a tag may be one of cells, or of facets where something is asked of these that

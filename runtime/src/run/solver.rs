@@ -7,6 +7,7 @@
 //! iterations come first, because they stay there.
 
 mod again;
+mod apart;
 mod slow;
 
 use super::factors::{self, Facts};
@@ -109,6 +110,13 @@ impl System<'_> {
     fn fitting(&self, device: bool) -> (InnerSolver, Factors) {
         let facts = Facts { linear: self.is_linear(), saddle: is_saddle(self.form), device };
         let factors = factors::unasked(self.on, facts);
+        // Neither factors nor levels in blocks need be positive definite.
+        let own = self.on.mesh.cut().is_some()
+            && facts.saddle
+            && (factors::at_each(self.on, true) || !self.symmetric());
+        if own {
+            return (InnerSolver::Fgmres, factors);
+        }
         let solver = match (facts.saddle, factors, self.symmetric()) {
             (false, ..) | (true, Factors::First, _) => InnerSolver::Automatic,
             (true, _, true) => InnerSolver::Minres,
@@ -576,7 +584,13 @@ impl<'a> Settings<'a> {
 
     /// The linear solver of this name, or the one that fits, and when that takes factors.
     fn solver(self, name: &str, system: System<'_>, operator: &Operator) -> (InnerSolver, Factors) {
-        let named = InnerSolver::named(name).map(|solver| (solver, Factors::Never));
+        let named = match InnerSolver::named(name) {
+            // By what stands for factors there.
+            Some(InnerSolver::Direct) if system.on.mesh.cut().is_some() => {
+                Some((InnerSolver::Fgmres, Factors::Never))
+            }
+            named => named.map(|solver| (solver, Factors::Never)),
+        };
         named.unwrap_or_else(|| system.fitting(operator.is_on_device()))
     }
 
@@ -599,6 +613,10 @@ impl<'a> Settings<'a> {
             _ => false,
         };
         let (_, factors) = system.fitting(operator.is_on_device());
+        // Where factors would be taken, and the diagonal serves badly.
+        if system.on.mesh.cut().is_some() && is_saddle(system.form) {
+            return matches!(solver, "" | "newton") && name("linear");
+        }
         tried
             && system.symmetric()
             && factors != Factors::First
@@ -616,6 +634,9 @@ impl<'a> Settings<'a> {
                 "{why}\nhelp: write `preconditioner: jacobi`, or leave it out"
             ))
         };
+        if let Some(made) = self.factors_at_each(system, operator)? {
+            return Ok((made, None));
+        }
         match self.word("preconditioner")? {
             Some("none") => Ok((Preconditioning::None, None)),
             // Nothing iterates there.

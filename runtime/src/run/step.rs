@@ -4,6 +4,7 @@
 //! there whatever becomes of the run.
 
 use super::adaptive::solve_adaptively;
+use super::several::check_several;
 use super::time::{Checkpoint, march};
 use super::{RunError, Seconds, Solution, run_from};
 use crate::compile::Target;
@@ -62,8 +63,8 @@ impl Step {
     pub fn of(kind: StepKind, solution: &Solution) -> Self {
         Self {
             kind,
-            cells: solution.on.mesh.n_cells(),
-            dofs: solution.on.n_dofs(),
+            cells: solution.size[0],
+            dofs: solution.size[1],
             estimate: None,
             errors: solution.errors.clone(),
             time: None,
@@ -141,11 +142,13 @@ pub fn run_steps(
     device: Option<Arc<dyn Device>>,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
+    let mesh = mesh.into();
+    check_several(problem, &mesh, target, device.is_some())?;
     if let Some(adapt) = &problem.adapt {
-        return solve_adaptively(problem, adapt, mesh.into(), target, device.as_ref(), monitor);
+        return solve_adaptively(problem, adapt, mesh, target, device.as_ref(), monitor);
     }
     if let Some(stepping) = &problem.stepping {
-        return march(problem, stepping, mesh.into(), start_at, target, device, monitor);
+        return march(problem, stepping, mesh, start_at, target, device, monitor);
     }
     let observe = &mut |now| monitor.iteration(now);
     let solution = run_from(problem, mesh, start_at, target, device, observe)?;

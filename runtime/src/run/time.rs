@@ -147,6 +147,7 @@ pub(super) fn march(
     let mut v = u.like();
     if let Some(rates) = initial::rates(problem, &on, &parameters)? {
         v.set(&rates);
+        v.agree();
     }
     let second = form.rates.iter().any(|rate| rate.order == 2);
     let restart = monitor.restart();
@@ -202,6 +203,8 @@ pub(super) fn march(
         let taken = match way.step(own, &mut staged) {
             Ok(taken) => taken,
             Err(error) if staged.cancelled() => return Err(error),
+            // Others may not have it.
+            Err(error) if on.mesh.cut().is_some() && is_of_data(&error) => return Err(error),
             Err(_) if pace.halve(own) => continue,
             Err(error) => return Err(failed(error, way.state(), own, &staged)),
         };
@@ -258,6 +261,16 @@ pub(super) fn march(
     seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
     solution.seconds = seconds;
     Ok(solution)
+}
+
+/// Whether an error is of values at some places, not of a solve.
+fn is_of_data(error: &RunError) -> bool {
+    matches!(
+        error,
+        RunError::Condition { .. }
+            | RunError::AuxNotFinite { .. }
+            | RunError::InitialNotFinite { .. }
+    )
 }
 
 /// The error that time has come to a stop, with the last state.

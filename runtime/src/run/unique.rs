@@ -12,10 +12,12 @@
 //! order. What a field has from elsewhere, be it weak, is left alone: where a term reads the value of a component in
 //! its own equations, nothing is said of its constants and motions. What [`super::fixed`] sees has been looked at before.
 
-use super::fixed::{Of, Parts, Terms, unfixed};
+use super::fixed::{Of, Parts, Terms, in_any, unfixed};
 use super::{RunError, System};
 use crate::discretisation::Discretisation;
+use crate::mesh::Mesh;
 use crate::operator::Operator;
+use crate::processes::Reduce;
 use crate::solve::NonlinearSystem;
 use crate::vector::{Precision, Vector, noise};
 use fem_dsl::point::{Coefficient, Part, Shape};
@@ -61,7 +63,7 @@ pub fn check_unique(
         shape == Shape::Vector(form.dim)
             && on.fields[field].space.element().is_continuous()
             && !terms.of_cells(reads)
-            && terms.cells_in_parts(on, reads).next().is_none()
+            && !terms.in_parts(on, reads)
     });
     let vectors: Vec<usize> = vectors.collect();
     let known = all().all(itself);
@@ -113,7 +115,7 @@ fn is_elsewhere(terms: &Terms, on: &Discretisation, of: Of) -> bool {
     let own = |term: &Coefficient| of.is_value(term.trial) && term.test.field == of.field;
     terms.of_cells(|term| of.is_value(term.trial))
         && !terms.of_cells(own)
-        && terms.cells_in_parts(on, own).next().is_none()
+        && !terms.in_parts(on, own)
 }
 
 /// Which unknowns no condition holds.
@@ -155,6 +157,7 @@ impl Tried<'_> {
     fn apply(&mut self, x: &[f64]) -> Result<Vec<f64>, RunError> {
         let mut direction: Vector = self.operator.vector();
         direction.set(x);
+        direction.agree();
         let mut y = direction.like();
         self.operator.jacobian().apply(&direction, &mut y)?;
         Ok(y.to_vec())
@@ -165,13 +168,43 @@ impl Tried<'_> {
         let on = self.on;
         let products = [self.apply(&noise(on.n_dofs(), 1))?, self.apply(&noise(on.n_dofs(), 2))?];
         let empty = |i: usize| self.free[i] && products.iter().all(|y| y[i] == 0.0);
-        let Some(row) = (0..on.n_dofs()).find(|&i| empty(i)) else { return Ok(None) };
+        let row = (0..on.n_dofs()).find(|&i| empty(i));
+        let row = match on.mesh.cut() {
+            None => row,
+            Some(cut) => {
+                let none = f64::INFINITY;
+                let mut first = [row.map_or(none, |_| cut.group().rank() as f64)];
+                on.mesh.reduce_in_all(Reduce::Least, &mut first);
+                if first[0] == none {
+                    None
+                } else {
+                    return self
+                        .empty_row_of(row.filter(|_| first[0] == cut.group().rank() as f64));
+                }
+            }
+        };
+        let Some(row) = row else { return Ok(None) };
+        self.row_at(row).map(Some)
+    }
+
+    /// The same where one process alone has found it.
+    fn empty_row_of(&self, own: Option<usize>) -> Result<Option<(Of, [f64; 3])>, RunError> {
+        let found = own.map(|row| self.row_at(row)).transpose()?;
+        let at = self.on.mesh.first_in_all(found.map(|(_, at)| at)).unwrap_or_default();
+        let mut of = found.map_or([0.0; 2], |(of, _)| [of.field as f64, of.component as f64]);
+        self.on.mesh.sum_in_all(&mut of);
+        Ok(Some((Of { field: of[0] as usize, component: of[1] as usize }, at)))
+    }
+
+    /// The component of a row, and where it is.
+    fn row_at(&self, row: usize) -> Result<(Of, [f64; 3]), RunError> {
+        let on = self.on;
         let field = (0..on.fields.len()).find(|&field| on.dofs_of(field).contains(&row));
         let field = field.unwrap_or(0);
         let (space, own) = (&on.fields[field].space, row - on.dofs_of(field).start);
         let node = own / space.components();
-        let at = space.points(&on.mesh, &on.partition)?[node];
-        Ok(Some((Of { field, component: own % space.components() }, at)))
+        let at = space.points_here(&on.mesh, &on.partition)?[node];
+        Ok((Of { field, component: own % space.components() }, at))
     }
 
     /// For each of some parts whether J z = 0 in its free rows, where `z` is of one field.
@@ -183,12 +216,15 @@ impl Tried<'_> {
     ) -> Result<Vec<bool>, RunError> {
         let product = self.apply(z)?;
         // Components that z has not are not among the terms.
-        let largest = z.iter().fold(0.0f64, |largest, z| largest.max(z.abs()));
+        let mut largest = [z.iter().fold(0.0f64, |largest, z| largest.max(z.abs()))];
+        self.on.mesh.reduce_in_all(Reduce::Largest, &mut largest);
+        let [largest] = largest;
         let components = self.on.fields[field].space.components();
         let range = self.on.dofs_of(field);
-        let has: Vec<bool> = (0..components)
+        let mut has: Vec<bool> = (0..components)
             .map(|c| z[range.clone()].iter().skip(c).step_by(components).any(|z| *z != 0.0))
             .collect();
+        in_any(&self.on.mesh, &mut has);
         let mut sizes = vec![0.0f64; z.len()];
         for seed in [3, 4] {
             let mut x = noise(z.len(), seed);
@@ -217,6 +253,10 @@ impl Tried<'_> {
             parts[part as usize] =
                 rows.all(|i| !self.free[i] || product[i].abs() <= ROUNDING * sizes[i]);
         }
+        // Those that are none at any process.
+        parts.iter_mut().for_each(|part| *part = !*part);
+        in_any(&self.on.mesh, &mut parts);
+        parts.iter_mut().for_each(|part| *part = !*part);
         Ok(parts)
     }
 }
@@ -247,6 +287,10 @@ impl Frame {
                     (lower[c], upper[c]) = (lower[c].min(point[c]), upper[c].max(point[c]));
                 }
             }
+        }
+        for ends in &mut boxes {
+            on.mesh.reduce_in_all(Reduce::Least, &mut ends.0);
+            on.mesh.reduce_in_all(Reduce::Largest, &mut ends.1);
         }
         let frame = |(lower, upper): ([f64; 3], [f64; 3])| Self {
             centre: [0, 1, 2].map(|c| (lower[c] + upper[c]) / 2.0),
@@ -325,6 +369,7 @@ fn motions(on: &Discretisation, fields: &[usize], parts: &Parts) -> Result<Vec<M
             let rows = rows.into_iter().filter(|(_, (row, size))| left(row) > NEW * size);
             rows.for_each(|(part, (row, _))| hold(part, row));
         }
+        held.iter_mut().for_each(|held| *held = held_by_all(&on.mesh, held, count));
         let free: Vec<Vec<[f64; MOST]>> = held.iter().map(|held| others(held, count)).collect();
         let most = free.iter().map(Vec::len).max().unwrap_or(0);
         for number in 0..most {
@@ -344,6 +389,26 @@ fn motions(on: &Discretisation, fields: &[usize], parts: &Parts) -> Result<Vec<M
         }
     }
     Ok(found)
+}
+
+/// What all processes together hold of a part's motions, from what each does.
+fn held_by_all(mesh: &Mesh, own: &[[f64; MOST]], count: usize) -> Vec<[f64; MOST]> {
+    let Some(cut) = mesh.cut() else { return own.to_vec() };
+    let bytes: Vec<u8> = own.as_flattened().iter().flat_map(|entry| entry.to_le_bytes()).collect();
+    let mut held: Vec<[f64; MOST]> = Vec::new();
+    for bytes in cut.group().gather(&bytes) {
+        for row in bytes.chunks(8 * MOST) {
+            let mut entries = [0.0; MOST];
+            for (entry, bytes) in entries.iter_mut().zip(row.chunks(8)) {
+                *entry = f64::from_le_bytes(bytes.try_into().unwrap_or_default());
+            }
+            if held.len() < count {
+                let new = beside(&held, entries);
+                held.extend(new);
+            }
+        }
+    }
+    held
 }
 
 /// The direction of what is left of a row beside orthonormal ones, unless nothing new is.

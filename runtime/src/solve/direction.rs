@@ -480,7 +480,7 @@ fn positive_inverse(jacobian: &dyn LinearOperator, d: &mut Vector) -> Result<(),
     let diagonal = d.to_vec();
     d.invert();
     let missing: Vec<usize> = (0..diagonal.len()).filter(|&i| diagonal[i] == 0.0).collect();
-    if missing.is_empty() {
+    if !d.any(!missing.is_empty()) {
         d.make_positive();
         return Ok(());
     }
@@ -493,6 +493,7 @@ fn positive_inverse(jacobian: &dyn LinearOperator, d: &mut Vector) -> Result<(),
             entries[i] = random.next().unwrap_or(1.0);
         }
         z.set(&entries);
+        z.agree();
         jacobian.apply(&z, &mut y)?;
         y.multiply(d);
         jacobian.apply(&y, &mut z)?;

@@ -26,16 +26,22 @@ const SURELY: f64 = 1e-4;
 fn parts(fields: &[Range<usize>], vector: &Vector) -> Vec<f64> {
     match fields {
         [_] => vec![vector.norm()],
-        _ => norms(fields, &vector.to_vec()),
+        _ => norms(fields, vector, &vector.to_vec()),
     }
 }
 
-fn norms(fields: &[Range<usize>], entries: &[f64]) -> Vec<f64> {
+/// Those of entries of a vector like another.
+fn norms(fields: &[Range<usize>], like: &Vector, entries: &[f64]) -> Vec<f64> {
     let norm = |part: &Range<usize>| {
         let of = entries.get(part.clone()).unwrap_or_default();
         let largest = of.iter().fold(0.0_f64, |largest, entry| largest.max(entry.abs()));
-        let squares = of.iter().map(|entry| (entry / largest).powi(2));
-        if largest > 0.0 { largest * squares.sum::<f64>().sqrt() } else { largest }
+        let largest = like.largest(largest);
+        let square = |range: Range<usize>| {
+            let of = entries.get(range).unwrap_or_default();
+            of.iter().map(|entry| (entry / largest).powi(2)).sum::<f64>()
+        };
+        let squares = like.total_of(part.clone(), square);
+        if largest > 0.0 { largest * squares.sqrt() } else { largest }
     };
     fields.iter().map(norm).collect()
 }
@@ -44,7 +50,7 @@ fn norms(fields: &[Range<usize>], entries: &[f64]) -> Vec<f64> {
 fn moved(fields: &[Range<usize>], u: &Vector, delta: &Vector) -> Vec<f64> {
     let pairs = u.to_vec().into_iter().zip(delta.to_vec());
     let entries: Vec<f64> = pairs.map(|(u, step)| if step == 0.0 { 0.0 } else { u }).collect();
-    norms(fields, &entries)
+    norms(fields, u, &entries)
 }
 
 /// A step that has been taken.
@@ -121,6 +127,7 @@ pub(super) fn noise(
         u.to_vec().into_iter().zip(signs()).map(|(u, sign)| u + step * sign * u).collect();
     let (mut trial, mut difference) = (u.like(), u.like());
     trial.set(&moved);
+    trial.agree();
     system.residual(&trial, &mut difference)?;
     difference.axpy(-1.0, r);
     difference.scale(epsilon / step);

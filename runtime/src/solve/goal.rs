@@ -121,6 +121,7 @@ fn noise(a: &dyn LinearOperator, x: &Vector) -> Result<f64, OperatorError> {
     let turned: Vec<f64> = x.to_vec().into_iter().zip(signs()).map(|(x, sign)| x * sign).collect();
     let (mut turned_x, mut y) = (x.like(), x.like());
     turned_x.set(&turned);
+    turned_x.agree();
     a.apply(&turned_x, &mut y)?;
     Ok(epsilon(x.precision()) * y.norm())
 }
@@ -165,8 +166,10 @@ pub(super) fn solve(
     } else if !scale.is_finite() {
         history.push(scale);
         let numbers = b.to_vec().into_iter().all(f64::is_finite);
-        if numbers { Outcome::Overflow } else { Outcome::NotFinite }
-    } else if scale * epsilon(precision).sqrt() < least(precision) * (b.len() as f64).sqrt() {
+        if !b.any(!numbers) { Outcome::Overflow } else { Outcome::NotFinite }
+    } else if scale * epsilon(precision).sqrt()
+        < least(precision) * (b.entries_in_all() as f64).sqrt()
+    {
         history.push(scale);
         Outcome::Underflow
     } else if let Some(exponent) = unit(scale, precision) {

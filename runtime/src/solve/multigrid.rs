@@ -130,6 +130,8 @@ pub struct Level {
     inverse: Vector,
     /// λ.
     largest: f64,
+    /// Unknowns, of all processes.
+    unknowns: usize,
     work: Mutex<Work>,
 }
 
@@ -193,6 +195,8 @@ pub struct Multigrid {
     coarsest: Box<dyn Coarsest>,
     /// Right-hand side and solution of the coarsest level.
     bottom: Mutex<[Vector; 2]>,
+    /// Its unknowns, of all processes.
+    bottom_unknowns: usize,
     smoother: Smoother,
     /// Steps of the smoother before, and as many behind.
     steps: usize,
@@ -299,7 +303,8 @@ impl Level {
     ) -> Self {
         let zeros = || like.like();
         let work = Work { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
-        Self { system, transfer, inverse, largest, work: Mutex::new(work) }
+        let unknowns = like.entries_in_all();
+        Self { system, transfer, inverse, largest, unknowns, work: Mutex::new(work) }
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -371,9 +376,19 @@ impl Multigrid {
     ) -> Self {
         let bottom = Mutex::new([like.like(), like.like()]);
         let applications = AtomicUsize::new(0);
-        let smoother = Smoother::default();
-        let repeated = Mutex::new(Repeated::Never);
-        Self { levels, coarsest, bottom, smoother, steps, applications, repeated, seconds: 0.0 }
+        let (smoother, bottom_unknowns) = (Smoother::default(), like.entries_in_all());
+        let (repeated, seconds) = (Mutex::new(Repeated::Never), 0.0);
+        Self {
+            levels,
+            coarsest,
+            bottom,
+            bottom_unknowns,
+            smoother,
+            steps,
+            applications,
+            repeated,
+            seconds,
+        }
     }
 
     /// The same, whose cycle may be recorded where a device does all of it.
@@ -427,7 +442,7 @@ impl Multigrid {
             let (before, after) = levels.split_at_mut(l + 1);
             let own = &mut before[l];
             if !own.linearise()? {
-                let unknowns = own.inverse.len();
+                let unknowns = own.unknowns;
                 return Ok(Err(format!("on its level of {unknowns} unknowns {INDEFINITE}")));
             }
             let state = &own.work().x;
@@ -481,12 +496,9 @@ impl Multigrid {
     }
 
     fn levels(&self) -> Vec<LevelFigures> {
-        let own = |level: &Level| LevelFigures {
-            unknowns: level.inverse.len(),
-            largest: Some(level.largest),
-        };
-        let bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = LevelFigures { unknowns: bottom[0].len(), largest: None };
+        let own =
+            |level: &Level| LevelFigures { unknowns: level.unknowns, largest: Some(level.largest) };
+        let last = LevelFigures { unknowns: self.bottom_unknowns, largest: None };
         self.levels.iter().map(own).chain([last]).collect()
     }
 
@@ -640,7 +652,10 @@ impl Approximation for Multigrid {
 
 impl LinearOperator for Multigrid {
     fn size(&self) -> usize {
-        self.levels().first().map_or(0, |level| level.unknowns)
+        match self.levels.first() {
+            Some(level) => level.inverse.len(),
+            None => self.bottom.lock().unwrap_or_else(PoisonError::into_inner)[0].len(),
+        }
     }
 
     /// One cycle.

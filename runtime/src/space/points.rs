@@ -8,8 +8,29 @@ use kernels_gen::element::{ElementError, Lagrange, tabulate};
 use rayon::prelude::*;
 
 impl Space {
-    /// The physical coordinates of every node.
+    /// The physical coordinates of every node. Of several processes all ask for them where nodes hang.
     pub fn points(
+        &self,
+        mesh: &Mesh,
+        partition: &Partition,
+    ) -> Result<Vec<[f64; 3]>, ElementError> {
+        let mut points = self.points_here(mesh, partition)?;
+        if let Some(cut) = mesh.cut().filter(|_| self.hanging.is_some()) {
+            // All cells of a node may have it in the place of one that hangs, and lie elsewhere.
+            let sharing = self.sharing(cut.group());
+            for axis in 0..3 {
+                let own: Vec<f64> = points.iter().map(|point| point[axis]).collect();
+                for (node, all) in sharing.all(&own) {
+                    let known = all.into_iter().find(|x| !x.is_nan());
+                    points[node][axis] = known.unwrap_or(f64::NAN);
+                }
+            }
+        }
+        Ok(points)
+    }
+
+    /// The same as far as the cells of this process know them.
+    pub(crate) fn points_here(
         &self,
         mesh: &Mesh,
         partition: &Partition,

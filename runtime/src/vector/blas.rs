@@ -3,6 +3,7 @@
 
 use super::Real;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Entries a chunk: sums are formed chunk by chunk, so this number is part of the results.
 const CHUNK: usize = 1 << 14;
@@ -197,7 +198,7 @@ pub(super) fn chebyshev_first<T: Real>(written: [&mut [T]; 2], [r, m]: [&[T]; 2]
 }
 
 /// Sum over chunks of `f(chunk)`, added in order.
-fn reduce(len: usize, f: impl Fn(std::ops::Range<usize>) -> f64 + Sync) -> f64 {
+fn reduce(len: usize, f: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
     let range = |chunk: usize| chunk * CHUNK..len.min((chunk + 1) * CHUNK);
     let chunks = len.div_ceil(CHUNK);
     if sequential(len) {
@@ -206,6 +207,26 @@ fn reduce(len: usize, f: impl Fn(std::ops::Range<usize>) -> f64 + Sync) -> f64 {
         let sums: Vec<f64> = (0..chunks).into_par_iter().map(|chunk| f(range(chunk))).collect();
         sums.into_iter().sum()
     }
+}
+
+/// The sum of `f` over the parts of a range that are in none of `others`, which are ascending.
+pub(super) fn apart(
+    others: &[Range<usize>],
+    range: Range<usize>,
+    mut f: impl FnMut(Range<usize>) -> f64,
+) -> f64 {
+    let first = others.partition_point(|other| other.end <= range.start);
+    let (mut sum, mut from) = (0.0, range.start);
+    for other in others[first..].iter().take_while(|other| other.start < range.end) {
+        if from < other.start {
+            sum += f(from..other.start);
+        }
+        from = other.end;
+    }
+    if from < range.end {
+        sum += f(from..range.end);
+    }
+    sum
 }
 
 /// Σ f(i) for i < len in `LANES` partial sums.
@@ -236,16 +257,27 @@ pub(super) fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
     lane_sum(x.len(), |i| x[i].into() * y[i].into())
 }
 
-/// x·y.
-pub(super) fn dot<T: Real>(x: &[T], y: &[T]) -> f64 {
+/// x·y without the entries of others.
+pub(super) fn dot<T: Real>(x: &[T], y: &[T], others: &[Range<usize>]) -> f64 {
     assert_eq!(x.len(), y.len(), "vectors should have one length");
-    reduce(x.len(), |range| dot_chunk(&x[range.clone()], &y[range]))
+    reduce(x.len(), |range| dot_apart(x, y, range, others))
 }
 
-/// Σ d_i r_i².
-pub(super) fn weighted_square<T: Real>(r: &[T], d: &[T]) -> f64 {
+/// Σ x_i y_i over a range, without the entries of others.
+pub(super) fn dot_apart<T: Real>(
+    x: &[T],
+    y: &[T],
+    range: Range<usize>,
+    others: &[Range<usize>],
+) -> f64 {
+    apart(others, range, |range| dot_chunk(&x[range.clone()], &y[range]))
+}
+
+/// Σ d_i r_i² without the entries of others.
+pub(super) fn weighted_square<T: Real>(r: &[T], d: &[T], others: &[Range<usize>]) -> f64 {
     assert_eq!(r.len(), d.len(), "vectors should have one length");
-    reduce(r.len(), |range| weighted_chunk(&r[range.clone()], &d[range]))
+    let weighted = |range: Range<usize>| weighted_chunk(&r[range.clone()], &d[range]);
+    reduce(r.len(), |range| apart(others, range, weighted))
 }
 
 fn weighted_chunk<T: Real>(r: &[T], d: &[T]) -> f64 {
@@ -256,17 +288,27 @@ fn weighted_chunk<T: Real>(r: &[T], d: &[T]) -> f64 {
     })
 }
 
-/// y = y + a·x and y·y.
-pub(super) fn axpy_dot<T: Real>(y: &mut [T], x: &[T], a: T) -> f64 {
+/// A range of entries, from a place in a chunk on that begins elsewhere.
+fn within(range: Range<usize>, start: usize) -> Range<usize> {
+    range.start - start..range.end - start
+}
+
+/// y = y + a·x and y·y without the entries of others.
+pub(super) fn axpy_dot<T: Real>(y: &mut [T], x: &[T], a: T, others: &[Range<usize>]) -> f64 {
     assert_eq!(y.len(), x.len(), "vectors should have one length");
-    let run = |(y, x): (&mut [T], &[T])| {
+    let run = |(chunk, (y, x)): (usize, (&mut [T], &[T]))| {
         y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + a * x);
-        dot_chunk(y, y)
+        let start = chunk * CHUNK;
+        apart(others, start..start + y.len(), |range| {
+            let own = &y[within(range, start)];
+            dot_chunk(own, own)
+        })
     };
     if sequential(y.len()) {
-        y.chunks_mut(CHUNK).zip(x.chunks(CHUNK)).map(run).sum()
+        y.chunks_mut(CHUNK).zip(x.chunks(CHUNK)).enumerate().map(run).sum()
     } else {
-        let sums: Vec<f64> = y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).map(run).collect();
+        let chunks = y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).enumerate();
+        let sums: Vec<f64> = chunks.map(run).collect();
         sums.into_iter().sum()
     }
 }
@@ -279,7 +321,7 @@ fn step_chunk<T: Real>(x: &mut [T], r: &mut [T], p: &[T], q: &[T], alpha: T) {
     r.iter_mut().zip(q).for_each(|(r, &q)| *r = *r - alpha * q);
 }
 
-/// x += α p, r −= α q; gives r·r and Σ d_i r_i².
+/// x += α p, r −= α q; gives r·r and Σ d_i r_i², both without the entries of others.
 pub(super) fn step<T: Real>(
     x: &mut [T],
     r: &mut [T],
@@ -287,16 +329,24 @@ pub(super) fn step<T: Real>(
     q: &[T],
     d: &[T],
     alpha: T,
+    others: &[Range<usize>],
 ) -> (f64, f64) {
     let n = x.len();
     assert!(
         r.len() == n && p.len() == n && q.len() == n && d.len() == n,
         "vectors should have one length"
     );
-    let run = |(start, (x, r)): (usize, (&mut [T], &mut [T]))| {
-        let range = start * CHUNK..start * CHUNK + x.len();
+    let run = |(chunk, (x, r)): (usize, (&mut [T], &mut [T]))| {
+        let start = chunk * CHUNK;
+        let range = start..start + x.len();
         step_chunk(x, r, &p[range.clone()], &q[range.clone()], alpha);
-        (dot_chunk(r, r), weighted_chunk(r, &d[range]))
+        let square = apart(others, range.clone(), |own| {
+            let r = &r[within(own, start)];
+            dot_chunk(r, r)
+        });
+        let weighted =
+            apart(others, range, |own| weighted_chunk(&r[within(own.clone(), start)], &d[own]));
+        (square, weighted)
     };
     let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
     if sequential(n) {
@@ -308,14 +358,25 @@ pub(super) fn step<T: Real>(
     }
 }
 
-/// x += α p, r −= α q; gives r·r.
-pub(super) fn step_plain<T: Real>(x: &mut [T], r: &mut [T], p: &[T], q: &[T], alpha: T) -> f64 {
+/// x += α p, r −= α q; gives r·r without the entries of others.
+pub(super) fn step_plain<T: Real>(
+    x: &mut [T],
+    r: &mut [T],
+    p: &[T],
+    q: &[T],
+    alpha: T,
+    others: &[Range<usize>],
+) -> f64 {
     let n = x.len();
     assert!(r.len() == n && p.len() == n && q.len() == n, "vectors should have one length");
-    let run = |(start, (x, r)): (usize, (&mut [T], &mut [T]))| {
-        let range = start * CHUNK..start * CHUNK + x.len();
-        step_chunk(x, r, &p[range.clone()], &q[range], alpha);
-        dot_chunk(r, r)
+    let run = |(chunk, (x, r)): (usize, (&mut [T], &mut [T]))| {
+        let start = chunk * CHUNK;
+        let range = start..start + x.len();
+        step_chunk(x, r, &p[range.clone()], &q[range.clone()], alpha);
+        apart(others, range, |own| {
+            let r = &r[within(own, start)];
+            dot_chunk(r, r)
+        })
     };
     if sequential(n) {
         x.chunks_mut(CHUNK).zip(r.chunks_mut(CHUNK)).enumerate().map(run).sum()

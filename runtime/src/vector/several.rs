@@ -53,14 +53,15 @@ fn slices<'a, T: Real>(vectors: &[&'a Vector]) -> Vec<&'a [T]> {
 }
 
 fn on_host<T: Real>(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
+    let of = x[0];
+    let others = of.others();
     let (x, y) = (slices::<T>(x), slices::<T>(y));
     let len = x[0].len();
     assert!(x.iter().chain(&y).all(|of| of.len() == len), "vectors should have one length");
     let of_chunk = |chunk: usize| -> Vec<f64> {
         let range: Range<usize> = chunk * CHUNK..len.min((chunk + 1) * CHUNK);
-        let dot = |&(i, j): &(usize, usize)| {
-            super::blas::dot_chunk(&x[i][range.clone()], &y[j][range.clone()])
-        };
+        let dot =
+            |&(i, j): &(usize, usize)| super::blas::dot_apart(x[i], y[j], range.clone(), others);
         pairs.iter().map(dot).collect()
     };
     let chunks: Vec<Vec<f64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect();
@@ -68,6 +69,7 @@ fn on_host<T: Real>(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> V
     for chunk in chunks {
         sums.iter_mut().zip(chunk).for_each(|(sum, part)| *sum += part);
     }
+    of.sharing().iter().for_each(|sharing| sharing.total(&mut sums));
     sums
 }
 

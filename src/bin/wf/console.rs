@@ -5,6 +5,8 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fem_dsl::diagnostic::Diagnostic;
@@ -65,6 +67,8 @@ pub(crate) struct Console {
     one_terminal: bool,
     progress: Progress,
     said: Mutex<Said>,
+    /// Whether nothing is to be said, since another process does.
+    silent: AtomicBool,
 }
 
 /// The warnings so far.
@@ -83,7 +87,24 @@ impl Console {
             (false, false) => Face::Lines(Box::new(io::stderr()), EVERY),
         };
         let one_terminal = matches!(face, Face::Bar) && io::stdout().is_terminal();
-        Self { json, one_terminal, progress: Progress::new(face), said: Mutex::default() }
+        let silent = AtomicBool::new(false);
+        Self { json, one_terminal, progress: Progress::new(face), said: Mutex::default(), silent }
+    }
+
+    /// One that says nothing, since another process does.
+    pub(crate) fn silent(json: bool) -> Self {
+        Self { silent: AtomicBool::new(true), ..Self::new(json, true) }
+    }
+
+    /// Whether anything is said here.
+    pub(crate) fn speaks(&self) -> bool {
+        !self.silent.load(Relaxed)
+    }
+
+    /// Says what there is to say from now on, whatever others do.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn speak_up(&self) {
+        self.silent.store(false, Relaxed);
     }
 
     /// Whether what is said on the way and the result come to one terminal.
@@ -107,10 +128,12 @@ impl Console {
         if said.all.contains(&warning.text) {
             return;
         }
-        self.progress.aside(|| {
-            // A closed standard error leaves nobody to tell.
-            let _ = writeln!(io::stderr().lock(), "{}", warning.text);
-        });
+        if self.speaks() {
+            self.progress.aside(|| {
+                // A closed standard error leaves nobody to tell.
+                let _ = writeln!(io::stderr().lock(), "{}", warning.text);
+            });
+        }
         said.all.push(warning.text);
         said.open.push(warning.json);
     }

@@ -96,7 +96,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let jit = Jit::global();
     let mut findings = vec![processor(&Machine::detect()), rustc(jit)];
     findings.push(if jit.compiler().is_ok() { kernels() } else { interpreted() });
-    findings.extend([cache(jit), cuda_driver(), nvrtc(), opencl()]);
+    findings.extend([cache(jit), cuda_driver(), nvrtc(), opencl(), mpi()]);
 
     let version = env!("CARGO_PKG_VERSION");
     let (arch, system) = (std::env::consts::ARCH, std::env::consts::OS);
@@ -128,6 +128,22 @@ fn processor(machine: &Machine) -> Finding {
         "lanes_f64": simd.lanes_f64(), "lanes_f32": simd.lanes_f32(),
     });
     Finding::good("processor", detail, facts)
+}
+
+/// What starts several processes.
+#[cfg(feature = "mpi")]
+fn mpi() -> Finding {
+    let version = runtime::device::mpi::version();
+    let detail = format!("{version}\nseveral processes: `mpirun -n 4 wf run FILE`, on processors");
+    Finding::good("MPI", detail, json!({ "version": version }))
+}
+
+/// What starts several processes.
+#[cfg(not(feature = "mpi"))]
+fn mpi() -> Finding {
+    let help = "to work with several processes, install an MPI and libclang (Debian: libopenmpi-dev openmpi-bin libclang-dev), \
+                and build with `--features mpi`";
+    Finding::bad("MPI", State::Missing, "this build of wf knows of one process", help)
 }
 
 fn rustc(jit: &Jit) -> Finding {

@@ -26,6 +26,7 @@ mod picture;
 mod plan;
 mod probe;
 mod problem;
+mod processes;
 mod progress;
 mod report;
 mod residual;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use clap::{Parser, Subcommand};
 
 use console::{Console, listen};
+use processes::Processes;
 use report::{Failure, Report};
 
 /// Compile the physics of a PDE at one point to fast finite-element kernels, and run them.
@@ -90,7 +92,8 @@ enum Command {
 }
 
 impl Command {
-    fn execute(&self, console: &Console) -> Result<Report, Failure> {
+    fn execute(&self, processes: &Processes, console: &Console) -> Result<Report, Failure> {
+        processes.check(matches!(self, Self::Run(_)))?;
         match self {
             Self::Assemble(arguments) => assemble::execute(arguments, console),
             Self::Bench(arguments) => bench::execute(arguments, console),
@@ -105,7 +108,7 @@ impl Command {
             Self::Plan(arguments) => plan::execute(arguments, console),
             Self::Probe(arguments) => probe::execute(arguments, console),
             Self::Residual(arguments) => residual::execute(arguments, console),
-            Self::Run(arguments) => run::execute(arguments, console),
+            Self::Run(arguments) => run::execute(arguments, processes, console),
             Self::Tune(arguments) => tune::execute(arguments, console),
             Self::Verify(arguments) => verify::execute(arguments, console),
         }
@@ -113,18 +116,23 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    let processes = Processes::open();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
+        Err(_) if !processes.speaks() => return ExitCode::from(2),
         Err(error) => return report::usage(&error),
     };
-    let console = Arc::new(Console::new(arguments.json, arguments.quiet));
+    let console = Arc::new(match processes.speaks() {
+        true => Console::new(arguments.json, arguments.quiet),
+        false => Console::silent(arguments.json),
+    });
     listen(&console);
     #[cfg(unix)]
     if let Err(error) = signals::listen() {
         tracing::warn!("signals are not heard: {error}; one that ends wf leaves temporary files");
     }
-    let result = arguments.command.execute(&console);
-    report::finish(result, &console)
+    let result = arguments.command.execute(&processes, &console);
+    processes.finish(result, &console)
 }
 
 #[cfg(test)]

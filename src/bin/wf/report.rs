@@ -126,6 +126,29 @@ impl Failure {
         }
     }
 
+    /// What another process can make of it.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let all = json!([self.message, self.diagnostics, self.code]);
+        all.to_string().into_bytes()
+    }
+
+    /// The failure of another process.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let all: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let message = all[0].as_str().unwrap_or("another process failed").to_owned();
+        let diagnostics = all[1].as_array().cloned().unwrap_or_default();
+        let code = if all[2] == json!(2) { 2 } else { 1 };
+        Self { message, diagnostics, found: None, done: None, code }
+    }
+
+    /// What had been done before it.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn take_done(&mut self) -> Report {
+        self.done.take().map_or_else(Report::default, |done| *done)
+    }
+
     /// The failure after some work had been done, which is reported too.
     pub(crate) fn after(mut self, done: Report) -> Self {
         self.done = Some(Box::new(done));
@@ -191,6 +214,9 @@ pub(crate) fn finish(result: Result<Report, Failure>, console: &Console) -> Exit
     };
     if code == 0 && !report.failures.is_empty() {
         code = 1;
+    }
+    if !console.speaks() {
+        return ExitCode::from(code);
     }
     let warnings = console.take();
     let values = std::mem::take(&mut report.json).into_iter();

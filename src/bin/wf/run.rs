@@ -15,8 +15,10 @@ use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use runtime::device::Device;
+use runtime::mesh::Mesh;
 use runtime::output::{STEP, Series, writable, write_text};
-use runtime::run::{Checkpoint, Interrupted, RunError, Solution, run_steps};
+use runtime::processes::Group;
+use runtime::run::{Checkpoint, Interrupted, RunError, Solution, run_steps, with_periodic_sides};
 use runtime::stored::numbers;
 use serde_json::json;
 
@@ -24,6 +26,7 @@ use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, wri
 use crate::blame::Blame;
 use crate::console::Console;
 use crate::problem::{chosen, compile, overrides, prepare, read, spare, with_threads};
+use crate::processes::Processes;
 use crate::report::{Failure, Report};
 use goal::Goal;
 use picture::PictureArguments;
@@ -55,7 +58,8 @@ Examples:
   wf run examples/poisson.wf --interpret      without a compiler
   wf run examples/poisson.wf --backend cuda   the whole solve on a GPU
   wf run examples/poisson.wf --backend cuda --scatter owner   the same bits at every run
-  wf run examples/poisson.wf --operator assembled             with a sparse matrix, as other codes do")]
+  wf run examples/poisson.wf --operator assembled             with a sparse matrix, as other codes do
+  mpirun -n 4 wf run examples/poisson.wf      four processes, each with cells of its own: a build with `--features mpi`")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
@@ -103,12 +107,17 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Threads to compute with; all cores without it.
+    /// Threads to compute with; all cores without it, or the share of each of several processes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+pub(crate) fn execute(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
+    alone_for_some(arguments, processes)?;
     let wanted = arguments.problem.problem.as_deref();
     let all = overrides(&arguments.problem);
     let sweep = Sweep::of(&all)?;
@@ -121,7 +130,8 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
             sweep.values.iter().map(|value| (Some(value.as_str()), own(value))).collect()
         }
     };
-    let source = read(&arguments.problem.file)?;
+    let source = processes.settle(read(&arguments.problem.file), console)?;
+    processes.agree_on("file, build or command line", &given(source.text()))?;
     let program = compile(&source, wanted, &values[0].1, console)?;
     let names = chosen(&program, wanted)?;
     only_one(arguments, &names)?;
@@ -137,16 +147,26 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
             let problem = Blame { program: &program, problem: name, overrides };
             let varied = sweep.as_ref().zip(*value);
             let varied = varied.map(|(sweep, value)| (number + 1, sweep.name.as_str(), value));
-            let solve = Solve { arguments, which: problem, varied, device: &device, console };
-            let done = with_threads(arguments.threads, || match arguments.dry_run {
-                true => dry::estimated(problem, &arguments.problem.file, device.as_deref()),
-                false => solve.one(&mut start, &mut log),
-            });
-            let done = done.flatten().map_err(|failure| match (names.len(), varied) {
-                (1, None) => failure,
-                (_, None) => failure.note(&format!("the problem `{name}` is not solved")),
-                (_, Some((_, param, value))) => failure
-                    .note(&format!("the problem `{name}` is not solved for {param} = {value}")),
+            let solve = Solve {
+                arguments,
+                which: problem,
+                varied,
+                device: &device,
+                group: processes.group(),
+                console,
+            };
+            let done =
+                with_threads(processes.threads(arguments.threads), || match arguments.dry_run {
+                    true => dry::estimated(problem, &arguments.problem.file, device.as_deref()),
+                    false => solve.one(&mut start, &mut log),
+                });
+            let done = processes.settle(done.flatten(), console).map_err(|failure| {
+                match (names.len(), varied) {
+                    (1, None) => failure,
+                    (_, None) => failure.note(&format!("the problem `{name}` is not solved")),
+                    (_, Some((_, param, value))) => failure
+                        .note(&format!("the problem `{name}` is not solved for {param} = {value}")),
+                }
             });
             let warnings = [common.clone(), console.take()].concat();
             report.add(("problem", name), done, warnings);
@@ -195,6 +215,54 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
     Ok(aside)
 }
 
+/// Refuses what is of one process.
+fn alone_for_some(arguments: &Arguments, processes: &Processes) -> Result<(), Failure> {
+    if !processes.are_several() {
+        return Ok(());
+    }
+    let standard = arguments.output.as_deref().is_some_and(|path| path == Path::new("-"));
+    let options = [
+        (arguments.problem.file == Path::new("-"), "reads from standard input", "name a file"),
+        (standard, "writes to standard output", "name a file, or add --no-output"),
+        (arguments.picture.is_wanted(), "draws a picture", "leave --picture out"),
+        (arguments.dry_run, "makes a dry run", "start one process"),
+        (arguments.checkpoint.is_some(), "leaves a checkpoint", "leave --checkpoint out"),
+        (arguments.restart.is_some(), "goes on from a checkpoint", "start one process"),
+    ];
+    match options.into_iter().find(|(given, ..)| *given) {
+        Some((_, what, help)) => Err(Failure::usage(format!(
+            "only one process {what}, and there are {}\nhelp: {help}",
+            processes.group().size()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What all processes should be given alike: the text, the build, the command line.
+fn given(text: &str) -> Vec<u8> {
+    let mut all = Vec::from(text);
+    all.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
+    let build = std::env::current_exe().and_then(std::fs::metadata).map_or(0, |file| file.len());
+    all.extend_from_slice(&build.to_le_bytes());
+    for argument in std::env::args_os().skip(1) {
+        all.extend_from_slice(argument.as_encoded_bytes());
+        all.push(0);
+    }
+    all
+}
+
+/// The part of a mesh that this process has.
+fn own_part(
+    problem: &Problem,
+    mesh: Mesh,
+    group: &Arc<dyn Group>,
+    which: Blame<'_>,
+) -> Result<Arc<Mesh>, Failure> {
+    let whole = with_periodic_sides(problem, Arc::new(mesh));
+    let whole = whole.map_err(|error| which.run(problem, error.into()))?;
+    Ok(whole.part(group)?)
+}
+
 /// The file of a checkpoint behind so many solutions.
 fn numbered(path: &Path, number: usize) -> PathBuf {
     path.to_string_lossy().replace(STEP, &number.to_string()).into()
@@ -234,17 +302,23 @@ struct Solve<'a> {
     /// The number, the parameter and its value where it has several.
     varied: Option<(usize, &'a str, &'a str)>,
     device: &'a Option<Arc<dyn Device>>,
+    /// The processes that share the work.
+    group: &'a Arc<dyn Group>,
     console: &'a Console,
 }
 
 impl Solve<'_> {
     /// Solves one problem from where the last solve ended, if there was one, and leaves its end there.
     fn one(&self, start: &mut Option<Vec<f64>>, log: &mut Log) -> Result<Report, Failure> {
-        let Self { arguments, which, varied, device, console } = *self;
+        let Self { arguments, which, varied, device, group, console } = *self;
         let (name, file) = (which.problem, &arguments.problem.file);
         self.goal(log)?.try_out(file)?;
         console.progress().say(format!("{name}: making the mesh"));
         let (problem, mesh) = prepare(which.program, name, file, which.overrides)?;
+        let mesh = match group.size() {
+            1 => Arc::new(mesh),
+            _ => own_part(&problem, mesh, group, which)?,
+        };
         let picture = arguments.picture.numbered(varied.map(|(number, ..)| number));
         picture.check(&problem, &mesh)?;
         which.warn(&problem, console);
@@ -290,11 +364,12 @@ impl Solve<'_> {
                 goal.write(&problem, &solution).and_then(|()| self.write_lines(&goal, &solution))
             }
         };
+        let path = goal.path_of(&solution.on);
         let drawn = picture.draw(&problem, &solution, console);
         // What was found is said, also where it cannot be written.
         let collection = log.series.as_ref().map(Series::collection);
         let files = Files {
-            output: collection.as_deref().or(goal.path()).filter(|_| written.is_ok()),
+            output: collection.as_deref().or(path.as_deref()).filter(|_| written.is_ok()),
             picture: picture.path().filter(|_| drawn.is_ok()),
             note: drawn.as_ref().ok().and_then(Option::as_deref),
         };
@@ -332,6 +407,11 @@ impl Solve<'_> {
         found.map(Some).map_err(|error| failed(error.to_string()))
     }
 
+    /// Whether it is for this process to write what all have found.
+    fn speaks(&self) -> bool {
+        self.group.rank() == 0
+    }
+
     /// Where the next solution goes.
     fn goal(&self, log: &Log) -> Result<Goal, Failure> {
         match &log.series {
@@ -346,6 +426,9 @@ impl Solve<'_> {
     /// Writes the lines that are reported, beside the solution.
     fn write_lines(&self, goal: &Goal, solution: &Solution) -> Result<(), Failure> {
         let Goal::File(path) = goal else { return Ok(()) };
+        if !self.speaks() {
+            return Ok(());
+        }
         for (file, text) in line_files(&path.with_extension(""), &solution.reports) {
             spare(&file, &self.arguments.problem.file)?;
             write_text(&file, &text)?;

@@ -66,7 +66,7 @@ fn through(abi: &KernelAbi, map: usize, array: usize) -> impl Iterator<Item = &R
 #[derive(Debug)]
 pub(crate) struct Schedule {
     len: usize,
-    before: Vec<u32>,
+    before: Vec<Vec<u32>>,
     after: Vec<Vec<u32>>,
     /// What each chunk clears before its batches run.
     clears: Vec<Vec<Range<usize>>>,
@@ -116,7 +116,7 @@ impl Schedule {
                 }
             }
         }
-        let before = chunks.clone().map(|chunk| partition.before(chunk).len() as u32);
+        let before = chunks.clone().map(|chunk| partition.before(chunk).to_vec());
         let after = chunks.map(|chunk| partition.after(chunk).to_vec());
         Ok(Self { len, before: before.collect(), after: after.collect(), clears, proved })
     }
@@ -126,9 +126,24 @@ impl Schedule {
         Shared::new(vector)
     }
 
+    /// How many chunks there are.
+    pub(crate) fn chunks(&self) -> usize {
+        self.before.len()
+    }
+
     /// Clears the vector and runs all batches of the launches, which add to it, chunk by chunk.
     pub(crate) fn run<T: Plain>(
         &self,
+        vector: &Shared<'_, T>,
+        launches: &[Launch<'_>],
+    ) -> Result<(), LaunchError> {
+        self.run_some(0..self.chunks(), vector, launches)
+    }
+
+    /// The same of some chunks, in whose place nothing else is cleared or added to; those before them have been run.
+    pub(crate) fn run_some<T: Plain>(
+        &self,
+        chunks: Range<usize>,
         vector: &Shared<'_, T>,
         launches: &[Launch<'_>],
     ) -> Result<(), LaunchError> {
@@ -140,7 +155,7 @@ impl Schedule {
         });
         let parts: Vec<(&Launch<'_>, &[Range<usize>])> = parts.collect::<Result<_, _>>()?;
         let failed = OnceLock::new();
-        self.execute(&|chunk| {
+        self.execute(chunks, &|chunk| {
             for range in self.clears.get(chunk).into_iter().flatten() {
                 // SAFETY: chunks that clear or write these elements are ordered, as has been proved.
                 unsafe { vector.fill(range.clone(), T::default()) };
@@ -195,17 +210,23 @@ impl Schedule {
 
     /// Calls `run` for each chunk, a chunk only after its neighbours that come before it in execution order. On one thread
     /// that is execution order itself.
-    fn execute(&self, run: &(impl Fn(usize) + Sync)) {
-        let n = self.before.len();
-        if n <= 1 || rayon::current_num_threads() == 1 {
-            (0..n).for_each(run);
+    fn execute(&self, chunks: Range<usize>, run: &(impl Fn(usize) + Sync)) {
+        if chunks.len() <= 1 || rayon::current_num_threads() == 1 {
+            chunks.for_each(run);
             return;
         }
-        let waiting: Vec<AtomicU32> = self.before.iter().map(|&n| AtomicU32::new(n)).collect();
+        let within = |chunk: &&u32| chunks.contains(&(**chunk as usize));
+        let count = |chunk: usize| match chunks.contains(&chunk) {
+            true => self.before[chunk].iter().filter(within).count() as u32,
+            // Never run here.
+            false => u32::MAX,
+        };
+        let waiting: Vec<AtomicU32> =
+            (0..self.before.len()).map(|chunk| AtomicU32::new(count(chunk))).collect();
         let state = State { after: &self.after, waiting: &waiting, run };
         rayon::scope(|scope| {
             // The last task spawned is the first that this thread takes.
-            for chunk in (0..n).rev().filter(|&chunk| self.before[chunk] == 0) {
+            for chunk in chunks.clone().rev().filter(|&chunk| count(chunk) == 0) {
                 scope.spawn(move |scope| state.visit(scope, chunk));
             }
         });

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A function of the coarser space has one value where cells meet, so that it does not matter which of them names an unknown:
-//! the first does. Constrained unknowns of the finer space are named by none, and those of the coarser one read 0.
+//! the first does, of the first process where several have it. Constrained unknowns of the finer space are named by none, and those of the coarser one read 0.
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
@@ -260,6 +260,14 @@ impl Between {
                 (named(nodes, points, other, periodic, lies), layout.len(dofs))
             }
         };
+        let mut unknowns = unknowns;
+        if let Some(cut) = coarse.mesh.cut() {
+            let sharing = other.space.sharing(cut.group());
+            let components = other.space.components();
+            let here = unknowns.iter_mut().filter(|unknown| **unknown != NONE);
+            let of_others = here.filter(|own| sharing.is_of_others(**own as usize / components));
+            of_others.for_each(|unknown| *unknown = NONE);
+        }
         let targets = Targets { unknowns, of_cell: points * components, len };
         let element: Lagrange = own.space.element();
         let elements = Elements {

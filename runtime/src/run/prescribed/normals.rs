@@ -15,6 +15,7 @@ use crate::constraint::Constraints;
 use crate::constraint::oblique::{Rows, dot};
 use crate::mesh::measure::Gradients;
 use crate::mesh::{Facet, Mesh};
+use crate::processes::Reduce;
 use crate::space::Space;
 use fem_dsl::problem::Trace;
 use kernels_gen::element::{ElementError, Lagrange, default_rule, tabulate};
@@ -53,6 +54,48 @@ pub(super) fn at_nodes(
         }
     }
     Ok(normals)
+}
+
+/// The same with what other processes have at the nodes that they have too: process by process, in one order for all.
+pub(super) fn of_all(
+    mesh: &Mesh,
+    space: &Space,
+    nodes: &[u32],
+    mut own: Vec<Vec<[f64; 3]>>,
+) -> Vec<Vec<[f64; 3]>> {
+    let Some(cut) = mesh.cut() else { return own };
+    let sharing = space.sharing(cut.group());
+    let mut most = [own.iter().map(Vec::len).max().unwrap_or(0) as f64];
+    mesh.reduce_in_all(Reduce::Largest, &mut most);
+    let mut all: Vec<Vec<Vec<[f64; 3]>>> = vec![Vec::new(); nodes.len()];
+    let mut numbers = vec![0.0; space.n_nodes()];
+    // The k-th facet of each node, and whether there is one.
+    for k in 0..most[0] as usize {
+        let mut of_axes = Vec::with_capacity(4);
+        for axis in 0..4 {
+            for (&node, own) in nodes.iter().zip(&own) {
+                let number = match axis {
+                    3 => own.get(k).map(|_| 1.0),
+                    axis => own.get(k).map(|normal| normal[axis]),
+                };
+                numbers[node as usize] = number.unwrap_or(0.0);
+            }
+            of_axes.push(sharing.all(&numbers));
+        }
+        for (at, (node, there)) in of_axes[3].iter().enumerate() {
+            let Ok(place) = nodes.binary_search(&(*node as u32)) else { continue };
+            let lists = &mut all[place];
+            lists.resize(there.len(), Vec::new());
+            for (rank, list) in lists.iter_mut().enumerate().filter(|(rank, _)| there[*rank] > 0.0)
+            {
+                list.push([0, 1, 2].map(|axis| of_axes[axis][at].1[rank]));
+            }
+        }
+    }
+    for (own, all) in own.iter_mut().zip(all).filter(|(_, all)| !all.is_empty()) {
+        *own = all.concat();
+    }
+    own
 }
 
 /// A facet of the reference cell, and some points of it.

@@ -87,7 +87,7 @@ impl Mass {
         without.diagonal(&mut less)?;
         let ratios = own.to_vec().into_iter().zip(less.to_vec());
         let ratios = ratios.map(|(with, without)| (without / (with - without)).abs());
-        let largest = ratios.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max);
+        let largest = u.largest(ratios.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max));
         let s = SHARE * largest.max(1.0);
         let with = made(s)?;
         let work = Mutex::new(u.like());
@@ -115,6 +115,7 @@ impl Mass {
     fn is_diagonal(&self) -> Result<bool, OperatorError> {
         let (mut x, mut y) = (self.inverse.like(), self.inverse.like());
         x.set(&scattered(self.inverse.len()));
+        x.agree();
         x.multiply(&self.free);
         self.times(&x, &mut y)?;
         y.multiply(&self.free);
@@ -301,6 +302,7 @@ impl Explicit {
     pub(super) fn check(&self, length: f64) -> Result<(), RunError> {
         let mut x = self.state.u.like();
         x.set(&scattered(x.len()));
+        x.agree();
         let (mut y, mut largest) = (x.like(), 0.0);
         for _ in 0..POWERS {
             let norm = x.norm();

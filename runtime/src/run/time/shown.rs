@@ -52,6 +52,7 @@ impl Shown<'_> {
             on: Arc::clone(staged.on()),
             elements: elements.clone(),
             kernels: kernels.clone(),
+            size: [staged.on().mesh.cells_in_all(), staged.on().dofs_in_all()],
             u,
             report: staged.report(),
             linear_iterations: staged.iterations(),

@@ -1,6 +1,7 @@
 //! The solves of stages: t, s and r into an operator, conditions and data at t, then F = 0.
 
 use super::super::RunError;
+use super::super::fixed::in_any;
 use super::super::solver::{Again, System, solve_above, values};
 use super::super::step::Monitor;
 use super::parameters_at;
@@ -253,10 +254,17 @@ impl<'a> Staged<'a> {
         length: f64,
     ) -> Result<Option<Vector>, RunError> {
         let System { on, prescribed, .. } = self.system;
-        if !self.how.timed[0] || on.conditions().next().is_none() {
+        // Of several processes all ask for the values, where any has some.
+        let oblique = on.fields.iter().any(|field| !field.constraints.oblique().is_empty());
+        let mut are = [on.conditions().next().is_some(), oblique];
+        if !self.how.timed[0] {
             return Ok(None);
         }
-        if on.fields.iter().any(|field| !field.constraints.oblique().is_empty()) {
+        in_any(&on.mesh, &mut are);
+        if !are[0] {
+            return Ok(None);
+        }
+        if are[1] {
             return Err(RunError::Setting(
                 "an explicit scheme cannot follow conditions in t where some are on `dot(u, n)`\nhelp: take `newmark` or `bdf`"
                     .to_owned(),
@@ -276,6 +284,7 @@ impl<'a> Staged<'a> {
         }
         let mut held = self.operator.vector();
         held.set(&numbers);
+        held.agree();
         Ok(Some(held))
     }
 

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use fem_dsl::problem::Problem;
+use runtime::discretisation::Discretisation;
 use runtime::output::{OutputError, writable};
 use runtime::run::{Reached, Solution, side_by_side};
 use serde_json::json;
@@ -77,6 +78,9 @@ impl Goal {
         };
         match self {
             Self::Nowhere => Ok(()),
+            Self::File(path) if on.mesh.cut().is_some() => {
+                Ok(weakform::write_vtu_in_pieces(path, form, on, u)?)
+            }
             Self::File(path) => Ok(weakform::write_vtu(path, form, on, u)?),
             Self::StandardOutput => {
                 let out = &mut BufWriter::with_capacity(1 << 20, io::stdout().lock());
@@ -102,6 +106,10 @@ impl Goal {
         reached: &Reached,
     ) -> Failure {
         let Self::File(path) = self else { return failure };
+        // Not all processes may have come so far.
+        if reached.on.mesh.cut().is_some() {
+            return failure;
+        }
         let path = path.with_extension("unconverged.vtu");
         let write = || {
             spare(&path, file)?;
@@ -129,6 +137,10 @@ impl Goal {
         (step, last): (usize, &Reached),
     ) -> Failure {
         let Self::File(path) = self else { return failure };
+        // Not all processes may have come so far.
+        if last.on.mesh.cut().is_some() {
+            return failure;
+        }
         let write = || {
             spare(path, file)?;
             Ok::<_, Failure>(weakform::write_vtu(path, &problem.form, &last.on, &last.u)?)
@@ -145,12 +157,13 @@ impl Goal {
         }
     }
 
-    /// As it is reported.
-    pub(super) fn path(&self) -> Option<&Path> {
+    /// As it is reported where a solution is on such a mesh.
+    pub(super) fn path_of(&self, on: &Discretisation) -> Option<PathBuf> {
         match self {
             Self::Nowhere => None,
-            Self::File(path) => Some(path),
-            Self::StandardOutput => Some(Path::new("standard output")),
+            Self::File(path) if on.mesh.cut().is_some() => Some(path.with_extension("pvtu")),
+            Self::File(path) => Some(path.clone()),
+            Self::StandardOutput => Some("standard output".into()),
         }
     }
 }

@@ -110,7 +110,9 @@ impl Steps<'_> {
             fields: &self.problem.form.fields,
             reports: &reports,
         });
-        lines.iter().for_each(|line| console.progress().line(line));
+        if self.solve.speaks() {
+            lines.iter().for_each(|line| console.progress().line(line));
+        }
         self.taken.push(step);
         if let Some(series) = &mut self.log.series {
             console.progress().detail("writing the solution");
@@ -118,11 +120,20 @@ impl Steps<'_> {
             let goal = Goal::File(series.file(number));
             goal.write(self.problem, solution)?;
             self.solve.write_lines(&goal, solution)?;
-            series.add(self.taken.last().and_then(|step| step.time).unwrap_or(number as f64))?;
+            let time = self.taken.last().and_then(|step| step.time).unwrap_or(number as f64);
+            match solution.on.mesh.cut() {
+                None => series.add(time)?,
+                Some(_) => {
+                    series.add_in_pieces(time);
+                    if self.solve.speaks() {
+                        series.write()?;
+                    }
+                }
+            }
         }
         match &arguments.report {
-            Some(path) => self.log.table.write(path),
-            None => Ok(()),
+            Some(path) if self.solve.speaks() => self.log.table.write(path),
+            _ => Ok(()),
         }
     }
 }

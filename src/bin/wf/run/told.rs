@@ -54,8 +54,8 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
     let notes = notes.map(|note| format!("  note        {note}"));
     let mut lines = vec![
         format!("{} ({})", problem.name, form.name),
-        format!("  mesh        {} cells ({})", mesh.n_cells(), mesh.cell().name()),
-        format!("  unknowns    {} ({})", solution.on.n_dofs(), fields.join("; ")),
+        format!("  mesh        {} cells ({})", solution.size[0], mesh.cell().name()),
+        format!("  unknowns    {} ({})", solution.size[1], fields.join("; ")),
         format!("  quadrature  {}", solution.elements.rule),
         format!("  kernels     {plan}"),
         format!(
@@ -232,8 +232,9 @@ pub(super) fn value(
         "cell": solution.on.mesh.cell().name(),
         "degree": problem.degree,
         "quadrature": solution.elements.rule.to_string(),
-        "cells": solution.on.mesh.n_cells(),
-        "dofs": solution.on.n_dofs(),
+        "cells": solution.size[0],
+        "dofs": solution.size[1],
+        "processes": solution.on.mesh.cut().map_or(1, |cut| cut.group().size()),
         "notes": solution.notes.iter().map(String::as_str).chain(files.note).collect::<Vec<_>>(),
         "kernels": solution.kernels.word,
         "backend": solution.kernels.backend.word(),

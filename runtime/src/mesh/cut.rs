@@ -1,0 +1,369 @@
+//! Meshes in parts, one a process: a whole mesh → the cells of this process, and what of their vertices, edges and faces is
+//! others' too ([`Cut`]).
+//!
+//! Cells go to processes in their own order, which is along a curve, so that each has a piece of it; cells with hanging nodes
+//! count twice. A part numbers everything by first touch, as a mesh of its own does. What it takes from the whole is how each
+//! entity is seen and of how many cells it is: so all processes have the nodes of an edge or face in one order, and no facet
+//! between processes is taken for one of the boundary.
+//!
+//! Where there are coarser meshes, the last of them that has some cells for each process is what is dealt out, and finer cells
+//! go with those that they are of: each process can then go from mesh to mesh by itself.
+
+use super::{Coarsened, Facet, Mesh, NotCoarser, Topology, hanging, places};
+use crate::processes::{Group, Reduce, total};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Cells that each process has at least of the coarsest mesh that is dealt out.
+const LEAST: usize = 8;
+
+/// What a part of a mesh has in common with others.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    group: Arc<dyn Group>,
+    /// The shared vertices, edges and faces of the connectivity, in the order of the whole mesh.
+    shared: [Vec<Entity>; 3],
+    whole: Whole,
+    /// The cells of the part, by their numbers in the whole mesh, ascending.
+    cells: Vec<u32>,
+}
+
+/// A whole mesh, and which process has which of its cells.
+#[derive(Clone, Debug)]
+struct Whole {
+    mesh: Arc<Mesh>,
+    rank_of: Arc<Vec<u32>>,
+    /// The next coarser one.
+    coarser: Option<Arc<(Coarsened, Whole)>>,
+}
+
+/// An entity that several parts have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entity {
+    /// Its number in this part.
+    pub number: u32,
+    /// The processes that have it, ascending.
+    pub ranks: Box<[u32]>,
+}
+
+impl PartialEq for Cut {
+    fn eq(&self, other: &Self) -> bool {
+        let place = |cut: &Self| (cut.group.rank(), cut.group.size());
+        place(self) == place(other) && self.shared == other.shared && self.cells == other.cells
+    }
+}
+
+impl Cut {
+    /// The processes.
+    pub fn group(&self) -> &Arc<dyn Group> {
+        &self.group
+    }
+
+    /// The shared entities of a dimension, in one order for all processes.
+    pub fn shared(&self, dim: usize) -> &[Entity] {
+        self.shared.get(dim).map_or(&[], Vec::as_slice)
+    }
+
+    /// The whole mesh.
+    pub fn whole(&self) -> &Arc<Mesh> {
+        &self.whole.mesh
+    }
+
+    /// The cells of the part, by their numbers in the whole mesh.
+    pub fn cells(&self) -> &[u32] {
+        &self.cells
+    }
+
+    /// The part of the coarser mesh whose cells have these for children.
+    pub(crate) fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+        let Some(coarser) = &self.whole.coarser else { return Err(NotCoarser::Cut) };
+        let (coarsened, whole) = &**coarser;
+        let mesh = whole.part(&self.group);
+        let mut place = vec![u32::MAX; self.whole.mesh.n_cells()];
+        for (number, &cell) in self.cells.iter().enumerate() {
+            place[cell as usize] = number as u32;
+        }
+        let (mut children, mut places, each) = (Vec::new(), Vec::new(), coarsened.each());
+        for &cell in mesh.cut.iter().flat_map(|cut| &cut.cells) {
+            let range = cell as usize * each..(cell as usize + 1) * each;
+            let own = coarsened.children[range.clone()].iter();
+            children
+                .extend(own.map(|&child| place.get(child as usize).copied().unwrap_or(u32::MAX)));
+            places.extend_from_slice(&coarsened.places[range]);
+        }
+        Ok(Coarsened { mesh: Arc::new(mesh), children, places, maps: coarsened.maps.clone() })
+    }
+}
+
+impl Whole {
+    /// The cells of this process.
+    fn part(&self, group: &Arc<dyn Group>) -> Mesh {
+        let rank = group.rank() as u32;
+        let own = self.rank_of.iter().zip(0..).filter(|(of, _)| **of == rank);
+        self.of_cells(own.map(|(_, cell)| cell).collect(), group)
+    }
+}
+
+/// Why a mesh has no part for each process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there are {processes} processes, but only {cells} cells: each needs one\n\
+     help: start fewer, or refine the mesh"
+)]
+pub struct TooFewCells {
+    /// Processes.
+    pub processes: usize,
+    /// Cells.
+    pub cells: usize,
+}
+
+/// The cells of each of `parts` processes, by the weight of each cell; none is without a cell.
+fn pieces(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
+    let all: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
+    let (mut pieces, mut start, mut sum) = (Vec::with_capacity(parts), 0, 0u64);
+    for part in 0..parts {
+        let wanted = all * (part as u64 + 1) / parts as u64;
+        let mut end = start;
+        // Those behind need a cell each, too.
+        let last = weights.len() - (parts - 1 - part);
+        while end < last && (end == start || sum + u64::from(weights[end]) <= wanted) {
+            sum += u64::from(weights[end]);
+            end += 1;
+        }
+        pieces.push(start..end);
+        start = end;
+    }
+    pieces
+}
+
+impl Mesh {
+    /// The cells of this process; the mesh itself where there is one.
+    ///
+    /// # Errors
+    ///
+    /// More processes than cells.
+    pub fn part(self: Arc<Self>, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, TooFewCells> {
+        let (processes, cells) = (group.size(), self.n_cells());
+        if processes == 1 {
+            return Ok(self);
+        }
+        if cells < processes {
+            return Err(TooFewCells { processes, cells });
+        }
+        let mut chain: Vec<Coarsened> = Vec::new();
+        loop {
+            let last = chain.last().map_or(&self, |coarser| &coarser.mesh);
+            let least = (LEAST * processes) << self.dim();
+            match last.coarsened() {
+                Ok(coarser) if last.n_cells() >= least => chain.push(coarser),
+                _ => break,
+            }
+        }
+        let weight = |cell: usize| 1 + u32::from(self.hanging().is_some_and(|all| all[cell] != 0));
+        let mut weights: Vec<u32> = (0..cells).map(weight).collect();
+        for coarser in &chain {
+            let of = |cell: usize| -> u32 {
+                coarser.children_of(cell).iter().map(|&child| weights[child as usize]).sum()
+            };
+            weights = (0..coarser.mesh.n_cells()).map(of).collect();
+        }
+        let mut rank_of = vec![0u32; weights.len()];
+        for (rank, piece) in pieces(&weights, processes).into_iter().enumerate() {
+            rank_of[piece].fill(rank as u32);
+        }
+        let mut coarser = None;
+        while let Some(last) = chain.pop() {
+            let finer = chain.last().map_or(cells, |own| own.mesh.n_cells());
+            let mut of_children = vec![0u32; finer];
+            for (cell, &rank) in rank_of.iter().enumerate() {
+                let children = last.children_of(cell).iter();
+                children.for_each(|&child| of_children[child as usize] = rank);
+            }
+            let (mesh, own) =
+                (Arc::clone(&last.mesh), std::mem::replace(&mut rank_of, of_children));
+            let whole = Whole { mesh, rank_of: Arc::new(own), coarser };
+            coarser = Some(Arc::new((last, whole)));
+        }
+        let whole = Whole { mesh: self, rank_of: Arc::new(rank_of), coarser };
+        Ok(Arc::new(whole.part(group)))
+    }
+}
+
+impl Whole {
+    /// Some cells, ascending.
+    fn of_cells(&self, cells: Vec<u32>, group: &Arc<dyn Group>) -> Mesh {
+        let (whole, rank_of, own) = (&*self.mesh, &self.rank_of[..], &cells[..]);
+        let (topology, entities) = whole.topology.of_cells(own);
+        let joined = whole.joined.as_ref().map(|joined| joined.of_cells(own));
+        let connected = joined.as_ref().map_or(&entities, |(_, entities)| entities);
+        let shared = std::array::from_fn(|dim| {
+            let whole = whole.connectivity();
+            let is_below = dim < whole.cell().dim();
+            let rank = group.rank() as u32;
+            if is_below { shared(whole, dim, rank_of, rank, &connected[dim]) } else { Vec::new() }
+        });
+        let mut place = vec![u32::MAX; whole.n_cells()];
+        for (number, &cell) in own.iter().enumerate() {
+            place[cell as usize] = number as u32;
+        }
+        let of_facets = |facets: &Vec<Facet>| -> Vec<Facet> {
+            let here = |facet: &Facet| {
+                let cell = place[facet.cell as usize];
+                (cell != u32::MAX).then_some(Facet { cell, local: facet.local })
+            };
+            facets.iter().filter_map(here).collect()
+        };
+        let of_cells = |cells: &Vec<u32>| -> Vec<u32> {
+            let here = cells.iter().map(|&cell| place[cell as usize]);
+            here.filter(|&cell| cell != u32::MAX).collect()
+        };
+        let (points, nodes) = whole.geometry_of(own, &entities[0]);
+        let hanging = whole.hanging.as_ref().map(|all| hanging::Hanging {
+            words: match all.words.is_empty() {
+                true => Vec::new(),
+                false => own.iter().map(|&cell| all.words[cell as usize]).collect(),
+            },
+            surface: of_facets(&all.surface),
+        });
+        let tagged = |(tag, facets): (&String, _)| (tag.clone(), of_facets(facets));
+        Mesh {
+            cell: whole.cell,
+            order: whole.order,
+            points,
+            nodes,
+            nodes_per_cell: whole.nodes_per_cell,
+            facet_tags: whole.facet_tags.iter().map(tagged).collect(),
+            cell_tags: whole
+                .cell_tags
+                .iter()
+                .map(|(tag, all)| (tag.clone(), of_cells(all)))
+                .collect(),
+            topology,
+            periodic: whole.periodic.clone(),
+            joined: joined.map(|(joined, _)| Box::new(joined)),
+            notes: whole.notes.clone(),
+            spheres: whole.spheres.clone(),
+            order_of_source: places::Order::Own,
+            equispaced: whole.equispaced,
+            hanging,
+            cut: Some(Arc::new(Cut {
+                group: Arc::clone(group),
+                shared,
+                whole: self.clone(),
+                cells,
+            })),
+        }
+    }
+}
+
+impl Mesh {
+    /// The geometry nodes of some cells, the vertices first, in their new numbers.
+    fn geometry_of(&self, cells: &[u32], vertices: &[u32]) -> (Vec<[f64; 3]>, Vec<u32>) {
+        let mut numbers = vec![u32::MAX; self.points.len()];
+        let mut points = Vec::new();
+        for &vertex in vertices {
+            numbers[vertex as usize] = points.len() as u32;
+            points.push(self.points[vertex as usize]);
+        }
+        let mut nodes = Vec::with_capacity(cells.len() * self.nodes_per_cell);
+        for &cell in cells {
+            for &node in self.cell_nodes(cell as usize) {
+                let number = &mut numbers[node as usize];
+                if *number == u32::MAX {
+                    *number = points.len() as u32;
+                    points.push(self.points[node as usize]);
+                }
+                nodes.push(*number);
+            }
+        }
+        (points, nodes)
+    }
+
+    /// What this part of a mesh has in common with those of other processes, if it is one.
+    pub fn cut(&self) -> Option<&Arc<Cut>> {
+        self.cut.as_ref()
+    }
+
+    /// Cells of all parts.
+    pub fn cells_in_all(&self) -> usize {
+        self.cut.as_ref().map_or(self.n_cells(), |cut| cut.whole.mesh.n_cells())
+    }
+
+    /// Makes the sums of each part sums over all.
+    pub fn sum_in_all(&self, sums: &mut [f64]) {
+        self.reduce_in_all(Reduce::Sum, sums);
+    }
+
+    /// Makes numbers of each part those of all.
+    pub fn reduce_in_all(&self, how: Reduce, numbers: &mut [f64]) {
+        if let Some(cut) = &self.cut {
+            cut.group.reduce(how, numbers);
+        }
+    }
+
+    /// The place that the first process has which has one.
+    pub fn first_in_all(&self, own: Option<[f64; 3]>) -> Option<[f64; 3]> {
+        let Some(cut) = &self.cut else { return own };
+        let bytes = own.map_or_else(Vec::new, |own| own.map(f64::to_le_bytes).concat());
+        let all = cut.group.gather(&bytes);
+        let first = all.iter().find(|bytes| !bytes.is_empty())?;
+        let mut place = [0.0; 3];
+        for (x, bytes) in place.iter_mut().zip(first.chunks(8)) {
+            *x = f64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        Some(place)
+    }
+
+    /// The sum over all parts of something that each counts.
+    pub fn in_all(&self, own: usize) -> usize {
+        self.cut.as_ref().map_or(own, |cut| total(&*cut.group, own))
+    }
+}
+
+/// The entities of a dimension of the whole mesh that a process shares; `own` are its entities, by their numbers there.
+fn shared(whole: &Topology, dim: usize, rank_of: &[u32], rank: u32, own: &[u32]) -> Vec<Entity> {
+    // The first and the last process that has an entity.
+    let mut ends: Vec<[u32; 2]> = vec![[u32::MAX, 0]; whole.count(dim)];
+    for (cell, &rank) in rank_of.iter().enumerate() {
+        for &entity in whole.of_cell(dim, cell) {
+            let [first, last] = &mut ends[entity as usize];
+            (*first, *last) = ((*first).min(rank), (*last).max(rank));
+        }
+    }
+    let mut found: BTreeMap<u32, (u32, Vec<u32>)> = BTreeMap::new();
+    for (number, &entity) in own.iter().enumerate() {
+        let [first, last] = ends[entity as usize];
+        if first != last {
+            found.insert(entity, (number as u32, Vec::new()));
+        }
+    }
+    for (cell, &rank) in rank_of.iter().enumerate() {
+        for entity in whole.of_cell(dim, cell) {
+            if let Some((_, ranks)) = found.get_mut(entity)
+                && !ranks.contains(&rank)
+            {
+                ranks.push(rank);
+            }
+        }
+    }
+    let entity = |(number, mut ranks): (u32, Vec<u32>)| {
+        ranks.sort_unstable();
+        debug_assert!(ranks.contains(&rank), "a process should have its own entities");
+        Entity { number, ranks: ranks.into() }
+    };
+    found.into_values().map(entity).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_even_by_weight_and_none_is_empty() {
+        assert_eq!(pieces(&[1; 10], 3), [0..3, 3..6, 6..10]);
+        assert_eq!(pieces(&[2, 2, 1, 1, 1, 1], 2), [0..2, 2..6]);
+        assert_eq!(pieces(&[9, 1, 1], 3), [0..1, 1..2, 2..3]);
+        assert_eq!(pieces(&[1, 1, 9], 3), [0..1, 1..2, 2..3]);
+    }
+}

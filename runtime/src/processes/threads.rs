@@ -1,0 +1,191 @@
+//! Threads in the place of processes: what needs several can be tried in one program.
+
+use super::{Group, Parcel, Reduce};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Where threads wait for each other, unless one of them has ended before.
+#[derive(Debug)]
+struct Barrier {
+    size: usize,
+    /// How many wait, how often all have come, and whether one never will.
+    state: Mutex<(usize, usize, bool)>,
+    changed: Condvar,
+}
+
+impl Barrier {
+    fn new(size: usize) -> Self {
+        Self { size, state: Mutex::new((0, 0, false)), changed: Condvar::new() }
+    }
+
+    fn wait(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = state.1;
+        state.0 += 1;
+        if state.0 == self.size {
+            (state.0, state.1) = (0, times + 1);
+            self.changed.notify_all();
+        }
+        while state.1 == times {
+            assert!(!state.2, "another thread of the group has panicked");
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn give_up(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).2 = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Tells the others where a thread panics.
+struct Guard<'a>(&'a Barrier);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.give_up();
+        }
+    }
+}
+
+/// What the members of a group have in common.
+#[derive(Debug)]
+struct Common {
+    barrier: Barrier,
+    /// What each has put there, of numbers or of bytes.
+    numbers: Mutex<Vec<Vec<f64>>>,
+    bytes: Mutex<Vec<Vec<u8>>>,
+    /// Numbers from one for another.
+    sent: Mutex<BTreeMap<(usize, usize), Vec<f64>>>,
+}
+
+/// A thread of a group.
+#[derive(Clone, Debug)]
+struct Member {
+    rank: usize,
+    size: usize,
+    common: Arc<Common>,
+}
+
+/// Does something in each of `size` threads, which are a group; what each has found, in order.
+pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> Vec<T> {
+    let common = Arc::new(Common {
+        barrier: Barrier::new(size),
+        numbers: Mutex::new(vec![Vec::new(); size]),
+        bytes: Mutex::new(vec![Vec::new(); size]),
+        sent: Mutex::default(),
+    });
+    std::thread::scope(|scope| {
+        let start = |rank: usize| {
+            let member = Member { rank, size, common: Arc::clone(&common) };
+            let work = &work;
+            scope.spawn(move || {
+                let common = Arc::clone(&member.common);
+                let _guard = Guard(&common.barrier);
+                work(Arc::new(member))
+            })
+        };
+        let threads: Vec<_> = (0..size).map(start).collect();
+        let results = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        results.collect()
+    })
+}
+
+impl Member {
+    /// All put something at their places, and look at all of it.
+    fn together<P: Clone, T>(
+        &self,
+        places: &Mutex<Vec<P>>,
+        own: P,
+        look: impl FnOnce(&[P]) -> T,
+    ) -> T {
+        places.lock().unwrap_or_else(PoisonError::into_inner)[self.rank] = own;
+        self.common.barrier.wait();
+        let found = look(&places.lock().unwrap_or_else(PoisonError::into_inner));
+        self.common.barrier.wait();
+        found
+    }
+}
+
+impl Group for Member {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn reduce(&self, how: Reduce, numbers: &mut [f64]) {
+        let both = |a: f64, b: f64| match how {
+            Reduce::Sum => a + b,
+            Reduce::Least => a.min(b),
+            Reduce::Largest => a.max(b),
+        };
+        let reduced = self.together(&self.common.numbers, numbers.to_vec(), |all| {
+            let column = |at: usize| all.iter().map(|own| own[at]).reduce(both);
+            (0..all[0].len()).filter_map(column).collect::<Vec<f64>>()
+        });
+        numbers.copy_from_slice(&reduced);
+    }
+
+    fn exchange(&self, parcels: &mut [Parcel], meanwhile: &mut dyn FnMut()) {
+        let sent = || self.common.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        for parcel in parcels.iter() {
+            sent().insert((self.rank, parcel.with), parcel.sent.clone());
+        }
+        meanwhile();
+        self.common.barrier.wait();
+        for parcel in parcels.iter_mut() {
+            let found = sent().remove(&(parcel.with, self.rank)).unwrap_or_default();
+            parcel.received.copy_from_slice(&found);
+        }
+        self.common.barrier.wait();
+    }
+
+    fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        self.together(&self.common.bytes, own.to_vec(), <[Vec<u8>]>::to_vec)
+    }
+
+    fn end_all(&self, code: u8) -> ! {
+        std::process::exit(i32::from(code))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_hear_of_each_other() {
+        let found = each(3, |group| {
+            let (own, size) = (group.rank(), group.size());
+            let mut numbers = [own as f64 + 1.0, -(own as f64)];
+            group.reduce(Reduce::Sum, &mut numbers);
+            let mut most = [own as f64];
+            group.reduce(Reduce::Largest, &mut most);
+            let others = (0..size).filter(|&other| other != own);
+            let parcel = |with: usize| Parcel {
+                with,
+                sent: vec![(10 * own + with) as f64],
+                received: vec![0.0],
+            };
+            let mut parcels: Vec<Parcel> = others.map(parcel).collect();
+            let mut done = false;
+            group.exchange(&mut parcels, &mut || done = true);
+            let received: Vec<f64> = parcels.iter().map(|parcel| parcel.received[0]).collect();
+            (numbers, most, received, done, group.gather(&[own as u8; 2]))
+        });
+        for (own, (numbers, most, received, done, gathered)) in found.into_iter().enumerate() {
+            assert_eq!((numbers, most, done), ([6.0, -3.0], [2.0], true));
+            let others = (0..3).filter(|&other| other != own);
+            let expected: Vec<f64> = others.map(|other| (10 * other + own) as f64).collect();
+            assert_eq!(received, expected);
+            assert_eq!(gathered, [[0, 0], [1, 1], [2, 2]]);
+        }
+    }
+}

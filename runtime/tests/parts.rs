@@ -1,0 +1,224 @@
+//! Parts of a mesh, one a process, with threads in the place of processes: what operators, conditions and counts are at them is
+//! what they are on the whole mesh, to rounding, and the same bits where several have an unknown.
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::problem::Problem;
+use fem_dsl::source::Source;
+use runtime::compile::{Execution, Target};
+use runtime::discretisation::Discretisation;
+use runtime::forest::{Forest, refined};
+use runtime::mesh::{Arrange, Mesh, Parts};
+use runtime::operator::Operator;
+use runtime::processes::threads::each;
+use runtime::run::{Setup, compile_operator, set_up, with_periodic_sides};
+use runtime::solve::NonlinearSystem as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A form with two fields, data, a term on a part of the boundary and conditions on another.
+const FORM: &str = "form flow {
+        field u: vector;
+        field p: scalar in H1(k - 1);
+        aux a: scalar;
+        f0[u] = a * grad(u) * u + (if x[0] < 0.5 { h } else { 1 }) * u;
+        f1[u] = (1 + dot(u, u)) * grad(u) - p * I;
+        f0[p] = -div(u) + p^2;
+        on boundary \"TAG\" { f0[u] = u + n; }
+    }
+    problem p solves flow {
+        mesh = MESH;
+        degree = DEGREE;
+        aux a = 1 + x[0] * x[1];
+        dirichlet u = [x[1], VALUE] on \"HELD\";
+        MORE
+    }";
+
+fn problem(text: &str) -> (Problem, Mesh) {
+    let (program, found) = fem_dsl::program::compile(&Source::new("test", text));
+    let program = program.unwrap_or_else(|| panic!("{found:?}"));
+    let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
+    let mesh = runtime::mesh::load(&source, Path::new("..")).expect("a mesh");
+    let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
+    let mesh = refined(mesh, problem.refine).expect("a finer mesh");
+    (problem, mesh)
+}
+
+/// The operator of a problem on a mesh.
+fn operator(problem: &Problem, mesh: Arc<Mesh>) -> (Operator, Arc<Discretisation>) {
+    let target = Target { execution: Execution::Interpreted, ..Target::native() };
+    let Setup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
+    let (form, params) = (&problem.form, &parameters.values);
+    let made = compile_operator(form, &elements, &on, params, &target, None);
+    (made.expect("an operator").0, on)
+}
+
+/// A residual, a product and a diagonal at some state and direction, and what conditions make of zero.
+fn found(operator: &mut Operator, u: &[f64], x: &[f64]) -> [Vec<f64>; 4] {
+    let (mut state, mut direction) = (operator.vector(), operator.vector());
+    state.set(u);
+    direction.set(x);
+    let (mut r, mut y, mut d) = (state.like(), state.like(), state.like());
+    operator.residual(&state, &mut r).expect("a residual");
+    operator.linearise(&state).expect("a state");
+    operator.jacobian().apply(&direction, &mut y).expect("a product");
+    operator.diagonal(&mut d).expect("a diagonal");
+    let initial = operator.initial().expect("conditions");
+    [r, y, d, initial].map(|vector| vector.to_vec())
+}
+
+fn numbers(n: usize, seed: f64) -> Vec<f64> {
+    (0..n).map(|i| (i as f64 * 0.7 + seed).sin()).collect()
+}
+
+/// Of each unknown of a part the place that it has on the whole mesh.
+fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
+    let mut places = vec![usize::MAX; part.n_dofs()];
+    let cells = part.mesh.cut().expect("a part").cells();
+    for (number, (own, all)) in part.fields.iter().zip(&whole.fields).enumerate() {
+        let (from, to, count) =
+            (part.dofs_of(number).start, whole.dofs_of(number).start, own.space.components());
+        for (here, &there) in cells.iter().enumerate() {
+            let nodes = own.space.cell_nodes(here).iter();
+            for (&here, &there) in nodes.zip(all.space.cell_nodes(there as usize)) {
+                for c in 0..count {
+                    places[from + here as usize * count + c] = to + there as usize * count + c;
+                }
+            }
+        }
+    }
+    places
+}
+
+#[track_caller]
+fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
+    let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
+    let (mut all, on) = operator(problem, Arc::clone(&whole));
+    let (u, x) = (numbers(on.n_dofs(), 0.1), numbers(on.n_dofs(), 0.4));
+    let known = found(&mut all, &u, &x);
+    let scales = known.each_ref().map(|all| all.iter().fold(1.0, |most: f64, a| most.max(a.abs())));
+    for &size in sizes {
+        let parts = each(size, |group| {
+            let part = Arc::clone(&whole).part(&group).expect("a part");
+            let (mut own, part) = operator(problem, part);
+            let places = places(&part, &on);
+            let of = |all: &[f64]| -> Vec<f64> { places.iter().map(|&at| all[at]).collect() };
+            let here = found(&mut own, &of(&u), &of(&x));
+            let boundary = part.mesh.in_all(part.mesh.boundary().len());
+            let mut product = own.vector();
+            product.set(&of(&x));
+            let square = product.dot(&product);
+            (places, here, [part.mesh.cells_in_all(), part.dofs_in_all(), boundary], square)
+        });
+        let mut seen: Vec<[Option<u64>; 4]> = vec![[None; 4]; on.n_dofs()];
+        for (places, here, counts, square) in &parts {
+            let boundary = whole.boundary().len();
+            assert_eq!(*counts, [whole.n_cells(), on.n_dofs(), boundary], "{size} parts");
+            let expected: f64 = x.iter().map(|x| x * x).sum();
+            assert!((square - expected).abs() < 1e-12 * expected, "{square}, not {expected}");
+            for (which, (here, known)) in here.iter().zip(&known).enumerate() {
+                for (&value, &at) in here.iter().zip(places) {
+                    let off = (value - known[at]).abs();
+                    assert!(
+                        off < 1e-12 * scales[which],
+                        "{size} parts, {which}, unknown {at}: {off}"
+                    );
+                    let bits = *seen[at][which].get_or_insert(value.to_bits());
+                    assert_eq!(bits, value.to_bits(), "{size} parts, {which}, unknown {at}");
+                }
+            }
+        }
+        assert!(seen.iter().all(|all| all.iter().all(Option::is_some)), "an unknown is nowhere");
+    }
+}
+
+/// The text of a problem.
+fn text(mesh: &str, degree: usize, [tag, held]: [&str; 2], more: &str) -> String {
+    let flat = mesh.contains("dim: 2") || mesh.contains("_quad");
+    let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
+    let text = text.replace("TAG", tag).replace("HELD", held).replace("MORE", more);
+    text.replace("VALUE", if flat { "1" } else { "1, x[0]" })
+}
+
+#[test]
+fn parts_of_boxes_add_up_to_the_whole() {
+    for (cell, dim, degree) in [("quad", 2, 3), ("tri", 2, 4), ("hex", 3, 2), ("tet", 3, 3)] {
+        let mesh = format!("box(dim: {dim}, cells: 3, cell: {cell}, deform: 0.1)");
+        let (problem, mesh) = problem(&text(&mesh, degree, ["x1", "y0"], ""));
+        compare(&problem, mesh, &[2, 3, 5]);
+    }
+}
+
+#[test]
+fn periodic_sides_are_joined_over_the_cut() {
+    for (mesh, more) in [
+        ("box(dim: 2, cells: [4, 3], cell: tri)", "periodic \"x0\" = \"x1\";"),
+        // One cell between both sides, and corners of two pairs.
+        ("box(dim: 3, cells: [1, 3, 4])", "periodic \"x0\" = \"x1\"; periodic \"z0\" = \"z1\";"),
+    ] {
+        let (problem, mesh) = problem(&text(mesh, 3, ["y1", "y0"], more));
+        compare(&problem, mesh, &[2, 3, 5]);
+    }
+}
+
+#[test]
+fn curved_surfaces_are_cut() {
+    let (problem, mesh) = problem(&text("ball(dim: 3, refine: 1)", 3, ["surface", "surface"], ""));
+    compare(&problem, mesh, &[2, 3, 5]);
+}
+
+#[test]
+fn parts_of_files_add_up_to_the_whole() {
+    let file = |name: &str| format!("\"meshes/{name}.msh\"");
+    for (name, degree, tags, more) in [
+        ("plate_hole_quad9", 3, ["right", "left"], ""),
+        // Dealt out by the coarser cells.
+        ("plate_hole_quad", 2, ["right", "left"], "refine = 1;"),
+        ("elbow_hex27", 2, ["outlet", "inlet"], ""),
+        ("bracket_tet10", 3, ["load", "fixed"], ""),
+    ] {
+        let (problem, mesh) = problem(&text(&file(name), degree, tags, more));
+        compare(&problem, mesh, &[4]);
+    }
+}
+
+/// The same cubes, each turned in a way of its own.
+fn turned(mesh: &Mesh) -> Mesh {
+    let mut parts = Parts { points: mesh.points().to_vec(), ..Parts::default() };
+    for cell in 0..mesh.n_cells() {
+        let own = mesh.cell_nodes(cell);
+        let node = |local: usize| {
+            let (mut x, mut y, mut z) = (local & 1, local >> 1 & 1, local >> 2);
+            (0..cell % 4).for_each(|_| (x, y) = (y, 1 - x));
+            (0..cell / 4 % 3).for_each(|_| (x, y, z) = (y, z, x));
+            own[x + 2 * y + 4 * z]
+        };
+        parts.nodes.extend((0..8).map(node));
+    }
+    let mut turned = Mesh::new(mesh.cell(), 1, parts, Arrange::AsGiven).expect("the same mesh");
+    turned.tag_boundary("x1", |vertices| vertices.iter().all(|x| x[0] > 0.999));
+    turned.tag_boundary("y0", |vertices| vertices.iter().all(|x| x[1] < 0.001));
+    turned
+}
+
+#[test]
+fn cells_that_do_not_agree_on_orientations_do_so_over_the_cut() {
+    let (problem, mesh) = problem(&text("box(dim: 3, cells: 3)", 4, ["x1", "y0"], ""));
+    let mesh = turned(&mesh);
+    assert!(!mesh.topology().is_oriented());
+    compare(&problem, mesh, &[2, 3, 5]);
+}
+
+#[test]
+fn hanging_nodes_may_lie_on_the_cut() {
+    for (mesh, degree) in [("box(dim: 2, cells: 3)", 3), ("box(dim: 3, cells: 2)", 2)] {
+        let (problem, coarse) = problem(&text(mesh, degree, ["x1", "y0"], ""));
+        let mut forest = Forest::new(&coarse).expect("a forest");
+        for times in 0..2 {
+            forest.refine(|leaf| (leaf * 7 + times) % 5 == 0).expect("few leaves");
+            forest.balance().expect("few leaves");
+        }
+        let mesh = forest.mesh(&Arc::new(coarse)).expect("a mesh of leaves");
+        assert!(mesh.hanging().is_some());
+        compare(&problem, mesh, &[2, 3, 5]);
+    }
+}

@@ -1,0 +1,175 @@
+//! The processes that one command was started as, by `mpirun`: one of them speaks, and an error of any ends all.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+#[cfg(feature = "mpi")]
+use std::time::Duration;
+
+use runtime::processes::{Alone, Group};
+
+use crate::console::Console;
+use crate::report::{self, Failure, Report};
+
+/// How long a process with an error waits for the others to have theirs.
+#[cfg(feature = "mpi")]
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long each waits for those before it to say what went wrong with them.
+#[cfg(feature = "mpi")]
+const EACH: Duration = Duration::from_millis(100);
+
+/// What launchers say of how many processes there are, and of which this is.
+#[cfg(not(feature = "mpi"))]
+const MARKS: [[&str; 2]; 2] =
+    [["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"], ["PMI_SIZE", "PMI_RANK"]];
+
+/// All processes of a command.
+pub(crate) struct Processes {
+    group: Arc<dyn Group>,
+    #[cfg(feature = "mpi")]
+    session: Option<runtime::device::mpi::Session>,
+}
+
+impl Processes {
+    /// Those that were started together with this one.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn open() -> Self {
+        let session = runtime::device::mpi::open();
+        let group = session.as_ref().map_or_else(alone, runtime::device::mpi::Session::group);
+        Self { group, session }
+    }
+
+    /// This one alone.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn open() -> Self {
+        Self { group: alone() }
+    }
+
+    /// The processes.
+    pub(crate) fn group(&self) -> &Arc<dyn Group> {
+        &self.group
+    }
+
+    /// Whether there are several.
+    pub(crate) fn are_several(&self) -> bool {
+        self.group.size() > 1
+    }
+
+    /// Whether it is for this process to say what all have found.
+    pub(crate) fn speaks(&self) -> bool {
+        self.group.rank() == 0
+    }
+
+    /// How many threads this process should take where nobody says so: its share of the machine.
+    pub(crate) fn threads(&self, asked: Option<u16>) -> Option<u16> {
+        #[cfg(feature = "mpi")]
+        if let (None, Some(session)) = (asked, &self.session) {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let share = (cores / session.of_host()).max(1);
+            return Some(u16::try_from(share).unwrap_or(u16::MAX));
+        }
+        asked
+    }
+
+    /// Refuses commands that are of one process, and builds that know of no other.
+    pub(crate) fn check(&self, several: bool) -> Result<(), Failure> {
+        #[cfg(not(feature = "mpi"))]
+        if let Some(count) = launched() {
+            return Err(Failure::usage(format!(
+                "it was started as {count} processes, but this build of wf knows of one\n\
+                 help: build it with MPI, `cargo build --release --features mpi`, or start one process"
+            )));
+        }
+        match self.are_several() && !several {
+            true => Err(Failure::usage(
+                "only `wf run` is for several processes\nhelp: start one process",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses processes that were not given the same.
+    pub(crate) fn agree_on(&self, what: &str, own: &[u8]) -> Result<(), Failure> {
+        if !self.are_several() {
+            return Ok(());
+        }
+        let all = self.group.gather(own);
+        match all.iter().position(|other| *other != all[0]) {
+            None => Ok(()),
+            Some(other) => Err(Failure::input(format!(
+                "process {other} of {} was given another {what} than process 0\n\
+                 help: give all processes the same",
+                self.group.size()
+            ))),
+        }
+    }
+
+    /// What all processes have come to: a failure where any has one. One that others do not come to ends all of them.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn settle<T>(
+        &self,
+        own: Result<T, Failure>,
+        console: &Console,
+    ) -> Result<T, Failure> {
+        let Some(session) = self.session.as_ref().filter(|_| self.are_several()) else {
+            return own;
+        };
+        let (rank, size) = (self.group.rank(), self.group.size());
+        let patience = own.is_err().then(|| PATIENCE + EACH * rank as u32);
+        if !session.meet(patience) {
+            let named =
+                |failure: Failure| failure.note(&format!("this was process {rank} of {size}"));
+            let own = own.map(|_| Report::default()).map_err(named);
+            console.speak_up();
+            report::finish(own, console);
+            self.group.end_all(1);
+        }
+        let said = own.as_ref().err().map_or_else(Vec::new, Failure::to_bytes);
+        let all = self.group.gather(&said);
+        let Some(first) = all.iter().position(|said| !said.is_empty()) else { return own };
+        let note = format!("this was process {first} of {size}");
+        match own {
+            Err(own) if first == rank => Err(own),
+            own => {
+                let told = Failure::from_bytes(&all[first]).note(&note);
+                Err(match own {
+                    Err(mut own) => told.after(own.take_done()),
+                    Ok(_) => told,
+                })
+            }
+        }
+    }
+
+    /// What this process has come to.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn settle<T>(&self, own: Result<T, Failure>, _: &Console) -> Result<T, Failure> {
+        own
+    }
+
+    /// Prints what a subcommand gave back, once.
+    pub(crate) fn finish(&self, result: Result<Report, Failure>, console: &Console) -> ExitCode {
+        let code = report::finish(self.settle(result, console), console);
+        // A launcher ends all where one has ended with an error, which is to be said before.
+        #[cfg(feature = "mpi")]
+        if let Some(session) = &self.session {
+            session.meet(Some(PATIENCE));
+        }
+        code
+    }
+}
+
+fn alone() -> Arc<dyn Group> {
+    Arc::new(Alone)
+}
+
+/// How many processes a launcher says that there are, where there are several. All but the first end here.
+#[cfg(not(feature = "mpi"))]
+fn launched() -> Option<usize> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
+    let [count, rank] =
+        MARKS.iter().map(|marks| marks.map(number)).find(|[count, _]| count.is_some())?;
+    if rank.is_some_and(|rank| rank > 0) {
+        std::process::exit(2);
+    }
+    count.filter(|&count| count > 1)
+}

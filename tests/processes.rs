@@ -1,0 +1,197 @@
+//! `wf run` as several processes finds what it finds as one: `mpirun` starts the program that was built.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Linear and nonlinear problems, of one field and of several, scalars and vectors, on quadrilaterals, triangles, hexahedra and
+/// tetrahedra, with periodic sides, data, and reports of all kinds.
+const PROBLEMS: &str = include_str!("processes/problems.wf");
+
+/// Whether there is an MPI to start processes with; `WF_REQUIRE=mpi` makes it a failure that there is none.
+fn is_there() -> bool {
+    let found = Command::new("mpirun").arg("--version").output();
+    let there = cfg!(feature = "mpi") && found.is_ok_and(|output| output.status.success());
+    let required = std::env::var("WF_REQUIRE").unwrap_or_default();
+    assert!(there || !required.split([' ', ',']).any(|word| word == "mpi"), "MPI is required");
+    if !there {
+        eprintln!("there is no MPI, or no feature `mpi`: nothing is compared");
+    }
+    there
+}
+
+/// Starts `wf`, as so many processes.
+fn start(processes: usize, folder: &Path, arguments: &[&str]) -> Output {
+    let wf = env!("CARGO_BIN_EXE_wf");
+    let mut command = match processes {
+        1 if !arguments.contains(&":") => Command::new(wf),
+        _ => {
+            let mut mpirun = Command::new("mpirun");
+            // Any user, and more processes than cores.
+            for variable in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+                mpirun.env(variable, "1");
+            }
+            mpirun.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+            mpirun.env("OMPI_MCA_mpi_yield_when_idle", "1");
+            mpirun.args(["-n", &processes.to_string(), wf]);
+            mpirun
+        }
+    };
+    command.args(arguments).current_dir(folder).env("WF_CACHE_DIR", folder.join("cache"));
+    command.output().expect("the program should start")
+}
+
+/// What is found of all problems that are to have a solution.
+fn run(processes: usize, folder: &Path, arguments: &[&str]) -> Vec<Value> {
+    let all = [&["run"], arguments, &["--interpret", "--threads", "1", "--json"]].concat();
+    let output = start(processes, folder, &all);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let all = text.lines().map(|line| serde_json::from_str(line).expect("an object"));
+    let (unsolved, solved): (Vec<Value>, Vec<Value>) =
+        all.partition(|found: &Value| found.get("error").is_some());
+    let loose = |found: &Value| found["problem"] == "loose";
+    assert!(unsolved.iter().all(loose), "{processes} processes: {text}\n{said}");
+    let message = "nothing fixes `u`: its solution is known up to a constant";
+    assert!(unsolved.iter().all(|found| found["error"].to_string().contains(message)), "{text}");
+    assert_eq!(unsolved.len(), usize::from(solved.len() > 1), "{text}");
+    solved
+}
+
+/// Whether two values are the same but for what solvers leave: `tolerance`, relative to the larger or to `scale`.
+fn alike(found: &Value, known: &Value, scale: f64, tolerance: f64) -> bool {
+    match (found, known) {
+        (Value::Number(found), Value::Number(known)) => {
+            let [a, b] = [found, known].map(|number| number.as_f64().unwrap_or(f64::NAN));
+            (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(scale)
+        }
+        (Value::Array(found), Value::Array(known)) => {
+            let pairs = || found.iter().zip(known);
+            found.len() == known.len() && pairs().all(|(a, b)| alike(a, b, scale, tolerance))
+        }
+        (Value::Object(found), Value::Object(known)) => known.iter().all(|(key, known)| {
+            found.get(key).is_some_and(|found| alike(found, known, scale, tolerance))
+        }),
+        (found, known) => found == known,
+    }
+}
+
+#[test]
+fn several_processes_find_what_one_finds() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("problems.wf"), PROBLEMS).expect("a file");
+    let alone = run(1, folder.path(), &["problems.wf", "--no-output"]);
+    assert!(alone.len() > 10);
+    for processes in [2, 3, 4] {
+        let found = run(processes, folder.path(), &["problems.wf", "--no-output"]);
+        same(processes, &found, &alone);
+    }
+}
+
+/// Whether so many processes have found what one has.
+#[track_caller]
+fn same(processes: usize, found: &[Value], alone: &[Value]) {
+    assert_eq!(found.len(), alone.len());
+    let numbers = ["cells", "dofs", "energy", "error_l2", "error_h1", "fields", "reports"];
+    for (found, known) in found.iter().zip(alone) {
+        assert_eq!(found["processes"], processes);
+        for key in numbers.iter().chain(&["problem", "eigenvalues"]) {
+            // It is solved to a relative residual of 1e-10 or 1e-8, in units of about 1.
+            assert!(
+                alike(&found[key], &known[key], 1e-3, 1e-6),
+                "{key} of {}: {processes} processes found {}, one {}",
+                known["problem"],
+                found[key],
+                known[key]
+            );
+        }
+    }
+}
+
+/// A problem that takes data and its start from the file of another.
+const AGAIN: &str =
+    "form again { field u: scalar; aux a: scalar; f0[u] = (1 + a^2) * u - 1; f1[u] = grad(u); }
+    problem again solves again {
+        mesh = box(dim: 2, cells: 16);
+        degree = 2;
+        aux a = file(\"levels.vtu\", \"u\");
+        initial u = file(\"levels.vtu\", \"u\");
+        dirichlet u = 0 on \"x0\";
+    }";
+
+#[test]
+fn data_from_a_file_of_one_process_is_dealt_out() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    };
+    write("problems.wf", PROBLEMS);
+    write("again.wf", AGAIN);
+    run(1, folder.path(), &["problems.wf", "--problem", "levels", "-o", "levels.vtu"]);
+    let alone = run(1, folder.path(), &["again.wf", "--no-output"]);
+    same(3, &run(3, folder.path(), &["again.wf", "--no-output"]), &alone);
+}
+
+#[test]
+fn a_run_is_repeated_to_the_bit_and_writes_a_file_a_process() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("problems.wf"), PROBLEMS).expect("a file");
+    let arguments = ["problems.wf", "--problem", "ball", "-o", "ball.vtu"];
+    let bytes = || {
+        let found = run(3, folder.path(), &arguments);
+        assert_eq!(found[0]["output"], "ball.pvtu");
+        let piece = |rank: usize| folder.path().join(format!("ball-{rank}-of-3.vtu"));
+        [0, 1, 2].map(|rank| std::fs::read(piece(rank)).expect("a piece"))
+    };
+    assert!(bytes() == bytes());
+    let text = std::fs::read_to_string(folder.path().join("ball.pvtu")).expect("all pieces");
+    assert_eq!(text.matches("<Piece Source=\"ball-").count(), 3);
+    let tree = ["<PPoints>", "<PPointData>", "Name=\"u\"", "</PUnstructuredGrid>"];
+    assert!(tree.iter().all(|part| text.contains(part)), "{text}");
+}
+
+/// What goes wrong is said once, and ends all.
+#[test]
+fn errors_are_said_once() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    };
+    write("problems.wf", PROBLEMS);
+    let fails = |processes: usize, arguments: &[&str], message: &str, code: i32| {
+        let output = start(processes, folder.path(), arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.matches(message).count(), 1, "{said}");
+        assert_eq!(output.status.code(), Some(code), "{said}");
+    };
+    let run = ["run", "problems.wf", "--interpret", "--threads", "1", "--no-output", "--problem"];
+    let of = |more: &[&'static str]| [&run[..], more].concat();
+    fails(2, &of(&["none"]), "none", 1);
+    let algebraic = ["beam", "--solver", "cg(preconditioner: algebraic)"];
+    fails(2, &of(&algebraic), "several processes cannot precondition by `algebraic` yet", 1);
+    let few = ["levels", "--mesh", "box(dim: 2, cells: 1)"];
+    fails(2, &of(&few), "there are 2 processes, but only 1 cells", 1);
+    // A value that is none where one of the processes has cells, while the other goes on.
+    let lost = ["periodic", "--aux", "a=1/(x[0] + x[1] + x[2])"];
+    fails(2, &of(&lost), "this was process", 1);
+    // The arguments of a second process, of another file.
+    write("other.wf", &format!("{PROBLEMS}\n"));
+    let other =
+        ["--interpret", "--no-output", ":", "-n", "1", env!("CARGO_BIN_EXE_wf"), "run", "other.wf"];
+    let both = [&["run", "problems.wf"], &other[..], &["--interpret", "--no-output"]].concat();
+    fails(1, &both, "process 1 of 2 was given another file, build or command line", 1);
+    fails(2, &["check", "problems.wf"], "only `wf run` is for several processes", 2);
+}

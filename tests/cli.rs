@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -197,18 +198,41 @@ fn throughput_is_drawn_over_degree_and_size() {
     assert!(output.stdout.is_empty());
 }
 
-/// The rows of a suite on tiny balls, and what it says when it does not speak JSON.
-fn balls(suite: &str, rest: &[&str]) -> (Vec<Value>, String) {
-    let folder = tempfile::tempdir().expect("a folder");
+/// What a suite on tiny balls says.
+fn on_balls(suite: &str, folder: &Path, more: &[&str]) -> String {
     let arguments = ["bench", "--suite", suite, "--degree", "1", "--dofs", "2e3", "--threads", "1"];
-    let of = |more: &[&str]| {
-        let output = wf(&[&arguments[..], more].concat(), &folder.path().join("cache"));
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("UTF-8")
-    };
-    let rows = of(&[&["--json"], rest].concat());
-    let rows = rows.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect();
-    (rows, of(&[]))
+    let output = wf(&[&arguments[..], more].concat(), &folder.join("cache"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Its rows.
+fn rows_on_balls(suite: &str, folder: &Path, more: &[&str]) -> Vec<Value> {
+    let said = on_balls(suite, folder, &[&["--json"], more].concat());
+    said.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect()
+}
+
+/// The suite of Ljungkvist's balls, once for all tests.
+struct Balls {
+    rows: Vec<Value>,
+    /// Those without a matrix.
+    without: Vec<Value>,
+    /// What it says when it does not speak JSON.
+    said: String,
+    drawing: String,
+}
+
+fn balls() -> &'static Balls {
+    static BALLS: OnceLock<Balls> = OnceLock::new();
+    BALLS.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = |more: &[&str]| rows_on_balls("ljungkvist", folder.path(), more);
+        let file = folder.path().join("balls.svg");
+        let with = rows(&["--plot", file.to_str().expect("UTF-8")]);
+        let drawing = std::fs::read_to_string(&file).expect("a picture");
+        let said = on_balls("ljungkvist", folder.path(), &[]);
+        Balls { rows: with, without: rows(&["--no-csr"]), said, drawing }
+    })
 }
 
 /// Whether a row has these keys, each with a number above zero.
@@ -220,9 +244,7 @@ fn has_numbers(row: &Value, keys: &[&str]) {
 
 #[test]
 fn adaptive_balls_are_measured_beside_uniform_ones() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("balls.svg");
-    let (rows, said) = balls("ljungkvist", &["--plot", file.to_str().expect("UTF-8")]);
+    let Balls { rows, said, drawing, .. } = balls();
     let of = |dim: u64, mesh: &str| {
         let own = rows.iter().filter(|row| row["dim"] == dim && row["mesh"] == mesh);
         own.max_by_key(|row| row["level"].as_u64()).expect("a row")
@@ -245,7 +267,6 @@ fn adaptive_balls_are_measured_beside_uniform_ones() {
     for text in ["Table 1", "20971520    20975617", "Table 2b", "Figure 5", "overhead", "ratio"] {
         assert!(said.contains(text), "{text}: {said}");
     }
-    let drawing = std::fs::read_to_string(&file).expect("a picture");
     for text in ["unknowns in 2D", "unknowns in 3D", "polynomial degree", "adaptive", "p = 1"] {
         assert!(drawing.contains(text), "{text}");
     }
@@ -254,9 +275,9 @@ fn adaptive_balls_are_measured_beside_uniform_ones() {
 /// The matrix has rows of free unknowns, so that it does not know what hangs; `--no-csr` leaves it out.
 #[test]
 fn balls_have_a_sparse_matrix_beside_them() {
-    let (rows, said) = balls("ljungkvist", &[]);
+    let Balls { rows, without, said, .. } = balls();
     assert!(rows.iter().any(|row| row["mesh"] == "adaptive"), "{rows:?}");
-    for row in &rows {
+    for row in rows {
         has_numbers(row, &["csr_seconds", "csr_bytes_per_dof", "csr_assembly_seconds", "speedup"]);
         has_numbers(row, &["csr_dofs_with_hanging_per_second", "bytes_per_dof"]);
         let number = |key: &str| row[key].as_f64().expect("a number");
@@ -266,9 +287,8 @@ fn balls_have_a_sparse_matrix_beside_them() {
         assert!(entries > dofs && row["paper_speedup"].is_null(), "{row}");
     }
     assert!(said.contains("B matrix") && said.contains("cuSPARSE"), "{said}");
-    let (rows, said) = balls("ljungkvist", &["--no-csr"]);
-    assert!(said.contains("B matrix"), "{said}");
-    for row in &rows {
+    assert!(!without.is_empty());
+    for row in without {
         assert!(row["csr_seconds"].is_null() && row["speedup"].is_null(), "{row}");
         assert_eq!(row["csr_refused"], "left out", "{row}");
     }
@@ -364,7 +384,9 @@ fn a_run_is_compared_with_an_earlier_one() {
 
 #[test]
 fn ways_of_scattering_are_measured_with_their_parts() {
-    let (rows, said) = balls("scatter", &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = rows_on_balls("scatter", folder.path(), &[]);
+    let said = on_balls("scatter", folder.path(), &[]);
     assert_eq!(rows.len(), 4, "{rows:?}");
     for row in &rows {
         assert_eq!((&row["suite"], &row["scatter"]), (&"scatter".into(), &"chunks".into()));

@@ -32,6 +32,7 @@ mod solvers;
 mod start;
 mod state;
 mod steps;
+mod suites;
 mod system;
 mod three_ways;
 mod time;

@@ -82,8 +82,7 @@ fn several_processes_find_what_one_finds() {
     if !is_there() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("problems.wf"), PROBLEMS).expect("a file");
+    let folder = with_problems();
     let alone = run(1, folder.path(), &["problems.wf", "--no-output"]);
     assert!(alone.len() > 10);
     for processes in [2, 3, 4] {
@@ -112,6 +111,13 @@ fn same(processes: usize, found: &[Value], alone: &[Value]) {
     }
 }
 
+/// A folder with the problems in it.
+fn with_problems() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("problems.wf"), PROBLEMS).expect("a file");
+    folder
+}
+
 /// A problem that takes data and its start from the file of another.
 const AGAIN: &str =
     "form again { field u: scalar; aux a: scalar; f0[u] = (1 + a^2) * u - 1; f1[u] = grad(u); }
@@ -128,11 +134,10 @@ fn data_from_a_file_of_one_process_is_dealt_out() {
     if !is_there() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = with_problems();
     let write = |name: &str, text: &str| {
         std::fs::write(folder.path().join(name), text).expect("a file");
     };
-    write("problems.wf", PROBLEMS);
     write("again.wf", AGAIN);
     run(1, folder.path(), &["problems.wf", "--problem", "levels", "-o", "levels.vtu"]);
     let alone = run(1, folder.path(), &["again.wf", "--no-output"]);
@@ -144,8 +149,7 @@ fn a_run_is_repeated_to_the_bit_and_writes_a_file_a_process() {
     if !is_there() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("problems.wf"), PROBLEMS).expect("a file");
+    let folder = with_problems();
     let arguments = ["problems.wf", "--problem", "ball", "-o", "ball.vtu"];
     let bytes = || {
         let found = run(3, folder.path(), &arguments);
@@ -166,11 +170,10 @@ fn errors_are_said_once() {
     if !is_there() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = with_problems();
     let write = |name: &str, text: &str| {
         std::fs::write(folder.path().join(name), text).expect("a file");
     };
-    write("problems.wf", PROBLEMS);
     let fails = |processes: usize, arguments: &[&str], message: &str, code: i32| {
         let output = start(processes, folder.path(), arguments);
         let said = String::from_utf8_lossy(&output.stderr);

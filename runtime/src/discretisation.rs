@@ -291,11 +291,7 @@ impl Discretisation {
     /// The unknowns on the whole mesh, from those of all parts.
     pub fn gathered(&self, whole: &Self, u: &[f64]) -> Option<Vec<f64>> {
         let (places, sharing) = (self.places_in(whole)?, self.sharing()?);
-        let mut all = vec![0.0; whole.n_dofs()];
-        let own = (0..u.len()).filter(|&at| !sharing.is_of_others(at));
-        own.for_each(|at| all[places[at]] = u[at]);
-        sharing.total(&mut all);
-        Some(all)
+        Some(sharing.gathered(u, &places, whole.n_dofs()))
     }
 
     /// Unknowns of all fields, those of other processes too.

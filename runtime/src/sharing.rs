@@ -211,6 +211,16 @@ impl Sharing {
         self.shared.iter().zip(self.starts.windows(2)).map(of).collect()
     }
 
+    /// Numbers of the whole from those that each process has of it, at their places there: of each the number of the first process that
+    /// has it.
+    pub fn gathered(&self, own: &[f64], places: &[usize], all: usize) -> Vec<f64> {
+        let mut numbers = vec![0.0; all];
+        let first = (0..own.len()).filter(|&at| !self.is_of_others(at));
+        first.for_each(|at| numbers[places[at]] = own[at]);
+        self.total(&mut numbers);
+        numbers
+    }
+
     /// Makes sums over the unknowns of this process sums over those of all.
     pub fn total(&self, sums: &mut [f64]) {
         self.group.reduce(Reduce::Sum, sums);

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const MARKS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
 
 /// MPI as long as it is in use.
-pub struct Session {
+pub struct Launched {
     /// Where processes tell that they have come to an end, apart from all other messages.
     ends: SimpleCommunicator,
     group: Arc<Mpi>,
@@ -26,7 +26,7 @@ pub struct Session {
     _universe: Universe,
 }
 
-impl Session {
+impl Launched {
     /// The processes.
     pub fn group(&self) -> Arc<dyn Group> {
         Arc::<Mpi>::clone(&self.group)
@@ -73,7 +73,7 @@ impl Mpi {
 }
 
 /// Starts MPI where a launcher has started this process; once a program.
-pub fn open() -> Option<Session> {
+pub fn open() -> Option<Launched> {
     let launched = MARKS.iter().any(|mark| std::env::var_os(mark).is_some());
     if !launched {
         return None;
@@ -82,7 +82,7 @@ pub fn open() -> Option<Session> {
     let world = world();
     let (rank, size, turn) = (world.rank() as usize, world.size() as usize, Mutex::default());
     let (ends, of_host) = (world.duplicate(), world.split_shared(0).size() as usize);
-    Some(Session { ends, group: Arc::new(Mpi { rank, size, turn }), of_host, _universe: universe })
+    Some(Launched { ends, group: Arc::new(Mpi { rank, size, turn }), of_host, _universe: universe })
 }
 
 /// What the library says of itself: its name and version, and those of the standard.

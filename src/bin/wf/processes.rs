@@ -27,16 +27,16 @@ const MARKS: [[&str; 2]; 2] =
 pub(crate) struct Processes {
     group: Arc<dyn Group>,
     #[cfg(feature = "mpi")]
-    session: Option<runtime::device::mpi::Session>,
+    launched: Option<runtime::device::mpi::Launched>,
 }
 
 impl Processes {
     /// Those that were started together with this one.
     #[cfg(feature = "mpi")]
     pub(crate) fn open() -> Self {
-        let session = runtime::device::mpi::open();
-        let group = session.as_ref().map_or_else(alone, runtime::device::mpi::Session::group);
-        Self { group, session }
+        let launched = runtime::device::mpi::open();
+        let group = launched.as_ref().map_or_else(alone, runtime::device::mpi::Launched::group);
+        Self { group, launched }
     }
 
     /// This one alone.
@@ -63,9 +63,9 @@ impl Processes {
     /// How many threads this process should take where nobody says so: its share of the machine.
     pub(crate) fn threads(&self, asked: Option<u16>) -> Option<u16> {
         #[cfg(feature = "mpi")]
-        if let (None, Some(session)) = (asked, &self.session) {
+        if let (None, Some(launched)) = (asked, &self.launched) {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let share = (cores / session.of_host()).max(1);
+            let share = (cores / launched.of_host()).max(1);
             return Some(u16::try_from(share).unwrap_or(u16::MAX));
         }
         asked
@@ -111,12 +111,12 @@ impl Processes {
         own: Result<T, Failure>,
         console: &Console,
     ) -> Result<T, Failure> {
-        let Some(session) = self.session.as_ref().filter(|_| self.are_several()) else {
+        let Some(launched) = self.launched.as_ref().filter(|_| self.are_several()) else {
             return own;
         };
         let (rank, size) = (self.group.rank(), self.group.size());
         let patience = own.is_err().then(|| PATIENCE + EACH * rank as u32);
-        if !session.meet(patience) {
+        if !launched.meet(patience) {
             let named =
                 |failure: Failure| failure.note(&format!("this was process {rank} of {size}"));
             let own = own.map(|_| Report::default()).map_err(named);
@@ -151,8 +151,8 @@ impl Processes {
         let code = report::finish(self.settle(result, console), console);
         // A launcher ends all where one has ended with an error, which is to be said before.
         #[cfg(feature = "mpi")]
-        if let Some(session) = &self.session {
-            session.meet(Some(PATIENCE));
+        if let Some(launched) = &self.launched {
+            launched.meet(Some(PATIENCE));
         }
         code
     }

@@ -66,14 +66,8 @@ impl Problem<'_> {
 impl AtEach {
     /// What all processes have, on the whole mesh.
     fn gather(&self, own: &Vector) -> Vec<f64> {
-        let mut all = vec![0.0; self.operator.discretisation().n_dofs()];
-        for (at, number) in own.to_vec().into_iter().enumerate() {
-            if !self.sharing.is_of_others(at) {
-                all[self.places[at]] = number;
-            }
-        }
-        self.sharing.total(&mut all);
-        all
+        let all = self.operator.discretisation().n_dofs();
+        self.sharing.gathered(&own.to_vec(), &self.places, all)
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Gathered {
     bottom: Bottom,
     sharing: Arc<Sharing>,
     /// The place in the whole level of each unknown of this process.
-    places: Vec<u32>,
+    places: Vec<usize>,
     /// b and x of the whole level.
     work: Mutex<[Vector; 2]>,
 }
@@ -41,19 +41,9 @@ impl Gathered {
         else {
             return Ok(None);
         };
-        let Some(sharing) = like.sharing() else { return Ok(None) };
-        let (own, all) = (&made.on.fields[0].space, &on.fields[0].space);
-        let components = own.components();
-        let mut places = vec![0; own.n_dofs()];
-        for (here, &there) in cut.cells().iter().enumerate() {
-            let nodes = own.cell_nodes(here).iter().zip(all.cell_nodes(there as usize));
-            for (&here, &there) in nodes {
-                for component in 0..components {
-                    places[here as usize * components + component] =
-                        there * components as u32 + component as u32;
-                }
-            }
-        }
+        let (Some(sharing), Some(places)) = (like.sharing(), made.on.places_in(&on)) else {
+            return Ok(None);
+        };
         let n = on.n_dofs();
         let vector = || Vector::zeros(n, like.precision());
         let work = Mutex::new([vector(), vector()]);
@@ -64,14 +54,7 @@ impl Gathered {
 
     /// A vector of the whole level.
     fn gather(&self, own: &Vector, all: &mut Vector) {
-        let mut numbers = vec![0.0; all.len()];
-        for (at, number) in own.to_vec().into_iter().enumerate() {
-            if !self.sharing.is_of_others(at) {
-                numbers[self.places[at] as usize] = number;
-            }
-        }
-        self.sharing.total(&mut numbers);
-        all.set(&numbers);
+        all.set(&self.sharing.gathered(&own.to_vec(), &self.places, all.len()));
     }
 }
 
@@ -92,7 +75,7 @@ impl Coarsest for Gathered {
         self.gather(b, all);
         self.bottom.solve(all, found)?;
         let found = found.to_vec();
-        let own: Vec<f64> = self.places.iter().map(|&place| found[place as usize]).collect();
+        let own: Vec<f64> = self.places.iter().map(|&place| found[place]).collect();
         x.set(&own);
         Ok(())
     }

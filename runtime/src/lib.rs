@@ -37,7 +37,6 @@ pub mod partition;
 pub mod processes;
 pub mod purpose;
 pub mod rates;
-pub mod reference;
 pub mod run;
 pub mod scratch;
 pub mod sharing;
@@ -47,6 +46,9 @@ pub mod stored;
 pub mod time;
 pub mod vector;
 pub mod verify;
+
+pub use fem_reference as reference;
+pub use fem_reference::assert_close;
 
 /// The target of `tracing`'s events that say what takes long: of level `info` while it begins, of level `warn` where it
 /// takes longer than it should. Programs may show them.

@@ -262,9 +262,9 @@ fn threads_that_cannot_be_started_are_said() {
         command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path(""));
         command.env("WF_CACHE_DIR", stand.cache()).output().expect("sh should start")
     };
-    let arguments = [&RUN[..], &["--no-output", "--threads", "1000"]].concat();
+    let arguments = [&RUN[..], &["--no-output", "--threads", "200"]].concat();
     let text = plain_failure(&limited(&arguments, LIMIT), &arguments);
-    for words in ["cannot start 1000 threads", "64 MiB", "ulimit -u", "ulimit -v", "--threads"] {
+    for words in ["cannot start 200 threads", "64 MiB", "ulimit -u", "ulimit -v", "--threads"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let none = limited(&[&RUN[..], &["--no-output"]].concat(), 70_000);

@@ -257,7 +257,7 @@ macro_rules! assert_close {
     };
     ($got:expr, $want:expr, $epsilon:expr, $($context:tt)+) => {
         if let Err(message) =
-            $crate::reference::check_close(f64::from($got), $want, f64::from($epsilon))
+            $crate::check_close(f64::from($got), $want, f64::from($epsilon))
         {
             panic!("{}: {message}", format_args!($($context)+));
         }

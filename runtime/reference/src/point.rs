@@ -6,6 +6,7 @@ use super::{AuxData, Bounded, Inputs, Nodal, Reference, Space, derivative};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Graph, Input, NodeId, Part, Slot};
 use kernels_gen::element::{Cell, Lagrange};
+use std::cell::OnceCell;
 
 /// Where we are.
 #[derive(Clone, Copy)]
@@ -29,11 +30,19 @@ pub(super) struct Point {
     inverse: [[Bounded; 3]; 3],
     /// The outward unit normal, on facets.
     normal: [Bounded; 3],
+    /// What [`Self::functions`] has computed: of each space the values, and the derivatives along each axis.
+    functions: Vec<OnceCell<Vec<Bounded>>>,
 }
 
 impl Point {
-    /// Point `q` of the cell whose geometry nodes have these coordinates, `[node][axis]`.
-    pub(super) fn new(table: &Table, dim: usize, q: usize, nodes: &[f64], weight: f64) -> Self {
+    /// Point `q` of the cell whose geometry nodes have these coordinates, `[node][axis]`, for so many spaces.
+    pub(super) fn new(
+        table: &Table,
+        (dim, spaces): (usize, usize),
+        q: usize,
+        nodes: &[f64],
+        weight: f64,
+    ) -> Self {
         let sum = |axis: usize, along: Option<usize>| -> Bounded {
             let term = |i| table.entry(q, i, along) * Bounded::new(nodes[i * dim + axis]);
             (0..table.nodes()).map(term).sum()
@@ -53,7 +62,9 @@ impl Point {
         let (determinant, inverse) = invert(&jacobian);
         // A cell may be a mirror image of its reference.
         let size = if determinant.value < 0.0 { -determinant } else { determinant };
-        Self { dim, x, measure: Bounded::new(weight) * size, inverse, normal: [Bounded::ZERO; 3] }
+        let (measure, normal) = (Bounded::new(weight) * size, [Bounded::ZERO; 3]);
+        let functions = vec![OnceCell::new(); spaces * (1 + dim)];
+        Self { dim, x, measure, inverse, normal, functions }
     }
 
     /// The same point as one of a facet, where the coordinate λ is 0.
@@ -74,23 +85,31 @@ impl Point {
     }
 
     /// φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
-    pub(super) fn basis(&self, table: &Table, q: usize, i: usize, part: Part) -> Bounded {
+    fn basis(&self, table: &Table, q: usize, i: usize, part: Part) -> Bounded {
         match derivative(part) {
             None => table.entry(q, i, None),
-            Some(j) => (0..self.dim).map(|k| table.entry(q, i, Some(k)) * self.inverse[k][j]).sum(),
+            Some(j) => {
+                let mut sum = Bounded::ZERO;
+                for (k, inverse) in self.inverse[..self.dim].iter().enumerate() {
+                    sum += table.entry(q, i, Some(k)) * inverse[j];
+                }
+                sum
+            }
         }
     }
 
-    /// The function of what a cell reads as its node `i`, or one of its physical derivatives: φ_i, or Σ_j C_ji φ_j where
-    /// nodes hang.
-    pub(super) fn function(&self, space: &Space, cursor: Cursor, i: usize, part: Part) -> Bounded {
-        let basis = |i| self.basis(space.at(cursor), cursor.point, i, part);
-        match space.functions.get(cursor.cell) {
-            Some(Some(functions)) => {
-                functions[i].iter().map(|&(j, factor)| Bounded::new(factor) * basis(j)).sum()
-            }
-            _ => basis(i),
-        }
+    /// The functions of what a cell reads as its nodes, or one of their physical derivatives: φ_i, or Σ_j C_ji φ_j where
+    /// nodes hang. Computed when it is first asked for.
+    pub(super) fn functions(&self, space: &Space, cursor: Cursor, part: Part) -> &[Bounded] {
+        let number = space.number * (1 + self.dim) + derivative(part).map_or(0, |axis| 1 + axis);
+        self.functions[number].get_or_init(|| {
+            let (table, nodes) = (space.at(cursor), 0..space.element.count());
+            let basis = nodes.map(|i| self.basis(table, cursor.point, i, part));
+            let basis: Vec<Bounded> = basis.collect();
+            let Some(Some(functions)) = space.functions.get(cursor.cell) else { return basis };
+            let of = |&(j, factor): &(usize, f64)| Bounded::new(factor) * basis[j];
+            functions.iter().map(|function| function.iter().map(of).sum()).collect()
+        })
     }
 
     /// What a number along a physical axis has along a reference axis: ∂ξ_a/∂x_j; of a value, all of it.
@@ -112,11 +131,10 @@ impl Point {
     ) -> Bounded {
         let nodes = space.element.count();
         let map = &nodal.map[cursor.cell * nodes..(cursor.cell + 1) * nodes];
-        let term = |(i, &node): (usize, &u32)| {
-            let value = nodal.values[node as usize * components + slot.component];
-            self.function(space, cursor, i, slot.part) * Bounded::new(value)
-        };
-        map.iter().enumerate().map(term).sum()
+        let value = |&node: &u32| nodal.values[node as usize * components + slot.component];
+        let functions = self.functions(space, cursor, slot.part);
+        let terms = functions.iter().zip(map);
+        terms.map(|(&function, node)| function * Bounded::new(value(node))).sum()
     }
 
     /// Every node of a graph at this point.

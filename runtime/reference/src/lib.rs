@@ -14,6 +14,8 @@
 //! The action is formed from the coefficients G, not from the form's own action graph, so that the
 //! two can be compared. Every number is a [`Bounded`], and [`assert_close!`](crate::assert_close)
 //! is the one tolerance of the project. Takes plain slices and knows no mesh.
+//!
+//! A crate of its own, which tests compile with all optimisations: they spend more time here than anywhere else.
 
 mod bounded;
 mod hanging;
@@ -45,6 +47,8 @@ pub struct Reference<'a> {
 
 /// An element with its tabulation at the points of the rule.
 struct Space {
+    /// Its place among the spaces of the form: of its fields, then of its data.
+    number: usize,
     element: Lagrange,
     table: Table,
     /// At the points of each facet, where the form has integrals over some.
@@ -54,10 +58,11 @@ struct Space {
 }
 
 impl Space {
-    fn new(element: Lagrange, rule: Rule, on_facets: bool) -> Self {
+    fn new(number: usize, element: Lagrange, rule: Rule, on_facets: bool) -> Self {
         let facets = if on_facets { 0..rule.cell().facets().len() } else { 0..0 };
         let facets = facets.map(|facet| Table::on_facet(element, rule, facet)).collect();
-        Self { element, table: Table::new(element, rule), facets, functions: Vec::new() }
+        let table = Table::new(element, rule);
+        Self { number, element, table, facets, functions: Vec::new() }
     }
 
     /// The tabulation where we are.
@@ -136,7 +141,10 @@ impl<'a> Reference<'a> {
         let cell = rule.cell();
         assert_eq!(cell.dim(), form.dim, "the form should have the dimension of its cells");
         let on_facets = form.integrals.iter().any(|integral| !integral.region.is_of_cells());
-        let space = |element| Space::new(element, rule, on_facets);
+        let space = |number, element| Space::new(number, element, rule, on_facets);
+        let spaces = |(number, element): (usize, Result<Lagrange, ElementError>)| {
+            element.map(|element| space(number, element))
+        };
         let fields = form.fields.iter().map(|field| Lagrange::in_space(cell, field.space, k));
         let aux = form.aux.iter().map(|aux| match aux.location {
             Location::Nodes(of) => Lagrange::in_space(cell, of, k).map(Some),
@@ -146,9 +154,12 @@ impl<'a> Reference<'a> {
             form,
             degree: k,
             rule,
-            geometry: space(Lagrange::continuous(cell, g)?),
-            fields: fields.map(|element| element.map(space)).collect::<Result<_, _>>()?,
-            aux: aux.map(|element| element.map(|e| e.map(space))).collect::<Result<_, _>>()?,
+            geometry: space(0, Lagrange::continuous(cell, g)?),
+            fields: fields.enumerate().map(spaces).collect::<Result<_, _>>()?,
+            aux: aux
+                .zip(form.fields.len()..)
+                .map(|(element, number)| Ok(element?.map(|element| space(number, element))))
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -185,10 +196,16 @@ impl<'a> Reference<'a> {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
             let values = point.evaluate(self, &integral.graph, inputs, cursor);
+            let mut trials: Vec<(Slot, Bounded)> = Vec::new();
             for entry in &integral.jacobian {
-                let field = entry.trial.field;
-                let w = Nodal { map: inputs.state[field].map, values: direction[field] };
-                let trial = self.slot(&self.fields[field], w, entry.trial, cursor, point);
+                let known = trials.iter().find(|(slot, _)| *slot == entry.trial);
+                let trial = known.map(|&(_, trial)| trial).unwrap_or_else(|| {
+                    let field = entry.trial.field;
+                    let w = Nodal { map: inputs.state[field].map, values: direction[field] };
+                    let trial = self.slot(&self.fields[field], w, entry.trial, cursor, point);
+                    trials.push((entry.trial, trial));
+                    trial
+                });
                 let flux = values[entry.value] * trial;
                 self.add_tested(&mut result, inputs, cursor, point, entry.test, flux);
             }
@@ -207,9 +224,9 @@ impl<'a> Reference<'a> {
                     continue;
                 }
                 let space = &self.fields[test.field];
-                for i in 0..space.element.count() {
-                    let a = point.function(space, cursor, i, test.part);
-                    let b = point.function(space, cursor, i, trial.part);
+                let tests = point.functions(space, cursor, test.part);
+                let trials = point.functions(space, cursor, trial.part);
+                for (i, (&a, &b)) in tests.iter().zip(trials).enumerate() {
                     let at = self.place(inputs, cursor, test, i);
                     result[test.field][at] += point.measure * a * values[entry.value] * b;
                 }
@@ -324,7 +341,7 @@ impl<'a> Reference<'a> {
         let diameter = point::diameter(self.geometry.element, nodes);
         for (q, (_, weight)) in self.rule.on_facet().into_iter().enumerate() {
             let table = &self.geometry.facets[facet];
-            let place = Point::new(table, self.form.dim, q, nodes, weight);
+            let place = Point::new(table, self.sizes(), q, nodes, weight);
             let place = place.on_facet(self.rule.cell(), facet);
             visit(Cursor { cell, point: q, facet: Some(facet), diameter }, &place);
         }
@@ -336,7 +353,7 @@ impl<'a> Reference<'a> {
         for (cell, nodes) in inputs.coordinates.chunks(stride).enumerate() {
             let diameter = point::diameter(self.geometry.element, nodes);
             for (q, &weight) in weights.iter().enumerate() {
-                let place = Point::new(&self.geometry.table, self.form.dim, q, nodes, weight);
+                let place = Point::new(&self.geometry.table, self.sizes(), q, nodes, weight);
                 visit(Cursor { cell, point: q, facet: None, diameter }, &place);
             }
         }
@@ -352,9 +369,8 @@ impl<'a> Reference<'a> {
         test: Slot,
         flux: Bounded,
     ) {
-        let space = &self.fields[test.field];
-        for i in 0..space.element.count() {
-            let basis = point.function(space, cursor, i, test.part);
+        let functions = point.functions(&self.fields[test.field], cursor, test.part);
+        for (i, &basis) in functions.iter().enumerate() {
             let at = self.place(inputs, cursor, test, i);
             result[test.field][at] += point.measure * basis * flux;
         }
@@ -379,6 +395,11 @@ impl<'a> Reference<'a> {
     ) -> Bounded {
         let components = self.form.fields[slot.field].shape.components();
         point.interpolate(space, nodal, components, slot, cursor)
+    }
+
+    /// The dimension, and the number of spaces.
+    fn sizes(&self) -> (usize, usize) {
+        (self.form.dim, self.fields.len() + self.aux.len())
     }
 
     fn zeros(&self, inputs: &Inputs) -> Vectors {

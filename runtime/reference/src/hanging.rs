@@ -49,8 +49,8 @@ pub fn functions(element: Lagrange, word: u32) -> Option<Functions> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Bounded;
     use crate::assert_close;
-    use crate::reference::Bounded;
     use kernels_gen::abi::hanging::word;
     use kernels_gen::element::Cell;
 

@@ -38,6 +38,7 @@ pub mod processes;
 pub mod purpose;
 pub mod rates;
 pub mod run;
+pub mod scaling;
 pub mod scratch;
 pub mod sharing;
 pub mod solve;

@@ -71,7 +71,10 @@ const WALL: &str = "wall";
 
 /// Cases that take long to compile, and whose parts other cases have: in two dimensions, with another strategy, or summing
 /// otherwise.
-const AT_LENGTH: [&str; 20] = [
+const AT_LENGTH: [&str; 23] = [
+    "hexahedra, slip of degree 1",
+    "hexahedra, a thread a line of degree 4",
+    "hexahedra, periodic by lines of degree 3",
     "hexahedra, a vector",
     "hexahedra, a thread a cell",
     "hexahedra, boundary",

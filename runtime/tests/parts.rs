@@ -11,7 +11,9 @@ use runtime::mesh::{Arrange, Mesh, Parts};
 use runtime::operator::Operator;
 use runtime::processes::threads::each;
 use runtime::run::{Setup, compile_operator, set_up, with_periodic_sides};
+use runtime::scaling::Share;
 use runtime::solve::NonlinearSystem as _;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,6 +92,30 @@ fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
 }
 
 #[track_caller]
+/// What a part has in common with others, counted where it is.
+fn share(part: &Discretisation, rank: u32) -> Share {
+    let (mut share, mut outer) = (Share::default(), vec![false; part.mesh.n_cells()]);
+    (share.cells, share.unknowns) = (part.mesh.n_cells(), part.n_dofs());
+    let mut neighbours: BTreeSet<u32> = BTreeSet::new();
+    for field in &part.fields {
+        let mut is_shared = vec![false; field.space.n_nodes()];
+        for shared in field.space.shared_nodes() {
+            let numbers = shared.nodes.len() * field.space.components();
+            share.shared += numbers;
+            share.sent += numbers * (shared.ranks.len() - 1);
+            shared.nodes.clone().for_each(|node| is_shared[node as usize] = true);
+            neighbours.extend(shared.ranks.iter().copied().filter(|other| *other != rank));
+        }
+        for (cell, outer) in outer.iter_mut().enumerate() {
+            let mut nodes = field.space.cell_nodes(cell).iter();
+            *outer |= nodes.any(|&node| is_shared[node as usize]);
+        }
+    }
+    share.outer = outer.into_iter().filter(|outer| *outer).count();
+    share.neighbours = neighbours.len();
+    share
+}
+
 fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
     let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
     let (mut all, on) = operator(problem, Arc::clone(&whole));
@@ -107,10 +133,13 @@ fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
             let mut product = own.vector();
             product.set(&of(&x));
             let square = product.dot(&product);
-            (places, here, [part.mesh.cells_in_all(), part.dofs_in_all(), boundary], square)
+            let counts = [part.mesh.cells_in_all(), part.dofs_in_all(), boundary];
+            (places, here, counts, square, share(&part, group.rank() as u32))
         });
+        let shares: Vec<Share> = parts.iter().map(|part| part.4).collect();
+        assert_eq!(runtime::scaling::shares(&on, size), Ok(shares), "{size} parts");
         let mut seen: Vec<[Option<u64>; 4]> = vec![[None; 4]; on.n_dofs()];
-        for (places, here, counts, square) in &parts {
+        for (places, here, counts, square, _) in &parts {
             let boundary = whole.boundary().len();
             assert_eq!(*counts, [whole.n_cells(), on.n_dofs(), boundary], "{size} parts");
             let expected: f64 = x.iter().map(|x| x * x).sum();

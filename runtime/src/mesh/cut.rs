@@ -144,10 +144,24 @@ impl Mesh {
     ///
     /// More processes than cells.
     pub fn part(self: Arc<Self>, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, TooFewCells> {
-        let (processes, cells) = (group.size(), self.n_cells());
-        if processes == 1 {
+        if group.size() == 1 {
             return Ok(self);
         }
+        Ok(Arc::new(self.dealt(group.size())?.part(group)))
+    }
+
+    /// Which of so many processes has each cell, in the order of the cells, as [`Self::part`] deals them out.
+    ///
+    /// # Errors
+    ///
+    /// More processes than cells.
+    pub fn ranks(self: &Arc<Self>, processes: usize) -> Result<Arc<Vec<u32>>, TooFewCells> {
+        Ok(Arc::clone(self).dealt(processes)?.rank_of)
+    }
+
+    /// The cells of each of so many processes, here and on the coarser meshes.
+    fn dealt(self: Arc<Self>, processes: usize) -> Result<Whole, TooFewCells> {
+        let cells = self.n_cells();
         if cells < processes {
             return Err(TooFewCells { processes, cells });
         }
@@ -185,8 +199,7 @@ impl Mesh {
             let whole = Whole { mesh, rank_of: Arc::new(own), coarser };
             coarser = Some(Arc::new((last, whole)));
         }
-        let whole = Whole { mesh: self, rank_of: Arc::new(rank_of), coarser };
-        Ok(Arc::new(whole.part(group)))
+        Ok(Whole { mesh: self, rank_of: Arc::new(rank_of), coarser })
     }
 }
 

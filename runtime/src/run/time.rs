@@ -28,7 +28,7 @@ use crate::run::solver::Levels;
 use crate::solve::{Continue, NonlinearSystem};
 use crate::time::{State, Stepper, Taken};
 pub use checkpoint::Checkpoint;
-use explicit::Explicit;
+use explicit::{Explicit, Mass};
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
 use kernels_gen::generate::elements;
@@ -53,11 +53,28 @@ enum Way {
 }
 
 impl Way {
-    fn new(scheme: Scheme, state: State, staged: &mut Staged<'_>) -> Result<Self, RunError> {
+    /// From what is given where time begins, before a step of some length; what is not known is said.
+    fn begin(
+        scheme: Scheme,
+        begun: (State, f64),
+        staged: &mut Staged<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, RunError> {
+        let (state, mass) = explicit::begin(scheme, begun, staged, notes)?;
+        Self::new(scheme, state, mass, staged)
+    }
+
+    /// From a state with its rates, whose mass may be known.
+    fn new(
+        scheme: Scheme,
+        state: State,
+        mass: Option<Mass>,
+        staged: &mut Staged<'_>,
+    ) -> Result<Self, RunError> {
         let second = state.a.is_some();
         Ok(match scheme {
             Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => {
-                Self::Explicit(Box::new(Explicit::new(scheme, state, staged)?))
+                Self::Explicit(Box::new(Explicit::new(scheme, state, mass, staged)?))
             }
             scheme => Self::Implicit(Stepper::new(scheme, second, state)),
         })
@@ -163,8 +180,7 @@ pub(super) fn march(
         Some(left) => left.resume(stepping.scheme, &state.u, &mut staged)?,
         None => {
             let begun = (state, first);
-            let state = explicit::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
-            let way = Way::new(stepping.scheme, state, &mut staged)?;
+            let way = Way::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
             if let Way::Explicit(explicit) = &way {
                 explicit.check(first)?;
                 explicit.quieten(&mut staged)?;

@@ -21,11 +21,11 @@ const GUARD: usize = 64;
 
 /// One in so many cases is compiled as kernels are used where all is run; else the first of each cell, of low and of high
 /// degree, and instruction set. The others test what is printed, not the compiler's passes, and take it half the
-/// time.
+/// time, or much less.
 const OPTIMISED: usize = 3;
 
-/// Nodes and components up to which more than the first are: the compiler takes minutes for each of the largest, a day for all of them.
-const LARGE: usize = 150;
+/// Bytes of source up to which they are: the compiler takes minutes for each of the largest, a day for all of them.
+const LARGE: usize = 200_000;
 
 /// A degree up to this is low.
 const LOW: usize = 2;
@@ -83,9 +83,10 @@ pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     let mut open: Vec<Group> = Vec::new();
     let sources: Vec<Generated> = cases.par_iter().map(source).collect();
     for (number, (case, source)) in cases.into_iter().zip(sources).enumerate() {
-        let first = met.insert((case.rule.cell().to_string(), case.degree > LOW, case.isa));
-        let chosen = full && number.is_multiple_of(OPTIMISED) && case.size() <= LARGE;
-        let key = (case.isa, first || chosen);
+        let small = source.text.len() <= LARGE;
+        let kind = (case.rule.cell().to_string(), case.degree > LOW, case.isa);
+        let chosen = small && (met.insert(kind) || full && number.is_multiple_of(OPTIMISED));
+        let key = (case.isa, chosen);
         let same = |group: &Group| (group.isa, group.optimised) == key;
         let at = open.iter().position(same).unwrap_or_else(|| {
             open.push(Group::new(key.0, key.1));
@@ -180,12 +181,6 @@ impl Guarded {
 }
 
 impl Case {
-    /// Nodes and components, about, as [`super::choices::Choices::cost`] counts them.
-    fn size(&self) -> usize {
-        let components: usize = self.elements.components.iter().sum();
-        self.degree.pow(self.rule.cell().dim() as u32) * components
-    }
-
     /// Everything that tells the case from others.
     pub(crate) fn name(&self) -> String {
         format!(

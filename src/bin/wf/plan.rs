@@ -1,5 +1,6 @@
 //! `wf plan`: the kernels that a problem may have, with what each is predicted to take, and why one is taken.
 
+mod processes;
 mod roofline;
 mod table;
 
@@ -39,7 +40,8 @@ Examples:
   wf plan examples/poisson.wf                                   the candidates for this processor
   wf plan examples/poisson.wf --backend cuda --degree 4         those for a GPU, which need not be there
   wf plan examples/poisson.wf --measure --roofline poisson.svg  each is run, and drawn under the roofs of the machine
-  wf plan examples/elasticity.wf --task residual --json")]
+  wf plan examples/elasticity.wf --task residual --json
+  wf plan examples/poisson.wf --refine 3 --threads 1 --processes 2,64,1024 --unknowns 1e8,1e10   on paper, before a cluster is asked for")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
@@ -63,6 +65,9 @@ pub(crate) struct Arguments {
     /// Threads to compute with; all cores without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
+
+    #[command(flatten)]
+    processes: processes::Processes,
 }
 
 /// The machine of which times are predicted.
@@ -192,29 +197,35 @@ fn one(
 ) -> Result<Report, Failure> {
     let (name, task) = (which.problem, arguments.task.into());
     let given = (&arguments.problem, &arguments.device);
-    let Found { problem, setup, on, target, candidates: found } = find(which, given, task, device)?;
+    let all = find(which, given, task, device)?;
+    let Found { problem, setup, on, target, candidates: found } = &all;
     let mut measured = vec![None; found.all.len()];
     if arguments.measure {
         for (number, candidate) in found.all.iter().enumerate() {
             let what = format!("{name}: running candidate {} of {}", number + 1, found.all.len());
             console.progress().say(what);
-            let target = Target { wishes: candidate.wishes, ..target };
-            let run = measure(&problem.form, &setup, task, &target, device);
+            let target = Target { wishes: candidate.wishes, ..*target };
+            let run = measure(&problem.form, setup, task, &target, device);
             measured[number] = Some(run.map_err(|error| error.to_string()));
         }
     }
     let planned = Planned {
         name,
-        problem: &problem,
-        setup: &setup,
+        problem,
+        setup,
         task,
         backend: arguments.device.backend,
-        on: &on,
-        changes: &changes(&found, &on.machine),
-        candidates: &found,
+        on,
+        changes: &changes(found, &on.machine),
+        candidates: found,
         measured: &measured,
     };
-    let mut report = Report::new(table::text(&planned), table::value(&planned));
+    let (mut text, mut value) = (table::text(&planned), table::value(&planned));
+    if let Some((paper, rows)) = processes::paper(&arguments.processes, &all, &planned)? {
+        text.push_str(&paper);
+        value["processes"] = rows;
+    }
+    let mut report = Report::new(text, value);
     if let Some(path) = &arguments.roofline {
         if let Err(failure) = roofline::draw(path, &planned) {
             return Err(failure.after(report));

@@ -173,7 +173,7 @@ impl Checkpoint {
             Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => {
                 let Some(state) = past.pop_front() else { unreachable!("there is one state") };
                 at(staged, state.time);
-                Way::new(scheme, state, staged)?
+                Way::new(scheme, state, None, staged)?
             }
             scheme => Way::Implicit(Stepper::resume(scheme, self.second, past, largest)),
         };
@@ -196,7 +196,7 @@ fn forget(way: &mut Way, scheme: Scheme, staged: &mut Staged<'_>) -> Result<(), 
     if let Way::Explicit(explicit) = way {
         let state = explicit.state().clone();
         at(staged, state.time);
-        *way = Way::new(scheme, state, staged)?;
+        *way = Way::new(scheme, state, None, staged)?;
         if let Way::Explicit(explicit) = way {
             explicit.quieten(staged)?;
         }

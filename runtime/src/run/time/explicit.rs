@@ -42,73 +42,79 @@ fn scattered(n: usize) -> Vec<f64> {
 }
 
 /// The mass of a form.
-struct Mass {
+pub(super) struct Mass {
     with: Operator,
     without: Operator,
     s: f64,
-    /// Of the lumped mass, or of the diagonal.
+    /// Of the lumped mass, or of the diagonal of the one that is not.
     inverse: Vector,
     /// 0 for unknowns with conditions, whose rows of M are 0, and 1 for the others.
     free: Vector,
+    /// Lumped where it is diagonal, too.
     kind: Kind,
     work: Mutex<Vector>,
 }
 
 impl Mass {
-    /// Of the derivatives of an order, at a state.
-    fn new(order: usize, kind: Kind, u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
+    /// Of the derivatives of an order, at a state, as it is.
+    fn new(order: usize, u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
         let form = staged.system().form;
         let missing = || RunError::Setting("the elements of the system are not known".to_owned());
         let Levels { elements, target, device } = staged.system().levels.ok_or_else(missing)?;
-        let mut parameters = staged.parameters().clone();
-        let mut made = |s: f64| {
-            let mut factors = [0.0; 2];
+        let parameters = |s: f64| {
+            let (mut parameters, mut factors) = (staged.parameters().clone(), [0.0; 2]);
             factors[order - 1] = s;
             let time = parameters.values[0];
             parameters_at(form, &mut parameters, time, factors);
-            let tasks = [Task::Action, Task::Diagonal];
-            let made = kernels::compile_for(
-                form,
-                elements,
-                staged.on(),
-                &parameters.values,
-                &tasks,
-                target,
-                device.cloned(),
-                staged.operator.shelf(),
-            );
+            parameters.values
+        };
+        let made = |s: f64| {
+            let (params, tasks) = (parameters(s), [Task::Action, Task::Diagonal]);
+            let (on, shelf) = (staged.on(), staged.operator.shelf());
+            let device = device.cloned();
+            let made =
+                kernels::compile_for(form, elements, on, &params, &tasks, target, device, shelf);
             let (mut made, _) = made?;
             made.linearise(u)?;
             Ok::<_, RunError>(made)
         };
-        let (small, without) = (made(1.0)?, made(0.0)?);
+        let (mut with, without) = (made(1.0)?, made(0.0)?);
         let (mut own, mut less) = (u.like(), u.like());
-        small.diagonal(&mut own)?;
+        with.diagonal(&mut own)?;
         without.diagonal(&mut less)?;
         let ratios = own.to_vec().into_iter().zip(less.to_vec());
         let ratios = ratios.map(|(with, without)| (without / (with - without)).abs());
         let largest = u.largest(ratios.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max));
         let s = SHARE * largest.max(1.0);
-        let with = made(s)?;
+        with.set_params(&parameters(s))?;
+        with.linearise(u)?;
         let work = Mutex::new(u.like());
         let mut numbers = vec![1.0; staged.on().n_dofs()];
         staged.on().conditions().for_each(|(dof, _)| numbers[dof] = 0.0);
         let mut free = u.like();
         free.set(&numbers);
+        let kind = Kind::Consistent;
         let mut own = Self { with, without, s, inverse: u.like(), free, kind, work };
         own.with.diagonal(&mut own.inverse)?;
         own.inverse.axpy(-1.0, &less);
         own.inverse.scale(1.0 / s);
         if own.is_diagonal()? {
             own.kind = Kind::Lumped;
-        } else if kind == Kind::Lumped {
-            let (mut ones, mut sums) = (u.like(), u.like());
-            ones.fill(1.0);
-            own.times(&ones, &mut sums)?;
-            own.inverse = sums;
         }
         own.inverse.invert();
         Ok(own)
+    }
+
+    /// The sums of its rows in its place.
+    fn lumped(mut self) -> Result<Self, RunError> {
+        if self.kind == Kind::Consistent {
+            let (mut ones, mut sums) = (self.free.like(), self.free.like());
+            ones.fill(1.0);
+            self.times(&ones, &mut sums)?;
+            sums.invert();
+            (self.inverse, self.kind) = (sums, Kind::Lumped);
+        }
+        Ok(self)
     }
 
     /// Whether M x is what the diagonal makes of x, some numbers without order: with quadrature at the nodes it is.
@@ -165,13 +171,14 @@ impl LinearOperator for Mass {
     }
 }
 
-/// The state with the rates that its form gives it where time begins, before a step of some length; what is not known is said.
+/// The state with the rates that its form gives it where time begins, before a step of some length, and the mass that gives
+/// them; what is not known is said.
 pub(super) fn begin(
     scheme: Scheme,
     (mut state, length): (State, f64),
     staged: &mut Staged<'_>,
     notes: &mut Vec<String>,
-) -> Result<State, RunError> {
+) -> Result<(State, Option<Mass>), RunError> {
     let rates = &staged.system().form.rates;
     let read = |order: usize| rates.iter().any(|rate| rate.order == order && rate.read);
     let needs = match scheme {
@@ -182,14 +189,14 @@ pub(super) fn begin(
         _ => staged.is_reported(),
     };
     if !needs || rates.is_empty() {
-        return Ok(state);
+        return Ok((state, None));
     }
     if staged.is_algebraic() {
         notes.push("time derivatives at the start are reported as 0: they follow from fields that are not known there".to_owned());
-        return Ok(state);
+        return Ok((state, None));
     }
     let order = if read(2) { 2 } else { 1 };
-    let mass = Mass::new(order, Kind::Consistent, &state.u, staged)?;
+    let mass = Mass::new(order, &state.u, staged)?;
     let mut r = state.u.like();
     let rates = if order == 2 { [Some(&state.v), None] } else { [None, None] };
     let mut u = state.u.clone();
@@ -206,7 +213,7 @@ pub(super) fn begin(
         2 => state.a = Some(w),
         _ => state.v = w,
     }
-    Ok(state)
+    Ok((state, Some(mass)))
 }
 
 /// Goes through time without solving anything but a mass.
@@ -227,9 +234,11 @@ pub(super) struct Explicit {
 }
 
 impl Explicit {
+    /// From a state, whose mass may be known.
     pub(super) fn new(
         scheme: Scheme,
         state: State,
+        mass: Option<Mass>,
         staged: &mut Staged<'_>,
     ) -> Result<Self, RunError> {
         let (order, kind) = match scheme {
@@ -250,7 +259,8 @@ impl Explicit {
                 scheme.word()
             )));
         }
-        let mass = Mass::new(order, kind, &state.u, staged)?;
+        let mass = mass.map_or_else(|| Mass::new(order, &state.u, staged), Ok)?;
+        let mass = if kind == Kind::Lumped { mass.lumped()? } else { mass };
         let (r, next) = (state.u.like(), state.u.like());
         Ok(Self { scheme, state, mass, r, pending: None, next, steps: 0, lost: false })
     }

@@ -2,8 +2,8 @@
 
 use super::super::step::Unwatched;
 use super::super::{RunError, System};
+use super::Way;
 use super::stages::{How, Memory, Staged};
-use super::{Way, explicit};
 use crate::discretisation::Discretisation;
 use crate::operator::Operator;
 use crate::time::State;
@@ -65,11 +65,11 @@ impl Travel {
         let mut staged = Staged::new(system, operator, how(None), &mut monitor, Memory::default());
         let mut notes = Vec::new();
         let length = scale(&staged, state.time)?;
-        let state = explicit::begin(scheme, (state, length), &mut staged, &mut notes)?;
+        let way = Way::begin(scheme, (state, length), &mut staged, &mut notes)?;
         // A θ-scheme for first derivatives has u̇ of the middle of a step.
-        let gives = state.a.is_some() || !matches!(scheme, Scheme::Theta { .. });
-        let known = state.a.is_some() || !staged.is_algebraic();
-        let way = Way::new(scheme, state, &mut staged)?;
+        let second = way.state().a.is_some();
+        let gives = second || !matches!(scheme, Scheme::Theta { .. });
+        let known = second || !staged.is_algebraic();
         Ok(Self { way, memory: staged.into_memory(), known, gives, notes })
     }
 

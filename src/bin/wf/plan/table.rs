@@ -12,7 +12,7 @@ use crate::bench::cost;
 use super::Planned;
 
 /// Seconds in the unit that fits.
-fn shown(seconds: f64) -> String {
+pub(super) fn shown(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.1} us", 1e6 * s),
         s if s < 1.0 => format!("{:.2} ms", 1e3 * s),

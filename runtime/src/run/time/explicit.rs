@@ -140,11 +140,10 @@ impl Mass {
         Ok(())
     }
 
-    /// −M⁻¹ r.
-    fn solve(&self, r: &mut Vector) -> Result<Vector, RunError> {
+    /// w ← −M⁻¹ r; nothing is left of r.
+    fn solve(&self, r: &mut Vector, w: &mut Vector) -> Result<(), RunError> {
         r.scale(-1.0);
         r.multiply(&self.free);
-        let mut w = r.like();
         match self.kind {
             Kind::Lumped => {
                 w.copy_from(r);
@@ -153,11 +152,12 @@ impl Mass {
             Kind::Consistent => {
                 let stop = CgSettings { rtol: RTOL, ..CgSettings::default() };
                 let by = Preconditioner::Jacobi(&self.inverse);
-                let report = cg(self, r, &mut w, by, stop, &mut |_| Continue::Yes)?;
+                w.fill(0.0);
+                let report = cg(self, r, w, by, stop, &mut |_| Continue::Yes)?;
                 report.converged()?;
             }
         }
-        Ok(w)
+        Ok(())
     }
 }
 
@@ -207,7 +207,8 @@ pub(super) fn begin(
         (held, _) => [held.as_ref(), None],
     };
     staged.residual_at(state.time, &mut u, rates, &mut r)?;
-    let mut w = mass.solve(&mut r)?;
+    let mut w = r.like();
+    mass.solve(&mut r, &mut w)?;
     held.iter().for_each(|held| w.axpy(1.0, held));
     match order {
         2 => state.a = Some(w),
@@ -228,6 +229,8 @@ pub(super) struct Explicit {
     pending: Option<f64>,
     /// Where the next u comes.
     next: Vector,
+    /// What a Runge-Kutta formula adds up, and the rate of a stage.
+    stages: Option<[Vector; 2]>,
     steps: usize,
     /// The solution is finite no more: there is no way on.
     lost: bool,
@@ -262,7 +265,17 @@ impl Explicit {
         let mass = mass.map_or_else(|| Mass::new(order, &state.u, staged), Ok)?;
         let mass = if kind == Kind::Lumped { mass.lumped()? } else { mass };
         let (r, next) = (state.u.like(), state.u.like());
-        Ok(Self { scheme, state, mass, r, pending: None, next, steps: 0, lost: false })
+        Ok(Self {
+            scheme,
+            state,
+            mass,
+            r,
+            pending: None,
+            next,
+            stages: None,
+            steps: 0,
+            lost: false,
+        })
     }
 
     /// Gives the system an operator of F(t, u, 0, 0) for the one that it has, where nothing more is asked of it: it reads nothing of the past.
@@ -313,7 +326,7 @@ impl Explicit {
         let mut x = self.state.u.like();
         x.set(&scattered(x.len()));
         x.agree();
-        let (mut y, mut largest) = (x.like(), 0.0);
+        let (mut y, mut next, mut largest) = (x.like(), x.like(), 0.0);
         for _ in 0..POWERS {
             let norm = x.norm();
             if norm == 0.0 || !norm.is_finite() {
@@ -322,9 +335,9 @@ impl Explicit {
             x.scale(1.0 / norm);
             self.mass.without.apply(&x, &mut y)?;
             y.scale(-1.0);
-            let next = self.mass.solve(&mut y)?;
+            self.mass.solve(&mut y, &mut next)?;
             largest = next.norm();
-            x = next;
+            std::mem::swap(&mut x, &mut next);
         }
         let most = match self.scheme {
             Scheme::RungeKutta { order, .. } => REAL[order - 1] / largest,
@@ -370,28 +383,32 @@ impl Explicit {
             3 => (&[0.0, 1.0 / 3.0, 2.0 / 3.0], &[0.25, 0.0, 0.75]),
             _ => (&[0.0, 0.5, 0.5, 1.0], &[1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0]),
         };
-        let State { time, u, v, .. } = &self.state;
-        let (time, r) = (*time, &mut self.r);
-        let mut rate_at = |time: f64, u: &mut Vector| {
+        let State { time, u, v, .. } = &mut self.state;
+        let (now, r, next) = (*time, &mut self.r, &mut self.next);
+        let [sum, rate] = self.stages.get_or_insert_with(|| [u.like(), u.like()]);
+        let mut rate_at = |time: f64, u: &mut Vector, rate: &mut Vector| {
             let held = staged.held(1, time, length)?;
             // Where the mass couples nothing, what is held elsewhere does not matter.
             let coupled = held.as_ref().filter(|_| self.mass.kind == Kind::Consistent);
             staged.residual_at(time, u, [coupled, None], r)?;
-            let mut rate = self.mass.solve(r)?;
+            self.mass.solve(r, rate)?;
             held.iter().for_each(|held| rate.axpy(1.0, held));
-            Ok::<_, RunError>(rate)
+            Ok::<_, RunError>(())
         };
         // The first is what the step before ended with.
-        let (mut sum, mut rate) = (u.clone(), v.clone());
-        sum.axpy(length * weights[0], &rate);
+        sum.copy_from(u);
+        sum.axpy(length * weights[0], v);
+        rate.copy_from(v);
         for (node, weight) in nodes.iter().zip(weights).skip(1) {
-            self.next.copy_from(u);
-            self.next.axpy(length * node, &rate);
-            rate = rate_at(time + node * length, &mut self.next)?;
-            sum.axpy(length * weight, &rate);
+            next.copy_from(u);
+            next.axpy(length * node, rate);
+            rate_at(now + node * length, next, rate)?;
+            sum.axpy(length * weight, rate);
         }
-        let v = rate_at(time + length, &mut sum)?;
-        self.state = State { time: time + length, u: sum, v, a: None };
+        rate_at(now + length, sum, rate)?;
+        std::mem::swap(u, sum);
+        std::mem::swap(v, rate);
+        (*time, self.state.a) = (now + length, None);
         Ok(())
     }
 
@@ -414,10 +431,10 @@ impl Explicit {
         if lumped {
             self.pending = Some(length);
         } else {
-            let mut rate = self.mass.solve(r)?;
+            let rate = a.get_or_insert_with(|| u.like());
+            self.mass.solve(r, rate)?;
             held.iter().for_each(|held| rate.axpy(1.0, held));
-            v.axpy(0.5 * length, &rate);
-            *a = Some(rate);
+            v.axpy(0.5 * length, rate);
         }
         Ok(())
     }

@@ -4,8 +4,8 @@
 //! ```text
 //! product    max over processes of  launches + t (outer cells) + max(t (inner cells), L · neighbours + 8 · sent / B)
 //! sum        2 L ⌈log₂ N⌉
-//! cycle      Σ over levels of (2 k + 1) products, half of them each in bytes and in seconds of cells, cells 2⁻ᵈ and what is sent 2¹⁻ᵈ
-//!            a level,  + the coarsest level at each process, as often as it passes over its matrix
+//! cycle      Σ over levels of 2 k + 1 products in single precision, in half the seconds of cells; cells 2⁻ᵈ and what is sent 2¹⁻ᵈ
+//!            a level;  + the coarsest level at each process, as often as it passes over its matrix
 //! ```
 //!
 //! L is the latency of a message, B the bandwidth of a process to its neighbours. Cells go to processes as
@@ -13,15 +13,14 @@
 //! is late, nor for networks that are shared.
 
 use crate::discretisation::Discretisation;
-use crate::mesh::cut::TooFewCells;
+use crate::mesh::cut::{LEAST, TooFewCells};
+use crate::run::multigrid::STEPS;
 use std::collections::HashSet;
 
 /// Bytes of a number that is sent.
 const NUMBER: f64 = 8.0;
-/// Products of a smoother's step before a correction and behind it, by the degree of its polynomial, and one for the residual.
-const A_LEVEL: f64 = 2.0 * 3.0 + 1.0;
-/// Cells that each process has of the coarsest mesh that is dealt out, about.
-const COARSEST: f64 = 8.0;
+/// Products on a level: those of the smoother before a correction and behind it, and one for the residual.
+const A_LEVEL: f64 = 2.0 * STEPS as f64 + 1.0;
 /// Bytes of a row of the coarsest matrix, and passes over it for a cycle, both about.
 const ROW: f64 = 27.0 * 12.0;
 const PASSES: f64 = 10.0;
@@ -98,6 +97,21 @@ pub fn shares(on: &Discretisation, processes: usize) -> Result<Vec<Share>, TooFe
     Ok(shares)
 }
 
+/// A share of another number of unknowns than was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Grown {
+    /// Cells.
+    pub cells: f64,
+    /// Of these, those with unknowns of others.
+    pub outer: f64,
+    /// Unknowns.
+    pub unknowns: f64,
+    /// Bytes that are sent for a product.
+    pub sent: f64,
+    /// The processes that these go to.
+    pub neighbours: f64,
+}
+
 /// What a message takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
@@ -130,7 +144,7 @@ pub struct Paper<'a> {
     pub shares: &'a [Share],
     /// The dimension of the cells.
     pub dim: usize,
-    /// All unknowns.
+    /// All unknowns that were counted.
     pub unknowns: f64,
     /// Seconds of a product for each cell, at one process.
     pub a_cell: f64,
@@ -145,30 +159,46 @@ pub struct Paper<'a> {
 }
 
 impl Paper<'_> {
-    /// Seconds of a product on a level below the finest, 0 the finest itself; coarser levels are in single precision.
-    fn on_level(&self, level: i32) -> f64 {
-        let (dim, half) = (self.dim as i32, if level < 0 { 1.0 } else { 0.5 });
-        let level = level.max(0);
-        let cells = self.times * 2f64.powi(-dim * level);
-        let surface = cells.powf((self.dim as f64 - 1.0) / self.dim as f64);
+    /// A share of so many times the cells.
+    fn grown(&self, share: &Share, times: f64) -> Grown {
+        let surface = times.powf((self.dim as f64 - 1.0) / self.dim as f64);
+        let cells = share.cells as f64 * times;
+        Grown {
+            cells,
+            outer: (share.outer as f64 * surface).min(cells),
+            unknowns: share.unknowns as f64 * times,
+            sent: NUMBER * share.sent as f64 * surface,
+            neighbours: share.neighbours as f64,
+        }
+    }
+
+    /// The most that any process has, of each.
+    pub fn most(&self) -> Grown {
+        let all = self.shares.iter().map(|share| self.grown(share, self.times));
+        all.fold(Grown::default(), |most, own| Grown {
+            cells: most.cells.max(own.cells),
+            outer: most.outer.max(own.outer),
+            unknowns: most.unknowns.max(own.unknowns),
+            sent: most.sent.max(own.sent),
+            neighbours: most.neighbours.max(own.neighbours),
+        })
+    }
+
+    /// Seconds of a product with so many times the cells that were counted, of which each takes so long.
+    fn of_cells(&self, times: f64, a_cell: f64) -> f64 {
         let of = |share: &Share| {
-            let outer = (share.outer as f64 * surface).min(share.cells as f64 * cells);
-            let inner = share.cells as f64 * cells - outer;
-            let bytes = half * NUMBER * share.sent as f64 * surface;
-            let messages = self.network.messages(share.neighbours as f64, bytes);
-            let launches = if share.outer > 0 { 2.0 } else { 1.0 };
-            launches * self.launch
-                + half * self.a_cell * outer
-                + (half * self.a_cell * inner).max(messages)
+            let Grown { cells, outer, sent, neighbours, .. } = self.grown(share, times);
+            let launches = if outer > 0.0 { 2.0 } else { 1.0 };
+            let messages = self.network.messages(neighbours, sent);
+            launches * self.launch + a_cell * outer + (a_cell * (cells - outer)).max(messages)
         };
         self.shares.iter().map(of).fold(0.0, f64::max)
     }
 
     /// Seconds of a product.
     pub fn product(&self) -> f64 {
-        self.on_level(-1)
+        self.of_cells(self.times, self.a_cell)
     }
-
     /// Seconds of a product at one process, over those of all processes for theirs: 1 where nothing is lost.
     pub fn efficiency(&self) -> f64 {
         let cells: usize = self.shares.iter().map(|share| share.cells).sum();
@@ -184,7 +214,7 @@ impl Paper<'_> {
     /// Levels of meshes that are dealt out.
     pub fn levels(&self) -> i32 {
         let most = self.shares.iter().map(|share| share.cells).max().unwrap_or(0);
-        let all = (most as f64 * self.times / COARSEST).log2() / self.dim as f64;
+        let all = (most as f64 * self.times / LEAST as f64).log2() / self.dim as f64;
         (all.floor() as i32).max(0) + 1
     }
 
@@ -198,7 +228,11 @@ impl Paper<'_> {
 
     /// Seconds of a cycle of multigrid.
     pub fn cycle(&self) -> f64 {
-        let levels = (0..self.levels()).map(|level| A_LEVEL * self.on_level(level));
+        let on_level = |level: i32| {
+            let times = self.times * 2f64.powi(-(self.dim as i32) * level);
+            A_LEVEL * self.of_cells(times, 0.5 * self.a_cell)
+        };
+        let levels = (0..self.levels()).map(on_level);
         levels.sum::<f64>() + self.coarsest()
     }
 }

@@ -123,11 +123,6 @@ impl Sharing {
         &self.group
     }
 
-    /// The processes with which unknowns are shared, each with how many numbers go either way.
-    pub fn neighbours(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.neighbours.iter().map(|neighbour| (neighbour.rank, neighbour.unknowns.len()))
-    }
-
     /// The unknowns that a process before this one has, in ascending ranges: sums over all unknowns leave them out here.
     pub fn others(&self) -> &[Range<usize>] {
         &self.others

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Cells that each process has at least of the coarsest mesh that is dealt out.
-const LEAST: usize = 8;
+pub(crate) const LEAST: usize = 8;
 
 /// What a part of a mesh has in common with others.
 #[derive(Clone, Debug)]

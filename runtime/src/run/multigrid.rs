@@ -29,6 +29,7 @@ use crate::operator::{Operator, Shelf};
 use crate::processes::any;
 use crate::solve::{Coarsest, Level, Multigrid, Smoothed};
 use crate::vector::{Precision, Vector};
+pub(crate) use asked::STEPS;
 pub use asked::{Asked, Manner, OfField};
 use bottom::Bottom;
 pub(super) use bottom::factorised;

@@ -197,31 +197,30 @@ fn one(
 ) -> Result<Report, Failure> {
     let (name, task) = (which.problem, arguments.task.into());
     let given = (&arguments.problem, &arguments.device);
-    let all = find(which, given, task, device)?;
-    let Found { problem, setup, on, target, candidates: found } = &all;
+    let Found { problem, setup, on, target, candidates: found } = find(which, given, task, device)?;
     let mut measured = vec![None; found.all.len()];
     if arguments.measure {
         for (number, candidate) in found.all.iter().enumerate() {
             let what = format!("{name}: running candidate {} of {}", number + 1, found.all.len());
             console.progress().say(what);
-            let target = Target { wishes: candidate.wishes, ..*target };
-            let run = measure(&problem.form, setup, task, &target, device);
+            let target = Target { wishes: candidate.wishes, ..target };
+            let run = measure(&problem.form, &setup, task, &target, device);
             measured[number] = Some(run.map_err(|error| error.to_string()));
         }
     }
     let planned = Planned {
         name,
-        problem,
-        setup,
+        problem: &problem,
+        setup: &setup,
         task,
         backend: arguments.device.backend,
-        on,
-        changes: &changes(found, &on.machine),
-        candidates: found,
+        on: &on,
+        changes: &changes(&found, &on.machine),
+        candidates: &found,
         measured: &measured,
     };
     let (mut text, mut value) = (table::text(&planned), table::value(&planned));
-    if let Some((paper, rows)) = processes::paper(&arguments.processes, &all, &planned)? {
+    if let Some((paper, rows)) = processes::paper(&arguments.processes, &planned)? {
         text.push_str(&paper);
         value["processes"] = rows;
     }

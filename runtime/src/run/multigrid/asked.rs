@@ -6,7 +6,7 @@ use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
 
 /// Steps of the smoother before and behind a correction, where nothing is asked for.
-const STEPS: usize = 3;
+pub(crate) const STEPS: usize = 3;
 
 /// How levels are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -117,12 +117,19 @@ fn solutions_are_the_processors() {
 }
 
 /// Problems through time: by an explicit scheme with a mass that is diagonal and one that is not, by one that keeps more of the past, with
-/// second derivatives, and with factors that are kept.
-const THROUGH_TIME: [&str; 4] = [
+/// second derivatives, and with factors that are kept; two whose steps are all alike, and are recorded where a device does that.
+const THROUGH_TIME: [&str; 6] = [
     "form wave { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }
      problem p solves wave { mesh = box(dim: 3, cells: 3, deform: 0.1); degree = 3; quadrature = collocated;
      initial u = exp(-4 * dot(x, x)); dirichlet u = sin(t) on \"x0\"; time = leapfrog(to: 0.2, step: 0.01, at: [0.1, 0.2]);
      report size = l2(u); report speed = l2(dt(u)); }",
+    "form string { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }
+     problem p solves string { mesh = box(dim: 2, cells: 3); degree = 3; quadrature = collocated;
+     initial u = x[0] * (1 - x[0]); dirichlet u = 0 on \"x0\", \"x1\"; time = leapfrog(to: 0.9, step: 0.01, at: [0.45, 0.9]);
+     report size = l2(u); report speed = l2(dt(u)); }",
+    "form decay { field u: scalar; f0[u] = dt(u) + u^3; f1[u] = 0.01 * grad(u); }
+     problem p solves decay { mesh = box(dim: 2, cells: 3); degree = 2; quadrature = collocated; initial u = 1 + x[0];
+     dirichlet u = 1 on \"x0\"; time = rk(order: 4, to: 0.5, step: 0.01, at: [0.21, 0.5]); report size = l2(u); report speed = l2(dt(u)); }",
     "form heat { field u: scalar; f0[u] = dt(u); f1[u] = grad(u); }
      problem p solves heat { mesh = box(cell: tri, dim: 2, cells: 4); degree = 2; initial u = x[0];
      dirichlet u = t on \"x0\"; time = rk(order: 3, mass: consistent, to: 0.004, step: 0.0005); report size = l2(u); }",

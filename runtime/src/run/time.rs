@@ -10,6 +10,7 @@
 mod checkpoint;
 mod explicit;
 mod pace;
+mod repeated;
 mod shown;
 mod stages;
 mod times;

@@ -10,6 +10,7 @@
 use super::super::solver::Levels;
 use super::super::{RunError, kernels};
 use super::parameters_at;
+use super::repeated::Repeated;
 use super::stages::Staged;
 use crate::operator::Operator;
 use crate::solve::{
@@ -20,7 +21,7 @@ use crate::vector::Vector;
 use fem_dsl::point::{Input, masses_follow, still};
 use fem_dsl::problem::{Mass as Kind, Scheme};
 use kernels_gen::plan::Task;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// How far residuals of solves with a mass fall.
 const RTOL: f64 = 1e-12;
@@ -217,6 +218,9 @@ pub(super) fn begin(
     Ok((state, Some(mass)))
 }
 
+/// What gives a rate from a state and the time of it, as a share of the step.
+type RateAt<'a> = dyn FnMut(f64, &mut Vector, &mut Vector) -> Result<(), RunError> + 'a;
+
 /// Goes through time without solving anything but a mass.
 pub(super) struct Explicit {
     scheme: Scheme,
@@ -231,6 +235,7 @@ pub(super) struct Explicit {
     next: Vector,
     /// What a Runge-Kutta formula adds up, and the rate of a stage.
     stages: Option<[Vector; 2]>,
+    repeated: Repeated,
     steps: usize,
     /// The solution is finite no more: there is no way on.
     lost: bool,
@@ -273,6 +278,7 @@ impl Explicit {
             pending: None,
             next,
             stages: None,
+            repeated: Repeated::default(),
             steps: 0,
             lost: false,
         })
@@ -369,7 +375,7 @@ impl Explicit {
         if self.steps.is_multiple_of(CHECKED) { self.confirm(staged) } else { Ok(()) }
     }
 
-    /// A step by an explicit Runge-Kutta formula.
+    /// A step by an explicit Runge-Kutta formula, which a device repeats as it has recorded it where nothing in it follows t.
     fn by_stages(
         &mut self,
         order: usize,
@@ -384,38 +390,70 @@ impl Explicit {
             _ => (&[0.0, 0.5, 0.5, 1.0], &[1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0]),
         };
         let State { time, u, v, .. } = &mut self.state;
-        let (now, r, next) = (*time, &mut self.r, &mut self.next);
         let [sum, rate] = self.stages.get_or_insert_with(|| [u.like(), u.like()]);
-        let mut rate_at = |time: f64, u: &mut Vector, rate: &mut Vector| {
-            let held = staged.held(1, time, length)?;
-            // Where the mass couples nothing, what is held elsewhere does not matter.
-            let coupled = held.as_ref().filter(|_| self.mass.kind == Kind::Consistent);
-            staged.residual_at(time, u, [coupled, None], r)?;
-            self.mass.solve(r, rate)?;
-            held.iter().for_each(|held| rate.axpy(1.0, held));
-            Ok::<_, RunError>(())
+        let (now, mass, r, next) = (*time, &self.mass, &mut self.r, &mut self.next);
+        let lumped = mass.kind == Kind::Lumped;
+        let repeatable = lumped && staged.is_repeatable() && !staged.follows_time();
+        let on = next.array().map(|(on, _)| Arc::clone(on)).filter(|_| repeatable);
+        let mut all = |rate_at: &mut RateAt<'_>| -> Result<(), RunError> {
+            // The first is what the step before ended with.
+            sum.copy_from(u);
+            sum.axpy(length * weights[0], v);
+            rate.copy_from(v);
+            for (node, weight) in nodes.iter().zip(weights).skip(1) {
+                next.copy_from(u);
+                next.axpy(length * node, rate);
+                rate_at(*node, next, rate)?;
+                sum.axpy(length * weight, rate);
+            }
+            rate_at(1.0, sum, rate)
         };
-        // The first is what the step before ended with.
-        sum.copy_from(u);
-        sum.axpy(length * weights[0], v);
-        rate.copy_from(v);
-        for (node, weight) in nodes.iter().zip(weights).skip(1) {
-            next.copy_from(u);
-            next.axpy(length * node, rate);
-            rate_at(now + node * length, next, rate)?;
-            sum.axpy(length * weight, rate);
+        match on {
+            Some(on) => {
+                staged.arrive(now)?;
+                let mut rate_at = |_: f64, u: &mut Vector, rate: &mut Vector| {
+                    staged.operator.impose(u)?;
+                    staged.operator.residual(u, r)?;
+                    mass.solve(r, rate)
+                };
+                self.repeated.step(length, &on, &mut || Ok(all(&mut rate_at)?))?;
+            }
+            None => all(&mut |node, u, rate| {
+                let time = now + node * length;
+                let held = staged.held(1, time, length)?;
+                // Where the mass couples nothing, what is held elsewhere does not matter.
+                let coupled = held.as_ref().filter(|_| !lumped);
+                staged.residual_at(time, u, [coupled, None], r)?;
+                mass.solve(r, rate)?;
+                held.iter().for_each(|held| rate.axpy(1.0, held));
+                Ok(())
+            })?,
         }
-        rate_at(now + length, sum, rate)?;
         std::mem::swap(u, sum);
         std::mem::swap(v, rate);
+        self.repeated.swapped();
         (*time, self.state.a) = (now + length, None);
         Ok(())
     }
 
     /// v ← v + c ü with the c that leads from the middle of the step before to that of this one, u ← u + Δt v. With a diagonal mass ü
-    /// comes and goes in one pass over the vectors.
+    /// comes and goes in one pass over the vectors, and a device repeats steps of one length as it has recorded them.
     fn leap(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
         let State { time, u, v, a } = &mut self.state;
+        let on = self.next.array().map(|(on, _)| Arc::clone(on));
+        if let Some(on) = on.filter(|_| self.pending == Some(length) && staged.is_repeatable()) {
+            *time += length;
+            staged.arrive(*time)?;
+            let (next, r, inverse) = (&mut self.next, &mut self.r, &self.mass.inverse);
+            self.repeated.step(length, &on, &mut || {
+                next.leap((length, length), v, u, r, inverse);
+                staged.operator.impose(next)?;
+                Ok(staged.operator.residual(next, r)?)
+            })?;
+            std::mem::swap(u, &mut self.next);
+            self.repeated.swapped();
+            return Ok(());
+        }
         let (next, r, inverse) = (&mut self.next, &mut self.r, &self.mass.inverse);
         match (self.pending, &a) {
             (Some(before), _) => next.leap((length, 0.5 * (before + length)), v, u, r, inverse),
@@ -428,6 +466,7 @@ impl Explicit {
         let held = if lumped { None } else { staged.held(2, *time, length)? };
         staged.residual_at(*time, next, [None, held.as_ref()], r)?;
         std::mem::swap(u, next);
+        self.repeated.swapped();
         if lumped {
             self.pending = Some(length);
         } else {

@@ -52,10 +52,13 @@ impl Pace {
         self.length
     }
 
-    /// The step towards a time that must be met, and whether it ends there: steps of one length lead there.
+    /// The step towards a time that must be met, and whether it ends there: steps of one length lead there. What rounding alone would
+    /// make of the length is not taken, so that steps are alike to the bit.
     pub(super) fn towards(&self, left: f64) -> (f64, bool) {
         let count = (left / self.length - 1e-9).ceil().max(1.0);
-        (left / count, count <= 1.0)
+        let own = left / count;
+        let same = (own - self.length).abs() <= 1e-9 * self.length;
+        (if same { self.length } else { own }, count <= 1.0)
     }
 
     /// Takes note of a step that could not be solved; whether a shorter one is worth trying.
@@ -184,6 +187,7 @@ mod tests {
         let pace = pace(None);
         assert_eq!(pace.towards(0.25), (0.25 / 3.0, false));
         assert_eq!(pace.towards(0.1), (0.1, true));
+        assert_eq!(pace.towards(0.3 + 1e-15), (0.1, false));
         assert_eq!(pace.towards(0.04), (0.04, true));
     }
 }

@@ -314,6 +314,22 @@ impl<'a> Staged<'a> {
         Ok(same)
     }
 
+    /// Whether F asks a device for the same work at all times: nothing that is prescribed follows t.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.how.timed == [false; 2] && self.operator.is_on_device()
+    }
+
+    /// Whether F itself reads t.
+    pub(super) fn follows_time(&self) -> bool {
+        self.system.form.integrals.iter().any(|integral| reads_time(&integral.graph))
+    }
+
+    /// Gives the operator a time, and no time derivatives.
+    pub(super) fn arrive(&mut self, time: f64) -> Result<(), RunError> {
+        self.set_time(time, [0.0; 2])?;
+        self.set_rates([None; 2])
+    }
+
     /// F at a state with the derivatives that it has, into `r`; the state takes the values of the conditions.
     pub(super) fn residual_at(
         &mut self,

@@ -112,14 +112,10 @@ fn failed(name: &'static str, step: impl FnOnce() -> Result<(), String>) -> Opti
 }
 
 /// README's test command with every feature on, where nothing may be left out for want of a backend. Lets go of `built`
-/// when the first test program runs: until then nothing else can be compiled. One test more than there are processors runs
-/// at once: some wait for programs, for processes that are slow to end or for clocks.
+/// when the first test program runs: until then nothing else can be compiled.
 fn test(built: Sender<Built>) -> Result<(), String> {
     let mut test = cargo(&["test", "--workspace", "--all-features"]);
     test.env("WF_REQUIRE", REQUIRED).stderr(Stdio::piped());
-    if let Ok(processors) = std::thread::available_parallelism() {
-        test.env("RUST_TEST_THREADS", (processors.get() + 1).to_string());
-    }
     let mut child = test.spawn().map_err(|error| format!("cannot start {test:?}: {error}"))?;
     let mut built = Some(built);
     for line in child.stderr.take().into_iter().flat_map(|log| BufReader::new(log).split(b'\n')) {

@@ -219,7 +219,7 @@ impl Problem<'_> {
         Ok(Ok(levels.recorded().made_in(start.elapsed().as_secs_f64())))
     }
 
-    /// What is discretised below a level: half its degree, then a coarser mesh as long as there is one and it is worth having.
+    /// What is discretised below a level: half its degree, rounded up, then a coarser mesh as long as there is one and it is worth having.
     fn below(&self, made: &Made) -> Result<Option<Below>, RunError> {
         let at = |mesh: &Arc<Mesh>, k, coarser| {
             let above = Some(Above { on: &made.on, coarser });
@@ -227,7 +227,7 @@ impl Problem<'_> {
         };
         let (degree, k) = (made.degree(), made.elements.degree);
         if degree > 1 {
-            let Some(lower) = k.checked_sub(degree - degree / 2) else { return Ok(None) };
+            let Some(lower) = k.checked_sub(degree / 2) else { return Ok(None) };
             let found = at(&self.on.mesh, lower, None)?;
             // A degree that the form fixes is as high as before.
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);

@@ -199,6 +199,7 @@ impl Paper<'_> {
     pub fn product(&self) -> f64 {
         self.of_cells(self.times, self.a_cell)
     }
+
     /// Seconds of a product at one process, over those of all processes for theirs: 1 where nothing is lost.
     pub fn efficiency(&self) -> f64 {
         let cells: usize = self.shares.iter().map(|share| share.cells).sum();

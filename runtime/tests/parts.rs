@@ -91,7 +91,6 @@ fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
     places
 }
 
-#[track_caller]
 /// What a part has in common with others, counted where it is.
 fn share(part: &Discretisation, rank: u32) -> Share {
     let (mut share, mut outer) = (Share::default(), vec![false; part.mesh.n_cells()]);
@@ -116,6 +115,7 @@ fn share(part: &Discretisation, rank: u32) -> Share {
     share
 }
 
+#[track_caller]
 fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
     let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
     let (mut all, on) = operator(problem, Arc::clone(&whole));

@@ -410,13 +410,12 @@ impl Explicit {
         };
         match on {
             Some(on) => {
-                staged.arrive(now)?;
+                staged.arrive(now, [None; 2])?;
                 let mut rate_at = |_: f64, u: &mut Vector, rate: &mut Vector| {
-                    staged.operator.impose(u)?;
-                    staged.operator.residual(u, r)?;
+                    staged.residual_here(u, r)?;
                     mass.solve(r, rate)
                 };
-                self.repeated.step(length, &on, &mut || Ok(all(&mut rate_at)?))?;
+                self.repeated.step(length, &on, || all(&mut rate_at))?;
             }
             None => all(&mut |node, u, rate| {
                 let time = now + node * length;
@@ -443,12 +442,11 @@ impl Explicit {
         let on = self.next.array().map(|(on, _)| Arc::clone(on));
         if let Some(on) = on.filter(|_| self.pending == Some(length) && staged.is_repeatable()) {
             *time += length;
-            staged.arrive(*time)?;
+            staged.arrive(*time, [None; 2])?;
             let (next, r, inverse) = (&mut self.next, &mut self.r, &self.mass.inverse);
-            self.repeated.step(length, &on, &mut || {
+            self.repeated.step(length, &on, || {
                 next.leap((length, length), v, u, r, inverse);
-                staged.operator.impose(next)?;
-                Ok(staged.operator.residual(next, r)?)
+                staged.residual_here(next, r)
             })?;
             std::mem::swap(u, &mut self.next);
             self.repeated.swapped();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::RunError;
-use crate::device::{Arithmetic, Record, Recording};
+use crate::device::{Arithmetic, Recording};
 
 /// Steps of one length behind which more of them are expected.
 const WORTH_RECORDING: usize = 8;
@@ -34,7 +34,7 @@ impl Repeated {
         &mut self,
         length: f64,
         on: &Arc<Arithmetic>,
-        work: Record<'_>,
+        mut work: impl FnMut() -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         if length != self.length {
             (self.length, self.alike, self.recordings) = (length, 0, [None, None]);
@@ -43,12 +43,12 @@ impl Repeated {
         let device = on.device();
         let recording = &mut self.recordings[self.turn];
         if recording.is_none() && !self.never && self.alike > WORTH_RECORDING {
-            *recording = device.record(work)?;
+            *recording = device.record(&mut || Ok(work()?))?;
             self.never = recording.is_none();
         }
         match recording {
             Some(recording) => Ok(device.replay(recording)?),
-            None => work().map_err(|error| RunError::Setting(error.to_string())),
+            None => work(),
         }
     }
 }

@@ -324,13 +324,24 @@ impl<'a> Staged<'a> {
         self.system.form.integrals.iter().any(|integral| reads_time(&integral.graph))
     }
 
-    /// Gives the operator a time, and no time derivatives.
-    pub(super) fn arrive(&mut self, time: f64) -> Result<(), RunError> {
+    /// Brings the operator to a time, with derivatives at it: parameters, conditions, data.
+    pub(super) fn arrive(
+        &mut self,
+        time: f64,
+        rates: [Option<&Vector>; 2],
+    ) -> Result<(), RunError> {
         self.set_time(time, [0.0; 2])?;
-        self.set_rates([None; 2])
+        self.prescribe(time, (time, 1.0), None)?;
+        self.set_rates(rates)
     }
 
-    /// F at a state with the derivatives that it has, into `r`; the state takes the values of the conditions.
+    /// F at a state and at the time where the operator is, into `r`; the state takes the values of the conditions.
+    pub(super) fn residual_here(&mut self, u: &mut Vector, r: &mut Vector) -> Result<(), RunError> {
+        self.operator.impose(u)?;
+        Ok(self.operator.residual(u, r)?)
+    }
+
+    /// The same at a time, with the derivatives that the state has.
     pub(super) fn residual_at(
         &mut self,
         time: f64,
@@ -338,18 +349,13 @@ impl<'a> Staged<'a> {
         rates: [Option<&Vector>; 2],
         r: &mut Vector,
     ) -> Result<(), RunError> {
-        self.set_time(time, [0.0; 2])?;
-        self.prescribe(time, (time, 1.0), None)?;
-        self.set_rates(rates)?;
-        self.operator.impose(u)?;
-        Ok(self.operator.residual(u, r)?)
+        self.arrive(time, rates)?;
+        self.residual_here(u, r)
     }
 
     /// Leaves the operator with the derivatives of a state.
     pub(super) fn quiet(&mut self, state: &State) -> Result<(), RunError> {
-        self.set_time(state.time, [0.0; 2])?;
-        self.prescribe(state.time, (state.time, 1.0), None)?;
-        self.set_rates([Some(&state.v), state.a.as_ref()])
+        self.arrive(state.time, [Some(&state.v), state.a.as_ref()])
     }
 
     /// What a state is measured with: the discretisation with the data and the derivatives at its time.

@@ -19,6 +19,7 @@ mod layout;
 pub mod mpi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+mod repeated;
 
 pub use acoo::{Tables, linked_rows};
 pub use arithmetic::{
@@ -30,6 +31,7 @@ pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
 };
 pub use layout::{Layout, Part, TooManyPlaces, places};
+pub(crate) use repeated::Repeated;
 
 use crate::memory::Bytes;
 use std::fmt;

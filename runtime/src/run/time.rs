@@ -7,10 +7,10 @@
 //! What is made for a Jacobian, factors or levels, is kept as long as that is the same: s changes with the length of a step, and
 //! coefficients may follow t or the solution. A step that cannot be solved is taken again with half its length.
 
+mod alike;
 mod checkpoint;
 mod explicit;
 mod pace;
-mod repeated;
 mod shown;
 mod stages;
 mod times;

@@ -20,7 +20,7 @@
 mod estimate;
 
 use super::{LinearOperator, NonlinearSystem, OperatorError};
-use crate::device::{DeviceError, Recording};
+use crate::device::{DeviceError, Repeated};
 use crate::vector::Vector;
 pub(super) use estimate::largest;
 use estimate::largest_by_powers;
@@ -179,16 +179,6 @@ impl Smoother {
 /// itself gains nothing, and the steps through time that follow do.
 const WORTH_RECORDING: usize = 12;
 
-/// How a cycle is done on a device.
-enum Repeated {
-    /// Kernel by kernel, so often so far.
-    Singly(usize),
-    /// As it was recorded.
-    Recorded(Recording),
-    /// It cannot be recorded.
-    Never,
-}
-
 /// Levels, the finest first, as a preconditioner.
 pub struct Multigrid {
     levels: Vec<Level>,
@@ -202,7 +192,8 @@ pub struct Multigrid {
     steps: usize,
     /// Applications of the finest operator so far.
     applications: AtomicUsize,
-    repeated: Mutex<Repeated>,
+    /// Cycles, where they may be recorded.
+    repeated: Mutex<Option<Repeated>>,
     /// Seconds of making the levels, and of all states that they took.
     seconds: f64,
 }
@@ -377,7 +368,7 @@ impl Multigrid {
         let bottom = Mutex::new([like.like(), like.like()]);
         let applications = AtomicUsize::new(0);
         let (smoother, bottom_unknowns) = (Smoother::default(), like.entries_in_all());
-        let (repeated, seconds) = (Mutex::new(Repeated::Never), 0.0);
+        let (repeated, seconds) = (Mutex::new(None), 0.0);
         Self {
             levels,
             coarsest,
@@ -394,7 +385,7 @@ impl Multigrid {
     /// The same, whose cycle may be recorded where a device does all of it.
     #[must_use]
     pub fn recorded(self) -> Self {
-        Self { repeated: Mutex::new(Repeated::Singly(0)), ..self }
+        Self { repeated: Mutex::new(Some(Repeated::worth(WORTH_RECORDING))), ..self }
     }
 
     /// The same with another smoother.
@@ -457,9 +448,7 @@ impl Multigrid {
     /// What was recorded has the numbers of another state.
     fn forget_recording(&mut self) {
         let own = self.repeated.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(own, Repeated::Never) {
-            *own = Repeated::Singly(0);
-        }
+        own.iter_mut().for_each(Repeated::forget);
     }
 
     /// Whether a cycle does nothing but ask a device for work.
@@ -471,26 +460,10 @@ impl Multigrid {
     /// One cycle from the finest level's right-hand side, as it was recorded where it was.
     fn whole(&self) -> Result<(), OperatorError> {
         let mut own = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *own {
-            Repeated::Never => return self.cycle(0),
-            Repeated::Singly(runs) if *runs < WORTH_RECORDING => {
-                *runs += 1;
-                return self.cycle(0);
-            }
-            Repeated::Singly(_) | Repeated::Recorded(_) => {}
-        }
         let finest =
             self.levels.first().map(|level| level.work().b.array().map(|(own, _)| Arc::clone(own)));
-        let Some(arithmetic) = finest.flatten().filter(|_| self.replayable()) else {
-            *own = Repeated::Never;
-            return self.cycle(0);
-        };
-        if let Repeated::Singly(_) = &*own {
-            let recording = arithmetic.device().record(&mut || Ok(self.cycle(0)?))?;
-            *own = recording.map_or(Repeated::Never, Repeated::Recorded);
-        }
-        match &*own {
-            Repeated::Recorded(recording) => Ok(arithmetic.device().replay(recording)?),
+        match (&mut *own, finest.flatten()) {
+            (Some(own), Some(on)) if self.replayable() => own.run(&**on.device(), || self.cycle(0)),
             _ => self.cycle(0),
         }
     }

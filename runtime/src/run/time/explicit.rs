@@ -9,8 +9,8 @@
 
 use super::super::solver::Levels;
 use super::super::{RunError, kernels};
+use super::alike::Alike;
 use super::parameters_at;
-use super::repeated::Repeated;
 use super::stages::Staged;
 use crate::operator::Operator;
 use crate::solve::{
@@ -235,7 +235,7 @@ pub(super) struct Explicit {
     next: Vector,
     /// What a Runge-Kutta formula adds up, and the rate of a stage.
     stages: Option<[Vector; 2]>,
-    repeated: Repeated,
+    alike: Alike,
     steps: usize,
     /// The solution is finite no more: there is no way on.
     lost: bool,
@@ -278,7 +278,7 @@ impl Explicit {
             pending: None,
             next,
             stages: None,
-            repeated: Repeated::default(),
+            alike: Alike::default(),
             steps: 0,
             lost: false,
         })
@@ -415,7 +415,7 @@ impl Explicit {
                     staged.residual_here(u, r)?;
                     mass.solve(r, rate)
                 };
-                self.repeated.step(length, &on, || all(&mut rate_at))?;
+                self.alike.step(length, &on, || all(&mut rate_at))?;
             }
             None => all(&mut |node, u, rate| {
                 let time = now + node * length;
@@ -430,7 +430,7 @@ impl Explicit {
         }
         std::mem::swap(u, sum);
         std::mem::swap(v, rate);
-        self.repeated.swapped();
+        self.alike.swapped();
         (*time, self.state.a) = (now + length, None);
         Ok(())
     }
@@ -444,12 +444,12 @@ impl Explicit {
             *time += length;
             staged.arrive(*time, [None; 2])?;
             let (next, r, inverse) = (&mut self.next, &mut self.r, &self.mass.inverse);
-            self.repeated.step(length, &on, || {
+            self.alike.step(length, &on, || {
                 next.leap((length, length), v, u, r, inverse);
                 staged.residual_here(next, r)
             })?;
             std::mem::swap(u, &mut self.next);
-            self.repeated.swapped();
+            self.alike.swapped();
             return Ok(());
         }
         let (next, r, inverse) = (&mut self.next, &mut self.r, &self.mass.inverse);
@@ -464,7 +464,7 @@ impl Explicit {
         let held = if lumped { None } else { staged.held(2, *time, length)? };
         staged.residual_at(*time, next, [None, held.as_ref()], r)?;
         std::mem::swap(u, next);
-        self.repeated.swapped();
+        self.alike.swapped();
         if lumped {
             self.pending = Some(length);
         } else {

@@ -28,9 +28,9 @@ pub use sparse::Rectangular;
 use crate::csr::Csr;
 use crate::laps::Laps;
 use crate::linear::{LinearOperator, OperatorError};
+use crate::parallel::*;
 use crate::vector::Vector;
 use cycle::Work;
-use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use strength::{Graph, Nodes};
@@ -296,7 +296,7 @@ fn coarsened(
 /// Which unknowns a matrix couples to others.
 fn free(matrix: &Csr) -> Vec<bool> {
     let coupled = |i: usize| matrix.row(i).any(|(j, value)| j != i && value != 0.0);
-    (0..matrix.size()).into_par_iter().map(coupled).collect()
+    (0..matrix.size()).into_par_iter().map(coupled).listed()
 }
 
 /// D⁻¹; 0 where a coarse matrix has nothing, which takes near-null vectors that depend on each other.
@@ -305,7 +305,7 @@ fn inverse_diagonal(matrix: &Csr) -> Vec<f64> {
         value if value > 0.0 => 1.0 / value,
         _ => 0.0,
     };
-    (0..matrix.size()).into_par_iter().map(inverse).collect()
+    (0..matrix.size()).into_par_iter().map(inverse).listed()
 }
 
 impl Level {

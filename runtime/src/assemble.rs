@@ -3,10 +3,10 @@
 use crate::coupling::Columns;
 pub use crate::csr::Csr;
 use crate::operator::Operator;
+use crate::parallel::*;
 use crate::solve::{NonlinearSystem, OperatorError};
 use crate::space::Space;
 use crate::vector::Precision;
-use rayon::prelude::*;
 
 impl Csr {
     /// The matrix of any operator's Jacobian at its last linearisation, as [`Csr::assemble`] says: from element matrices, and
@@ -88,7 +88,7 @@ impl Csr {
                 });
                 dofs.collect()
             })
-            .collect();
+            .listed();
         let mut fixed = vec![false; on.n_dofs()];
         on.conditions().for_each(|(dof, _)| fixed[dof] = true);
         let mut matrix = Self::pattern(on.n_dofs(), &cells);

@@ -14,10 +14,10 @@ mod slots;
 use crate::constraint::Constraints;
 use crate::device::cpu::{Buffer, Plain};
 use crate::mesh::{Facet, Mesh};
+use crate::parallel::*;
 use crate::partition::Partition;
 use crate::space::Space;
 use kernels_gen::element::Lagrange;
-use rayon::prelude::*;
 pub use slots::{Number, SlotsError};
 use std::ops::Range;
 
@@ -284,7 +284,7 @@ impl Batches {
         if table.is_empty() {
             return table;
         }
-        table.par_chunks_mut(entries * lanes).enumerate().with_min_len(64).for_each_init(
+        table.par_chunks_mut(entries * lanes).enumerate().with_min_len(64).each_with(
             || vec![T::default(); entries],
             |buffer, (number, batch)| {
                 for lane in 0..lanes {
@@ -343,7 +343,7 @@ pub fn constrained_cells(n_cells: usize, fields: &[(&Space, &Constraints)]) -> V
             !constraints.is_empty() && constraints.touch(space.cell_nodes(cell))
         })
     };
-    (0..n_cells).into_par_iter().with_min_len(1024).map(touched).collect()
+    (0..n_cells).into_par_iter().with_min_len(1024).map(touched).listed()
 }
 
 /// A box of so many cells along each direction, for tests.

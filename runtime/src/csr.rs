@@ -1,7 +1,7 @@
 //! Sparse matrices in compressed rows, and in compressed columns.
 
+use crate::parallel::*;
 use crate::vector::Real;
-use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
 /// A sparse matrix by columns; rows ascend in each.
@@ -53,7 +53,7 @@ pub(crate) fn together<T: Copy + Default + Send>(n: usize, parts: Vec<Vec<T>>) -
         places.push((part, place));
         rest = behind;
     }
-    places.into_par_iter().for_each(|(part, place)| place.copy_from_slice(&part));
+    places.into_par_iter().each(|(part, place)| place.copy_from_slice(&part));
     all
 }
 
@@ -101,7 +101,7 @@ impl Csr {
             lock().push(own);
             rows
         };
-        let parts: Vec<Rows> = (0..n.div_ceil(ROWS)).into_par_iter().map(of_chunk).collect();
+        let parts: Vec<Rows> = (0..n.div_ceil(ROWS)).into_par_iter().map(of_chunk).listed();
         let mut starts = Vec::with_capacity(n + 1);
         starts.push(0);
         let mut before = 0;
@@ -190,7 +190,7 @@ impl Csr {
                 }
                 rows
             })
-            .collect();
+            .listed();
         let mut starts = Vec::with_capacity(n + 1);
         starts.push(0);
         let mut total = 0;
@@ -252,7 +252,7 @@ impl Csr {
         if rayon::current_num_threads() == 1 {
             y.chunks_mut(ROWS).enumerate().for_each(rows);
         } else {
-            y.par_chunks_mut(ROWS).enumerate().for_each(rows);
+            y.par_chunks_mut(ROWS).enumerate().each(rows);
         }
     }
 }

@@ -37,6 +37,7 @@ use crate::device::{Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::mesh::Facet;
 use crate::operator::{BuildError, Operator};
+use crate::parallel::*;
 use crate::solve::OperatorError;
 use crate::vector::Precision;
 use boundary::{Conditions, Sources, leave_free};
@@ -47,7 +48,6 @@ use fem_dsl::point::PointForm;
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::{Elements, PlanError, Task};
 use points::Points;
-use rayon::prelude::*;
 use scale::Scales;
 use std::sync::Arc;
 use surface::{Surface, length};
@@ -237,7 +237,7 @@ impl Estimator {
                 let size = weight * cells.share(cell, field).residual;
                 scales.of(cell, field) * size
             };
-            let inside: Vec<f64> = (0..n).into_par_iter().with_min_len(1024).map(inside).collect();
+            let inside: Vec<f64> = (0..n).into_par_iter().with_min_len(1024).map(inside).listed();
             let jumps = self.jumps(field, cells, surface, sources, scales)?;
             for (cell, (inside, jump)) in inside.iter().zip(&jumps).enumerate() {
                 let value = inside + jump;
@@ -281,7 +281,7 @@ impl Estimator {
             [a * first, b * second]
         };
         let pairs: Vec<[f64; 2]> =
-            self.faces.pairs.par_iter().with_min_len(256).map(on_pair).collect();
+            self.faces.pairs.par_iter().with_min_len(256).map(on_pair).listed();
         for (pair, values) in self.faces.pairs.iter().zip(&pairs) {
             for (side, value) in pair.sides.iter().zip(values) {
                 all[side.cell as usize] += value;
@@ -294,7 +294,7 @@ impl Estimator {
             scales.of(cell, field) * square
         };
         let boundary = self.faces.boundary.par_iter().with_min_len(256);
-        let boundary: Vec<f64> = boundary.map(on_boundary).collect();
+        let boundary: Vec<f64> = boundary.map(on_boundary).listed();
         for (facet, value) in self.faces.boundary.iter().zip(&boundary) {
             all[facet.cell as usize] += value;
         }

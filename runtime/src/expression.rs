@@ -1,9 +1,9 @@
 //! Pointwise expressions of a problem, evaluated at many points at once.
 
+use crate::parallel::*;
 use fem_dsl::eval::Batch;
 use fem_dsl::point::{Input, NodeId, Param};
 use fem_dsl::problem::Expression;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Points evaluated together.
@@ -64,7 +64,7 @@ pub fn evaluate(
         return values;
     }
     let blocks = values.par_chunks_mut(BLOCK * roots.len()).zip(points.par_chunks(BLOCK));
-    blocks.enumerate().for_each(|(block, (values, points))| {
+    blocks.enumerate().each(|(block, (values, points))| {
         let mut batch = Batch::new(&expression.graph, roots);
         batch.run(points.len(), |input, row| match input {
             Input::Coordinate(axis) => {

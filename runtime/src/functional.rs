@@ -14,13 +14,13 @@ pub use pointwise::{Extrema, extrema, field_at, values_at};
 
 use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::expression::{Parameters, evaluate};
+use crate::parallel::*;
 use crate::space::Space;
 use crate::vector::root_of_squares;
 use fem_dsl::eval::Batch;
 use fem_dsl::point::{Input, Integral, Part, Slot};
 use fem_dsl::problem::Expression;
 use kernels_gen::element::{ElementError, Lagrange, LinePoints, Rule, Tabulation, tabulate};
-use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// Cells evaluated together; sums are formed block by block, in order.
@@ -77,7 +77,7 @@ fn block_by_block<T: Send>(
         nodal.iter().map(|(space, _)| tabulate(space.element(), points)).collect();
     let cells: Vec<usize> = (0..on.mesh.n_cells()).collect();
     let blocks = cells.par_chunks(BLOCK);
-    Ok(blocks.map(|cells| work(&block(on, cells, weights, &geometry, nodal, &tables))).collect())
+    Ok(blocks.map(|cells| work(&block(on, cells, weights, &geometry, nodal, &tables))).listed())
 }
 
 /// The fields and the auxiliary data at nodes, and where each of the data is among them.
@@ -249,7 +249,7 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
         space.resolve_back(cell, 1, &mut own);
         own
     };
-    let cells: Vec<Vec<f64>> = (0..on.mesh.n_cells()).into_par_iter().map(of_cell).collect();
+    let cells: Vec<Vec<f64>> = (0..on.mesh.n_cells()).into_par_iter().map(of_cell).listed();
     let mut all = vec![0.0; space.n_nodes()];
     for (cell, own) in cells.iter().enumerate() {
         for (&node, part) in space.cell_nodes(cell).iter().zip(own) {

@@ -7,12 +7,12 @@ use crate::batch::Batches;
 use crate::device::Layout;
 use crate::device::cpu::Buffer;
 use crate::mesh::Mesh;
+use crate::parallel::*;
 use crate::space::Space;
 use crate::vector::Real;
 use kernels_gen::abi::{TILE, coordinate_stride};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 use kernels_gen::plan::Geometry;
-use rayon::prelude::*;
 
 /// A geometry that a mesh cannot give.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -179,7 +179,7 @@ pub fn places(mesh: &Mesh, points: &[[f64; 3]]) -> Result<Vec<[f64; 3]>, Element
     if places.is_empty() {
         return Ok(places);
     }
-    places.par_chunks_mut(points.len()).enumerate().with_min_len(64).for_each(|(cell, places)| {
+    places.par_chunks_mut(points.len()).enumerate().with_min_len(64).each(|(cell, places)| {
         for (place, values) in places.iter_mut().zip(table.values.chunks(table.nodes)) {
             *place = mesh.place_of(cell, values);
         }

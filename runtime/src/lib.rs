@@ -33,6 +33,7 @@ pub mod memory;
 pub mod mesh;
 pub mod operator;
 pub mod output;
+mod parallel;
 pub mod partition;
 pub mod processes;
 pub mod purpose;

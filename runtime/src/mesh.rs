@@ -457,3 +457,11 @@ pub(crate) fn nearest_name<'a>(word: &str, names: impl Iterator<Item = &'a str>)
         .min_by(|a, b| distance(a).cmp(&distance(b)).then(likeness(b).total_cmp(&likeness(a))))
         .map(str::to_owned)
 }
+
+/// A mesh among those that the project has, for tests.
+#[cfg(test)]
+pub(crate) fn stored(name: &str) -> Mesh {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = package.ancestors().map(|above| above.join("meshes")).find(|at| at.is_dir());
+    gmsh::read(&folder.expect("the meshes").join(format!("{name}.msh"))).expect("a mesh")
+}

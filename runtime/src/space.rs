@@ -20,12 +20,12 @@ mod tests;
 
 use crate::mesh::cut::{self, Cut};
 use crate::mesh::{Facet, Mesh, Topology};
+use crate::parallel::*;
 use crate::partition::Partition;
 use crate::processes::Group;
 use crate::sharing::{Shared, Sharing};
 use kernels_gen::element::Lagrange;
 use layout::Layout;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -367,7 +367,7 @@ impl Starts {
     fn nodes(&self, topology: &Topology, layout: &Layout) -> Vec<u32> {
         let n = layout.nodes_per_cell();
         let mut nodes = vec![0u32; topology.n_cells() * n];
-        nodes.par_chunks_mut(n).enumerate().with_min_len(256).for_each(|(cell, nodes)| {
+        nodes.par_chunks_mut(n).enumerate().with_min_len(256).each(|(cell, nodes)| {
             for entity in layout.entities() {
                 let start = self.of(topology, cell, entity.dim, entity.local);
                 let orientation = orientation(topology, cell, entity.dim, entity.local);
@@ -385,7 +385,7 @@ impl Starts {
         let Some(entities) = layout.lexicographic_entities() else { return Vec::new() };
         let n = entities.len();
         let mut runs = vec![0u32; topology.n_cells() * n];
-        runs.par_chunks_mut(n).enumerate().with_min_len(256).for_each(|(cell, runs)| {
+        runs.par_chunks_mut(n).enumerate().with_min_len(256).each(|(cell, runs)| {
             for (run, &(dim, local)) in runs.iter_mut().zip(entities) {
                 if layout.nodes_of(dim) > 0 {
                     *run = self.of(topology, cell, dim, local);

@@ -2,9 +2,9 @@
 
 use crate::bisect::{Affine, Source, Transfer};
 use crate::discretisation::Discretisation;
+use crate::parallel::*;
 use crate::space::Space;
 use kernels_gen::element::tabulate;
-use rayon::prelude::*;
 
 /// What lies outside of a cell by less is on its side.
 const NOTHING: f64 = 1e-12;
@@ -52,7 +52,7 @@ fn field(cells: &Transfer, (old, values): (&Space, &[f64]), new: &Space) -> Vec<
         own
     };
     let n_cells = cells.n_cells();
-    let own: Vec<Vec<f64>> = (0..n_cells).into_par_iter().with_min_len(64).map(of_cell).collect();
+    let own: Vec<Vec<f64>> = (0..n_cells).into_par_iter().with_min_len(64).map(of_cell).listed();
     let mut all = vec![0.0; new.n_dofs()];
     for (cell, own) in own.iter().enumerate() {
         for (row, &node) in own.chunks_exact(components).zip(new.cell_nodes(cell)) {

@@ -2,7 +2,7 @@
 
 use super::sparse::narrow;
 use crate::csr::Csr;
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// How unlike a_ij and a_ji may be, relative to √(a_ii a_jj): kernels sum in different orders.
 const UNLIKE: f64 = 1e-6;
@@ -94,7 +94,7 @@ fn first(
     rows: usize,
     of: impl Fn(usize) -> Option<AggregationError> + Send + Sync,
 ) -> Result<(), AggregationError> {
-    (0..rows).into_par_iter().find_map_first(of).map_or(Ok(()), Err)
+    (0..rows).into_par_iter().first(of).map_or(Ok(()), Err)
 }
 
 fn ascending(matrix: &Csr, row: usize) -> Option<AggregationError> {

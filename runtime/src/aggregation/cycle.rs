@@ -13,7 +13,7 @@
 
 use super::{Aggregation, Bottom, Level};
 use crate::csr::{Csr, dot};
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// Rows that one thread takes at a time.
 const ROWS: usize = 4096;
@@ -100,7 +100,7 @@ fn smooth_from_zero(
 fn first(inverse: &[f64], b: f64, work: &mut Work, from_zero: bool) {
     let Work { x, r, z, .. } = work;
     let vectors = x.par_iter_mut().zip(z.par_iter_mut()).zip(r.par_iter()).zip(inverse);
-    vectors.with_min_len(ROWS).for_each(|(((x, z), r), inverse)| {
+    vectors.with_min_len(ROWS).each(|(((x, z), r), inverse)| {
         *z = b * inverse * r;
         *x = if from_zero { *z } else { *x + *z };
     });
@@ -113,7 +113,7 @@ fn steps(matrix: &Csr, (inverse, largest): (&[f64], f64), count: usize, work: &m
         let Work { x, r, z, next, .. } = &mut *work;
         let vectors = x.par_chunks_mut(ROWS).zip(r.par_chunks_mut(ROWS));
         let vectors = vectors.zip(next.par_chunks_mut(ROWS)).enumerate();
-        vectors.for_each(|(chunk, ((x, r), next))| {
+        vectors.each(|(chunk, ((x, r), next))| {
             for i in 0..x.len() {
                 let row = chunk * ROWS + i;
                 r[i] -= times(matrix, row, z);
@@ -127,7 +127,7 @@ fn steps(matrix: &Csr, (inverse, largest): (&[f64], f64), count: usize, work: &m
 
 /// r −= A x.
 fn subtract(matrix: &Csr, x: &[f64], r: &mut [f64]) {
-    r.par_chunks_mut(ROWS).enumerate().for_each(|(chunk, r)| {
+    r.par_chunks_mut(ROWS).enumerate().each(|(chunk, r)| {
         r.iter_mut().enumerate().for_each(|(i, r)| *r -= times(matrix, chunk * ROWS + i, x));
     });
 }

@@ -8,7 +8,7 @@
 
 use super::AggregationError;
 use crate::csr::{Csr, Rows, dot};
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// Rows that one thread takes at a time.
 const ROWS: usize = 4096;
@@ -57,7 +57,7 @@ impl Rectangular {
     }
 
     fn each(&self, y: &mut [f64], f: impl Fn(usize, &mut f64) + Sync) {
-        y.par_chunks_mut(ROWS).enumerate().for_each(|(chunk, y)| {
+        y.par_chunks_mut(ROWS).enumerate().each(|(chunk, y)| {
             y.iter_mut().enumerate().for_each(|(i, y)| f(chunk * ROWS + i, y));
         });
     }

@@ -11,8 +11,8 @@
 
 use crate::csr::Csr;
 use crate::lanczos::largest_of;
+use crate::parallel::*;
 use crate::vector::noise;
-use rayon::prelude::*;
 
 /// Steps.
 const STEPS: usize = 12;
@@ -26,7 +26,7 @@ pub(super) fn largest(matrix: &Csr, inverse: &[f64]) -> f64 {
     let sums = (0..matrix.size())
         .into_par_iter()
         .map(|i| matrix.row(i).map(|(_, value)| value.abs()).sum::<f64>() * inverse[i]);
-    let above = sums.reduce(|| 0.0, f64::max);
+    let above = sums.merged(f64::max).unwrap_or(0.0);
     match lanczos(matrix, inverse) {
         Some(found) if found > 0.0 => above.min(RAISED * found),
         _ => above,
@@ -36,7 +36,7 @@ pub(super) fn largest(matrix: &Csr, inverse: &[f64]) -> f64 {
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let parts = a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK));
     let parts: Vec<f64> =
-        parts.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>()).collect();
+        parts.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>()).listed();
     parts.iter().sum()
 }
 
@@ -57,13 +57,13 @@ fn lanczos(matrix: &Csr, inverse: &[f64]) -> Option<f64> {
         let before = beta / alpha;
         alpha = square / curvature;
         diagonal.push(1.0 / alpha + before);
-        r.par_iter_mut().zip(&q).for_each(|(r, q)| *r -= alpha * q);
-        z.par_iter_mut().zip(&r).zip(inverse).for_each(|((z, r), d)| *z = r * d);
+        r.par_iter_mut().zip(&q).each(|(r, q)| *r -= alpha * q);
+        z.par_iter_mut().zip(&r).zip(inverse).each(|((z, r), d)| *z = r * d);
         let next = dot(&r, &z);
         beta = next / square;
         square = next;
         beside.push(beta.sqrt() / alpha);
-        p.par_iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
+        p.par_iter_mut().zip(&z).each(|(p, z)| *p = z + beta * *p);
     }
     (!diagonal.is_empty()).then(|| largest_of(&diagonal, &beside))
 }

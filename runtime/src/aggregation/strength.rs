@@ -7,7 +7,7 @@
 
 use super::sparse::{Rectangular, by_rows};
 use crate::csr::{Csr, Rows};
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// The unknowns of nodes, which follow one another.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ impl Graph {
             let (columns, values) = squares.row(node);
             columns.binary_search(&(node as u32)).map_or(0.0, |at| values[at])
         };
-        let norms: Vec<f64> = (0..n).into_par_iter().map(|node| own(node).sqrt()).collect();
+        let norms: Vec<f64> = (0..n).into_par_iter().map(|node| own(node).sqrt()).listed();
         let fill = |node: usize, _: &mut (), row: &mut Rows| {
             let (columns, values) = squares.row(node);
             for (&other, &value) in columns.iter().zip(values) {

@@ -12,7 +12,7 @@ use super::aggregates::NONE;
 use super::sparse::Rectangular;
 use super::strength::Nodes;
 use crate::csr::{Csr, Rows};
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// What must be left of a vector behind its projections, relative to what it was.
 const INDEPENDENT: f64 = 1e-8;
@@ -41,7 +41,7 @@ pub(super) fn tentative(
 ) -> Tentative {
     let members = members(nodes, (of, count), free);
     let factors: Vec<Factors> =
-        members.par_iter().map(|unknowns| factorise(unknowns, near_null)).collect();
+        members.par_iter().map(|unknowns| factorise(unknowns, near_null)).listed();
     let coarse = Nodes::with(factors.iter().map(|factors| factors.q.len()));
     let mut rows = vec![(NONE, 0u32); free.len()];
     for (aggregate, unknowns) in members.iter().enumerate() {

@@ -1,13 +1,13 @@
 //! Matrices without a pattern: which row and which column each element of stored element matrices has, and rows of them on
 //! the processor. What a device does is in [`crate::device::acoo`].
 
-use super::sparsity::{NOWHERE, owner};
+use super::sparsity::{NOWHERE, each_somewhere, owner};
 use crate::batch::Batches;
 use crate::device::acoo::{Elements, Work};
 use crate::discretisation::Discretisation;
+use crate::parallel::*;
 use crate::vector::Real;
 use kernels_gen::plan::cell_matrix::CellMatrix;
-use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Rows that one thread takes at a time.
@@ -82,7 +82,7 @@ pub(crate) fn elements(
             }
         };
         let parts = all.dofs[dofs..].par_chunks_mut((unknowns * lanes).max(1)).enumerate();
-        parts.with_min_len(16).for_each(|(batch, own)| put(batch, own));
+        parts.with_min_len(16).each(|(batch, own)| put(batch, own));
     }
     let (dofs, table) = (all.dofs.len(), all.tables.len());
     all.works.push(Work { first: all.count, entries: 1, lanes: 1, unknowns: 1, dofs, table });
@@ -95,15 +95,15 @@ pub(crate) fn elements(
 
 /// How many elements a row has at most.
 fn of_row(all: &Elements) -> usize {
-    let rows = all.dofs.par_iter().filter(|&&row| row != NOWHERE).max();
-    let rows = rows.map_or(0, |&row| row as usize + 1);
-    let counts: Vec<AtomicU32> = (0..rows).into_par_iter().map(|_| AtomicU32::new(0)).collect();
-    let links = all.dofs.par_iter().enumerate().with_min_len(LINKS);
-    links.filter(|(_, row)| **row != NOWHERE).for_each(|(link, &row)| {
+    let last = |dofs: &[u32]| dofs.iter().copied().filter(|&row| row != NOWHERE).max();
+    let rows = all.dofs.par_chunks(LINKS).map(last).merged(Option::max).flatten();
+    let rows = rows.map_or(0, |row| row as usize + 1);
+    let counts: Vec<AtomicU32> = (0..rows).into_par_iter().map(|_| AtomicU32::new(0)).listed();
+    each_somewhere(&all.dofs, &|link, row| {
         let own = all.link(link).each().filter(|(column, _)| *column != NOWHERE).count();
         counts[row as usize].fetch_add(own as u32, Ordering::Relaxed);
     });
-    counts.into_par_iter().map(AtomicU32::into_inner).max().unwrap_or(0) as usize
+    counts.into_iter().map(AtomicU32::into_inner).max().unwrap_or(0) as usize
 }
 
 /// Starts, columns and entries of the matrix with these elements: sorted by columns, and equal ones added up in the order of
@@ -114,11 +114,11 @@ pub(crate) fn merge<T: Real>(
     rows: usize,
 ) -> (Vec<u32>, Vec<u32>, Vec<T>) {
     let links = Links::new(elements, rows);
-    let blocks = (0..rows.div_ceil(ROWS)).into_par_iter();
-    let blocks = blocks.map_init(
+    let mut blocks: Vec<(Vec<u32>, Vec<u32>, Vec<T>)> = Vec::new();
+    blocks.resize_with(rows.div_ceil(ROWS), Default::default);
+    blocks.par_iter_mut().enumerate().each_with(
         || Columns::new(elements.of_row),
-        |table, block| {
-            let (mut lengths, mut columns, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        |table, (block, (lengths, columns, entries))| {
             for row in block * ROWS..rows.min((block + 1) * ROWS) {
                 for &link in links.of(row) {
                     for (column, element) in elements.link(link as usize).each() {
@@ -134,10 +134,8 @@ pub(crate) fn merge<T: Real>(
                 });
                 lengths.push((columns.len() - before) as u32);
             }
-            (lengths, columns, entries)
         },
     );
-    let blocks: Vec<(Vec<u32>, Vec<u32>, Vec<T>)> = blocks.collect();
     let mut starts = Vec::with_capacity(rows + 1);
     let mut end = 0;
     starts.push(0);
@@ -156,7 +154,7 @@ pub(crate) fn merge<T: Real>(
         places.push((of_columns, own_columns, of_entries, own_entries));
         (rest, behind) = (later, last);
     }
-    places.into_par_iter().for_each(|(of_columns, own_columns, of_entries, own_entries)| {
+    places.into_par_iter().each(|(of_columns, own_columns, of_entries, own_entries)| {
         of_columns.copy_from_slice(&own_columns);
         of_entries.copy_from_slice(&own_entries);
     });
@@ -171,11 +169,9 @@ struct Links {
 
 impl Links {
     fn new(elements: &Elements, rows: usize) -> Self {
-        let each = || elements.dofs.par_iter().enumerate().with_min_len(LINKS);
-        let each = || each().filter(|(_, row)| **row != NOWHERE);
         let zero = |_| AtomicU32::new(0);
-        let counts: Vec<AtomicU32> = (0..rows).into_par_iter().map(zero).collect();
-        each().for_each(|(_, &row)| {
+        let counts: Vec<AtomicU32> = (0..rows).into_par_iter().map(zero).listed();
+        each_somewhere(&elements.dofs, &|_, row| {
             counts[row as usize].fetch_add(1, Ordering::Relaxed);
         });
         let mut starts = Vec::with_capacity(rows + 1);
@@ -185,8 +181,8 @@ impl Links {
             end += count.load(Ordering::Relaxed);
             end
         }));
-        let links: Vec<AtomicU32> = (0..end as usize).into_par_iter().map(zero).collect();
-        each().for_each(|(link, &row)| {
+        let links: Vec<AtomicU32> = (0..end as usize).into_par_iter().map(zero).listed();
+        each_somewhere(&elements.dofs, &|link, row| {
             let left = counts[row as usize].fetch_sub(1, Ordering::Relaxed);
             let at = starts[row as usize + 1] - left;
             links[at as usize].store(link as u32, Ordering::Relaxed);
@@ -202,7 +198,7 @@ impl Links {
             parts.push((range, part));
             rest = behind;
         }
-        parts.into_par_iter().for_each(|(range, part)| {
+        parts.into_par_iter().each(|(range, part)| {
             let before = starts[range.start];
             for row in range {
                 let [from, behind] = [row, row + 1].map(|row| (starts[row] - before) as usize);

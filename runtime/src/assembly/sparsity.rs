@@ -14,13 +14,24 @@
 use crate::batch::Batches;
 use crate::csr::together;
 use crate::discretisation::Discretisation;
+use crate::parallel::*;
 use crate::space::Space;
 use kernels_gen::plan::cell_matrix::CellMatrix;
-use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What stands for no place.
 pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// Numbers that are worth a thread where little is done with each.
+const GRAIN: usize = 1 << 12;
+
+/// Does something with the number and the place of each of `places` that is somewhere, side by side.
+pub(crate) fn each_somewhere(places: &[u32], f: &(dyn Fn(usize, u32) + Sync)) {
+    places.par_chunks(GRAIN).enumerate().each(|(part, places)| {
+        let own = (part * GRAIN..).zip(places).filter(|(_, place)| **place != NOWHERE);
+        own.for_each(|(number, &place)| f(number, place));
+    });
+}
 
 /// Nodes that one thread takes at a time.
 const NODES: usize = 4096;
@@ -150,7 +161,7 @@ impl Sparsity {
         };
         let mut starts = vec![0usize; len + 1];
         let lengths = starts[1..].par_iter_mut().zip(&owners).with_min_len(NODES);
-        lengths.for_each(|(start, dof)| *start = length(dof));
+        lengths.each(|(start, dof)| *start = length(dof));
         for i in 1..starts.len() {
             starts[i] += starts[i - 1];
         }
@@ -158,7 +169,7 @@ impl Sparsity {
         if entries >= NOWHERE as usize {
             return Err(entries);
         }
-        let bases = dofs_of(on).map(|dof| starts[place(dof)] as u32).collect();
+        let bases = dofs_of(on).map(|dof| starts[place(dof)] as u32).listed();
         let (columns, fixed, stride) = (vec![0u32; entries], Vec::new(), 1);
         let mut own =
             Self { starts, columns, fixed, coupled, neighbours, bases, stride, is_fixed, firsts };
@@ -220,7 +231,7 @@ impl Sparsity {
                     (dof as u32, at as u32)
                 })
             })
-            .collect();
+            .listed();
         self.fixed = fixed.into_iter().flatten().collect();
         self.columns = columns;
     }
@@ -237,13 +248,13 @@ impl Sparsity {
         stride: u32,
         base: impl Fn(usize) -> u32 + Sync + Send,
     ) {
-        (self.bases, self.stride) = (dofs_of(on).map(base).collect(), stride);
+        (self.bases, self.stride) = (dofs_of(on).map(base).listed(), stride);
     }
 
     /// Where the entries on the diagonal of unknowns with essential conditions are.
     pub(crate) fn fixed(&self) -> Vec<u32> {
         let fixed = self.fixed.par_iter().with_min_len(NODES);
-        fixed.map(|&(dof, k)| self.bases[dof as usize] + self.stride * k).collect()
+        fixed.map(|&(dof, k)| self.bases[dof as usize] + self.stride * k).listed()
     }
 
     /// Where the entries of element matrices go, `[batch][entry][lane]`: nowhere in the rows and columns of unknowns with
@@ -257,7 +268,7 @@ impl Sparsity {
         let (lanes, entries) = (batches.lanes(), matrix.entries);
         // In parallel too: it is the largest of what is made here.
         let all = (0..batches.len() * entries * lanes).into_par_iter().with_min_len(1 << 16);
-        let mut table: Vec<u32> = all.map(|_| NOWHERE).collect();
+        let mut table: Vec<u32> = all.map(|_| NOWHERE).listed();
         if table.is_empty() {
             return table;
         }
@@ -271,7 +282,7 @@ impl Sparsity {
             .iter()
             .map(|pair| (pair, owner(on, pair.test), owner(on, pair.trial)))
             .collect();
-        table.par_chunks_mut(entries * lanes).enumerate().with_min_len(16).for_each_init(
+        table.par_chunks_mut(entries * lanes).enumerate().with_min_len(16).each_with(
             || (vec![Vec::new(); spaces.len()], Vec::new()),
             |(nodes, numbers), (batch, table)| {
                 for lane in 0..batches.active()[batch] as usize {
@@ -368,7 +379,7 @@ fn around(on: &Discretisation, field: usize) -> Around {
     let (n, own, grain) = (space.n_nodes(), space.nodes_per_cell(), 1 << 14);
     let each = || space.nodes().par_iter().with_min_len(grain).enumerate();
     let counts: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(0)).collect();
-    each().for_each(|(_, &node)| {
+    each().each(|(_, &node)| {
         counts[node as usize].fetch_add(1, Ordering::Relaxed);
     });
     let mut starts = Vec::with_capacity(n + 1);
@@ -394,7 +405,7 @@ fn around(on: &Discretisation, field: usize) -> Around {
         parts.push((range, part));
         rest = behind;
     }
-    parts.into_par_iter().for_each(|(range, part)| {
+    parts.into_par_iter().each(|(range, part)| {
         let before = starts[range.start];
         for node in range {
             part[starts[node] - before..starts[node + 1] - before].sort_unstable();
@@ -440,7 +451,7 @@ fn neighbours(
             }
             (ends, nodes)
         })
-        .collect();
+        .listed();
     let mut starts = Vec::with_capacity(n + 1);
     starts.push(0);
     let mut before = 0;

@@ -9,10 +9,10 @@
 use super::{Batches, CONSTRAINED, dof};
 use crate::constraint::Constraints;
 use crate::device::cpu::Buffer;
+use crate::parallel::*;
 use crate::partition::Partition;
 use crate::space::Space;
 use kernels_gen::abi::Slots;
-use rayon::prelude::*;
 
 /// The number that a device has for a node.
 pub type Number<'a> = &'a (dyn Fn(u32) -> usize + Sync);
@@ -126,7 +126,7 @@ impl Batches {
             (cells, lengths)
         });
         let mut batches = Self::none(lanes);
-        for (cells, lengths) in parts.collect::<Vec<_>>() {
+        for (cells, lengths) in parts.listed() {
             let (start, mut rest) = (batches.len(), &cells[..]);
             for length in lengths {
                 let (own, others) = rest.split_at(length);
@@ -172,7 +172,7 @@ impl Batches {
             return table;
         }
         let batches = table.par_chunks_mut(count * components).zip(nodes.par_chunks(count));
-        batches.with_min_len(64).for_each(|(table, nodes)| {
+        batches.with_min_len(64).each(|(table, nodes)| {
             for (component, row) in table.chunks_mut(count).enumerate() {
                 for (entry, &node) in row.iter_mut().zip(nodes) {
                     *entry = match node {
@@ -220,7 +220,7 @@ impl Batches {
         if table.is_empty() {
             return table;
         }
-        table.par_chunks_mut(entries).enumerate().with_min_len(64).for_each_init(
+        table.par_chunks_mut(entries).enumerate().with_min_len(64).each_with(
             || (Numbering::new(slots), Sorted::default()),
             |(numbering, sorted), (batch, row)| {
                 numbering.begin();

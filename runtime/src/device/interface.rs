@@ -20,10 +20,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::parallel::*;
 use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Generated, SourceFile};
-use rayon::prelude::*;
 
 use super::cpu::{Largest, LaunchError, Plain, indices_fit};
 use super::{Backend, DeviceError};
@@ -133,7 +133,7 @@ impl Indices {
         let last = values.last();
         let settled = values.iter().rposition(|value| Some(value) != last);
         let parts = values.par_chunks(1 << 16).map(Largest::of);
-        let largest = parts.reduce(|| Largest::of(&[]), Largest::and);
+        let largest = parts.merged(Largest::and).unwrap_or_default();
         Self { largest, settled: settled.map_or(0, |at| at + 1) }
     }
 }

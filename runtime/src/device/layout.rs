@@ -8,9 +8,9 @@
 //! unknown's, in it or before the nodes inside of cells ([`Layout::in_strips_apart`]), hold 0, which no sum and no solver
 //! sees.
 
+use crate::parallel::*;
 use crate::space::Space;
 use kernels_gen::abi::{TILE, in_tiles};
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -225,10 +225,10 @@ impl Layout {
         let (nodes, together) = (space.nodes_per_cell(), together.max(1));
         let strips = || space.nodes().par_chunks(STRIP * nodes).zip(0..u32::MAX);
         let unset = || -> Vec<AtomicU32> {
-            (0..space.n_nodes()).into_par_iter().map(|_| AtomicU32::new(u32::MAX)).collect()
+            (0..space.n_nodes()).into_par_iter().map(|_| AtomicU32::new(u32::MAX)).listed()
         };
         let (strip_of, numbers) = (unset(), unset());
-        strips().for_each(|(cells, strip)| {
+        strips().each(|(cells, strip)| {
             for of in cells.iter().map(|&node| &strip_of[node as usize]) {
                 // A read is cheaper, and most have seen their first strip.
                 if of.load(Relaxed) > strip {
@@ -257,14 +257,14 @@ impl Layout {
                 }
                 next
             };
-            let counts: Vec<u32> = strips().map(count).collect();
+            let counts: Vec<u32> = strips().map(count).listed();
             let starts = counts.iter().scan(first as u32, |next, &count| {
                 let own = *next;
                 *next += count;
                 Some(own)
             });
             let starts: Vec<u32> = starts.collect();
-            strips().for_each(|(strip_nodes, strip)| {
+            strips().each(|(strip_nodes, strip)| {
                 for cell in strip_nodes.chunks(nodes) {
                     for local in (0..nodes).filter(|&local| chosen(local)) {
                         let of = &strip_of[cell[local] as usize];
@@ -278,7 +278,7 @@ impl Layout {
                 }
             });
         }
-        let numbers: Vec<u32> = numbers.into_par_iter().map(AtomicU32::into_inner).collect();
+        let numbers: Vec<u32> = numbers.into_par_iter().map(AtomicU32::into_inner).listed();
         let numbers: Arc<[u32]> = numbers.into();
         self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));
         self
@@ -362,7 +362,7 @@ impl Layout {
             return Vec::new();
         }
         let all = (0..unknowns).into_par_iter().with_min_len(1 << 14);
-        all.map(|unknown| entries[self.place(unknown)]).collect()
+        all.map(|unknown| entries[self.place(unknown)]).listed()
     }
 }
 

@@ -11,8 +11,8 @@
 use super::faces::Faces;
 use super::points::{Part, Points};
 use super::wanted::{OfField, Wanted};
+use crate::parallel::*;
 use kernels_gen::element::Rule;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// What is known of one field in one cell.
@@ -89,14 +89,14 @@ impl<'a> Reduction<'a> {
         let length = self.wanted.asked.numbers * self.points.count;
         let own = numbers.par_chunks_exact(length).zip(shares.par_chunks_exact_mut(fields));
         if each == 0 {
-            own.with_min_len(64).enumerate().for_each(|(at, (numbers, shares))| {
+            own.with_min_len(64).enumerate().each(|(at, (numbers, shares))| {
                 self.one(cells.start + at, numbers, shares, &mut []);
             });
             return;
         }
         let traces = &mut into.traces[cells.start * each..cells.end * each];
         let all = own.zip(traces.par_chunks_exact_mut(each)).with_min_len(64).enumerate();
-        all.for_each(|(at, ((numbers, shares), traces))| {
+        all.each(|(at, ((numbers, shares), traces))| {
             self.one(cells.start + at, numbers, shares, traces);
         });
     }

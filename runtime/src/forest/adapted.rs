@@ -13,9 +13,9 @@ use crate::mesh::hanging::Hanging;
 use crate::mesh::order::chain_order;
 use crate::mesh::refined::{Descendants, Leafy, Refined};
 use crate::mesh::{Facet, Mesh, MeshError, Topology};
+use crate::parallel::*;
 use crate::space::nodes_of_cells;
 use kernels_gen::abi::hanging::word;
-use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Forest {
         let hangs = masks.iter().any(|mask| !mask.is_free());
         let frames = Frames::new(coarse.topology());
         let corners: Vec<[u32; 3]> =
-            self.leaves().par_iter().with_min_len(1024).map(|&key| layout.corner(key)).collect();
+            self.leaves().par_iter().with_min_len(1024).map(|&key| layout.corner(key)).listed();
         let leaves = Leaves { keys: self.leaves(), corners: &corners, words: &[] };
         let (vertices, n_vertices) = leaves.vertices(&frames);
         // Cells are leaves in another order.

@@ -14,7 +14,7 @@
 
 use super::coarse::{Coarse, DIRECTIONS, FACES, OTHERS};
 use super::key::{FINEST, Key, Layout};
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// The divided cells, level by level, each ascending.
 pub(super) type Divided = Vec<Vec<Key>>;
@@ -155,7 +155,7 @@ pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u
                 });
                 coarser
             };
-            cells.par_iter().with_min_len(1024).map(of).collect()
+            cells.par_iter().with_min_len(1024).map(of).listed()
         })
         .collect();
     // The divided cell of each level that the walk is in, behind its own number.

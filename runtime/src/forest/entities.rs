@@ -18,7 +18,7 @@ use super::lattice::corners;
 use crate::mesh::hanging::bits;
 use crate::mesh::topology::{Entities, Seen};
 use crate::mesh::{Cell, MeshError, Topology, index};
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// Units along an edge of a tree for middles.
 const WHOLE: u32 = 2 * UNITS;
@@ -267,7 +267,7 @@ impl Leaves<'_> {
             })
             .collect();
         let mut all = vec![(0, 0); self.keys.len() * each];
-        all.par_chunks_mut(each).enumerate().with_min_len(1024).for_each(|(leaf, row)| {
+        all.par_chunks_mut(each).enumerate().with_min_len(1024).each(|(leaf, row)| {
             let (key, word) = (self.keys[leaf], self.words.get(leaf).copied().unwrap_or(0));
             let size = UNITS >> key.level();
             let corner = self.corners[leaf];

@@ -14,7 +14,7 @@ use super::{Children, Forest, ForestError, Key, Layout};
 use crate::mesh::key::{FINEST, UNITS};
 use crate::mesh::refined::Descendants;
 use crate::mesh::{Affine, Coarsened, Mesh, NotCoarser};
-use rayon::prelude::*;
+use crate::parallel::*;
 use std::sync::Arc;
 
 /// Cells of a coarser mesh for each of a finer one from which on it is not worth having.
@@ -98,7 +98,7 @@ impl Rooted {
             let lower = [0, 1, 2].map(|axis| if axis < self.trees.dim() { lower(axis) } else { 0 });
             self.layout.key(patch, lower, key.level() + 1)
         };
-        let keys = self.keys.par_iter().with_min_len(GRAIN).map(key).collect();
+        let keys = self.keys.par_iter().with_min_len(GRAIN).map(key).listed();
         let turned = self.keys.iter().map(|key| of_tree[key.tree() as usize].1).collect();
         let turns = patches.maps.iter().map(|map| self.turn(map)).collect();
         Some(Self { trees: patches.mesh, layout: self.layout, keys, turned, turns })
@@ -145,7 +145,8 @@ impl Rooted {
             Some((cells[leaf] as usize * each + child, 1 + child))
         };
         let places = keys.par_iter().with_min_len(GRAIN).map(place);
-        let places: Vec<(usize, usize)> = places.collect::<Option<_>>().ok_or(stalled)?;
+        let places: Vec<(usize, usize)> =
+            places.listed().into_iter().collect::<Option<_>>().ok_or(stalled)?;
         let (mut children, turns) = (vec![NONE; cells.len() * each], self.turns.len());
         let mut kinds = vec![0; children.len()];
         for (cell, &(place, kind)) in places.iter().enumerate() {

@@ -6,7 +6,7 @@
 
 use super::children::pairs;
 use crate::mesh::{Cell, MeshError, index};
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// Simplices by their vertices, which ascend, and tagged facets.
 pub(super) struct Simplices {
@@ -36,7 +36,7 @@ impl Simplices {
         let children = pairs(self.cell);
         let mut vertices = vec![0; self.vertices.len() * children.len()];
         let below = vertices.par_chunks_mut(corners * children.len());
-        below.zip(self.vertices.par_chunks(corners)).for_each(|(below, cell)| {
+        below.zip(self.vertices.par_chunks(corners)).each(|(below, cell)| {
             for (child, pairs) in below.chunks_exact_mut(corners).zip(children) {
                 for (vertex, [a, b]) in child.iter_mut().zip(*pairs) {
                     *vertex = number(cell[*a], cell[*b]);

@@ -11,9 +11,9 @@ use super::key::{Key, Layout, UNITS};
 use crate::discretisation::{Discretisation, Field};
 use crate::mesh::Mesh;
 use crate::mesh::refined::Descendants;
+use crate::parallel::*;
 use crate::space::Space;
 use kernels_gen::element::{LinePoints, LineTable};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn field(
     let (per_cell, tables) = (new.nodes_per_cell(), Tables::new(line));
     let mut own = vec![f64::NAN; here.keys.len() * per_cell * components];
     let cells = own.par_chunks_mut(per_cell * components).zip(here.keys).with_min_len(64);
-    cells.for_each(|(into, &key)| {
+    cells.each(|(into, &key)| {
         for &cell in there.meeting(key) {
             let (nodes, other) = (old.cell_nodes(cell as usize), there.keys[cell as usize]);
             if other == key {

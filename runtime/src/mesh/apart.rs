@@ -10,8 +10,8 @@
 use super::error::NodeName;
 use super::shape::{Shape, vertex_function};
 use super::{Facet, MeshError, Parts, Topology};
+use crate::parallel::*;
 use kernels_gen::element::{Cell, tabulate};
-use rayon::prelude::*;
 
 /// A point this far inside a cell, as a part of it, is in no other cell.
 const DEEP: f64 = 1e-3;
@@ -40,12 +40,12 @@ pub(super) fn check_apart(
     let boundary = topology.boundary();
     let tree = Tree::new(marks(shape, parts, topology, &boundary));
     let place = Place { shape, parts, topology, tree: &tree };
-    let hanging = boundary.par_iter().find_map_first(|&facet| place.hanging(facet, tolerance));
+    let hanging = boundary.par_iter().first(|&facet| place.hanging(facet, tolerance));
     if let Some(error) = hanging {
         return Err(error);
     }
     let cells = (0..topology.n_cells()).into_par_iter().with_min_len(256);
-    cells.find_map_first(|cell| place.overlapping(cell)).map_or(Ok(()), Err)
+    cells.first(|cell| place.overlapping(cell)).map_or(Ok(()), Err)
 }
 
 /// A point of a cell.

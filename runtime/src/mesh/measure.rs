@@ -8,8 +8,8 @@
 use super::assemble::Sign;
 use super::shape::Shape;
 use super::{Cell, Mesh, MeshError, Parts};
+use crate::parallel::*;
 use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
-use rayon::prelude::*;
 
 /// ∂φ_i/∂ξ at some points of the reference cell.
 pub(crate) struct Gradients {
@@ -117,20 +117,15 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
         let folded = Some(least(&corner)).filter(|&det| det < -FLAT * scale);
         (lesser(least(&inner), folded.unwrap_or(f64::INFINITY)), scale)
     };
-    let bad = parts
-        .nodes
-        .par_chunks(CHUNK * shape.nodes)
-        .enumerate()
-        .filter_map(|(chunk, cells)| {
-            cells.chunks_exact(shape.nodes).enumerate().find_map(|(i, nodes)| {
-                let cell = chunk * CHUNK + i;
-                let (determinant, scale) = smallest(cell, nodes);
-                // Written so that a NaN counts as bad.
-                let good = determinant > FLAT * scale && determinant.is_finite();
-                (!good).then_some((cell, determinant, scale))
-            })
+    let bad = parts.nodes.par_chunks(CHUNK * shape.nodes).enumerate().first(|(chunk, cells)| {
+        cells.chunks_exact(shape.nodes).enumerate().find_map(|(i, nodes)| {
+            let cell = chunk * CHUNK + i;
+            let (determinant, scale) = smallest(cell, nodes);
+            // Written so that a NaN counts as bad.
+            let good = determinant > FLAT * scale && determinant.is_finite();
+            (!good).then_some((cell, determinant, scale))
         })
-        .min_by_key(|bad| bad.0);
+    });
     match bad {
         None => Ok(()),
         Some((cell, determinant, usual)) => {
@@ -205,7 +200,7 @@ impl Mesh {
         // Vertex 0 and its neighbour along each axis span the affine map.
         let tips: Vec<usize> =
             (0..self.dim()).map(|a| if self.cell.is_tensor() { 1 << a } else { a + 1 }).collect();
-        (0..self.n_cells()).into_par_iter().all(|cell| {
+        (0..self.n_cells()).into_par_iter().holds(|cell| {
             let vertex = |v: usize| self.points[self.vertices(cell)[v] as usize];
             let origin = vertex(0);
             let size = origin.iter().fold(self.diameter(cell), |s, x| s.max(x.abs()));
@@ -259,7 +254,7 @@ impl Mesh {
                     })
                     .sum::<f64>()
             })
-            .collect();
+            .listed();
         chunks.iter().sum()
     }
 }

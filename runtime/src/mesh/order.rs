@@ -12,8 +12,8 @@
 //! The Hilbert index is computed bit by bit with the exchanges and inversions of Skilling,
 //! "Programming the Hilbert curve", AIP Conf. Proc. 707 (2004).
 
+use crate::parallel::*;
 use kernels_gen::element::Cell;
-use rayon::prelude::*;
 
 /// Cells of a chain, at most: a warp of a GPU, whose threads pass what they have for the facets between them on to each
 /// other. Four chains side by side share most of their nodes.
@@ -45,7 +45,7 @@ pub fn hilbert_order(dim: usize, points: &[[f64; 3]]) -> Vec<u32> {
             }
             (hilbert_index(dim, BITS, place), i as u32)
         })
-        .collect();
+        .listed();
     keys.par_sort_unstable();
     keys.into_iter().map(|(_, i)| i).collect()
 }

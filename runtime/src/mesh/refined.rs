@@ -5,7 +5,7 @@ use super::key::{Key, Layout};
 use super::places::{Order, Rows};
 use super::shape::Shape;
 use super::{Arrange, Counts, Facet, Mesh, MeshError, Parts, Topology, measure, seams};
-use rayon::prelude::*;
+use crate::parallel::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,8 +10,8 @@
 use super::measure::{Gradients, rule};
 use super::shape::{Shape, vertex_function};
 use super::{MeshError, Parts, Topology};
+use crate::parallel::*;
 use kernels_gen::element::Cell;
-use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// Names the first two cells that lie on one side of a facet.
@@ -25,7 +25,7 @@ pub(super) fn check_sides(
         (0..shape.cell.facets().len()).map(|facet| is_outward(shape.cell, facet)).collect();
     let mirrored = mirrored(shape, parts);
     let outside = |cell: usize, local: usize| outward[local] != mirrored[cell];
-    let found = (0..topology.n_cells()).into_par_iter().find_map_first(|cell| {
+    let found = (0..topology.n_cells()).into_par_iter().first(|cell| {
         facets.of_cell(cell).iter().enumerate().find_map(|(local, &facet)| {
             let (first, number) = facets.first_cell(facet as usize);
             let another = first != cell && {
@@ -140,5 +140,5 @@ fn mirrored(shape: &Shape, parts: &Parts) -> Vec<bool> {
     let of = |nodes: &[u32]| {
         gradients.determinant(0, nodes.iter().map(|&node| parts.points[node as usize])) < 0.0
     };
-    parts.nodes.par_chunks_exact(shape.nodes).with_min_len(1024).map(of).collect()
+    parts.nodes.par_chunks_exact(shape.nodes).with_min_len(1024).map(of).listed()
 }

@@ -7,8 +7,8 @@
 //! a bucket are compared. All processors share it, and numbers do not depend on how many there are.
 
 use super::{Facet, MeshError};
+use crate::parallel::*;
 use kernels_gen::element::Cell;
-use rayon::prelude::*;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -127,10 +127,10 @@ impl Entities {
         let buckets = Buckets::new(cells.n_vertices, n_places, |place| key(place)[0]);
 
         // The first place that holds the same entity, and how many do where it is that one. Each place is in one bucket.
-        let zeros = |n: usize| (0..n).into_par_iter().map(|_| AtomicU32::new(0)).collect();
+        let zeros = |n: usize| (0..n).into_par_iter().map(|_| AtomicU32::new(0)).listed();
         let (leader, shared): (Vec<AtomicU32>, Vec<AtomicU32>) = (zeros(n_places), zeros(n_places));
         let vertices = (0..cells.n_vertices).into_par_iter().with_min_len(GRAIN);
-        vertices.for_each_init(Vec::new, |bucket, vertex| {
+        vertices.each_with(Vec::new, |bucket, vertex| {
             bucket.clear();
             bucket.extend(buckets.of(vertex).iter().map(|&p| (key(p as usize), p)));
             bucket.sort_unstable();
@@ -149,18 +149,18 @@ impl Entities {
         let firsts = (0..parts).into_par_iter().map(|own| {
             part(own).filter(|&place| is_first(place)).map(|place| place as u32).collect::<Vec<_>>()
         });
-        let firsts: Vec<u32> = firsts.collect::<Vec<_>>().concat();
+        let firsts: Vec<u32> = firsts.listed().concat();
         let count = |&place: &u32| shared[place as usize].load(Relaxed).min(255) as u8;
-        let counts = firsts.par_iter().map(count).collect();
+        let counts = firsts.par_iter().map(count).listed();
         // How many there are is told: their numbers take its place.
         let number = shared;
         let numbered = firsts.par_iter().zip(0..firsts.len() as u32);
-        numbered.for_each(|(&place, own)| number[place as usize].store(own, Relaxed));
+        numbered.each(|(&place, own)| number[place as usize].store(own, Relaxed));
         let places = (0..n_places).into_par_iter();
         let own = |place: usize| number[leader[place].load(Relaxed) as usize].load(Relaxed);
-        let of_cell = places.map(own).collect();
+        let of_cell = places.map(own).listed();
         let mut vertices = vec![0; firsts.len() * k];
-        vertices.par_chunks_exact_mut(k).zip(&firsts).for_each(|(entity, &place)| {
+        vertices.par_chunks_exact_mut(k).zip(&firsts).each(|(entity, &place)| {
             let place = place as usize;
             let (cell, local) = (cells.of(place / m), locals[place % m]);
             entity.iter_mut().zip(local).for_each(|(vertex, &v)| *vertex = cell[v]);
@@ -246,7 +246,7 @@ impl Buckets {
     fn new(n: usize, n_items: usize, of: impl Fn(usize) -> u32 + Sync) -> Buckets {
         let counts: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(0)).collect();
         let items = || (0..n_items).into_par_iter().with_min_len(GRAIN);
-        items().for_each(|item| {
+        items().each(|item| {
             counts[of(item) as usize].fetch_add(1, Relaxed);
         });
         let mut starts = Vec::with_capacity(n + 1);
@@ -258,11 +258,11 @@ impl Buckets {
             starts.push(next);
         }
         let places: Vec<AtomicU32> = items().map(|_| AtomicU32::new(0)).collect();
-        items().for_each(|item| {
+        items().each(|item| {
             let place = counts[of(item) as usize].fetch_add(1, Relaxed);
             places[place as usize].store(item as u32, Relaxed);
         });
-        Buckets { starts, items: places.into_par_iter().map(AtomicU32::into_inner).collect() }
+        Buckets { starts, items: places.into_par_iter().map(AtomicU32::into_inner).listed() }
     }
 
     fn of(&self, bucket: usize) -> &[u32] {

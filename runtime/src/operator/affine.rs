@@ -19,8 +19,8 @@ use crate::constraint::affine::{AffineConstraints, Terms};
 use crate::coupling::{Columns, Coupling};
 use crate::device::Lists;
 use crate::discretisation::Discretisation;
+use crate::parallel::*;
 use crate::vector::Real;
-use rayon::prelude::*;
 
 /// Terms that are worth a thread.
 const GRAIN: usize = 1 << 12;
@@ -86,12 +86,11 @@ pub(super) fn sum<T: Real>(lists: &Lists, keep: f64, a: f64, y: &mut [T]) {
             part((terms, factors))
         } else {
             let parts = terms.par_chunks(GRAIN).zip(factors.par_chunks(GRAIN));
-            parts.map(part).collect::<Vec<f64>>().iter().sum()
+            parts.map(part).listed().iter().sum()
         };
         keep * entry(lists.dofs[sum]) + listed + a * lists.values[sum]
     };
-    let sums: Vec<f64> =
-        (0..lists.dofs.len()).into_par_iter().with_min_len(GRAIN).map(of).collect();
+    let sums: Vec<f64> = (0..lists.dofs.len()).into_par_iter().with_min_len(GRAIN).map(of).listed();
     lists.dofs.iter().zip(sums).for_each(|(&dof, sum)| y[dof as usize] = T::from_f64(sum));
 }
 

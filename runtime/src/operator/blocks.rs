@@ -11,12 +11,12 @@ use super::{BuildError, CellKernel, Class, Part};
 use crate::batch::{Batches, constrained_cells};
 use crate::device::{DeviceError, Layout};
 use crate::discretisation::{AuxValues, Discretisation};
+use crate::parallel::*;
 use crate::partition::Partition;
 use crate::solve::OperatorError;
 use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{self, KernelAbi, Role, Slots};
 use kernels_gen::plan::{Geometry, Task};
-use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
@@ -145,7 +145,7 @@ fn parts_of_cells(on: &Discretisation) -> Vec<Part> {
                 0 => free(constrained),
                 _ => Part::Hanging,
             };
-            words.par_iter().zip(constrained).map(part).collect()
+            words.par_iter().zip(constrained).map(part).listed()
         }
     }
 }

@@ -8,10 +8,10 @@ use super::blocks::{Work, kept};
 use super::engine::Array;
 use super::{BuildError, Class, Operator, Part};
 use crate::batch::Batches;
+use crate::parallel::*;
 use crate::vector::Vector;
 use kernels_gen::abi::Role;
 use kernels_gen::plan::Target;
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -118,8 +118,10 @@ impl Operator {
                     lane_of[batches.cells()[lane] as usize - start] = lane;
                 }
                 let cells = numbers.par_chunks_mut(length).zip(&lane_of).with_min_len(64);
-                cells.filter(|(_, lane)| **lane != usize::MAX).for_each(|(numbers, &lane)| {
-                    stored.add(lane, asked, *integral, numbers);
+                cells.each(|(numbers, &lane)| {
+                    if lane != usize::MAX {
+                        stored.add(lane, asked, *integral, numbers);
+                    }
                 });
             }
             each(range, &numbers)?;

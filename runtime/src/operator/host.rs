@@ -26,11 +26,11 @@ use crate::device::DeviceError;
 use crate::device::acoo::Elements;
 use crate::device::cpu::{Argument, Buffer, IndexArray, Launch, Module, Schedule, Writes};
 use crate::discretisation::Discretisation;
+use crate::parallel::*;
 use crate::solve::OperatorError;
 use crate::vector::{Precision, Real, Vector};
 use kernels_gen::abi::{Reach, Role, Slots, hanging};
 use kernels_gen::plan::Task;
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ impl Host {
         entries: &mut [T],
     ) -> Result<(), OperatorError> {
         let Some(schedule) = &self.entries else { return Err(wrong()) };
-        entries.par_iter_mut().with_min_len(1 << 16).for_each(|entry| *entry = T::from_f64(0.0));
+        entries.par_iter_mut().with_min_len(1 << 16).each(|entry| *entry = T::from_f64(0.0));
         let all = 0..entries.len();
         let shared = schedule.lend(entries);
         let mut launches = Vec::with_capacity(runs.len());
@@ -300,7 +300,7 @@ fn sum_in<'a, T: Real>(
         let (starts, elements) = (numbers(&lists.starts)?, numbers(&lists.elements)?);
         sources.push((values(array).ok_or_else(wrong)?, starts, elements));
     }
-    entries.par_chunks_mut(GRAIN).enumerate().for_each(|(block, entries)| {
+    entries.par_chunks_mut(GRAIN).enumerate().each(|(block, entries)| {
         for (i, entry) in entries.iter_mut().enumerate() {
             let place = block * GRAIN + i;
             let mut sum = T::from_f64(0.0);
@@ -323,7 +323,7 @@ fn multiply_in<T: Real>(
     let (starts, columns) = (numbers(&matrix.starts)?, numbers(&matrix.columns)?);
     let x = x.entries::<T>().ok_or_else(wrong)?;
     let y = y.entries_mut::<T>().ok_or_else(wrong)?;
-    y.par_chunks_mut(GRAIN).enumerate().for_each(|(block, y)| {
+    y.par_chunks_mut(GRAIN).enumerate().each(|(block, y)| {
         for (i, y) in y.iter_mut().enumerate() {
             let row = block * GRAIN + i;
             let range = starts[row] as usize..starts[row + 1] as usize;
@@ -562,7 +562,7 @@ impl Engine for Host {
         fn take<T: Real>(which: &[u32], x: &Vector, into: &mut [T]) -> Result<(), OperatorError> {
             let x = x.entries::<T>().ok_or_else(wrong)?;
             let chunks = into.par_chunks_mut(LISTED).zip(which.par_chunks(LISTED));
-            chunks.for_each(|(into, which)| {
+            chunks.each(|(into, which)| {
                 into.iter_mut().zip(which).for_each(|(into, &at)| *into = x[at as usize]);
             });
             Ok(())

@@ -8,12 +8,12 @@ use crate::device::cpu::{Argument, Buffer, IndexArray, Plain};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry;
 use crate::mesh::Mesh;
+use crate::parallel::*;
 use crate::space::Space;
 use crate::vector::{Precision, Real};
 use kernels_gen::abi::hanging::{of_batch, turned};
 use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;
-use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// Numbers of one of the types that kernels take, in this machine's memory.
@@ -372,15 +372,16 @@ fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &Layout) {
         return;
     }
     let own = layout.field(field);
-    let numbers = map.par_iter_mut().with_min_len(4096).filter(|number| **number != CONSTRAINED);
-    match indices {
-        Indices::Nodes | Indices::Tiles => {
-            numbers.for_each(|node| *node = own.index(*node as usize) as u32);
-        }
-        Indices::Dofs => numbers.for_each(|dof| *dof = own.place(*dof as usize) as u32),
+    let number: &(dyn Fn(usize) -> usize + Sync) = match indices {
+        Indices::Nodes | Indices::Tiles => &|node| own.index(node),
+        Indices::Dofs => &|dof| own.place(dof),
         // They are for unknowns in their own order.
-        Indices::Runs => {}
-    }
+        Indices::Runs => return,
+    };
+    map.par_chunks_mut(4096).each(|part| {
+        let numbers = part.iter_mut().filter(|number| **number != CONSTRAINED);
+        numbers.for_each(|own| *own = number(*own as usize) as u32);
+    });
 }
 
 /// The number that the device has for a node of a field.
@@ -423,7 +424,7 @@ fn by_lines(map: &[u32], n: usize, each: usize, (dim, axis): (usize, usize)) -> 
         return turned;
     }
     let cells = turned.par_chunks_mut(nodes * each).zip(map.par_chunks(nodes * each));
-    cells.with_min_len(64).for_each(|(turned, cell)| {
+    cells.with_min_len(64).each(|(turned, cell)| {
         for (node, entries) in cell.chunks(each).enumerate() {
             // Digits below the axis, of the axis, above it.
             let (below, at, above) = (node % inner, node / inner % n, node / (inner * n));

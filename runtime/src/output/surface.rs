@@ -16,9 +16,9 @@ pub use cut::{Plane, cut};
 use super::sample::Rows;
 use super::{CellField, OutputError, PointField, check_cells, check_points};
 use crate::mesh::{Cell, Facet, Mesh};
+use crate::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange};
 use lattice::{Lattice, edge_points};
-use rayon::prelude::*;
 
 /// Parts of a facet for each degree, where there are few facets: straight pieces of a parabola's eighth look round.
 const PARTS: usize = 4;
@@ -119,7 +119,7 @@ pub fn outside(view: &View<'_>, most: usize) -> Result<Triangles, SurfaceError> 
     let mut all = Triangles::with_points(facets.len() * per_facet);
     let rows = (all.points.par_chunks_mut(per_facet), all.normals.par_chunks_mut(per_facet));
     let rows = (rows.0, rows.1, all.values.par_chunks_mut(per_facet), facets.par_iter());
-    rows.into_par_iter().with_min_len(64).for_each(|(points, normals, values, facet)| {
+    rows.into_par_iter().with_min_len(64).each(|(points, normals, values, facet)| {
         let (cell, table) = (facet.cell as usize, &tables[usize::from(facet.local)]);
         for (row, (point, value)) in points.iter_mut().zip(values).enumerate() {
             *point = view.place(cell, table, row);

@@ -20,6 +20,7 @@ use crate::expression::Parameters;
 use crate::functional::{Extrema, extrema, fine_rule, values_at};
 use crate::mesh::locate::{Located, Locator};
 use crate::operator::{Operator, Shelf};
+use crate::parallel::*;
 use crate::processes::Reduce;
 use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
@@ -27,7 +28,6 @@ use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
 use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports};
 use kernels_gen::plan::Elements;
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -424,7 +424,7 @@ pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 
         ranges
     };
     let parts: Vec<Vec<[f64; 2]>> =
-        u[on.dofs_of(field)].par_chunks(components << 14).map(of_some).collect();
+        u[on.dofs_of(field)].par_chunks(components << 14).map(of_some).listed();
     let both = |(a, b): (&[f64; 2], &[f64; 2])| [a[0].min(b[0]), a[1].max(b[1])];
     let all: Vec<[f64; 2]> =
         parts.iter().fold(none(), |all, part| all.iter().zip(part).map(both).collect());

@@ -3,9 +3,9 @@
 
 use super::Space;
 use crate::mesh::Mesh;
+use crate::parallel::*;
 use crate::partition::Partition;
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
-use rayon::prelude::*;
 
 impl Space {
     /// The physical coordinates of every node. Of several processes all ask for them where nodes hang.
@@ -51,7 +51,7 @@ impl Space {
             own.push((nodes.start, head, cells.cells.clone()));
             rest = tail;
         }
-        own.into_par_iter().for_each(|(start, points, cells)| {
+        own.into_par_iter().each(|(start, points, cells)| {
             for cell in cells.rev() {
                 for (local, &node) in self.cell_nodes(cell).iter().enumerate() {
                     let place = (node as usize).wrapping_sub(start);
@@ -89,7 +89,7 @@ impl Space {
             .par_chunks_mut(self.components())
             .zip(points)
             .with_min_len(1024)
-            .for_each(|(values, point)| f(point, values));
+            .each(|(values, point)| f(point, values));
         values
     }
 }

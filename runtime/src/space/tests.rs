@@ -188,8 +188,7 @@ fn a_node_is_one_place_and_a_place_one_node() {
 
 #[test]
 fn an_unstructured_ball_conforms() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../meshes/ball_hex_unstructured.msh");
-    let mesh = crate::mesh::gmsh::read(std::path::Path::new(path)).expect("a mesh");
+    let mesh = crate::mesh::stored("ball_hex_unstructured");
     for degree in 1..=3 {
         let element = Lagrange::continuous(Cell::Hexahedron, degree).expect("an element");
         let partition = Partition::new(&mesh, (degree * degree * degree) as f64);

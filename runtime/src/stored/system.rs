@@ -10,7 +10,7 @@
 
 use super::npy::{self, NpyError};
 use crate::csr::Csr;
-use rayon::prelude::*;
+use crate::parallel::*;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -80,7 +80,7 @@ impl Residual {
             let sum: f64 = matrix.row(i).map(|(_, value)| value.abs()).sum();
             (b[i] - product, sum)
         };
-        let rows: Vec<(f64, f64)> = rows.map(row).collect();
+        let rows: Vec<(f64, f64)> = rows.map(row).listed();
         let norm =
             |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
         let absolute = norm(&mut rows.iter().map(|(left, _)| *left));

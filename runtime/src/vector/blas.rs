@@ -2,7 +2,7 @@
 //! are several, one plain loop where there is one.
 
 use super::Real;
-use rayon::prelude::*;
+use crate::parallel::*;
 use std::ops::Range;
 
 /// Entries a chunk: sums are formed chunk by chunk, so this number is part of the results.
@@ -20,7 +20,7 @@ pub(super) fn map<T: Real>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
     if sequential(y.len()) {
         run(y);
     } else {
-        y.par_chunks_mut(CHUNK).for_each(run);
+        y.par_chunks_mut(CHUNK).each(run);
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) fn map2<T: Real>(y: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) 
     if sequential(y.len()) {
         run((y, x));
     } else {
-        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(run);
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).each(run);
     }
 }
 
@@ -51,7 +51,7 @@ fn map3<T: Real>(y: &mut [T], x: &[T], z: &[T], f: impl Fn(T, T, T) -> T + Sync)
     if sequential(y.len()) {
         run(((y, x), z));
     } else {
-        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).zip(z.par_chunks(CHUNK)).for_each(run);
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).zip(z.par_chunks(CHUNK)).each(run);
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn convert<T: Real, U: Real>(y: &mut [T], x: &[U], f: impl Fn(U) -> T
     if sequential(y.len()) {
         run((y, x));
     } else {
-        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(run);
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).each(run);
     }
 }
 
@@ -114,7 +114,7 @@ fn three<T: Real>([x, d, r]: [&mut [T]; 3], run: impl Fn(usize, [&mut [T]; 3]) +
     } else {
         let chunks = x.par_chunks_mut(CHUNK).zip(d.par_chunks_mut(CHUNK));
         let chunks = chunks.zip(r.par_chunks_mut(CHUNK)).enumerate();
-        chunks.for_each(|(chunk, ((x, d), r))| run(chunk * CHUNK, [x, d, r]));
+        chunks.each(|(chunk, ((x, d), r))| run(chunk * CHUNK, [x, d, r]));
     }
 }
 
@@ -148,7 +148,7 @@ fn two<T: Real>([x, d]: [&mut [T]; 2], run: impl Fn(usize, [&mut [T]; 2]) + Sync
         chunks.for_each(|(chunk, (x, d))| run(chunk * CHUNK, [x, d]));
     } else {
         let chunks = x.par_chunks_mut(CHUNK).zip(d.par_chunks_mut(CHUNK)).enumerate();
-        chunks.for_each(|(chunk, (x, d))| run(chunk * CHUNK, [x, d]));
+        chunks.each(|(chunk, (x, d))| run(chunk * CHUNK, [x, d]));
     }
 }
 
@@ -204,7 +204,8 @@ fn reduce(len: usize, f: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
     if sequential(len) {
         (0..chunks).map(|chunk| f(range(chunk))).sum()
     } else {
-        let sums: Vec<f64> = (0..chunks).into_par_iter().map(|chunk| f(range(chunk))).collect();
+        let mut sums = vec![0.0; chunks];
+        (0..chunks).into_par_iter().map(|chunk| f(range(chunk))).put(&mut sums);
         sums.into_iter().sum()
     }
 }
@@ -308,7 +309,8 @@ pub(super) fn axpy_dot<T: Real>(y: &mut [T], x: &[T], a: T, others: &[Range<usiz
         y.chunks_mut(CHUNK).zip(x.chunks(CHUNK)).enumerate().map(run).sum()
     } else {
         let chunks = y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).enumerate();
-        let sums: Vec<f64> = chunks.map(run).collect();
+        let mut sums = vec![0.0; chunks.len()];
+        chunks.map(run).put(&mut sums);
         sums.into_iter().sum()
     }
 }
@@ -352,8 +354,9 @@ pub(super) fn step<T: Real>(
     if sequential(n) {
         x.chunks_mut(CHUNK).zip(r.chunks_mut(CHUNK)).enumerate().map(run).fold((0.0, 0.0), add)
     } else {
-        let sums: Vec<(f64, f64)> =
-            x.par_chunks_mut(CHUNK).zip(r.par_chunks_mut(CHUNK)).enumerate().map(run).collect();
+        let chunks = x.par_chunks_mut(CHUNK).zip(r.par_chunks_mut(CHUNK)).enumerate();
+        let mut sums = vec![(0.0, 0.0); chunks.len()];
+        chunks.map(run).put(&mut sums);
         sums.into_iter().fold((0.0, 0.0), add)
     }
 }
@@ -381,8 +384,9 @@ pub(super) fn step_plain<T: Real>(
     if sequential(n) {
         x.chunks_mut(CHUNK).zip(r.chunks_mut(CHUNK)).enumerate().map(run).sum()
     } else {
-        let sums: Vec<f64> =
-            x.par_chunks_mut(CHUNK).zip(r.par_chunks_mut(CHUNK)).enumerate().map(run).collect();
+        let chunks = x.par_chunks_mut(CHUNK).zip(r.par_chunks_mut(CHUNK)).enumerate();
+        let mut sums = vec![0.0; chunks.len()];
+        chunks.map(run).put(&mut sums);
         sums.into_iter().sum()
     }
 }

@@ -5,8 +5,8 @@
 //! device they are formed one by one, without waiting in between.
 
 use super::{Product, Real, Vector};
+use crate::parallel::*;
 use crate::vector::Precision;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Entries a chunk: twenty vectors of so many fit a core's own cache. Sums are formed chunk by chunk, so that the number is part of
@@ -64,7 +64,7 @@ fn on_host<T: Real>(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> V
             |&(i, j): &(usize, usize)| super::blas::dot_apart(x[i], y[j], range.clone(), others);
         pairs.iter().map(dot).collect()
     };
-    let chunks: Vec<Vec<f64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect();
+    let chunks: Vec<Vec<f64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).listed();
     let mut sums = vec![0.0; pairs.len()];
     for chunk in chunks {
         sums.iter_mut().zip(chunk).for_each(|(sum, part)| *sum += part);
@@ -106,7 +106,7 @@ fn combine_on_host<T: Real>(out: &mut [Vector], from: &[&Vector], factors: &[f64
             chunk.push(part);
         }
     }
-    chunks.into_par_iter().enumerate().for_each(|(chunk, mut parts)| {
+    chunks.into_par_iter().enumerate().each(|(chunk, mut parts)| {
         for (j, part) in parts.iter_mut().enumerate() {
             part.fill(T::from_f64(0.0));
             for (i, from) in from.iter().enumerate() {

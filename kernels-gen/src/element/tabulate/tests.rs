@@ -72,7 +72,9 @@ fn derivative(e: [i32; 3], x: [f64; 3], axis: usize) -> f64 {
 fn polynomials_and_their_gradients_are_reproduced() {
     for element in elements() {
         let (cell, degree) = (element.cell(), element.degree());
-        let points = some_rule(cell, degree).points();
+        // Of many points some.
+        let all = some_rule(cell, degree).points();
+        let points: Vec<[f64; 3]> = all.iter().copied().step_by(1 + all.len() / 40).collect();
         let table = tabulate(element, &points);
         let nodes = element.points();
         for e in monomials(cell, degree) {

@@ -6,7 +6,7 @@
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
+use crate::parallel::*;
 
 use super::Buffer;
 
@@ -70,16 +70,20 @@ impl IndexArray {
         let row = entries * lanes;
         assert_eq!(values.len() % row, 0, "an index array should have whole batches");
         let none = || vec![Largest::default(); entries];
-        let add = |mut largest: Vec<Largest>, row: &[u32]| {
-            for (largest, lanes) in largest.iter_mut().zip(row.chunks_exact(lanes)) {
-                *largest = largest.and(Largest::of(lanes));
+        let of = |rows: &[u32]| {
+            let mut largest = none();
+            for row in rows.chunks_exact(row) {
+                for (largest, lanes) in largest.iter_mut().zip(row.chunks_exact(lanes)) {
+                    *largest = largest.and(Largest::of(lanes));
+                }
             }
             largest
         };
-        let rows = values.par_chunks_exact(row).with_min_len(ROWS.div_ceil(entries));
-        let largest = rows
-            .fold(none, add)
-            .reduce(none, |a, b| a.into_iter().zip(b).map(|(a, b)| a.and(b)).collect());
+        let parts = values.par_chunks(row * ROWS.div_ceil(entries)).map(of);
+        let both = |a: Vec<Largest>, b: Vec<Largest>| -> Vec<Largest> {
+            a.iter().zip(&b).map(|(a, b)| a.and(*b)).collect()
+        };
+        let largest = parts.merged(both).unwrap_or_else(none);
         let all = largest.iter().fold(Largest::default(), |a, &b| a.and(b));
         Self { values, lanes, largest, all, id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }

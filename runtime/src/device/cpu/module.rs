@@ -14,9 +14,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::parallel::*;
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::interpreted::{Fault, Interpreted};
-use rayon::prelude::*;
 
 use super::argument::fit;
 use super::interpreted::arrays;
@@ -369,11 +369,7 @@ impl<'a> Launch<'a> {
         let launch = &*self;
         // SAFETY: as in `run`; and the parts write rows of different batches, which lie apart.
         let run = |part: &Range<usize>| unsafe { launch.run_beside_others(part.clone()) };
-        if parts.len() == 1 || rayon::current_num_threads() == 1 {
-            parts.iter().try_for_each(run)
-        } else {
-            parts.par_iter().try_for_each(run)
-        }
+        parts.par_iter().first(|part| run(part).err()).map_or(Ok(()), Err)
     }
 
     /// Whether all arguments have data for these batches.

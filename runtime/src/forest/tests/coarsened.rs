@@ -3,7 +3,7 @@
 use super::*;
 use crate::mesh::assemble::renumber;
 use crate::mesh::shape::Shape;
-use crate::mesh::{Coarsened, Facet, NotCoarser, generate, gmsh};
+use crate::mesh::{Coarsened, Facet, NotCoarser, generate, stored};
 use fem_dsl::problem::Argument;
 use kernels_gen::element::{Lagrange, interpolation};
 
@@ -358,8 +358,7 @@ fn meshes_of_gmsh_come_back() {
     for name in
         ["plate_hole_quad", "plate_hole_quad9", "cylinder_quad9", "elbow_hex", "elbow_hex27"]
     {
-        let path = format!("{}/../meshes/{name}.msh", env!("CARGO_MANIFEST_DIR"));
-        let mesh = gmsh::read(std::path::Path::new(&path)).expect("a mesh");
+        let mesh = stored(name);
         let (counts, size) = (Counts::of(&mesh), mesh.size());
         let fine = mesh.refined(1).expect("room");
         for fine in [turned(&fine, &mut random), fine] {
@@ -373,8 +372,7 @@ fn meshes_of_gmsh_come_back() {
 #[test]
 fn meshes_with_a_structure_of_their_own_have_coarser_ones() {
     for (name, times) in [("plate_hole_quad", 0), ("elbow_hex", 2), ("elbow_hex27", 2)] {
-        let path = format!("{}/../meshes/{name}.msh", env!("CARGO_MANIFEST_DIR"));
-        let mut mesh = gmsh::read(std::path::Path::new(&path)).expect("a mesh");
+        let mut mesh = stored(name);
         for _ in 0..times {
             mesh = Mesh::clone(&coarsened(&mesh).mesh);
         }

@@ -1,10 +1,10 @@
 //! What each place of a matrix adds up of what cells have stored: places of elements → [`Lists`].
 
-use crate::assembly::sparsity::NOWHERE;
+use crate::assembly::sparsity::each_somewhere;
 use crate::device::DeviceError;
 use crate::operator::engine::{Array, Engine};
+use crate::parallel::*;
 use kernels_gen::dialect::c::sum::UNKNOWNS;
-use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Elements or places that are worth a thread.
@@ -21,13 +21,10 @@ pub(in crate::operator) struct Lists {
 impl Lists {
     /// The lists of `n` places, from the place of each element.
     pub(super) fn new(engine: &dyn Engine, n: usize, places: &[u32]) -> Result<Self, DeviceError> {
-        let each = || places.par_iter().with_min_len(GRAIN).enumerate();
-        let each = || each().filter(|(_, place)| **place != NOWHERE);
         let number = |_| AtomicU32::new(0);
-        let numbers =
-            |n: usize| (0..n).into_par_iter().with_min_len(GRAIN).map(number).collect::<Vec<_>>();
+        let numbers = |n: usize| (0..n).into_par_iter().with_min_len(GRAIN).map(number).listed();
         let counts = numbers(n.next_multiple_of(UNKNOWNS) + 1);
-        each().for_each(|(_, &place)| {
+        each_somewhere(places, &|_, place| {
             counts[place as usize + 1].fetch_add(1, Ordering::Relaxed);
         });
         let mut starts: Vec<u32> = counts.into_iter().map(AtomicU32::into_inner).collect();
@@ -35,9 +32,9 @@ impl Lists {
             starts[i] += starts[i - 1];
         }
         let next: Vec<AtomicU32> =
-            starts.par_iter().with_min_len(GRAIN).map(|&start| AtomicU32::new(start)).collect();
+            starts.par_iter().with_min_len(GRAIN).map(|&start| AtomicU32::new(start)).listed();
         let elements = numbers(starts[n] as usize);
-        each().for_each(|(element, &place)| {
+        each_somewhere(places, &|element, place| {
             let at = next[place as usize].fetch_add(1, Ordering::Relaxed);
             elements[at as usize].store(element as u32, Ordering::Relaxed);
         });
@@ -52,7 +49,7 @@ impl Lists {
             lists.push((range, part));
             rest = behind;
         }
-        lists.into_par_iter().for_each(|(range, part)| {
+        lists.into_par_iter().each(|(range, part)| {
             let before = starts[range.start];
             for place in range {
                 let list = starts[place] - before..starts[place + 1] - before;

@@ -8,9 +8,9 @@
 
 use crate::assembly::sparsity::NOWHERE;
 use crate::operator::engine::Array;
+use crate::parallel::*;
 use kernels_gen::dialect::c::slices::{SLICE, SLICES};
 use kernels_gen::dialect::c::sum::UNKNOWNS;
-use rayon::prelude::*;
 
 /// By how much slices may be larger than rows, since all rows of a slice are as long as its longest.
 const PADDING: f64 = 1.5;
@@ -45,7 +45,7 @@ impl Sliced {
         };
         let slices = n.div_ceil(SLICE);
         let lengths: Vec<usize> =
-            (0..slices).into_par_iter().with_min_len(GRAIN).map(longest).collect();
+            (0..slices).into_par_iter().with_min_len(GRAIN).map(longest).listed();
         let count: usize = SLICE * lengths.iter().sum::<usize>();
         let room = count.next_multiple_of(UNKNOWNS);
         if count as f64 > PADDING * all as f64 || room >= NOWHERE as usize {
@@ -83,7 +83,7 @@ impl Sliced {
             parts.push((slice, part));
             rest = behind;
         }
-        parts.into_par_iter().with_min_len(GRAIN).for_each(|(slice, part)| {
+        parts.into_par_iter().with_min_len(GRAIN).each(|(slice, part)| {
             for row in (slice * SLICE).min(n)..n.min((slice + 1) * SLICE) {
                 let own = &columns[rows[row]..rows[row + 1]];
                 for (k, &column) in own.iter().enumerate() {

@@ -10,8 +10,8 @@ use super::lattice::Solid;
 use super::{SurfaceError, Tables, Triangles, View, add_normals, cross};
 use crate::mesh::Mesh;
 use crate::output::sample::Rows;
+use crate::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange};
-use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
 /// The set n·x = c.
@@ -76,10 +76,10 @@ fn cut_once(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, Ele
         places: Rows::new(geometry, &solid.points),
         solid,
     };
-    let pieces: Vec<Triangles> =
-        cells.par_chunks(CELLS).map(|cells| knife.cut(cells)).collect::<Result<_, _>>()?;
+    let pieces = cells.par_chunks(CELLS).map(|cells| knife.cut(cells)).listed();
     let mut all = Triangles::default();
     for piece in pieces {
+        let piece = piece?;
         let start = all.points.len() as u32;
         all.corners.extend(piece.corners.iter().map(|corners| corners.map(|c| start + c)));
         all.points.extend(piece.points);
@@ -92,7 +92,7 @@ fn cut_once(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, Ele
 
 /// The cells that a plane may meet. A straight cell lies between its nodes; a curved one may reach beyond them.
 fn met(mesh: &Mesh, plane: Plane) -> Vec<usize> {
-    let meets = |&cell: &usize| {
+    let meets = |cell: usize| {
         let nodes = mesh.cell_nodes(cell).iter();
         let (low, high) = nodes
             .map(|&node| plane.distance(mesh.points()[node as usize]))
@@ -100,7 +100,8 @@ fn met(mesh: &Mesh, plane: Plane) -> Vec<usize> {
         let beyond = if mesh.order() == 1 { 0.01 } else { 1.0 } * (high - low);
         low - beyond <= 0.0 && 0.0 <= high + beyond
     };
-    (0..mesh.n_cells()).into_par_iter().filter(meets).collect()
+    let all = (0..mesh.n_cells()).into_par_iter().map(|cell| meets(cell).then_some(cell)).listed();
+    all.into_iter().flatten().collect()
 }
 
 /// The largest distance of a point from the first, along an axis.

@@ -12,10 +12,10 @@ use crate::discretisation::Discretisation;
 use crate::factor::{AVAILABLE, Analysis, Factors};
 use crate::laps::Laps;
 use crate::operator::Operator;
+use crate::parallel::*;
 use crate::solve::{Coarsest, LinearOperator, Multigrid, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use kernels_gen::plan::Elements;
-use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Unknowns up to which a matrix is factorised.
@@ -268,5 +268,5 @@ fn words(levels: &Aggregation) -> String {
 fn is_separate(matrix: &Csr, components: usize) -> bool {
     let own =
         |i: usize| matrix.row(i).all(|(j, value)| i % components == j % components || value == 0.0);
-    (0..matrix.size()).into_par_iter().all(own)
+    (0..matrix.size()).into_par_iter().holds(own)
 }

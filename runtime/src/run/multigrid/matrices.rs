@@ -7,12 +7,12 @@
 use crate::aggregation::{self, Aggregation, Bottom, Rectangular};
 use crate::csr::{self, Csr};
 use crate::device::{Arithmetic, Array, DeviceError, Layout, Module, NONE};
+use crate::parallel::*;
 use crate::solve::{Coarsest, Level, LinearOperator, Multigrid, OperatorError, Transfer};
 use crate::vector::Vector;
 use kernels_gen::dialect::c::rows::{
     NAME, NAME_OF_ADDED, ROWS, rows_times_vector, rows_times_vector_added,
 };
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// The kernels of products.
@@ -195,7 +195,7 @@ fn inverse(
         solve(&mut x);
         x
     };
-    let columns: Vec<Vec<f64>> = (0..n).into_par_iter().map(column).collect();
+    let columns: Vec<Vec<f64>> = (0..n).into_par_iter().map(column).listed();
     let values: Vec<f64> = (0..n).flat_map(|i| columns.iter().map(move |own| own[i])).collect();
     let starts: Vec<usize> = (0..=n).map(|i| i * n).collect();
     let numbers: Vec<u32> = (0..n).flat_map(|_| 0..n as u32).collect();

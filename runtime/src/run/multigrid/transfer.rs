@@ -17,6 +17,7 @@ use crate::device::{Device, Layout};
 use crate::discretisation::{Discretisation, Field, Targets};
 use crate::mesh::{Affine, Coarsened};
 use crate::operator::{Operator, Shelf};
+use crate::parallel::*;
 use crate::solve::{OperatorError, Transfer};
 use crate::space::Space;
 use crate::vector::Vector;
@@ -25,7 +26,6 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::element::{Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
-use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -65,7 +65,7 @@ fn named(
 ) -> Vec<u32> {
     let (components, n_cells) = (space.components(), nodes.len() / points);
     let first: Vec<AtomicU32> = (0..space.n_nodes()).map(|_| AtomicU32::new(NONE)).collect();
-    (0..n_cells).into_par_iter().with_min_len(GRAIN).for_each(|cell| {
+    (0..n_cells).into_par_iter().with_min_len(GRAIN).each(|cell| {
         let own = &nodes[cell * points..(cell + 1) * points];
         for &node in own.iter().filter(|node| **node != NONE) {
             first[node as usize].fetch_min(cell as u32, Ordering::Relaxed);
@@ -73,7 +73,7 @@ fn named(
     });
     let mut unknowns = vec![NONE; nodes.len() * components];
     let cells = unknowns.par_chunks_mut(points * components).enumerate().with_min_len(GRAIN);
-    cells.for_each(|(cell, unknowns)| {
+    cells.each(|(cell, unknowns)| {
         let own = &nodes[cell * points..(cell + 1) * points];
         for (point, &node) in own.iter().enumerate().filter(|(_, node)| **node != NONE) {
             let named = first[node as usize].load(Ordering::Relaxed) == cell as u32;
@@ -118,7 +118,7 @@ fn joined(coarser: &Coarsened, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
     let mut nodes = vec![NONE; coarser.mesh.n_cells() * points.len()];
     let hangs = space.hanging_nodes();
     let cells = nodes.par_chunks_mut(points.len()).enumerate().with_min_len(GRAIN);
-    cells.for_each(|(cell, nodes)| {
+    cells.each(|(cell, nodes)| {
         for (number, &child) in coarser.children_of(cell).iter().enumerate() {
             let place = usize::from(coarser.places[cell * coarser.each() + number]);
             let own = space.cell_nodes(child as usize).iter().zip(&tables[place]).enumerate();

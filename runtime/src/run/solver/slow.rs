@@ -2,8 +2,8 @@
 
 use super::{System, is_saddle};
 use crate::mesh::Mesh;
+use crate::parallel::*;
 use crate::solve::Report;
-use rayon::prelude::*;
 
 /// Iterations that are many for a solve by levels, and for one of a saddle point, where a mass stands for a Schur complement.
 const MANY: [usize; 2] = [30, 100];
@@ -53,7 +53,7 @@ pub(super) fn told(system: System<'_>, report: &Report, kept: bool) -> Option<St
 /// What a share of the cells exceed in [`Mesh::stretch`].
 fn exceeded(mesh: &Mesh, share: f64) -> f64 {
     let cells = (0..mesh.n_cells()).into_par_iter().with_min_len(1024);
-    let mut all: Vec<f64> = cells.map(|cell| mesh.stretch(cell)).collect();
+    let mut all: Vec<f64> = cells.map(|cell| mesh.stretch(cell)).listed();
     let place = ((1.0 - share) * all.len() as f64) as usize;
     let last = all.len() - 1;
     *all.select_nth_unstable_by(place.min(last), f64::total_cmp).1

@@ -1,0 +1,259 @@
+//! Parallel loops. What is gone through is told by rayon's iterators; it is divided here.
+//!
+//! An end of rayon's own compiles dividing, stealing and joining anew for each loop: three tenths of this crate's code. These
+//! ends halve what they are given until each thread has [`PARTS`] parts, and go through [`fork`], which is compiled once.
+//! Where a part begins depends on the number of threads, so that sums are formed of parts that do not: of chunks, listed
+//! and then added up in order.
+
+use rayon::iter::plumbing::{Producer, ProducerCallback};
+pub(crate) use rayon::prelude::{
+    IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator,
+    IntoParallelRefMutIterator, ParallelIterator, ParallelSlice, ParallelSliceMut,
+};
+
+/// Parts of a loop for each thread: those whose parts were cheap take over parts of others.
+const PARTS: usize = 8;
+
+/// The ends of parallel loops.
+pub(crate) trait Loop: IndexedParallelIterator {
+    /// Does something with each item.
+    fn each(self, f: impl Fn(Self::Item) + Sync) {
+        go_through(self, &Each { begin: || (), f: |(): &mut (), item| f(item) });
+    }
+
+    /// As [`Loop::each`], with a value that `begin` makes for each part.
+    fn each_with<S>(self, begin: impl Fn() -> S + Sync, f: impl Fn(&mut S, Self::Item) + Sync) {
+        go_through(self, &Each { begin, f });
+    }
+
+    /// All items in their order.
+    fn listed(self) -> Vec<Self::Item> {
+        let count = self.len();
+        let mut parts = go_through(self, &Listed).into_iter();
+        let mut all = parts.next().unwrap_or_default();
+        all.reserve_exact(count - all.len());
+        parts.for_each(|mut part| all.append(&mut part));
+        all
+    }
+
+    /// All items to their places, of which there are as many.
+    fn put(self, places: &mut [Self::Item]) {
+        assert_eq!(self.len(), places.len(), "a place for each item");
+        places.par_iter_mut().zip(self).each(|(place, item)| *place = item);
+    }
+
+    /// Of the items of which `f` makes something, what it makes of the first.
+    fn first<R: Send>(self, f: impl Fn(Self::Item) -> Option<R> + Sync) -> Option<R> {
+        go_through(self, &First(f))
+    }
+
+    /// Whether `f` holds for all items.
+    fn holds(self, f: impl Fn(Self::Item) -> bool + Sync) -> bool {
+        self.first(|item| (!f(item)).then_some(())).is_none()
+    }
+
+    /// All items as one by a rule that does not depend on how they are grouped; none where there is no item.
+    fn merged(
+        self,
+        rule: impl Fn(Self::Item, Self::Item) -> Self::Item + Sync,
+    ) -> Option<Self::Item> {
+        go_through(self, &Merged(rule))
+    }
+}
+
+impl<I: IndexedParallelIterator> Loop for I {}
+
+/// What is done with the items of a part, and what two parts side by side come to.
+trait End<T>: Sync {
+    type Of: Send;
+
+    fn of(&self, part: impl Iterator<Item = T>) -> Self::Of;
+
+    fn both(&self, left: Self::Of, right: Self::Of) -> Self::Of;
+}
+
+struct Each<B, F> {
+    begin: B,
+    f: F,
+}
+
+impl<T, S, B: Fn() -> S + Sync, F: Fn(&mut S, T) + Sync> End<T> for Each<B, F> {
+    type Of = ();
+
+    fn of(&self, part: impl Iterator<Item = T>) {
+        let mut own = (self.begin)();
+        part.for_each(|item| (self.f)(&mut own, item));
+    }
+
+    fn both(&self, (): (), (): ()) {}
+}
+
+/// Part by part.
+struct Listed;
+
+impl<T: Send> End<T> for Listed {
+    type Of = Vec<Vec<T>>;
+
+    fn of(&self, part: impl Iterator<Item = T>) -> Vec<Vec<T>> {
+        vec![part.collect()]
+    }
+
+    fn both(&self, mut left: Vec<Vec<T>>, mut right: Vec<Vec<T>>) -> Vec<Vec<T>> {
+        left.append(&mut right);
+        left
+    }
+}
+
+struct First<F>(F);
+
+impl<T, R: Send, F: Fn(T) -> Option<R> + Sync> End<T> for First<F> {
+    type Of = Option<R>;
+
+    fn of(&self, mut part: impl Iterator<Item = T>) -> Option<R> {
+        part.find_map(&self.0)
+    }
+
+    fn both(&self, left: Option<R>, right: Option<R>) -> Option<R> {
+        left.or(right)
+    }
+}
+
+struct Merged<F>(F);
+
+impl<T: Send, F: Fn(T, T) -> T + Sync> End<T> for Merged<F> {
+    type Of = Option<T>;
+
+    fn of(&self, part: impl Iterator<Item = T>) -> Option<T> {
+        part.reduce(&self.0)
+    }
+
+    fn both(&self, left: Option<T>, right: Option<T>) -> Option<T> {
+        match (left, right) {
+            (Some(left), Some(right)) => Some((self.0)(left, right)),
+            (left, right) => left.or(right),
+        }
+    }
+}
+
+/// Does the parts of a loop.
+fn go_through<I: IndexedParallelIterator, E: End<I::Item>>(items: I, end: &E) -> E::Of {
+    struct Divided<'a, E>(usize, &'a E);
+
+    impl<T, E: End<T>> ProducerCallback<T> for Divided<'_, E> {
+        type Output = E::Of;
+
+        fn callback<P: Producer<Item = T>>(self, items: P) -> E::Of {
+            let Self(count, end) = self;
+            let parts = parts(count, items.min_len());
+            divide(items, count, parts, end)
+        }
+    }
+
+    let count = items.len();
+    items.with_producer(Divided(count, end))
+}
+
+/// How many parts a loop is worth.
+fn parts(count: usize, least: usize) -> usize {
+    match rayon::current_num_threads() {
+        1 => 1,
+        threads => (count / least.max(1)).clamp(1, PARTS * threads),
+    }
+}
+
+fn divide<P: Producer, E: End<P::Item>>(items: P, count: usize, parts: usize, end: &E) -> E::Of {
+    if parts <= 1 {
+        return end.of(items.into_iter());
+    }
+    let before = parts / 2;
+    let middle = count * before / parts;
+    let (left, right) = items.split_at(middle);
+    let (mut left, mut right) = (Some(left), Some(right));
+    let (mut of_left, mut of_right) = (None, None);
+    fork(
+        &mut || of_left = left.take().map(|items| divide(items, middle, before, end)),
+        &mut || {
+            of_right = right.take().map(|items| divide(items, count - middle, parts - before, end))
+        },
+    );
+    // INVARIANT: both have run.
+    let (Some(left), Some(right)) = (of_left, of_right) else {
+        unreachable!("both parts are done")
+    };
+    end.both(left, right)
+}
+
+/// Does two things, by two threads where one is free.
+#[inline(never)]
+fn fork(left: &mut (dyn FnMut() + Send), right: &mut (dyn FnMut() + Send)) {
+    rayon::join(left, right);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_threads(threads: usize, test: impl Fn() + Send + Sync) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.expect("a pool").install(test);
+    }
+
+    #[test]
+    fn items_keep_their_order_for_any_number_of_threads() {
+        for threads in [1, 2, 3, 7] {
+            with_threads(threads, || {
+                for count in [0, 1, 2, 15, 1000] {
+                    let squares = (0..count).into_par_iter().map(|i| i * i).listed();
+                    assert_eq!(squares, (0..count).map(|i| i * i).collect::<Vec<_>>());
+                    let texts = squares.par_iter().with_min_len(3).map(usize::to_string).listed();
+                    assert!(texts.iter().zip(&squares).all(|(text, n)| *text == n.to_string()));
+                    let mut sums = vec![0; count];
+                    let pairs = sums.par_iter_mut().zip(&squares).enumerate();
+                    pairs.each(|(i, (sum, square))| *sum += i + square);
+                    assert!((0..count).all(|i| sums[i] == i + i * i));
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn the_first_is_the_first_of_all_parts() {
+        with_threads(4, || {
+            let above = |limit: usize| move |i: usize| (i > limit).then_some(i);
+            assert_eq!((0..1000).into_par_iter().first(above(17)), Some(18));
+            assert_eq!((0..1000).into_par_iter().first(above(1000)), None);
+            assert!((0..1000).into_par_iter().holds(|i| i < 1000));
+            assert!(!(0..1000).into_par_iter().holds(|i| i != 999));
+        });
+    }
+
+    #[test]
+    fn all_items_become_one() {
+        with_threads(3, || {
+            let most = (0..1000).into_par_iter().map(|i| i ^ 21).merged(usize::max);
+            assert_eq!(most, (0..1000).map(|i| i ^ 21).max());
+            assert_eq!((0..0).into_par_iter().merged(usize::max), None);
+            let text = |i: usize| i.to_string();
+            let joined = (0..30).into_par_iter().map(text).merged(|a, b| a + &b);
+            assert_eq!(joined, Some((0..30).map(text).collect()));
+        });
+    }
+
+    #[test]
+    fn parts_begin_with_a_value_of_their_own() {
+        with_threads(4, || {
+            let mut places = vec![0; 640];
+            let chunks = places.par_chunks_mut(10).with_min_len(16);
+            chunks.each_with(
+                || 0,
+                |done, chunk| {
+                    *done += 1;
+                    chunk.fill(*done);
+                },
+            );
+            // Four parts of sixteen chunks.
+            assert_eq!(places.iter().filter(|&&done| done == 1).count(), 40);
+            assert_eq!(places.iter().max(), Some(&16));
+        });
+    }
+}

@@ -249,11 +249,7 @@ impl Csr {
                 *y = dot(&self.columns[range.clone()], &self.values[range], x);
             }
         };
-        if rayon::current_num_threads() == 1 {
-            y.chunks_mut(ROWS).enumerate().for_each(rows);
-        } else {
-            y.par_chunks_mut(ROWS).enumerate().each(rows);
-        }
+        y.par_chunks_mut(ROWS).enumerate().each(rows);
     }
 }
 

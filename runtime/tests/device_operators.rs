@@ -71,7 +71,7 @@ const WALL: &str = "wall";
 
 /// Cases that take long to compile, and whose parts other cases have: in two dimensions, with another strategy, or summing
 /// otherwise.
-const AT_LENGTH: [&str; 27] = [
+const AT_LENGTH: [&str; 25] = [
     "hexahedra, slip of degree 1",
     "hexahedra, a thread a line of degree 4",
     "hexahedra, periodic by lines of degree 3",
@@ -97,8 +97,6 @@ const AT_LENGTH: [&str; 27] = [
     "tetrahedra, regions",
     "curved hexahedra, a thread a line of degree 3",
     "hexahedra, discontinuous by lines",
-    "hexahedra, slip by lines",
-    "hexahedra that hang of degree 2",
 ];
 
 /// A case: what it is about, the mesh, the form, the degree and the precision.

@@ -257,7 +257,7 @@ impl Buckets {
             next += count.swap(first, Relaxed);
             starts.push(next);
         }
-        let places: Vec<AtomicU32> = items().map(|_| AtomicU32::new(0)).collect();
+        let places: Vec<AtomicU32> = items().map(|_| AtomicU32::new(0)).listed();
         items().each(|item| {
             let place = counts[of(item) as usize].fetch_add(1, Relaxed);
             places[place as usize].store(item as u32, Relaxed);

@@ -32,103 +32,62 @@ fn order(random: &mut Random, n: usize) -> Vec<usize> {
     order
 }
 
-/// Pairs of levels of two factors that no row holds yet. Levels are numbered through all factors.
+/// Pairs of levels of two factors that no row holds yet.
 struct Missing {
-    /// The number of the first level of each factor.
+    /// Where the levels of each factor begin in a row of the table, and how many levels there are.
     starts: Vec<usize>,
-    /// Words of 64 bits that hold a bit for each level.
-    words: usize,
-    /// For each level, with which others it is missing: both ways.
-    bits: Vec<u64>,
-    /// No pair of a level before this one is missing.
+    count: usize,
+    /// For each two levels, that of the smaller factor first, whether the pair is missing.
+    table: Vec<bool>,
+    /// No pair before this place is missing.
     done: usize,
 }
 
 impl Missing {
     /// All pairs.
     fn new(levels: &[usize]) -> Self {
-        let starts: Vec<usize> =
-            (0..levels.len()).map(|factor| levels[..factor].iter().sum()).collect();
-        let count: usize = levels.iter().sum();
-        let words = count.div_ceil(64);
-        let mut missing = Self { starts, words, bits: vec![0; count * words], done: 0 };
-        for factor in 0..levels.len() {
-            for level in 0..levels[factor] {
-                let others = (0..levels.len()).filter(|&other| other != factor);
-                for (other, of) in others.map(|other| (other, levels[other])) {
-                    (0..of).for_each(|of| missing.mark((factor, level), (other, of), true));
-                }
+        let starts = (0..levels.len()).map(|factor| levels[..factor].iter().sum()).collect();
+        let count = levels.iter().sum();
+        let mut missing = Self { starts, count, table: vec![false; count * count], done: 0 };
+        for (a, b) in pairs(levels.len()) {
+            for (i, j) in (0..levels[a]).flat_map(|i| (0..levels[b]).map(move |j| (i, j))) {
+                let at = missing.place((a, i), (b, j));
+                missing.table[at] = true;
             }
         }
         missing
     }
 
-    fn number(&self, (factor, level): (usize, usize)) -> usize {
-        self.starts[factor] + level
+    fn place(&self, one: (usize, usize), other: (usize, usize)) -> usize {
+        let (one, other) = if one.0 < other.0 { (one, other) } else { (other, one) };
+        (self.starts[one.0] + one.1) * self.count + self.starts[other.0] + other.1
     }
 
-    /// What is missing with a level.
-    fn with(&self, level: usize) -> &[u64] {
-        &self.bits[level * self.words..][..self.words]
-    }
-
-    fn mark(&mut self, one: (usize, usize), other: (usize, usize), missing: bool) {
-        let [one, other] = [one, other].map(|level| self.number(level));
-        for (of, with) in [(one, other), (other, one)] {
-            let word = &mut self.bits[of * self.words + with / 64];
-            *word = *word & !(1 << (with % 64)) | u64::from(missing) << (with % 64);
-        }
-    }
-
-    /// No levels.
-    fn none(&self) -> Vec<u64> {
-        vec![0; self.words]
-    }
-
-    fn choose(&self, chosen: &mut [u64], level: (usize, usize)) {
-        let number = self.number(level);
-        chosen[number / 64] |= 1 << (number % 64);
-    }
-
-    /// With how many of the chosen levels a level is missing.
-    fn among(&self, level: (usize, usize), chosen: &[u64]) -> usize {
-        let missing = self.with(self.number(level)).iter().zip(chosen);
-        missing.map(|(missing, chosen)| (missing & chosen).count_ones() as usize).sum()
+    fn has(&self, one: (usize, usize), other: (usize, usize)) -> bool {
+        self.table[self.place(one, other)]
     }
 
     /// The first that is missing, which is so no longer.
     fn take_first(&mut self) -> Option<Part> {
-        while self.with(self.done).iter().all(|word| *word == 0) {
-            self.done += 1;
-            if self.done * self.words == self.bits.len() {
-                self.done -= 1;
-                return None;
-            }
-        }
-        let bits = self.with(self.done).iter().enumerate();
-        let (at, word) = bits.clone().find(|(_, word)| **word != 0)?;
-        let level = |number: usize| {
-            let factor = self.starts.partition_point(|&start| start <= number) - 1;
-            (factor, number - self.starts[factor])
+        self.done += self.table[self.done..].iter().position(|&missing| missing)?;
+        self.table[self.done] = false;
+        let level = |place: usize| {
+            let factor = self.starts.partition_point(|&start| start <= place) - 1;
+            (factor, place - self.starts[factor])
         };
-        let pair = [level(self.done), level(at * 64 + word.trailing_zeros() as usize)];
-        self.mark(pair[0], pair[1], false);
-        Some(pair.to_vec())
+        Some(vec![level(self.done / self.count), level(self.done % self.count)])
     }
 
     /// How many a row holds.
     fn in_row(&self, row: &[usize]) -> usize {
-        let mut chosen = self.none();
-        row.iter().copied().enumerate().for_each(|level| self.choose(&mut chosen, level));
-        let twice: usize =
-            row.iter().copied().enumerate().map(|level| self.among(level, &chosen)).sum();
-        twice / 2
+        pairs(row.len()).filter(|&(a, b)| self.has((a, row[a]), (b, row[b]))).count()
     }
 
     /// Takes away those that a row holds.
     fn take_row(&mut self, row: &[usize]) {
         for (a, b) in pairs(row.len()) {
-            self.mark((a, row[a]), (b, row[b]), false);
+            let at = self.place((a, row[a]), (b, row[b]));
+            self.table[at] = false;
         }
     }
 }
@@ -215,15 +174,15 @@ impl Factors<'_> {
         for &(factor, level) in part {
             row[factor] = level;
         }
-        let mut known = missing.none();
-        part.iter().for_each(|&level| missing.choose(&mut known, level));
+        let mut known: Vec<usize> = part.iter().map(|(factor, _)| *factor).collect();
         for factor in order(random, self.levels.len()) {
             if row[factor] != usize::MAX {
                 continue;
             }
             let mut best = (0, Vec::new());
             for level in 0..self.levels[factor] {
-                let gain = missing.among((factor, level), &known);
+                let new = |&&other: &&usize| missing.has((factor, level), (other, row[other]));
+                let gain = known.iter().filter(new).count();
                 if gain > best.0 {
                     best = (gain, Vec::new());
                 }
@@ -236,7 +195,7 @@ impl Factors<'_> {
             } else {
                 best.1[random.below(best.1.len())]
             };
-            missing.choose(&mut known, (factor, row[factor]));
+            known.push(factor);
         }
         row
     }

@@ -132,6 +132,10 @@ impl Device for Bounded {
         self.device.beside(aside, own)
     }
 
+    fn ahead(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+        self.device.ahead(aside, own)
+    }
+
     fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
         self.device.record(work)
     }

@@ -52,6 +52,8 @@ pub struct Cuda {
     recorder: Arc<Recorder>,
     /// Beside the stream, and beside that of the recorder: a stream is a part of what is recorded until that ends.
     beside: [Beside; 2],
+    /// The same for what others wait for.
+    ahead: [Beside; 2],
     arch: String,
     name: String,
     /// Bytes that the threads of a group may share.
@@ -109,13 +111,13 @@ impl Cuda {
         let name = context.name().map_err(driver("ask the GPU for its name"))?;
         let stream = context.new_stream().map_err(driver("make a stream"))?;
         let recorder = Arc::new(Recorder::new(&context).map_err(driver("make a stream"))?);
-        let other = || Beside::new(&context).map_err(driver("make a stream"));
-        let beside = [other()?, other()?];
+        let other = |first| Beside::new(&context, first).map_err(driver("make a stream"));
+        let (beside, ahead) = ([other(false)?, other(false)?], [other(true)?, other(true)?]);
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
         let (owner, nccl) = (Owner::new(), OnceLock::new());
-        Ok(Self { owner, context, stream, recorder, beside, arch, name, shared, nccl })
+        Ok(Self { owner, context, stream, recorder, beside, ahead, arch, name, shared, nccl })
     }
 
     /// The GPU of this number, or the first whose name has this part; the first of all without a name.
@@ -143,9 +145,23 @@ impl Cuda {
     /// Where this thread's work goes; what is recorded keeps what it `needs`.
     fn stream(&self, needs: impl Iterator<Item = Own>) -> &Arc<CudaStream> {
         let recorded = self.recorder.stream(needs);
-        let [plain, in_recording] = &self.beside;
-        let beside = if recorded.is_some() { in_recording } else { plain };
-        beside.stream().or(recorded).unwrap_or(&self.stream)
+        let in_recording = usize::from(recorded.is_some());
+        let other = self.ahead[in_recording].stream().or(self.beside[in_recording].stream());
+        other.or(recorded).unwrap_or(&self.stream)
+    }
+
+    /// Starts work on another stream and `own` on this one.
+    fn start_beside(
+        &self,
+        other: &[Beside; 2],
+        aside: Record<'_>,
+        own: Record<'_>,
+    ) -> Result<(), Box<dyn Error>> {
+        let [plain, in_recording] = other;
+        match self.recorder.stream(std::iter::empty()) {
+            Some(recorded) => in_recording.start(recorded, aside, own),
+            None => plain.start(&self.stream, aside, own),
+        }
     }
 
     /// The error of a request for memory.
@@ -214,6 +230,12 @@ impl Device for Cuda {
         if self.nccl.get().is_none() {
             let made = Nccl::connect(&self.context, group)?;
             self.nccl.get_or_init(|| made);
+            // NCCL makes its ways when it first takes them.
+            let first = self.zeros(Kind::F64, 1).and_then(|array| {
+                DeviceGroup::sum(self, &array, 1)?;
+                self.synchronise()
+            });
+            first.map_err(|error| Apart::Library { error: error.to_string() })?;
         }
         Ok(())
     }
@@ -318,11 +340,11 @@ impl Device for Cuda {
     }
 
     fn beside(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
-        let [plain, in_recording] = &self.beside;
-        match self.recorder.stream(std::iter::empty()) {
-            Some(recorded) => in_recording.start(recorded, aside, own),
-            None => plain.start(&self.stream, aside, own),
-        }
+        self.start_beside(&self.beside, aside, own)
+    }
+
+    fn ahead(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+        self.start_beside(&self.ahead, aside, own)
     }
 
     fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {

@@ -462,6 +462,15 @@ pub trait Device: fmt::Debug + Send + Sync {
         own()
     }
 
+    /// The same, where `aside` is what others wait for, and goes before `own` where both wait for room.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::beside`].
+    fn ahead(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+        self.beside(aside, own)
+    }
+
     /// Records what `work` asks for instead of doing it: kernels that this thread starts and arrays that it clears,
     /// nothing else. Gives nothing, and nothing has been done, where a device does not record, where `work` fails or
     /// asks for more, or where somebody else is recording; `work` may have been called in vain.

@@ -27,14 +27,14 @@ use crate::expression::Parameters;
 use crate::mesh::{Coarsened, Mesh};
 use crate::operator::{Operator, Shelf};
 use crate::processes::any;
-use crate::solve::{Coarsest, Level, Multigrid, Smoothed};
+use crate::solve::{Coarsest, Level, Multigrid, Smoothed, Transfer};
 use crate::vector::{Precision, Vector};
 pub(crate) use asked::STEPS;
 pub use asked::{Asked, Manner, OfField};
 use bottom::Bottom;
 pub(super) use bottom::factorised;
 use fem_dsl::point::PointForm;
-use gathered::Gathered;
+use gathered::{Gathered, is_small};
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
 use std::time::Instant;
@@ -193,14 +193,31 @@ impl Problem<'_> {
         let mut made = self.level(own, operator.shelf().without_reals())?;
         let mut levels = Vec::new();
         let below = |made: &Made| if manner.of_matrix { Ok(None) } else { self.below(made) };
-        while let Some(Below { elements, on, coarser }) = below(&made)? {
-            let next = self.level((elements, Arc::new(on)), Shelf::default())?;
+        let mut under = below(&made)?;
+        while let Some(Below { elements, on, coarser }) = under.take() {
+            let mut next = self.level((elements, Arc::new(on)), Shelf::default())?;
             let path = match &coarser {
                 Some(coarser) => self.path_between(&made, &next, coarser)?,
                 None => self.path(&made, &next)?,
             };
+            let part = next.on.mesh.cut().is_some();
+            let small = part && is_small(next.on.dofs_in_all(), self.device.is_some());
+            if !small {
+                under = below(&next)?;
+            }
             let like = made.operator.zeros();
-            levels.push(Level::new(Box::new(made.operator), &like, Box::new(path)));
+            let path: Box<dyn Transfer> = if part && under.is_none() {
+                let Some(whole) = self.whole(&next)? else { return Ok(Err(Unsuited::Data)) };
+                let Some(path) = self.gathered(path, &next, &whole)? else {
+                    return Ok(Err(Unsuited::Data));
+                };
+                next = whole;
+                under = below(&next)?;
+                Box::new(path)
+            } else {
+                Box::new(path)
+            };
+            levels.push(Level::new(Box::new(made.operator), &like, path));
             made = next;
         }
         if made.degree() > 1 && !manner.of_matrix {
@@ -209,7 +226,7 @@ impl Problem<'_> {
         let like: Vector = made.operator.zeros();
         let bottom: Box<dyn Coarsest> = match made.on.mesh.cut() {
             None => Box::new(Bottom::new(self, &made.elements, made.on, like.like(), manner)?),
-            Some(cut) => match Gathered::new(self, &made, cut, &like, manner)? {
+            Some(_) => match Gathered::new(self, &made, &like, manner)? {
                 Some(gathered) => Box::new(gathered),
                 None => return Ok(Err(Unsuited::Data)),
             },
@@ -228,7 +245,7 @@ impl Problem<'_> {
         let (degree, k) = (made.degree(), made.elements.degree);
         if degree > 1 {
             let Some(lower) = k.checked_sub(degree / 2) else { return Ok(None) };
-            let found = at(&self.on.mesh, lower, None)?;
+            let found = at(&made.on.mesh, lower, None)?;
             // A degree that the form fixes is as high as before.
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
             return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));

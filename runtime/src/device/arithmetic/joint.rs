@@ -85,6 +85,10 @@ impl Joint {
         }
         let device = &arithmetic.device;
         let messages = [arithmetic.zeros(all.len())?, arithmetic.zeros(all.len())?];
+        if let Some(devices) = Self::devices(arithmetic) {
+            // The ways to neighbours are made when they are first taken.
+            devices.exchange(&neighbours, &messages[0], &messages[1])?;
+        }
         Ok(Self {
             group: Arc::clone(group),
             neighbours,
@@ -127,7 +131,7 @@ impl Joint {
         match Self::devices(arithmetic) {
             Some(devices) => {
                 let aside = &mut || Ok(devices.exchange(&self.neighbours, out, come)?);
-                arithmetic.device.beside(aside, meanwhile)?;
+                arithmetic.device.ahead(aside, meanwhile)?;
             }
             None => self.by_the_host(arithmetic, out, come, meanwhile)?,
         }

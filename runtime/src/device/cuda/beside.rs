@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
 use super::error::driver;
 use crate::device::Record;
@@ -16,9 +16,17 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// A stream of its own.
-    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
-        Ok(Self { other: context.new_stream()?, open: Mutex::default() })
+    /// A stream of its own, the work of which comes `first` where both wait for room.
+    pub(super) fn new(context: &Arc<CudaContext>, first: bool) -> Result<Self, DriverError> {
+        let other = if first {
+            context.bind_to_thread()?;
+            // The greatest of the priorities, which are the smaller the sooner.
+            let (_, greatest) = result::stream::get_priority_range()?;
+            context.new_stream_with_priority(greatest)?
+        } else {
+            context.new_stream()?
+        };
+        Ok(Self { other, open: Mutex::default() })
     }
 
     fn open(&self) -> MutexGuard<'_, Option<ThreadId>> {

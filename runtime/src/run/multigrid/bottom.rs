@@ -63,6 +63,8 @@ pub(super) struct Bottom {
     factorised: bool,
     /// Cycles of levels of matrices.
     cycles: usize,
+    /// Whether it is at each of several processes.
+    at_each: bool,
     work: Mutex<Work>,
 }
 
@@ -99,8 +101,19 @@ impl Bottom {
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = Analysis::default();
         let work = Mutex::new(Work { r: like.like(), z: like.like() });
-        let by = None;
-        Ok(Self { operator, on, analysis, by, like, linear, symmetric, factorised, cycles, work })
+        Ok(Self {
+            operator,
+            on,
+            analysis,
+            by: None,
+            like,
+            linear,
+            symmetric,
+            factorised,
+            cycles,
+            at_each: of.on.mesh.cut().is_some(),
+            work,
+        })
     }
 
     /// Factors at a state; within, why there are none.
@@ -243,13 +256,14 @@ impl Coarsest for Bottom {
     }
 
     fn words(&self) -> String {
-        match &self.by {
+        let words = match &self.by {
             Some(By::Factors(factors)) => format!("direct ({})", factors.word()),
             Some(By::Inverse(_, words)) => words.clone(),
             Some(By::Aggregation(levels)) => format!("{}{}", words(levels), times(self.cycles)),
             Some(By::Levels(_, words)) => format!("{words} on the device{}", times(self.cycles)),
             None => "nothing".to_owned(),
-        }
+        };
+        if self.at_each { format!("{words} at each process") } else { words }
     }
 }
 

@@ -1,110 +1,102 @@
-//! The coarsest level of several processes: each has all of it, and solves it as one would alone ([`Bottom`]).
+//! Small levels of several processes: each has all of them, and does there what one would alone.
 //!
 //! ```text
 //! b of the whole level ← of each unknown the number of the first process that has it      one sum over all processes
 //! x of the part        ← x of the whole
 //! ```
 //!
-//! On processors all find the same bits, so that nothing need be sent back; devices, which add up their matrices in an order of
-//! their own, take what the first process has. It takes as long as one process takes, and is short where the level is small. Devices
-//! that reach each other do all of it.
+//! Of levels that are small the messages take longer than the work. So the way to the first of them ends in all of it
+//! ([`GatheredPath`]), and those below it are as one process has them; where the finest level is the coarsest, too, what solves it is
+//! the same ([`Gathered`]). On processors all find the same bits. Devices add up in an order of their own; what they find goes to
+//! finer unknowns, and of each of those what the first process has counts. Devices that reach each other do all of it.
 
 use super::super::RunError;
+use super::transfer::Path;
 use super::{Bottom, Made, Manner, Problem};
 use crate::device::{Arithmetic, DeviceError, Moved};
-use crate::mesh::cut::Cut;
 use crate::sharing::Sharing;
-use crate::solve::{Coarsest, OperatorError};
+use crate::solve::{Coarsest, OperatorError, Transfer};
 use crate::vector::Vector;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The coarsest level.
-pub(super) struct Gathered {
-    bottom: Bottom,
+/// Unknowns of all processes up to which each has all of a level: on processors, where two messages take as long as a product with
+/// about so many; and on devices, where starting kernels beside messages does.
+const FEW: [usize; 2] = [2_000, 2_000_000];
+
+/// Whether a level of so many unknowns in all is small.
+pub(super) fn is_small(unknowns: usize, device: bool) -> bool {
+    unknowns <= FEW[usize::from(device)]
+}
+
+/// The ways to a whole level and back.
+pub(super) struct Ways {
     sharing: Arc<Sharing>,
     /// The place in the whole level of each unknown of this process.
     places: Vec<usize>,
-    /// b and x of the whole level.
-    work: Mutex<[Vector; 2]>,
-    /// The same ways where devices reach each other.
+    /// The same where devices reach each other.
     there: Option<There>,
 }
 
-/// The ways to the whole level and back on a device.
+/// The same on a device.
 struct There {
-    /// What vectors of the whole level need.
-    whole: Arc<Arithmetic>,
+    /// What the vectors need.
+    arithmetic: Arc<Arithmetic>,
     /// Of the unknowns that no process before has.
     gather: Moved,
     scatter: Moved,
 }
 
-impl There {
-    /// For vectors like one of a part; none where the host carries what processes tell each other.
-    fn new(
-        like: &Vector,
-        sharing: &Sharing,
-        places: &[usize],
-        all: usize,
-    ) -> Result<Option<Self>, DeviceError> {
-        let Some((own, array)) = like.array().filter(|_| like.stays_on_devices()) else {
-            return Ok(None);
-        };
-        let whole = Arithmetic::new(Arc::clone(own.device()), own.precision())?;
-        let (layout, permutes) = (own.layout(), own.layout().permutes(like.len()));
-        let lies = |unknown: usize| if permutes { layout.place(unknown) } else { unknown };
-        let pairs = || places.iter().enumerate().map(|(own, &place)| (own, lies(own), place));
-        let first = pairs().filter(|(own, ..)| !sharing.is_of_others(*own));
-        let gather = Moved::new(&whole, [array.len(), all], first.map(|(_, i, j)| (i, j)))?;
-        let scatter = Moved::new(&whole, [all, array.len()], pairs().map(|(_, i, j)| (j, i)))?;
-        Ok(Some(Self { whole, gather, scatter }))
-    }
-
-    /// A vector of the whole level.
-    fn gather(&self, own: &Vector, all: &mut Vector) -> Result<(), DeviceError> {
-        all.fill(0.0);
-        let own = own.array().map(|(_, array)| array).ok_or(DeviceError::Foreign)?;
-        let n = all.len();
-        let all = all.array_mut().ok_or(DeviceError::Foreign)?;
-        self.gather.apply(&self.whole, own, all)?;
-        self.whole.device().group().ok_or(DeviceError::Foreign)?.sum(all, n)
-    }
-
-    /// What a part has of it.
-    fn scatter(&self, all: &Vector, own: &mut Vector) -> Result<(), DeviceError> {
-        let all = all.array().map(|(_, array)| array).ok_or(DeviceError::Foreign)?;
-        let own = own.array_mut().ok_or(DeviceError::Foreign)?;
-        self.scatter.apply(&self.whole, all, own)
-    }
+/// Where an unknown of a vector on a device lies.
+fn lies(vector: &Vector) -> impl Fn(usize) -> usize + '_ {
+    let layout = vector.array().map(|(arithmetic, _)| arithmetic.layout());
+    let layout = layout.filter(|layout| layout.permutes(vector.len()));
+    move |unknown| layout.map_or(unknown, |layout| layout.place(unknown))
 }
 
-impl Gathered {
-    /// Of the level `made`, with vectors like `like`; none where data is not known on its whole mesh.
-    pub(super) fn new(
-        of: &Problem<'_>,
-        made: &Made,
-        cut: &Cut,
-        like: &Vector,
-        manner: Manner,
-    ) -> Result<Option<Self>, RunError> {
-        let (whole, degree) = (Arc::clone(cut.whole()), made.elements.degree);
-        let Some((elements, on)) = of.prescribed.at(of.form, whole, degree, of.parameters, None)?
+impl There {
+    /// Between vectors of a part and of the whole level; none where the host carries what processes tell each other.
+    fn new(
+        part: &Vector,
+        whole: &Vector,
+        sharing: &Sharing,
+        places: &[usize],
+    ) -> Result<Option<Self>, DeviceError> {
+        let (Some((_, own)), Some((arithmetic, all)), true) =
+            (part.array(), whole.array(), part.stays_on_devices())
         else {
             return Ok(None);
         };
-        let (Some(sharing), Some(places)) = (like.sharing(), made.on.places_in(&on)) else {
-            return Ok(None);
-        };
-        let n = on.n_dofs();
-        let there = There::new(like, sharing, &places, n).map_err(OperatorError::from)?;
-        let vector = || match &there {
-            Some(there) => Vector::on_device(n, &there.whole),
-            None => Vector::zeros(n, like.precision()),
-        };
-        let work = Mutex::new([vector(), vector()]);
-        let (sharing, on) = (Arc::clone(sharing), Arc::new(on));
-        let bottom = Bottom::new(of, &elements, on, vector(), manner)?;
-        Ok(Some(Self { bottom, sharing, places, work, there }))
+        let (here, there, lens) = (lies(part), lies(whole), [own.len(), all.len()]);
+        let pairs = || places.iter().enumerate().map(|(own, &all)| (own, here(own), there(all)));
+        let first = pairs().filter(|(own, ..)| !sharing.is_of_others(*own));
+        let gather = Moved::new(arithmetic, lens, first.map(|(_, i, j)| (i, j)))?;
+        let back = pairs().map(|(_, i, j)| (j, i));
+        let scatter = Moved::new(arithmetic, [lens[1], lens[0]], back)?;
+        Ok(Some(Self { arithmetic: Arc::clone(arithmetic), gather, scatter }))
+    }
+
+    fn gather(&self, own: &Vector, all: &mut Vector) -> Result<(), DeviceError> {
+        let own = own.array().map(|(_, array)| array).ok_or(DeviceError::Foreign)?;
+        let all = all.array_mut().ok_or(DeviceError::Foreign)?;
+        let n = all.len();
+        self.arithmetic.clear(all, n)?;
+        self.gather.apply(&self.arithmetic, own, all)?;
+        self.arithmetic.device().group().ok_or(DeviceError::Foreign)?.sum(all, n)
+    }
+
+    fn scatter(&self, all: &Vector, own: &mut Vector) -> Result<(), DeviceError> {
+        let all = all.array().map(|(_, array)| array).ok_or(DeviceError::Foreign)?;
+        let own = own.array_mut().ok_or(DeviceError::Foreign)?;
+        self.scatter.apply(&self.arithmetic, all, own)
+    }
+}
+
+impl Ways {
+    /// From vectors like `part`, whose unknowns have these places in vectors like `whole`.
+    fn new(part: &Vector, whole: &Vector, places: Vec<usize>) -> Result<Option<Self>, DeviceError> {
+        let Some(sharing) = part.sharing().cloned() else { return Ok(None) };
+        let there = There::new(part, whole, &sharing, &places)?;
+        Ok(Some(Self { sharing, places, there }))
     }
 
     /// A vector of the whole level.
@@ -117,12 +109,110 @@ impl Gathered {
             }
         }
     }
+
+    /// What a part has of it.
+    fn scatter(&self, all: &Vector, own: &mut Vector) -> Result<(), DeviceError> {
+        match &self.there {
+            Some(there) => there.scatter(all, own),
+            None => {
+                let all = all.to_vec();
+                own.set(&self.places.iter().map(|&place| all[place]).collect::<Vec<f64>>());
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Problem<'_> {
+    /// All of a level of which this process has a part; none where data is not known on its whole mesh.
+    pub(super) fn whole(&self, part: &Made) -> Result<Option<Made>, RunError> {
+        let Some(cut) = part.on.mesh.cut() else { return Ok(None) };
+        let (whole, degree) = (Arc::clone(cut.whole()), part.elements.degree);
+        let found = self.prescribed.at(self.form, whole, degree, self.parameters, None)?;
+        let made = |(elements, on)| self.level((elements, Arc::new(on)), Default::default());
+        found.map(made).transpose()
+    }
+
+    /// A way that ends in all of the level to which it leads a part.
+    pub(super) fn gathered(
+        &self,
+        path: Path,
+        part: &Made,
+        whole: &Made,
+    ) -> Result<Option<GatheredPath>, RunError> {
+        let (own, all) = (part.operator.zeros(), whole.operator.zeros());
+        let Some(places) = part.on.places_in(&whole.on) else { return Ok(None) };
+        let ways = Ways::new(&own, &all, places).map_err(OperatorError::from)?;
+        Ok(ways.map(|ways| GatheredPath { path, ways, part: Mutex::new(own) }))
+    }
+}
+
+/// The way from a level in parts to one that each process has.
+pub(super) struct GatheredPath {
+    path: Path,
+    ways: Ways,
+    /// What this process has of vectors of the coarser level.
+    part: Mutex<Vector>,
+}
+
+impl GatheredPath {
+    fn part(&self) -> MutexGuard<'_, Vector> {
+        self.part.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transfer for GatheredPath {
+    fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
+        let mut part = self.part();
+        self.ways.scatter(coarse, &mut part)?;
+        self.path.prolong(&part, fine)
+    }
+
+    fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        let mut part = self.part();
+        self.path.restrict(fine, &mut part)?;
+        Ok(self.ways.gather(&part, coarse)?)
+    }
+
+    fn inject(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        let mut part = self.part();
+        self.path.inject(fine, &mut part)?;
+        Ok(self.ways.gather(&part, coarse)?)
+    }
+}
+
+/// A level that is the finest and the coarsest.
+pub(super) struct Gathered {
+    bottom: Bottom,
+    ways: Ways,
+    /// b and x of the whole level.
+    work: Mutex<[Vector; 2]>,
+}
+
+impl Gathered {
+    /// Of the part `made`, with vectors like `like`; none where data is not known on its whole mesh.
+    pub(super) fn new(
+        of: &Problem<'_>,
+        made: &Made,
+        like: &Vector,
+        manner: Manner,
+    ) -> Result<Option<Self>, RunError> {
+        let Some(Made { operator, on, elements }) = of.whole(made)? else { return Ok(None) };
+        let Some(places) = made.on.places_in(&on) else { return Ok(None) };
+        let whole = operator.zeros();
+        let Some(ways) = Ways::new(like, &whole, places).map_err(OperatorError::from)? else {
+            return Ok(None);
+        };
+        let work = Mutex::new([whole.like(), whole.like()]);
+        let bottom = Bottom::new(of, &elements, on, whole, manner)?;
+        Ok(Some(Self { bottom, ways, work }))
+    }
 }
 
 impl Coarsest for Gathered {
     fn linearise(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        self.gather(u, &mut work[0])?;
+        self.ways.gather(u, &mut work[0])?;
         self.bottom.linearise(&work[0])
     }
 
@@ -133,16 +223,9 @@ impl Coarsest for Gathered {
     fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         let [all, found] = &mut *work;
-        self.gather(b, all)?;
+        self.ways.gather(b, all)?;
         self.bottom.solve(all, found)?;
-        match &self.there {
-            Some(there) => there.scatter(found, x)?,
-            None => {
-                let found = found.to_vec();
-                let own: Vec<f64> = self.places.iter().map(|&place| found[place]).collect();
-                x.set(&own);
-            }
-        }
+        self.ways.scatter(found, x)?;
         if x.array().is_some() {
             x.agree();
         }
@@ -150,10 +233,10 @@ impl Coarsest for Gathered {
     }
 
     fn replayable(&self) -> bool {
-        self.there.is_some() && self.bottom.replayable()
+        self.ways.there.is_some() && self.bottom.replayable()
     }
 
     fn words(&self) -> String {
-        format!("{} at each process", self.bottom.words())
+        self.bottom.words()
     }
 }

@@ -75,6 +75,10 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
         let (backend, scatter) = (solution.kernels.backend, solution.kernels.scatter());
         lines.insert(4, format!("  device      {backend} ({device}), scatter {scatter}"));
     }
+    if let Some(cut) = solution.on.mesh.cut() {
+        let count = cut.group().size();
+        lines.insert(3, format!("  processes   {count}, each with a part of the mesh"));
+    }
     lines.splice(2..2, notes);
     lines.extend(modes(solution));
     for (field, l2, h1) in &solution.errors {

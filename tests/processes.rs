@@ -164,6 +164,48 @@ fn a_run_is_repeated_to_the_bit_and_writes_a_file_a_process() {
     assert!(tree.iter().all(|part| text.contains(part)), "{text}");
 }
 
+/// Heat with sides that are one, whose conduction follows the temperature.
+const HEAT: &str =
+    "form heat { field u: scalar; f0[u] = dt(u) - x[0]; f1[u] = (1 + u^2) * grad(u); }
+    problem heat solves heat {
+        mesh = box(dim: 2, cells: [4, 3]);
+        degree = 2;
+        periodic \"y0\" = \"y1\";
+        dirichlet u = sin(3 * t) on \"x0\";
+        time = bdf(order: 2, to: 0.2, step: 0.05);
+        report size = l2(u);
+    }";
+
+/// A checkpoint is of all processes together: as many go on to the same bits, and others to the same numbers.
+#[test]
+fn a_run_goes_on_as_other_processes() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("heat.wf"), HEAT).expect("a file");
+    let bytes = |file: &str| std::fs::read(folder.path().join(file)).expect("a file");
+    let go = |processes: usize, more: &[&str]| {
+        let found = run(processes, folder.path(), &[&["heat.wf"], more].concat());
+        (bytes("h-4.npy"), found)
+    };
+    let left = ["--checkpoint", "h-{step}.npy"];
+    let whole = [&["-o", "h-{step}.vtu"], &left[..]].concat();
+    let (_, alone) = go(1, &whole);
+    let (last, _) = go(3, &whole);
+    let (piece, series) = (bytes("h-4-2-of-3.vtu"), bytes("h.pvd"));
+    let from = [&["--restart", "h-2.npy"], &whole[..]].concat();
+    let (again, found) = go(3, &from);
+    assert!(again == last && piece == bytes("h-4-2-of-3.vtu") && series == bytes("h.pvd"));
+    same(3, &found, &alone);
+    let from = [&["--restart", "h-2.npy", "--no-output"], &left[..]].concat();
+    for processes in [2, 1] {
+        same(processes, &go(processes, &from).1, &alone);
+    }
+    // Those of one process were left last.
+    same(2, &go(2, &["--restart", "h-3.npy", "--no-output"]).1, &alone);
+}
+
 /// What goes wrong is said once, and ends all.
 #[test]
 fn errors_are_said_once() {

@@ -251,6 +251,20 @@ impl Discretisation {
         hash.number()
     }
 
+    /// A number that tells apart vectors whose numbers mean something else: of the places of the mesh, and of each field the element and
+    /// the unknowns of each cell, so that it is another for another mesh, other elements, other periodic sides and another order of any of
+    /// them.
+    pub fn order_of_unknowns(&self) -> u64 {
+        let mut hash = Fingerprint::new();
+        hash.mesh(self.mesh.nodes(), self.mesh.points());
+        for Field { space, .. } in &self.fields {
+            hash.take(space.components() as u64);
+            hash.text(&format!("{:?}", space.element()));
+            space.nodes().iter().for_each(|&node| hash.take(u64::from(node)));
+        }
+        hash.number()
+    }
+
     /// Which unknowns other processes have too, where there are others.
     pub fn sharing(&self) -> Option<Arc<Sharing>> {
         let cut = self.mesh.cut()?;

@@ -127,14 +127,12 @@ impl Failure {
     }
 
     /// What another process can make of it.
-    #[cfg(feature = "mpi")]
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let all = json!([self.message, self.diagnostics, self.code]);
         all.to_string().into_bytes()
     }
 
     /// The failure of another process.
-    #[cfg(feature = "mpi")]
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let all: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let message = all[0].as_str().unwrap_or("another process failed").to_owned();
@@ -144,7 +142,6 @@ impl Failure {
     }
 
     /// What had been done before it.
-    #[cfg(feature = "mpi")]
     pub(crate) fn take_done(&mut self) -> Report {
         self.done.take().map_or_else(Report::default, |done| *done)
     }

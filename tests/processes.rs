@@ -91,6 +91,24 @@ fn several_processes_find_what_one_finds() {
     }
 }
 
+/// Problems on meshes of one to three cells.
+const FEW: &str = include_str!("processes/few.wf");
+
+#[test]
+fn processes_without_cells_find_what_the_others_find() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("few.wf"), FEW).expect("a file");
+    let alone = run(1, folder.path(), &["few.wf", "--no-output"]);
+    assert_eq!(alone.len(), 5);
+    let found = run(4, folder.path(), &["few.wf", "--no-output"]);
+    same(4, &found, &alone);
+    let note = "3 of 4 processes have no cell: the mesh has 1";
+    assert!(found[0]["notes"].to_string().contains(note), "{}", found[0]);
+}
+
 /// Whether so many processes have found what one has.
 #[track_caller]
 fn same(processes: usize, found: &[Value], alone: &[Value]) {
@@ -227,8 +245,6 @@ fn errors_are_said_once() {
     fails(2, &of(&["none"]), "none", 1);
     let algebraic = ["beam", "--solver", "cg(preconditioner: algebraic)"];
     fails(2, &of(&algebraic), "several processes cannot precondition by `algebraic` yet", 1);
-    let few = ["levels", "--mesh", "box(dim: 2, cells: 1)"];
-    fails(2, &of(&few), "there are 2 processes, but only 1 cells", 1);
     // A value that is none where one of the processes has cells, while the other goes on.
     let lost = ["periodic", "--aux", "a=1/(x[0] + x[1] + x[2])"];
     fails(2, &of(&lost), "this was process", 1);

@@ -60,6 +60,15 @@ impl Processes {
         self.group.rank() == 0
     }
 
+    /// How many of them share this machine.
+    pub(crate) fn of_host(&self) -> usize {
+        #[cfg(feature = "mpi")]
+        if let Some(launched) = &self.launched {
+            return launched.of_host();
+        }
+        1
+    }
+
     /// How many threads this process should take where nobody says so: its share of the machine.
     pub(crate) fn threads(&self, asked: Option<u16>) -> Option<u16> {
         #[cfg(feature = "mpi")]
@@ -131,6 +140,16 @@ impl Processes {
             launched.meet(Some(PATIENCE));
         }
         code
+    }
+}
+
+#[cfg(feature = "mpi")]
+impl Drop for Processes {
+    /// One that panics ends all: the others would wait for it.
+    fn drop(&mut self) {
+        if self.are_several() && std::thread::panicking() {
+            self.group.end_all(101);
+        }
     }
 }
 

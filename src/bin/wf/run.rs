@@ -157,9 +157,11 @@ pub(crate) fn execute(
                 group: processes.group(),
                 console,
             };
+            let count = dry::Count { all: processes.group().size(), here: processes.of_host() };
+            let file = &arguments.problem.file;
             let done =
                 with_threads(processes.threads(arguments.threads), || match arguments.dry_run {
-                    true => dry::estimated(problem, &arguments.problem.file, device.as_deref()),
+                    true => dry::estimated(problem, file, device.as_deref(), count),
                     false => solve.one(&mut start, &mut log),
                 });
             let done = processes.settle(done.flatten(), console).map_err(|failure| {
@@ -226,8 +228,6 @@ fn alone_for_some(arguments: &Arguments, processes: &Processes) -> Result<(), Fa
     let options = [
         (arguments.problem.file == Path::new("-"), "reads from standard input", "name a file"),
         (standard, "writes to standard output", "name a file, or add --no-output"),
-        (arguments.picture.is_wanted(), "draws a picture", "leave --picture out"),
-        (arguments.dry_run, "makes a dry run", "start one process"),
     ];
     match options.into_iter().find(|(given, ..)| *given) {
         Some((_, what, help)) => Err(Failure::usage(format!(
@@ -260,7 +260,7 @@ fn own_part(
 ) -> Result<Arc<Mesh>, Failure> {
     let whole = with_periodic_sides(problem, Arc::new(mesh));
     let whole = whole.map_err(|error| which.run(problem, error.into()))?;
-    Ok(whole.part(group)?)
+    Ok(whole.part(group))
 }
 
 /// The file of a checkpoint behind so many solutions; of one of several solves, `NAME-3.npy` for the third.

@@ -46,12 +46,9 @@ impl Whole {
     ///
     /// The unknowns of the whole mesh cannot be numbered.
     pub(super) fn of(on: &Discretisation) -> Result<Self, RunError> {
-        let (Some(cut), Some(sharing)) = (on.mesh.cut(), on.sharing()) else {
+        let (Some(whole), Some(sharing)) = (on.on_whole()?, on.sharing()) else {
             return Ok(Self { own: None, size: on.n_dofs(), mesh: Known::of(on) });
         };
-        let fields = on.fields.iter().map(|field| &field.space);
-        let fields: Vec<_> = fields.map(|space| (space.element(), space.components())).collect();
-        let whole = Discretisation::new(Arc::clone(cut.whole()), &fields)?;
         let own = on.places_in(&whole).map(|places| (sharing, places));
         Ok(Self { own, size: whole.n_dofs(), mesh: Known::of(&whole) })
     }

@@ -109,6 +109,30 @@ fn processes_without_cells_find_what_the_others_find() {
     assert!(found[0]["notes"].to_string().contains(note), "{}", found[0]);
 }
 
+/// The first process draws what all have found, data too, as one would; before, they say what it takes.
+#[test]
+fn one_process_draws_what_all_have_found() {
+    if !is_there() {
+        return;
+    }
+    let folder = with_problems();
+    let draws = |processes: usize, file: &str| {
+        let periodic = ["problems.wf", "--problem", "periodic", "--no-output", "--field", "a"];
+        run(processes, folder.path(), &[&periodic, &["--picture", file][..]].concat());
+        std::fs::read(folder.path().join(file)).expect("a picture")
+    };
+    assert!(draws(1, "one.png") == draws(3, "three.png"));
+    let estimated = |processes: usize| {
+        let found =
+            run(processes, folder.path(), &["problems.wf", "--problem", "levels", "--dry-run"]);
+        let [each, all] = ["bytes", "bytes_in_all"].map(|key| found[0][key].as_f64());
+        assert_eq!((&found[0]["processes"], &found[0]["dofs"]), (&processes.into(), &1089.into()));
+        (each.expect("bytes"), all.expect("bytes"))
+    };
+    let (alone, three) = (estimated(1), estimated(3));
+    assert!(alone.0 == alone.1 && three.0 < alone.0 && three.1 > alone.1, "{alone:?}, {three:?}");
+}
+
 /// Whether so many processes have found what one has.
 #[track_caller]
 fn same(processes: usize, found: &[Value], alone: &[Value]) {

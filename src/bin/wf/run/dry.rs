@@ -56,10 +56,14 @@ pub(super) fn estimated(
     let (form, degree) = (&problem.form, problem.degree);
     let elements = elements(form, counts.cell, degree, counts.order, problem.quadrature)
         .map_err(|error| which.run(&problem, RunError::from(error)))?;
-    let mut estimate = estimate(form, &elements, &counts, problem.solver.as_ref());
+    let (solver, several) = (problem.solver.as_ref(), processes.all > 1);
+    let mut estimate = estimate(form, &elements, &counts, solver, several);
     let cores = processes.all * rayon::current_num_threads();
-    let place = if device.is_some() { Where::Device(cores) } else { Where::Cores(cores) };
-    let solver = problem.solver.as_ref();
+    let place = match device {
+        Some(_) => Where::Device(cores),
+        None if several => Where::Processes(cores),
+        None => Where::Cores(cores),
+    };
     // Eigenvalues are found otherwise.
     let forecast = match problem.eigen {
         None => forecast(form, &elements, &meshes, solver, place),
@@ -212,6 +216,7 @@ fn told(of: &Forecast, place: Where) -> String {
     let place = match place {
         Where::Cores(1) => "one core".to_owned(),
         Where::Cores(cores) => format!("{cores} cores"),
+        Where::Processes(cores) => format!("{cores} cores of all processes"),
         Where::Device(_) => "the device".to_owned(),
     };
     let making = match (of.levels.is_empty(), of.making) {
@@ -261,7 +266,9 @@ fn text(
     if processes.all > 1 {
         let sum = Bytes(processes.all as f64 * estimate.bytes());
         let count = processes.all;
-        lines.push(format!("  processes   {count}, each with that memory: {sum} in all, where each makes the whole mesh"));
+        lines.push(format!(
+            "  processes   {count}, each with so much and the whole mesh: {sum} in all"
+        ));
     }
     if estimate.perhaps > 0.0 {
         let more = Bytes(estimate.perhaps);

@@ -1,7 +1,7 @@
 //! Batches: W cells that a SIMD kernel treats at once, and the tables that the kernel reads.
 //!
 //! From a [`Partition`], a choice of cells and W to [`Batches`]: chunk by chunk in execution order
-//! the chosen cells in groups of W, the last group of a chunk padded by repeating its last cell.
+//! the chosen cells in groups of W, the last group of a chunk (or of chunks that are numbered together) padded by repeating its last cell.
 //! Every table is `[batch][entry][lane]`. Cells with constrained unknowns form [`Batches`] of their
 //! own ([`Batches::split`]), because they are addressed unknown by unknown. Instead of chunks there can
 //! be colours ([`Batches::coloured`]), and a batch can end early, when there is no more room for the nodes of its cells
@@ -15,7 +15,7 @@ use crate::constraint::Constraints;
 use crate::device::cpu::{Buffer, Plain};
 use crate::mesh::{Facet, Mesh};
 use crate::parallel::*;
-use crate::partition::Partition;
+use crate::partition::{Chunk, Partition};
 use crate::space::Space;
 use kernels_gen::element::Lagrange;
 pub use slots::{Number, SlotsError};
@@ -32,15 +32,15 @@ pub struct Batches {
     active: Vec<u32>,
     /// The facet of each lane's cell, where facets are integrated over; otherwise nothing.
     locals: Vec<u8>,
-    /// The batches of each chunk or colour.
+    /// The batches of each part of a partition, or colour.
     parts: Vec<Range<usize>>,
 }
 
 impl Batches {
     /// Groups the cells that `keep` chooses in batches of `lanes` cells.
     pub fn new(partition: &Partition, lanes: usize, keep: impl Fn(usize) -> bool) -> Self {
-        let chunks = partition.chunks().iter();
-        Self::of_parts(lanes, chunks.map(|chunk| chunk.cells.clone().filter(|&cell| keep(cell))))
+        let parts = partition.parts().into_iter();
+        Self::of_parts(lanes, parts.map(|part| partition.cells_of(part).filter(|&cell| keep(cell))))
     }
 
     /// The same, where cells of a chunk come in the order of a key.
@@ -50,8 +50,9 @@ impl Batches {
         keep: impl Fn(usize) -> bool,
         key: impl Fn(usize) -> u32,
     ) -> Self {
-        let chunks = partition.chunks().iter().map(|chunk| {
-            let mut cells: Vec<usize> = chunk.cells.clone().filter(|&cell| keep(cell)).collect();
+        let chunks = partition.parts().into_iter().map(|part| {
+            let own = partition.cells_of(part);
+            let mut cells: Vec<usize> = own.filter(|&cell| keep(cell)).collect();
             cells.sort_by_key(|&cell| key(cell));
             cells.into_iter()
         });
@@ -75,10 +76,10 @@ impl Batches {
     /// Batches of facets, each turned to be ξ₀ = 0 of its cell, in the chunks of their cells; `facets` are in the order
     /// of the cells.
     pub fn of_facets(partition: &Partition, lanes: usize, facets: &[Facet]) -> Self {
-        let chunks = partition.chunks().iter().map(|chunk| {
-            let at = |cell: usize| facets.partition_point(|facet| (facet.cell as usize) < cell);
-            facets[at(chunk.cells.start)..at(chunk.cells.end)].iter()
-        });
+        let at = |cell: usize| facets.partition_point(|facet| (facet.cell as usize) < cell);
+        let of_chunk = |chunk: &Chunk| &facets[at(chunk.cells.start)..at(chunk.cells.end)];
+        let parts = partition.parts().into_iter();
+        let chunks = parts.map(|part| partition.chunks()[part].iter().flat_map(of_chunk));
         let lane = |facet: &Facet| (facet.cell, Some(facet.local));
         Self::of_lanes(lanes, chunks.map(|facets| facets.map(lane)))
     }
@@ -215,7 +216,7 @@ impl Batches {
         self.parts[chunk].clone()
     }
 
-    /// The batches of each chunk, or of each colour.
+    /// The batches of each part of a partition, or of each colour.
     pub fn parts(&self) -> &[Range<usize>] {
         &self.parts
     }

@@ -13,6 +13,7 @@ mod bounded;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod group;
 mod interface;
 mod layout;
 #[cfg(feature = "mpi")]
@@ -23,10 +24,11 @@ mod repeated;
 
 pub use acoo::{Tables, linked_rows};
 pub use arithmetic::{
-    Arithmetic, Combinations, Combined, Listed, Lists, NONE, Places, Recurrence, Summed, Sums,
-    Toward, WIDTH,
+    Arithmetic, Combinations, Combined, Joint, JointLists, Listed, Lists, Moved, NONE, Places,
+    Recurrence, Summed, Sums, Toward, WIDTH,
 };
 pub use bounded::Bounded;
+pub use group::{Apart, DeviceGroup};
 pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
 };
@@ -108,6 +110,15 @@ pub enum DeviceError {
         /// What is left.
         left: Bytes,
     },
+}
+
+/// How many NVIDIA GPUs there are; none where this build or machine does not know of any.
+pub fn gpus() -> Option<usize> {
+    #[cfg(feature = "cuda")]
+    let count = cuda::count().ok();
+    #[cfg(not(feature = "cuda"))]
+    let count = None;
+    count
 }
 
 /// The device of a backend that has this name or number; the first that fits without one.

@@ -588,7 +588,9 @@ impl LinearOperator for Operator {
     }
 
     fn replayable(&self) -> bool {
-        self.is_on_device()
+        let on_devices =
+            |on: &Arc<Arithmetic>| self.sharing.is_none() || on.device().group().is_some();
+        self.arithmetic().is_some_and(on_devices)
     }
 
     fn matrix(&self) -> Result<Option<Columns>, OperatorError> {

@@ -8,6 +8,8 @@
 //! Chunks with cells on the cut between processes come first, so that what these have to tell each other travels while the others
 //! run.
 //!
+//! On a device chunks only say which cells come first: those of several are numbered together ([`Partition::parts`]).
+//!
 //! Threads need not wait for a whole colour: a chunk may run as soon as its neighbours of smaller
 //! colours are done ([`Partition::before`]), and every order that respects this gives the same bits.
 
@@ -21,6 +23,9 @@ pub const UNKNOWNS: usize = 20_000;
 pub const MULTIPLE: usize = 16;
 /// A mesh that is large enough to matter has at least about this many chunks.
 pub const FEWEST: usize = 16;
+
+/// Cells that are all treated as cells on the cut where one of them is, on a device.
+const BLOCK: usize = 64;
 
 /// Consecutive cells that one thread visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +44,8 @@ pub struct Partition {
     before: Vec<Vec<u32>>,
     after: Vec<Vec<u32>>,
     outer: usize,
+    /// The chunks whose cells are numbered together, where these are not all alone; and how many of those are outer.
+    parts: Option<(Vec<Range<usize>>, usize)>,
 }
 
 impl Partition {
@@ -69,6 +76,7 @@ impl Partition {
         };
         Self {
             outer: outer.iter().filter(|outer| **outer).count(),
+            parts: None,
             before: order.iter().map(|&chunk| adjacent(chunk, &|a, b| a < b)).collect(),
             after: order.iter().map(|&chunk| adjacent(chunk, &|a, b| a > b)).collect(),
             colours: colour_ranges(&order, &colours),
@@ -77,6 +85,61 @@ impl Partition {
                 .map(|&chunk| Chunk { cells: ranges[chunk].clone(), colour: colours[chunk] })
                 .collect(),
         }
+    }
+
+    /// Cuts a mesh for a device, which is given all cells of a part at once: parts of about `cells` cells, those with cells on the
+    /// cut between processes first, and of these few others.
+    pub fn for_device(mesh: &Mesh, cells: usize) -> Self {
+        if mesh.cut().is_none() {
+            return Self::with_chunk_cells(mesh, cells);
+        }
+        let n = mesh.n_cells();
+        let blocks = outer(mesh, BLOCK, n.div_ceil(BLOCK));
+        let (mut chunks, mut parts) = (Vec::new(), Vec::new());
+        let mut counts = [0; 2];
+        for (side, count) in [true, false].into_iter().zip(&mut counts) {
+            let (mut from, mut held) = (chunks.len(), 0);
+            let mut next = 0;
+            for same in blocks.chunk_by(|a, b| a == b) {
+                let range = next..(next + same.len() * BLOCK).min(n);
+                next = range.end;
+                for start in range.clone().step_by(cells.max(BLOCK)).filter(|_| same[0] == side) {
+                    let cells_of = start..range.end.min(start + cells.max(BLOCK));
+                    held += cells_of.len();
+                    chunks.push(Chunk { cells: cells_of, colour: chunks.len() });
+                    if held >= cells {
+                        parts.push(from..chunks.len());
+                        (from, held) = (chunks.len(), 0);
+                    }
+                }
+            }
+            if from < chunks.len() {
+                parts.push(from..chunks.len());
+            }
+            *count = parts.len();
+        }
+        let outer = parts[..counts[0]].last().map_or(0, |part| part.end);
+        let colours = (0..chunks.len()).map(|chunk| chunk..chunk + 1).collect();
+        let (before, after) = (Vec::new(), Vec::new());
+        Self { chunks, colours, before, after, outer, parts: Some((parts, counts[0])) }
+    }
+
+    /// The chunks whose cells are numbered together, in execution order.
+    pub fn parts(&self) -> Vec<Range<usize>> {
+        match &self.parts {
+            Some((parts, _)) => parts.clone(),
+            None => (0..self.chunks.len()).map(|chunk| chunk..chunk + 1).collect(),
+        }
+    }
+
+    /// How many of these parts have cells that touch the cells of other processes: the first ones.
+    pub fn outer_parts(&self) -> usize {
+        self.parts.as_ref().map_or(self.outer, |(_, outer)| *outer)
+    }
+
+    /// The cells of a part.
+    pub fn cells_of(&self, part: Range<usize>) -> impl Iterator<Item = usize> + Clone + '_ {
+        self.chunks[part].iter().flat_map(|chunk| chunk.cells.clone())
     }
 
     /// The chunks in execution order.

@@ -6,13 +6,14 @@
 //! gather     bytes of each process, for all
 //! ```
 //!
-//! Nothing above knows what carries the messages: nothing at all ([`Alone`]), memory between threads ([`threads`]), or MPI
+//! Nothing above knows what carries the messages: nothing at all ([`Alone`]), memory between threads of one program ([`threads`]), or MPI
 //! ([`crate::device::mpi`]). All processes call these in one order. A message that cannot be carried ends the program, as MPI
 //! has it.
 
 pub mod threads;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// How the numbers of all processes become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,15 @@ pub trait Group: Debug + Send + Sync {
     /// What each process gives, in the order of their numbers.
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>>;
 
+    /// Waits until all processes come here, so long at most: whether they did. Where they did not, nothing is left but
+    /// [`Group::end_all`].
+    fn meet(&self, within: Option<Duration>) -> bool;
+
+    /// How many of them share this machine, and the number of this one among those.
+    fn of_host(&self) -> (usize, usize) {
+        (self.size(), self.rank())
+    }
+
     /// Ends all processes with an exit code, also those that wait for this one.
     fn end_all(&self, code: u8) -> !;
 }
@@ -78,6 +88,10 @@ impl Group for Alone {
 
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {
         vec![own.to_vec()]
+    }
+
+    fn meet(&self, _: Option<Duration>) -> bool {
+        true
     }
 
     fn end_all(&self, code: u8) -> ! {

@@ -486,7 +486,7 @@ fn run_started(
 ) -> Result<Solution, RunError> {
     let start = Instant::now();
     let mesh = with_periodic_sides(problem, mesh.into())?;
-    several::check_several(problem, &mesh, target, device.is_some())?;
+    several::check_several(problem, &mesh, target)?;
     let solver = problem.solver.as_ref();
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;

@@ -478,7 +478,8 @@ impl Vector {
     /// self_i = i mod `period` − `period` / 2, on a device by the place of an entry, also where there is no unknown.
     pub(crate) fn ramp(&mut self, period: usize) {
         if let Data::Remote(remote) = &mut self.data {
-            return remote.ramp(period);
+            remote.ramp(period);
+            return remote.agree();
         }
         let entry = |i: usize| (i % period) as f64 - (period / 2) as f64;
         let entries: Vec<f64> = (0..self.len).map(entry).collect();
@@ -578,7 +579,9 @@ impl Vector {
         inverse: Option<&Self>,
     ) -> Step {
         let x = self;
-        if let Form::Pending(pending) = &curvature.0 {
+        if let Form::Pending(pending) = &curvature.0
+            && x.stays_on_devices()
+        {
             match inverse {
                 Some(d) => on_device!((x, r), (p, q, d), {
                     Step::of(&x.conjugate(rz, pending, p, q, Some(d), r))

@@ -5,6 +5,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
+use runtime::device::Device;
 use runtime::discretisation::Discretisation;
 use runtime::forest::{Forest, refined};
 use runtime::mesh::{Arrange, Mesh, Parts};
@@ -45,12 +46,16 @@ fn problem(text: &str) -> (Problem, Mesh) {
     (problem, mesh)
 }
 
-/// The operator of a problem on a mesh.
-fn operator(problem: &Problem, mesh: Arc<Mesh>) -> (Operator, Arc<Discretisation>) {
+/// The operator of a problem on a mesh, by the processor or by a device.
+fn operator(
+    problem: &Problem,
+    mesh: Arc<Mesh>,
+    device: Option<Arc<dyn Device>>,
+) -> (Operator, Arc<Discretisation>) {
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     let Setup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
     let (form, params) = (&problem.form, &parameters.values);
-    let made = compile_operator(form, &elements, &on, params, &target, None);
+    let made = compile_operator(form, &elements, &on, params, &target, device);
     (made.expect("an operator").0, on)
 }
 
@@ -117,15 +122,21 @@ fn share(part: &Discretisation, rank: u32) -> Share {
 
 #[track_caller]
 fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
+    compare_on(None, problem, mesh, sizes);
+}
+
+/// Parts by the processor, or by a device each, against the whole by the processor.
+#[track_caller]
+fn compare_on(device: Option<&Arc<dyn Device>>, problem: &Problem, mesh: Mesh, sizes: &[usize]) {
     let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
-    let (mut all, on) = operator(problem, Arc::clone(&whole));
+    let (mut all, on) = operator(problem, Arc::clone(&whole), None);
     let (u, x) = (numbers(on.n_dofs(), 0.1), numbers(on.n_dofs(), 0.4));
     let known = found(&mut all, &u, &x);
     let scales = known.each_ref().map(|all| all.iter().fold(1.0, |most: f64, a| most.max(a.abs())));
     for &size in sizes {
         let parts = each(size, |group| {
             let part = Arc::clone(&whole).part(&group);
-            let (mut own, part) = operator(problem, part);
+            let (mut own, part) = operator(problem, part, device.cloned());
             let places = places(&part, &on);
             let of = |all: &[f64]| -> Vec<f64> { places.iter().map(|&at| all[at]).collect() };
             let here = found(&mut own, &of(&u), &of(&x));
@@ -257,13 +268,36 @@ fn cells_that_do_not_agree_on_orientations_do_so_over_the_cut() {
 fn hanging_nodes_may_lie_on_the_cut() {
     for (mesh, degree) in [("box(dim: 2, cells: 3)", 3), ("box(dim: 3, cells: 2)", 2)] {
         let (problem, coarse) = problem(&text(mesh, degree, ["x1", "y0"], ""));
-        let mut forest = Forest::new(&coarse).expect("a forest");
-        for times in 0..2 {
-            forest.refine(|leaf| (leaf * 7 + times) % 5 == 0).expect("few leaves");
-            forest.balance().expect("few leaves");
+        compare(&problem, with_hanging_nodes(coarse), &[2, 3, 5]);
+    }
+}
+
+/// Some cells divided, and some of their children.
+fn with_hanging_nodes(coarse: Mesh) -> Mesh {
+    let mut forest = Forest::new(&coarse).expect("a forest");
+    for times in 0..2 {
+        forest.refine(|leaf| (leaf * 7 + times) % 5 == 0).expect("few leaves");
+        forest.balance().expect("few leaves");
+    }
+    let mesh = forest.mesh(&Arc::new(coarse)).expect("a mesh of leaves");
+    assert!(mesh.hanging().is_some());
+    mesh
+}
+
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+#[test]
+fn parts_on_devices_add_up_to_the_whole() {
+    for device in super::devices::devices() {
+        for (mesh, degree, more) in [
+            ("box(dim: 2, cells: 12, deform: 0.1)", 3, ""),
+            ("box(dim: 3, cells: [1, 3, 4])", 2, "periodic \"x0\" = \"x1\";"),
+            ("box(dim: 2, cells: 9, cell: tri)", 4, ""),
+        ] {
+            let (problem, mesh) = problem(&text(mesh, degree, ["y1", "y0"], more));
+            compare_on(Some(&device), &problem, mesh, &[3]);
         }
-        let mesh = forest.mesh(&Arc::new(coarse)).expect("a mesh of leaves");
-        assert!(mesh.hanging().is_some());
-        compare(&problem, mesh, &[2, 3, 5]);
+        let (problem, coarse) = problem(&text("box(dim: 3, cells: 2)", 2, ["x1", "y0"], ""));
+        let mesh = with_hanging_nodes(coarse);
+        compare_on(Some(&device), &problem, mesh, &[2]);
     }
 }

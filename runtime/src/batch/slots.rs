@@ -119,8 +119,9 @@ impl Batches {
                 return Err(SlotsError { field, nodes, slots });
             }
         }
-        let parts = partition.chunks().par_iter().map(|chunk| {
-            let cells = chunk.cells.clone().filter(|&cell| keep(cell)).map(|cell| cell as u32);
+        let parts = partition.parts().into_par_iter().map(|part| {
+            let own = partition.cells_of(part);
+            let cells = own.filter(|&cell| keep(cell)).map(|cell| cell as u32);
             let cells: Vec<u32> = cells.collect();
             let lengths = lengths(&cells, lanes, fields);
             (cells, lengths)

@@ -6,7 +6,9 @@
 //! fixes. The second stage is part of the next kernel, or of the host's reading, so that it costs no launch.
 
 mod combined;
+mod joint;
 mod lists;
+mod moved;
 mod places;
 mod recurrence;
 
@@ -22,7 +24,10 @@ use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
 use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Layout, Module};
 pub use combined::{Combinations, Combined, NONE, WIDTH};
+use joint::Wanted;
+pub use joint::{Joint, JointLists};
 pub use lists::{Listed, Lists};
+pub use moved::Moved;
 pub use places::Places;
 pub use recurrence::{Recurrence, Toward};
 
@@ -32,7 +37,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 38] = [
+const NAMES: [&str; 42] = [
     "fill",
     "scale",
     "copy",
@@ -54,6 +59,8 @@ const NAMES: [&str; 38] = [
     "begin",
     "put_at",
     "get_at",
+    "take_at",
+    "meet",
     "hold_at",
     "hold_as",
     "even_at",
@@ -65,6 +72,8 @@ const NAMES: [&str; 38] = [
     "square",
     "weighted",
     "axpy_dot",
+    "without",
+    "settle",
     "conjugate",
     "conjugate_plain",
     "batch_step",
@@ -126,6 +135,8 @@ pub struct Sums {
     groups: usize,
     count: usize,
     curvature: bool,
+    /// What makes them those of all processes.
+    joint: Option<Arc<Joint>>,
 }
 
 impl Drop for Sums {
@@ -151,10 +162,14 @@ impl Sums {
         let mut partials = vec![0.0; self.count * self.groups + usize::from(self.curvature)];
         self.arithmetic.device.read(self.partials()?, 0, bytes_mut(&mut partials))?;
         let sum = |at: usize| add_up(&partials[at * self.groups..][..self.groups]);
-        let first = sum(0);
+        let mut sums: Vec<f64> = (0..self.count).map(sum).collect();
+        if let Some(joint) = &self.joint {
+            joint.total(&self.arithmetic, &mut sums);
+        }
+        let first = sums[0];
         Ok(Summed {
             first,
-            second: if self.count == 2 { sum(1) } else { first },
+            second: if self.count == 2 { sums[1] } else { first },
             curvature: if self.curvature { partials[self.count * self.groups] } else { 0.0 },
         })
     }
@@ -419,13 +434,13 @@ impl Arithmetic {
         spare.map_or_else(|| self.device.zeros(Kind::F64, 2 * MOST + 1), Ok)
     }
 
-    /// Runs a kernel that forms sums.
+    /// Runs a kernel that forms sums, over the entries of all processes where they have some in common.
     fn sums(
         self: &Arc<Self>,
         name: &'static str,
         arrays: &[&Array],
-        before: &[Given<'_>],
-        after: &[Given<'_>],
+        (before, after): (&[Given<'_>], &[Given<'_>]),
+        joint: Option<&Arc<Joint>>,
     ) -> Result<Sums, DeviceError> {
         let n = arrays.first().map_or(0, |array| array.len());
         let mut partials = self.room()?;
@@ -441,8 +456,22 @@ impl Arithmetic {
             "conjugate_plain" => (1, true),
             _ => (1, false),
         };
-        let arithmetic = Arc::clone(self);
-        Ok(Sums { arithmetic, partials: Some(partials), groups: groups(n), count, curvature })
+        let mut known = groups(n);
+        if let Some(joint) = joint {
+            let (wanted, of) = match *arrays {
+                [x] => (Wanted::First, [x; 3]),
+                [r, d] if name == "weighted" => (Wanted::Second, [r, r, d]),
+                [_, y] if name == "axpy_dot" => (Wanted::First, [y; 3]),
+                [x, y] => (Wanted::First, [x, y, y]),
+                [_, _, d, _, r] => (Wanted::Both, [r, r, d]),
+                [.., r] => (Wanted::First, [r; 3]),
+                [] => return Err(DeviceError::Mismatch { operation: name }),
+            };
+            joint.settle(self, &partials, known, wanted, of)?;
+            known = 1;
+        }
+        let (arithmetic, joint) = (Arc::clone(self), joint.cloned());
+        Ok(Sums { arithmetic, partials: Some(partials), groups: known, count, curvature, joint })
     }
 
     /// y_i = a.
@@ -598,17 +627,27 @@ impl Arithmetic {
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// x·y.
-    pub fn dot(self: &Arc<Self>, x: &Array, y: &Array) -> Result<Sums, DeviceError> {
+    /// x·y; here and in what follows of all processes, where they have entries in `joint`.
+    pub fn dot(
+        self: &Arc<Self>,
+        x: &Array,
+        y: &Array,
+        joint: Option<&Arc<Joint>>,
+    ) -> Result<Sums, DeviceError> {
         if std::ptr::eq(x, y) {
-            return self.sums("square", &[x], &[], &[]);
+            return self.sums("square", &[x], (&[], &[]), joint);
         }
-        self.sums("dot", &[x, y], &[], &[])
+        self.sums("dot", &[x, y], (&[], &[]), joint)
     }
 
     /// r·D⁻¹r.
-    pub fn weighted(self: &Arc<Self>, r: &Array, d: &Array) -> Result<Sums, DeviceError> {
-        self.sums("weighted", &[r, d], &[], &[])
+    pub fn weighted(
+        self: &Arc<Self>,
+        r: &Array,
+        d: &Array,
+        joint: Option<&Arc<Joint>>,
+    ) -> Result<Sums, DeviceError> {
+        self.sums("weighted", &[r, d], (&[], &[]), joint)
     }
 
     /// y = y + a·x, and y·y.
@@ -617,27 +656,27 @@ impl Arithmetic {
         a: f64,
         x: &Array,
         y: &mut Array,
+        joint: Option<&Arc<Joint>>,
     ) -> Result<Sums, DeviceError> {
-        self.sums("axpy_dot", &[x, y], &[], &[Given::Real(a)])
+        self.sums("axpy_dot", &[x, y], (&[], &[Given::Real(a)]), joint)
     }
 
     /// x = x + α·p, r = r − α·q with α = rz / `curvature`, or 0 where the curvature is not positive; the new r·r, and
     /// r·D⁻¹r where there is a diagonal D⁻¹.
     pub fn conjugate(
         self: &Arc<Self>,
-        rz: f64,
-        curvature: &Sums,
+        (rz, curvature): (f64, &Sums),
         p: &Array,
         q: &Array,
         d: Option<&Array>,
-        x: &mut Array,
-        r: &mut Array,
+        [x, r]: [&mut Array; 2],
+        joint: Option<&Arc<Joint>>,
     ) -> Result<Sums, DeviceError> {
         let before = [Given::Array(curvature.partials()?)];
         let after = [Given::Size(curvature.groups as u64), Given::Real(rz)];
         match d {
-            Some(d) => self.sums("conjugate", &[p, q, d, x, r], &before, &after),
-            None => self.sums("conjugate_plain", &[p, q, x, r], &before, &after),
+            Some(d) => self.sums("conjugate", &[p, q, d, x, r], (&before, &after), joint),
+            None => self.sums("conjugate_plain", &[p, q, x, r], (&before, &after), joint),
         }
     }
 }

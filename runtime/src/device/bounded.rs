@@ -4,10 +4,11 @@
 //! the device; an array beyond is refused before the device is asked.
 
 use super::{
-    Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module, Record, Recording,
-    SparseMatrix,
+    Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Kernel, Kind, Mark, Module,
+    Record, Recording, SparseMatrix,
 };
 use crate::memory::Bytes;
+use crate::processes::Group;
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use std::any::Any;
@@ -70,6 +71,14 @@ impl Device for Bounded {
     fn free_bytes(&self) -> Option<f64> {
         let left = self.bound.saturating_sub(self.bytes()) as f64;
         Some(self.device.free_bytes().map_or(left, |free| free.min(left)))
+    }
+
+    fn join(&self, group: &Arc<dyn Group>) -> Result<(), Apart> {
+        self.device.join(group)
+    }
+
+    fn group(&self) -> Option<&dyn DeviceGroup> {
+        self.device.group()
     }
 
     fn words(&self) -> &'static Words {

@@ -8,12 +8,13 @@
 mod beside;
 mod compile;
 mod error;
+mod nccl;
 mod record;
 mod sparse;
 
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr,
@@ -27,10 +28,11 @@ use kernels_gen::dialect::cuda::CUDA;
 
 use super::interface::{Own, Owner};
 use super::{
-    Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module, Record, Recording,
-    SparseMatrix,
+    Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Kernel, Kind, Mark, Module,
+    Record, Recording, SparseMatrix,
 };
 use crate::jit::Jit;
+use crate::processes::Group;
 use beside::Beside;
 use error::driver;
 use record::{Graph, Recorder};
@@ -39,6 +41,8 @@ pub use compile::{
     Resources, compile, compile_parts, compile_through, find_nvrtc, resources, version,
 };
 pub use error::CudaError;
+use nccl::Nccl;
+pub use nccl::nccl_version;
 
 /// A GPU with one stream of work.
 pub struct Cuda {
@@ -52,6 +56,8 @@ pub struct Cuda {
     name: String,
     /// Bytes that the threads of a group may share.
     shared: usize,
+    /// The GPUs of other processes.
+    nccl: OnceLock<Nccl>,
 }
 
 impl fmt::Debug for Cuda {
@@ -61,7 +67,7 @@ impl fmt::Debug for Cuda {
 }
 
 /// How many GPUs there are.
-fn count() -> Result<usize, CudaError> {
+pub(super) fn count() -> Result<usize, CudaError> {
     // SAFETY: looks for the library and loads it, no more.
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoDriver);
@@ -108,7 +114,8 @@ impl Cuda {
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
-        Ok(Self { owner: Owner::new(), context, stream, recorder, beside, arch, name, shared })
+        let (owner, nccl) = (Owner::new(), OnceLock::new());
+        Ok(Self { owner, context, stream, recorder, beside, arch, name, shared, nccl })
     }
 
     /// The GPU of this number, or the first whose name has this part; the first of all without a name.
@@ -201,6 +208,18 @@ impl Device for Cuda {
 
     fn shared_bytes(&self) -> usize {
         self.shared
+    }
+
+    fn join(&self, group: &Arc<dyn Group>) -> Result<(), Apart> {
+        if self.nccl.get().is_none() {
+            let made = Nccl::connect(&self.context, group)?;
+            self.nccl.get_or_init(|| made);
+        }
+        Ok(())
+    }
+
+    fn group(&self) -> Option<&dyn DeviceGroup> {
+        self.nccl.get().map(|_| self as &dyn DeviceGroup)
     }
 
     fn free_bytes(&self) -> Option<f64> {

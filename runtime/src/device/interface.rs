@@ -26,7 +26,8 @@ use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Generated, SourceFile};
 
 use super::cpu::{Largest, LaunchError, Plain, indices_fit};
-use super::{Backend, DeviceError};
+use super::{Apart, Backend, DeviceError, DeviceGroup};
+use crate::processes::Group;
 
 /// The type of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,6 +369,21 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Bytes of memory that can be had now, or at most; none where the device does not say.
     fn free_bytes(&self) -> Option<f64> {
+        None
+    }
+
+    /// Lets the devices of all processes of a group reach each other, where they can; all of them call it, and find the same.
+    ///
+    /// # Errors
+    ///
+    /// Why they do not, where they do not.
+    fn join(&self, group: &Arc<dyn Group>) -> Result<(), Apart> {
+        let _ = group;
+        Err(Apart::Backend)
+    }
+
+    /// The devices of other processes, where this one reaches them.
+    fn group(&self) -> Option<&dyn DeviceGroup> {
         None
     }
 

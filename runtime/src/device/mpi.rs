@@ -10,6 +10,7 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpi::{Count, Threading};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,10 +19,7 @@ const MARKS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_
 
 /// MPI as long as it is in use.
 pub struct Launched {
-    /// Where processes tell that they have come to an end, apart from all other messages.
-    ends: SimpleCommunicator,
     group: Arc<Mpi>,
-    of_host: usize,
     /// Ends MPI when it goes, which is the last.
     _universe: Universe,
 }
@@ -31,39 +29,30 @@ impl Launched {
     pub fn group(&self) -> Arc<dyn Group> {
         Arc::<Mpi>::clone(&self.group)
     }
-
-    /// How many of them share this machine.
-    pub fn of_host(&self) -> usize {
-        self.of_host
-    }
-
-    /// Waits until all processes come here, so long at most: whether they did. Where they did not, nothing is left but
-    /// [`Group::end_all`].
-    pub fn meet(&self, within: Option<Duration>) -> bool {
-        let (start, _turn) = (Instant::now(), self.group.turn());
-        let mut request = self.ends.immediate_barrier();
-        loop {
-            request = match request.test() {
-                Ok(_) => return true,
-                Err(request) => request,
-            };
-            if within.is_some_and(|within| start.elapsed() > within) {
-                // It may not be dropped before it is done, which it never will be.
-                std::mem::forget(request);
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
 }
 
 /// All processes that were started together.
-#[derive(Debug)]
 struct Mpi {
     rank: usize,
     size: usize,
+    /// How many share this machine, and the number of this one among them.
+    of_host: (usize, usize),
+    /// Where processes tell that they have come to an end, apart from all other messages.
+    ends: Mutex<Ends>,
     /// Held by the thread that calls MPI.
     turn: Mutex<()>,
+}
+
+/// A communicator of its own, for all threads one after another.
+struct Ends(SimpleCommunicator);
+
+// SAFETY: started as `Serialized`, MPI takes its handles from any thread, one at a time; here a mutex lets in one at a time.
+unsafe impl Send for Ends {}
+
+impl fmt::Debug for Mpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} of {}", self.rank, self.size)
+    }
 }
 
 impl Mpi {
@@ -81,8 +70,10 @@ pub fn open() -> Option<Launched> {
     let (universe, _) = mpi::initialize_with_threading(Threading::Serialized)?;
     let world = world();
     let (rank, size, turn) = (world.rank() as usize, world.size() as usize, Mutex::default());
-    let (ends, of_host) = (world.duplicate(), world.split_shared(0).size() as usize);
-    Some(Launched { ends, group: Arc::new(Mpi { rank, size, turn }), of_host, _universe: universe })
+    let (ends, here) = (world.duplicate(), world.split_shared(rank as i32));
+    let of_host = (here.size() as usize, here.rank() as usize);
+    let group = Arc::new(Mpi { rank, size, of_host, ends: Mutex::new(Ends(ends)), turn });
+    Some(Launched { group, _universe: universe })
 }
 
 /// What the library says of itself: its name and version, and those of the standard.
@@ -155,6 +146,28 @@ impl Group for Mpi {
             all[start as usize..(start + count) as usize - 1].to_vec()
         };
         starts.iter().zip(&counts).map(part).collect()
+    }
+
+    fn meet(&self, within: Option<Duration>) -> bool {
+        let (start, _turn) = (Instant::now(), self.turn());
+        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut request = ends.0.immediate_barrier();
+        loop {
+            request = match request.test() {
+                Ok(_) => return true,
+                Err(request) => request,
+            };
+            if within.is_some_and(|within| start.elapsed() > within) {
+                // It may not be dropped before it is done, which it never will be.
+                std::mem::forget(request);
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn of_host(&self) -> (usize, usize) {
+        self.of_host
     }
 
     fn end_all(&self, code: u8) -> ! {

@@ -23,7 +23,8 @@ use crate::compile::CompiledForDevice;
 use crate::constraint::affine::AffineConstraints;
 use crate::device::acoo::{Acoo, Elements};
 use crate::device::{
-    self, Arithmetic, Combined, Device, DeviceError, Kernel, Layout, Listed, Module, Places, places,
+    self, Arithmetic, Combined, Device, DeviceError, Joint, Kernel, Layout, Listed, Module, Places,
+    places,
 };
 use crate::discretisation::{Discretisation, Field};
 use crate::partition::Partition;
@@ -36,10 +37,35 @@ use kernels_gen::dialect::c::{Words, rows, slices};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Cells that are numbered together; on a device only full groups of threads matter.
 const CHUNK: usize = 1 << 16;
+
+/// Which of its cells a kernel runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// All.
+    All,
+    /// Those in parts that touch the cells of other processes.
+    Outer,
+    /// The others.
+    Inner,
+}
+
+impl Side {
+    /// The batches, of which those of so many parts are outer.
+    fn of(self, batches: &Batches, outer: usize) -> Range<usize> {
+        let parts = batches.parts();
+        let end = parts[..outer.min(parts.len())].last().map_or(0, |part| part.end);
+        match self {
+            Self::All => 0..batches.len(),
+            Self::Outer => 0..end,
+            Self::Inner => end..batches.len(),
+        }
+    }
+}
 
 /// A device with its kernels.
 pub(super) struct OnDevice {
@@ -126,7 +152,7 @@ impl OnDevice {
         let arithmetic = shelf.arithmetic(&device, precision, &layout)?;
         let constraints = on.conditions().map(|(dof, value)| (layout.place(dof), value));
         let constraints: Vec<(usize, f64)> = constraints.collect();
-        let chunks = || Arc::new(Partition::with_chunk_cells(&on.mesh, CHUNK));
+        let chunks = || Arc::new(Partition::for_device(&on.mesh, CHUNK));
         let partition = shelf.partition.get_or_insert_with(chunks);
         let len = layout.len(on.n_dofs());
         let oblique = oblique::combinations(on, |dof| layout.place(dof));
@@ -152,12 +178,13 @@ impl OnDevice {
         &**self.arithmetic.device()
     }
 
-    /// Runs a kernel on all batches of its block; `own` is what it writes, and where entries of a matrix go. What adds goes
+    /// Runs a kernel on batches of its block; `own` is what it writes, and where entries of a matrix go. What adds goes
     /// colour by colour, if so.
     fn launch<'a>(
         &'a self,
         run: Run<'a>,
         own: &dyn Fn(Role) -> Option<&'a device::Array>,
+        side: Side,
     ) -> Result<(), OperatorError> {
         let arguments = run.arguments(|wanted| match run.read(wanted.role) {
             _ if wanted.written || wanted.role == Role::Entries => own(wanted.role),
@@ -169,7 +196,7 @@ impl OnDevice {
         let (work, batches) = (run.work, &run.block.batches);
         let added = |role: Role| matches!(role, Role::Result(_) | Role::Matrix);
         let adds = self.coloured && writes(work, added);
-        let all = 0..batches.len();
+        let all = side.of(batches, self.partition.outer_parts());
         let ranges = if adds { batches.parts() } else { std::slice::from_ref(&all) };
         let loaded = self.compiled.kernel(work.number).ok_or(DeviceError::Foreign)?;
         for range in ranges {
@@ -191,27 +218,28 @@ impl OnDevice {
         Ok(known.get_or_init(|| module))
     }
 
-    /// Adds what a kernel computes for all cells of its block to a vector.
-    fn add(&self, run: Run<'_>, y: &device::Array) -> Result<(), OperatorError> {
+    /// Adds what a kernel computes for cells of its block to a vector.
+    fn add(&self, run: Run<'_>, y: &device::Array, side: Side) -> Result<(), OperatorError> {
         let stores = |role: Role| matches!(role, Role::CellResult(_));
         let owners = self.owners.as_ref().filter(|_| writes(run.work, stores));
-        let Some(owners) = owners else { return self.launch(run, &|_| Some(y)) };
+        let Some(owners) = owners else { return self.launch(run, &|_| Some(y), side) };
         owners.add(self.device(), run.work.block, y, |numbers| {
-            self.launch(run, &|role| match role {
+            let own = |role: Role| match role {
                 Role::CellResult(field) => numbers.get(field),
                 _ => None,
-            })
+            };
+            self.launch(run, &own, Side::All)
         })
     }
 
     /// Adds what all kernels of a pass compute. Kernels of parts of the cells are beside each other, because those of the
     /// smaller parts are over before they have filled a device; facets come behind, for they add to what is stored.
-    fn add_all(&self, pass: Pass<'_>, y: &device::Array) -> Result<(), OperatorError> {
+    fn add_all(&self, pass: Pass<'_>, y: &device::Array, side: Side) -> Result<(), OperatorError> {
         let of_facets = |run: &Run<'_>| run.work.kernel.class.is_of_facets();
         let (facets, cells): (Vec<Run<'_>>, Vec<Run<'_>>) = pass.runs().partition(of_facets);
         let integral = |run: &Run<'_>| run.work.kernel.class.integral();
         let one = cells.iter().all(|run| integral(run) == integral(&cells[0]));
-        let add = |runs: &[Run<'_>]| runs.iter().try_for_each(|&run| self.add(run, y));
+        let add = |runs: &[Run<'_>]| runs.iter().try_for_each(|&run| self.add(run, y, side));
         if cells.len() > 1 && one && !self.coloured && self.owners.is_none() {
             let lanes = |run: &Run<'_>| run.block.batches.cells().len();
             let mut cells = cells;
@@ -224,6 +252,25 @@ impl OnDevice {
             add(&cells)?;
         }
         add(&facets)
+    }
+
+    /// The same of all processes that share a vector: what cells on the cut add up to travels while the others run, unless colours or
+    /// owners keep an order of theirs.
+    fn add_in_common(
+        &self,
+        pass: Pass<'_>,
+        y: &device::Array,
+        joint: &Joint,
+    ) -> Result<(), OperatorError> {
+        let arithmetic = &*self.arithmetic;
+        let apart = !self.coloured && self.owners.is_none();
+        let (first, meanwhile) =
+            if apart { (Side::Outer, Some(Side::Inner)) } else { (Side::All, None) };
+        self.add_all(pass, y, first)?;
+        let done = joint.exchange(arithmetic, y, true, &mut || {
+            meanwhile.map_or(Ok(()), |side| Ok(self.add_all(pass, y, side)?))
+        });
+        done.map_err(|error| OperatorError::new(error.to_string()))
     }
 
     /// The entries from the first on to which the kernels of a pass add, where they store all others.
@@ -345,12 +392,13 @@ impl Engine for OnDevice {
 
     fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError> {
         let into = &*into;
-        self.launch(run, &|_| into.there())
+        self.launch(run, &|_| into.there(), Side::All)
     }
 
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError> {
         let (arithmetic, constrained) = (&*self.arithmetic, &self.constrained);
         arithmetic.check()?;
+        let joint = y.joint().cloned();
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         let added = self.added(pass).map_or(y.len(), |added| added.max(constrained.end()));
         match rows {
@@ -360,17 +408,26 @@ impl Engine for OnDevice {
             // By a kernel: the fill of a driver may take twice as long (NVIDIA's OpenCL).
             Rows::Zero | Rows::One => arithmetic.clear(y, added)?,
         }
-        self.add_all(pass, y)?;
-        if let Rows::One = rows {
-            constrained.fill(arithmetic, y, 1.0)?;
-        }
-        Ok(())
+        let Some(joint) = joint else {
+            self.add_all(pass, y, Side::All)?;
+            return match rows {
+                Rows::One => Ok(constrained.fill(arithmetic, y, 1.0)?),
+                Rows::Zero | Rows::Of(_) => Ok(()),
+            };
+        };
+        self.add_in_common(pass, y, &joint)?;
+        // Several processes have added up what each has in its rows.
+        Ok(match rows {
+            Rows::Of(x) => constrained.copy(arithmetic, remote(x).ok_or(DeviceError::Foreign)?, y),
+            Rows::One => constrained.fill(arithmetic, y, 1.0),
+            Rows::Zero => Ok(()),
+        }?)
     }
 
     fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
         self.arithmetic.check()?;
         let fine = fine.array().map(|(_, array)| array).ok_or(DeviceError::Foreign)?;
-        pass.runs().try_for_each(|run| self.launch(run, &|_| Some(fine)))
+        pass.runs().try_for_each(|run| self.launch(run, &|_| Some(fine), Side::All))
     }
 
     fn indices(&self, indices: Vec<u32>, _: usize, _: usize) -> Result<Array, DeviceError> {
@@ -387,10 +444,11 @@ impl Engine for OnDevice {
         self.device().clear(entries)?;
         let entries = &*entries;
         for (run, places) in runs {
-            self.launch(*run, &|role| match role {
+            let own = |role: Role| match role {
                 Role::Entries => places.there(),
                 _ => Some(entries),
-            })?;
+            };
+            self.launch(*run, &own, Side::All)?;
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
-//! Threads in the place of processes: what needs several can be tried in one program.
+//! Threads in the place of processes: one program for several devices, and what needs several processes can be tried in one.
 
 use super::{Group, Parcel, Reduce};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Where threads wait for each other, unless one of them has ended before.
 #[derive(Debug)]
@@ -19,6 +20,12 @@ impl Barrier {
     }
 
     fn wait(&self) {
+        self.wait_for(None);
+    }
+
+    /// Waits so long at most: whether all have come.
+    fn wait_for(&self, within: Option<Duration>) -> bool {
+        let start = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let times = state.1;
         state.0 += 1;
@@ -28,8 +35,19 @@ impl Barrier {
         }
         while state.1 == times {
             assert!(!state.2, "another thread of the group has panicked");
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = match within.map(|within| within.saturating_sub(start.elapsed())) {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => {
+                    state.0 -= 1;
+                    return false;
+                }
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
         }
+        true
     }
 
     fn give_up(&self) {
@@ -39,12 +57,13 @@ impl Barrier {
 }
 
 /// Tells the others where a thread panics.
-struct Guard<'a>(&'a Barrier);
+struct Guard<'a>(&'a Common);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.give_up();
+            self.0.barrier.give_up();
+            self.0.ends.give_up();
         }
     }
 }
@@ -53,6 +72,8 @@ impl Drop for Guard<'_> {
 #[derive(Debug)]
 struct Common {
     barrier: Barrier,
+    /// Where they tell that they have come to an end.
+    ends: Barrier,
     /// What each has put there, of numbers or of bytes.
     numbers: Mutex<Vec<Vec<f64>>>,
     bytes: Mutex<Vec<Vec<u8>>>,
@@ -72,6 +93,7 @@ struct Member {
 pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> Vec<T> {
     let common = Arc::new(Common {
         barrier: Barrier::new(size),
+        ends: Barrier::new(size),
         numbers: Mutex::new(vec![Vec::new(); size]),
         bytes: Mutex::new(vec![Vec::new(); size]),
         sent: Mutex::default(),
@@ -82,7 +104,7 @@ pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> 
             let work = &work;
             scope.spawn(move || {
                 let common = Arc::clone(&member.common);
-                let _guard = Guard(&common.barrier);
+                let _guard = Guard(&common);
                 work(Arc::new(member))
             })
         };
@@ -149,6 +171,10 @@ impl Group for Member {
 
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.together(&self.common.bytes, own.to_vec(), <[Vec<u8>]>::to_vec)
+    }
+
+    fn meet(&self, within: Option<Duration>) -> bool {
+        self.common.ends.wait_for(within)
     }
 
     fn end_all(&self, code: u8) -> ! {

@@ -15,21 +15,16 @@ pub(super) fn check_several(
     problem: &Problem,
     mesh: &Mesh,
     target: &Target,
-    on_a_device: bool,
 ) -> Result<(), RunError> {
     if mesh.cut().is_none() {
         return Ok(());
     }
     let assembled = target.representation.is_some_and(|how| how != Representation::MatrixFree);
-    let cannot: [(bool, &str, &str); 2] = [
-        (on_a_device, "use GPUs", "leave --backend out, or start one process"),
-        (assembled, "assemble a matrix", "leave --operator out, or start one process"),
-    ];
     let refused = |what: &str, help: &str| {
         Err(RunError::Setting(format!("several processes cannot {what} yet\nhelp: {help}")))
     };
-    if let Some((_, what, help)) = cannot.into_iter().find(|(is, ..)| *is) {
-        return refused(what, help);
+    if assembled {
+        return refused("assemble a matrix", "leave --operator out, or start one process");
     }
     if problem.eigen.as_ref().is_some_and(|own| own.preconditioner.as_deref() == Some("direct")) {
         return refused("solve by factors", "leave `preconditioner` out, or start one process");

@@ -26,14 +26,17 @@ impl Chain {
     /// Iterations that may be asked for before they are read.
     pub const MOST: usize = Recurrence::MOST;
 
-    /// A chain for vectors as this one; none where the host has its entries.
+    /// A chain for vectors as this one; none where the host has its entries, or carries what processes tell each other.
     ///
     /// # Errors
     ///
     /// A device that fails, for this and all that follows.
     pub fn new(like: &Vector) -> Result<Option<Self>, DeviceError> {
-        let Some((arithmetic, _)) = like.array() else { return Ok(None) };
-        let (arithmetic, recurrence) = (Arc::clone(arithmetic), Recurrence::new(arithmetic)?);
+        let (Some((arithmetic, _)), true) = (like.array(), like.stays_on_devices()) else {
+            return Ok(None);
+        };
+        let recurrence = Recurrence::new(arithmetic, like.joint())?;
+        let arithmetic = Arc::clone(arithmetic);
         Ok(Some(Self { arithmetic, recurrence }))
     }
 

@@ -5,7 +5,7 @@
 //! what went wrong.
 
 use super::Precision;
-use crate::device::{Arithmetic, Array, DeviceError, Kind, Summed, Sums};
+use crate::device::{Arithmetic, Array, DeviceError, Joint, Kind, Summed, Sums};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,11 +13,14 @@ use std::sync::Arc;
 pub(super) struct Remote {
     arithmetic: Arc<Arithmetic>,
     array: Array,
+    /// The entries that other processes have too.
+    joint: Option<Arc<Joint>>,
 }
 
 impl Clone for Remote {
     fn clone(&self) -> Self {
         let mut copy = Self::of(&self.arithmetic, self.array.len());
+        copy.joint = self.joint.clone();
         copy.copy_from(self);
         copy
     }
@@ -34,11 +37,31 @@ impl Remote {
         let array = arithmetic.keep(arithmetic.zeros(len));
         let kind: Kind = arithmetic.precision().into();
         let array = array.unwrap_or_else(|| Array::nowhere(kind));
-        Self { arithmetic: Arc::clone(arithmetic), array }
+        Self { arithmetic: Arc::clone(arithmetic), array, joint: None }
     }
 
     pub(super) fn like(&self, unknowns: usize) -> Self {
-        Self::zeros(&self.arithmetic, unknowns)
+        Self { joint: self.joint.clone(), ..Self::zeros(&self.arithmetic, unknowns) }
+    }
+
+    /// The entries that other processes have too.
+    pub(super) fn joint(&self) -> Option<&Arc<Joint>> {
+        self.joint.as_ref()
+    }
+
+    /// Says which entries other processes have too.
+    pub(super) fn join(&mut self, joint: Result<Arc<Joint>, DeviceError>) {
+        self.joint = self.arithmetic.keep(joint);
+    }
+
+    /// y_i ← what the first process that has i has there.
+    pub(super) fn agree(&mut self) {
+        let Some(joint) = self.joint.clone() else { return };
+        let failed = |error: Box<dyn std::error::Error>| match error.downcast::<DeviceError>() {
+            Ok(error) => *error,
+            Err(_) => DeviceError::Foreign,
+        };
+        self.act(|on, y| joint.exchange(on, y, false, &mut || Ok(())).map_err(failed));
     }
 
     pub(super) fn precision(&self) -> Precision {
@@ -247,7 +270,9 @@ impl Remote {
 
     pub(super) fn axpy_dot(&mut self, a: f64, x: &Self) -> Pending {
         let sums = self.arithmetic.check();
-        let sums = sums.and_then(|()| self.arithmetic.axpy_dot(a, &x.array, &mut self.array));
+        let joint = self.joint.as_ref();
+        let sums =
+            sums.and_then(|()| self.arithmetic.axpy_dot(a, &x.array, &mut self.array, joint));
         Pending::new(&self.arithmetic, sums)
     }
 
@@ -255,13 +280,14 @@ impl Remote {
         let sums = self.arithmetic.check();
         Pending::new(
             &self.arithmetic,
-            sums.and_then(|()| self.arithmetic.dot(&self.array, &x.array)),
+            sums.and_then(|()| self.arithmetic.dot(&self.array, &x.array, self.joint.as_ref())),
         )
     }
 
     pub(super) fn weighted_square(&self, d: &Self) -> Pending {
         let sums = self.arithmetic.check();
-        let sums = sums.and_then(|()| self.arithmetic.weighted(&self.array, &d.array));
+        let joint = self.joint.as_ref();
+        let sums = sums.and_then(|()| self.arithmetic.weighted(&self.array, &d.array, joint));
         Pending::new(&self.arithmetic, sums)
     }
 
@@ -279,7 +305,8 @@ impl Remote {
         let sums = on.check().and_then(|()| {
             let curvature = curvature.sums.as_ref().ok_or(DeviceError::Foreign)?;
             let d = d.map(|d| &d.array);
-            on.conjugate(rz, curvature, &p.array, &q.array, d, x, &mut r.array)
+            let written = [x, &mut r.array];
+            on.conjugate((rz, curvature), &p.array, &q.array, d, written, self.joint.as_ref())
         });
         Pending::new(on, sums)
     }

@@ -1,6 +1,7 @@
 //! Vectors of which other processes have some entries too: [`Sharing`].
 
-use super::{Precision, Real, Vector, blas};
+use super::{Data, Precision, Real, Vector, blas};
+use crate::device::Joint;
 use crate::processes::{Reduce, any, total};
 use crate::sharing::Sharing;
 use std::ops::Range;
@@ -10,7 +11,11 @@ impl Vector {
     /// The same as a vector of unknowns of which other processes have some: sums over its entries are over those of all
     /// processes. Copies of it and vectors like it are shared alike.
     #[must_use]
-    pub fn shared(self, sharing: Arc<Sharing>) -> Self {
+    pub fn shared(mut self, sharing: Arc<Sharing>) -> Self {
+        if let Data::Remote(remote) = &mut self.data {
+            let joint = sharing.joint(remote.arithmetic(), self.len);
+            remote.join(joint);
+        }
         Self { sharing: Some(sharing), ..self }
     }
 
@@ -23,7 +28,28 @@ impl Vector {
     pub fn agree(&mut self) {
         let Some(sharing) = self.sharing.clone() else { return };
         let y = self;
+        on_device!((y), (), y.agree());
         with_entries!((y), (), sharing.agree(y));
+    }
+
+    /// Whether nothing that is done with vectors like it takes the host: other processes have none of its entries, or devices
+    /// that reach each other do.
+    pub(crate) fn stays_on_devices(&self) -> bool {
+        match (&self.data, &self.sharing) {
+            (Data::Remote(own), Some(_)) => {
+                own.joint().is_some_and(|joint| joint.is_on_devices(own.arithmetic()))
+            }
+            (Data::Remote(_), None) => true,
+            _ => false,
+        }
+    }
+
+    /// The entries that other processes have too, where a device has them.
+    pub(crate) fn joint(&self) -> Option<&Arc<Joint>> {
+        match &self.data {
+            Data::Remote(remote) => remote.joint(),
+            Data::Double(_) | Data::Single(_) => None,
+        }
     }
 
     /// The entries that others count.

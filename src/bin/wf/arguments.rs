@@ -116,7 +116,30 @@ impl DeviceArguments {
         &self,
         problem: &ProblemArguments,
     ) -> Result<Option<Arc<dyn device::Device>>, Failure> {
-        let device = self.open()?;
+        self.open_in(problem, &[], 0)
+    }
+
+    /// The same of the process of this number on its machine: of a list of devices, or of all GPUs, its own.
+    pub(crate) fn open_in(
+        &self,
+        problem: &ProblemArguments,
+        list: &[String],
+        number: usize,
+    ) -> Result<Option<Arc<dyn device::Device>>, Failure> {
+        if self.backend != Backend::Cuda && !list.is_empty() {
+            return Err(Failure::input(
+                "--devices is for CUDA\nhelp: add `--backend cuda`, or start several processes with `mpirun`",
+            ));
+        }
+        let own = match (list.len(), number) {
+            (0, 0) => self.device.clone(),
+            (0, number) if self.device.is_none() && self.backend == Backend::Cuda => {
+                device::gpus().map(|count| (number % count.max(1)).to_string())
+            }
+            (0, _) => self.device.clone(),
+            (count, number) => Some(list[number % count].clone()),
+        };
+        let device = Self { device: own, ..self.clone() }.open()?;
         if device.is_some() && problem.interpret {
             return Err(Failure::input(
                 "--interpret is for the processor's kernels\nhelp: leave it or --backend out",

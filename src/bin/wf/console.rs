@@ -102,7 +102,6 @@ impl Console {
     }
 
     /// Says what there is to say from now on, whatever others do.
-    #[cfg(feature = "mpi")]
     pub(crate) fn speak_up(&self) {
         self.silent.store(false, Relaxed);
     }

@@ -92,6 +92,14 @@ enum Command {
 }
 
 impl Command {
+    /// How many devices it is to work on at once.
+    fn devices(&self) -> usize {
+        match self {
+            Self::Run(arguments) => arguments.devices.len(),
+            _ => 0,
+        }
+    }
+
     fn execute(&self, processes: &Processes, console: &Console) -> Result<Report, Failure> {
         processes.check(matches!(self, Self::Run(_)))?;
         match self {
@@ -131,8 +139,19 @@ fn main() -> ExitCode {
     if let Err(error) = signals::listen() {
         tracing::warn!("signals are not heard: {error}; one that ends wf leaves temporary files");
     }
-    let result = arguments.command.execute(&processes, &console);
-    processes.finish(result, &console)
+    let work = |processes: &Processes, console: &Console| {
+        processes.finish(arguments.command.execute(processes, console), console)
+    };
+    match arguments.command.devices() {
+        count if count > 1 && !processes.are_several() => {
+            let in_thread = |processes: &Processes| match processes.speaks() {
+                true => work(processes, &console),
+                false => work(processes, &Console::silent(arguments.json)),
+            };
+            Processes::in_threads(count, in_thread).swap_remove(0)
+        }
+        _ => work(&processes, &console),
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The processes that one command was started as, by `mpirun`: one of them speaks, and an error of any ends all.
+//! The processes that one command was started as, by `mpirun`, or the threads of one that has several devices: one of them speaks,
+//! and an error of any ends all.
 
 use std::process::ExitCode;
 use std::sync::Arc;
-#[cfg(feature = "mpi")]
 use std::time::Duration;
 
 use runtime::processes::{Alone, Group};
@@ -11,11 +11,9 @@ use crate::console::Console;
 use crate::report::{self, Failure, Report};
 
 /// How long a process with an error waits for the others to have theirs.
-#[cfg(feature = "mpi")]
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long each waits for those before it to say what went wrong with them.
-#[cfg(feature = "mpi")]
 const EACH: Duration = Duration::from_millis(100);
 
 /// What launchers say of how many processes there are, and of which this is.
@@ -26,8 +24,9 @@ const MARKS: [[&str; 2]; 2] =
 /// All processes of a command.
 pub(crate) struct Processes {
     group: Arc<dyn Group>,
+    /// What ends MPI when it goes.
     #[cfg(feature = "mpi")]
-    launched: Option<runtime::device::mpi::Launched>,
+    _launched: Option<runtime::device::mpi::Launched>,
 }
 
 impl Processes {
@@ -36,13 +35,24 @@ impl Processes {
     pub(crate) fn open() -> Self {
         let launched = runtime::device::mpi::open();
         let group = launched.as_ref().map_or_else(alone, runtime::device::mpi::Launched::group);
-        Self { group, launched }
+        Self { group, _launched: launched }
     }
 
     /// This one alone.
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn open() -> Self {
         Self { group: alone() }
+    }
+
+    /// Does something in so many threads, each of which is one of several processes.
+    pub(crate) fn in_threads<T: Send>(count: usize, work: impl Fn(&Self) -> T + Sync) -> Vec<T> {
+        runtime::processes::threads::each(count, |group| {
+            #[cfg(feature = "mpi")]
+            let own = Self { group, _launched: None };
+            #[cfg(not(feature = "mpi"))]
+            let own = Self { group };
+            work(&own)
+        })
     }
 
     /// The processes.
@@ -62,22 +72,17 @@ impl Processes {
 
     /// How many of them share this machine.
     pub(crate) fn of_host(&self) -> usize {
-        #[cfg(feature = "mpi")]
-        if let Some(launched) = &self.launched {
-            return launched.of_host();
-        }
-        1
+        self.group.of_host().0
     }
 
     /// How many threads this process should take where nobody says so: its share of the machine.
     pub(crate) fn threads(&self, asked: Option<u16>) -> Option<u16> {
-        #[cfg(feature = "mpi")]
-        if let (None, Some(launched)) = (asked, &self.launched) {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let share = (cores / launched.of_host()).max(1);
-            return Some(u16::try_from(share).unwrap_or(u16::MAX));
+        if asked.is_some() || !self.are_several() {
+            return asked;
         }
-        asked
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = (cores / self.group.of_host().0).max(1);
+        Some(u16::try_from(share).unwrap_or(u16::MAX))
     }
 
     /// Refuses commands that are of one process, and builds that know of no other.
@@ -103,18 +108,17 @@ impl Processes {
     }
 
     /// What all processes have come to: a failure where any has one. One that others do not come to ends all of them.
-    #[cfg(feature = "mpi")]
     pub(crate) fn settle<T>(
         &self,
         own: Result<T, Failure>,
         console: &Console,
     ) -> Result<T, Failure> {
-        let Some(launched) = self.launched.as_ref().filter(|_| self.are_several()) else {
+        if !self.are_several() {
             return own;
-        };
+        }
         let (rank, size) = (self.group.rank(), self.group.size());
         let patience = own.is_err().then(|| PATIENCE + EACH * rank as u32);
-        if !launched.meet(patience) {
+        if !self.group.meet(patience) {
             let named =
                 |failure: Failure| failure.note(&format!("this was process {rank} of {size}"));
             let own = own.map(|_| Report::default()).map_err(named);
@@ -125,25 +129,15 @@ impl Processes {
         together(&*self.group, own)
     }
 
-    /// What this process has come to.
-    #[cfg(not(feature = "mpi"))]
-    pub(crate) fn settle<T>(&self, own: Result<T, Failure>, _: &Console) -> Result<T, Failure> {
-        own
-    }
-
     /// Prints what a subcommand gave back, once.
     pub(crate) fn finish(&self, result: Result<Report, Failure>, console: &Console) -> ExitCode {
         let code = report::finish(self.settle(result, console), console);
         // A launcher ends all where one has ended with an error, which is to be said before.
-        #[cfg(feature = "mpi")]
-        if let Some(launched) = &self.launched {
-            launched.meet(Some(PATIENCE));
-        }
+        self.group.meet(Some(PATIENCE));
         code
     }
 }
 
-#[cfg(feature = "mpi")]
 impl Drop for Processes {
     /// One that panics ends all: the others would wait for it.
     fn drop(&mut self) {

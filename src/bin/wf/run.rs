@@ -109,6 +109,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    /// Several GPUs of this machine by their numbers, each with a part of the mesh: `--backend cuda --devices 0,1`. Under `mpirun`
+    /// the processes of a machine take one each without it, in turn.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
+    pub(crate) devices: Vec<String>,
+
     /// Threads to compute with; all cores without it, or the share of each of several processes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
@@ -137,7 +142,7 @@ pub(crate) fn execute(
     let program = compile(&source, wanted, &values[0].1, console)?;
     let names = chosen(&program, wanted)?;
     only_one(arguments, &names)?;
-    let device = arguments.device.open_for(&arguments.problem)?;
+    let device = own_device(arguments, processes, console)?;
     let (mut report, common) = (Report::default(), console.take());
     for name in &names {
         let mut start = None;
@@ -249,6 +254,25 @@ fn given(text: &str) -> Vec<u8> {
         all.push(0);
     }
     all
+}
+
+/// The device of this process, which reaches those of the others where they can.
+fn own_device(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Option<Arc<dyn Device>>, Failure> {
+    let group = processes.group();
+    let own = arguments.device.open_in(&arguments.problem, &arguments.devices, group.of_host().1);
+    let Some(device) = processes.settle(own, console)? else { return Ok(None) };
+    if processes.are_several()
+        && let Err(apart) = device.join(group)
+    {
+        let apart = apart.to_string();
+        let (why, help) = apart.split_once('\n').unwrap_or((&apart, ""));
+        tracing::warn!("what devices tell each other goes by way of the host: {why}\n{help}");
+    }
+    Ok(Some(device))
 }
 
 /// The part of a mesh that this process has.

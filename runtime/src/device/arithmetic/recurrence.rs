@@ -8,7 +8,7 @@
 //! that follow stand still: x and r stay as they are. So any number of them can be asked for in advance. What each of
 //! the last [`Recurrence::MOST`] has found lies in a ring that the host reads when it likes.
 
-use super::{Arithmetic, Summed, groups};
+use super::{Arithmetic, Joint, Summed, Wanted, groups};
 use crate::device::interface::{bytes, bytes_mut};
 use crate::device::{Array, DeviceError, Given};
 use std::sync::{Arc, PoisonError};
@@ -43,6 +43,8 @@ pub struct Recurrence {
     found: Option<Array>,
     /// Iterations that the host knows.
     known: usize,
+    /// The entries that other processes have too.
+    joint: Option<Arc<Joint>>,
 }
 
 impl Drop for Recurrence {
@@ -72,12 +74,15 @@ impl Recurrence {
     /// Iterations that the ring holds: no more may be asked for without reading.
     pub const MOST: usize = 64;
 
-    /// Room for the scalars.
+    /// Room for the scalars; vectors may have entries in common with those of other processes, whose devices this one reaches.
     ///
     /// # Errors
     ///
     /// As [`Device::zeros`](crate::device::Device::zeros).
-    pub fn new(arithmetic: &Arc<Arithmetic>) -> Result<Self, DeviceError> {
+    pub fn new(
+        arithmetic: &Arc<Arithmetic>,
+        joint: Option<&Arc<Joint>>,
+    ) -> Result<Self, DeviceError> {
         let mut made = Self {
             arithmetic: Arc::clone(arithmetic),
             products: None,
@@ -85,6 +90,7 @@ impl Recurrence {
             state: None,
             found: None,
             known: 0,
+            joint: joint.cloned(),
         };
         for array in [&mut made.products, &mut made.sums, &mut made.state, &mut made.found] {
             *array = Some(arithmetic.room()?);
@@ -107,7 +113,26 @@ impl Recurrence {
     /// p·q, where q = A p.
     pub fn product(&self, p: &Array, q: &Array) -> Result<(), DeviceError> {
         let products = given(&self.products)?;
-        self.arithmetic.run("dot", p.len(), &[p, q], &[products])
+        self.arithmetic.run("dot", p.len(), &[p, q], &[products])?;
+        self.settle(&self.products, p.len(), Wanted::First, [p, q, q])
+    }
+
+    /// Makes sums of groups those of all processes.
+    fn settle(
+        &self,
+        sums: &Option<Array>,
+        n: usize,
+        wanted: Wanted,
+        of: [&Array; 3],
+    ) -> Result<(), DeviceError> {
+        let Some(joint) = &self.joint else { return Ok(()) };
+        let sums = sums.as_ref().ok_or(DeviceError::Foreign)?;
+        joint.settle(&self.arithmetic, sums, groups(n), wanted, of)
+    }
+
+    /// How many numbers a sum of `n` entries comes in.
+    fn groups(&self, n: usize) -> u64 {
+        if self.joint.is_some() { 1 } else { groups(n) as u64 }
     }
 
     /// x = x + α p, r = r − α q, and the new r·r and r·D⁻¹r, unless iterations stand still.
@@ -125,11 +150,17 @@ impl Recurrence {
             given(&self.sums)?,
             given(&self.state)?,
             given(&self.found)?,
-            Given::Size(groups(n) as u64),
+            Given::Size(self.groups(n)),
         ];
         match d {
-            Some(d) => self.arithmetic.run("batch_step", n, &[p, q, d, x, r], &others),
-            None => self.arithmetic.run("batch_step_plain", n, &[p, q, x, r], &others),
+            Some(d) => {
+                self.arithmetic.run("batch_step", n, &[p, q, d, x, r], &others)?;
+                self.settle(&self.sums, n, Wanted::Both, [r, r, d])
+            }
+            None => {
+                self.arithmetic.run("batch_step_plain", n, &[p, q, x, r], &others)?;
+                self.settle(&self.sums, n, Wanted::First, [r, r, r])
+            }
         }
     }
 
@@ -141,7 +172,7 @@ impl Recurrence {
     /// p = z + β p, unless iterations stand still or do so from now on; ends the iteration.
     pub fn advance(&self, toward: Toward<'_>, p: &mut Array) -> Result<(), DeviceError> {
         let n = p.len();
-        let known = groups(n) as u64;
+        let known = self.groups(n);
         let (weights, second) = match toward {
             Toward::Residual(_) => (&self.sums, 0),
             Toward::Scaled(..) => (&self.sums, known),

@@ -26,6 +26,7 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::element::{Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -253,21 +254,21 @@ impl Between {
         let form = field_of(components, coarse.mesh.dim())?;
         let (points, dofs) = (rule.count(), other.space.n_dofs());
         let periodic = coarse.mesh.is_periodic();
-        let (unknowns, len) = match &place.fine {
-            None => (named(nodes, points, other, periodic, |unknown| unknown), dofs),
-            Some(layout) => {
-                let lies = |unknown| layout.place(unknown);
-                (named(nodes, points, other, periodic, lies), layout.len(dofs))
-            }
-        };
-        let mut unknowns = unknowns;
+        // What a process before has is named there.
+        let mut nodes = Cow::Borrowed(nodes);
         if let Some(cut) = coarse.mesh.cut() {
             let sharing = other.space.sharing(cut.group());
-            let components = other.space.components();
-            let here = unknowns.iter_mut().filter(|unknown| **unknown != NONE);
-            let of_others = here.filter(|own| sharing.is_of_others(**own as usize / components));
-            of_others.for_each(|unknown| *unknown = NONE);
+            let here = nodes.to_mut().iter_mut().filter(|node| **node != NONE);
+            let of_others = here.filter(|node| sharing.is_of_others(**node as usize));
+            of_others.for_each(|node| *node = NONE);
         }
+        let (unknowns, len) = match &place.fine {
+            None => (named(&nodes, points, other, periodic, |unknown| unknown), dofs),
+            Some(layout) => {
+                let lies = |unknown| layout.place(unknown);
+                (named(&nodes, points, other, periodic, lies), layout.len(dofs))
+            }
+        };
         let targets = Targets { unknowns, of_cell: points * components, len };
         let element: Lagrange = own.space.element();
         let elements = Elements {

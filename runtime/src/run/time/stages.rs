@@ -8,7 +8,9 @@ use super::parameters_at;
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::Parameters;
 use crate::operator::Operator;
-use crate::solve::{Continue, Figures, Newton, NonlinearSystem, Outcome, Progress, Report};
+use crate::solve::{
+    Continue, Figures, LinearOperator as _, Newton, NonlinearSystem, Outcome, Progress, Report,
+};
 use crate::time::{Stage, Stages, State, derivative};
 use crate::vector::Vector;
 use fem_dsl::point::{Graph, Input, Node, reachable};
@@ -316,7 +318,7 @@ impl<'a> Staged<'a> {
 
     /// Whether F asks a device for the same work at all times: nothing that is prescribed follows t.
     pub(super) fn is_repeatable(&self) -> bool {
-        self.how.timed == [false; 2] && self.operator.is_on_device()
+        self.how.timed == [false; 2] && self.operator.replayable()
     }
 
     /// Whether F itself reads t.

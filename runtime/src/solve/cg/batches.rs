@@ -115,7 +115,9 @@ impl Batches {
             let start = Instant::now();
             self.run(count, system, work, x)?;
             self.found.extend(self.chain.read()?);
-            self.last = (count, start.elapsed().as_secs_f64() / count as f64);
+            // Several processes do as many at once as the slowest would.
+            let seconds = work.r.largest(start.elapsed().as_secs_f64());
+            self.last = (count, seconds / count as f64);
         }
         let none = Step { curvature: f64::NAN, square: f64::NAN, weighted: f64::NAN };
         Ok(self.found.pop_front().unwrap_or(none))

@@ -64,11 +64,9 @@ pub(super) fn estimated(
         None if several => Where::Processes(cores),
         None => Where::Cores(cores),
     };
-    // Eigenvalues are found otherwise.
-    let forecast = match problem.eigen {
-        None => forecast(form, &elements, &meshes, solver, place),
-        Some(_) => None,
-    };
+    // Eigenvalues are found otherwise, and what several devices take is not known.
+    let is_known = problem.eigen.is_none() && !(several && device.is_some());
+    let forecast = is_known.then(|| forecast(form, &elements, &meshes, solver, place)).flatten();
     estimate.parts.extend(
         forecast
             .iter()

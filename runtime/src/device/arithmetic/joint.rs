@@ -1,0 +1,260 @@
+//! Entries of vectors that several processes have, on a device: what neighbours are sent and what comes from them, and sums that
+//! count each of them once.
+//!
+//! ```text
+//! exchange   pack what is for each neighbour → send and receive, while something else runs → y_i ← Σ over all that have i
+//! settle     Σ over groups of what they summed, less what others count → Σ over all processes
+//! ```
+//!
+//! Between devices that reach each other ([`DeviceGroup`]) nothing passes by the host. Otherwise it carries the messages:
+//! entries of the cut come back, go to the others as any numbers do, and theirs are written; sums are those of one process
+//! until the host reads them and asks the others.
+
+use super::{Arithmetic, THREADS, groups};
+use crate::device::{Array, DeviceError, DeviceGroup, Given, Record};
+use crate::processes::{Group, Parcel, Reduce};
+use std::error::Error;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Which entries several processes have, in the places of a vector.
+#[derive(Clone, Debug, Default)]
+pub struct JointLists {
+    /// What goes to each neighbour, in the order that both have.
+    pub sent: Vec<(usize, Vec<u32>)>,
+    /// The entries that others have too.
+    pub dofs: Vec<u32>,
+    /// Where the sources of each begin, and the end of the last.
+    pub starts: Vec<u32>,
+    /// `u32::MAX` for the own entry, or a place among what comes from all neighbours, in the order of the processes.
+    pub sources: Vec<u32>,
+    /// The entries that a process before this one has.
+    pub others: Vec<u32>,
+}
+
+/// The same on a device.
+pub struct Joint {
+    group: Arc<dyn Group>,
+    /// The neighbours, and what is theirs of what is sent and received.
+    neighbours: Vec<(usize, Range<usize>)>,
+    sent: Array,
+    dofs: Array,
+    starts: Array,
+    sources: Array,
+    others: Array,
+    /// The length of vectors.
+    len: usize,
+    /// What is sent, and what is received.
+    messages: Mutex<[Array; 2]>,
+}
+
+impl std::fmt::Debug for Joint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} entries in common with {} processes", self.dofs.len(), self.neighbours.len())
+    }
+}
+
+impl Joint {
+    /// Of vectors of length `len`.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Mismatch`] for lists that do not go together, or with entries that such vectors do not have; a driver that
+    /// fails.
+    pub fn new(
+        arithmetic: &Arithmetic,
+        len: usize,
+        group: &Arc<dyn Group>,
+        lists: &JointLists,
+    ) -> Result<Self, DeviceError> {
+        let JointLists { sent, dofs, starts, sources, others } = lists;
+        let (mut all, mut neighbours) = (Vec::new(), Vec::with_capacity(sent.len()));
+        for (rank, entries) in sent {
+            neighbours.push((*rank, all.len()..all.len() + entries.len()));
+            all.extend_from_slice(entries);
+        }
+        let known = |dof: &u32| (*dof as usize) < len;
+        let come = |source: &u32| *source == u32::MAX || (*source as usize) < all.len();
+        let sound = all.iter().chain(dofs).chain(others).all(known)
+            && sources.iter().all(come)
+            && starts.len() == dofs.len() + 1
+            && starts.windows(2).all(|pair| pair[0] < pair[1])
+            && starts.last().is_some_and(|&end| end as usize == sources.len());
+        if !sound {
+            return Err(DeviceError::Mismatch { operation: "list what others have" });
+        }
+        let device = &arithmetic.device;
+        let messages = [arithmetic.zeros(all.len())?, arithmetic.zeros(all.len())?];
+        Ok(Self {
+            group: Arc::clone(group),
+            neighbours,
+            sent: device.upload(&all)?,
+            dofs: device.upload(dofs)?,
+            starts: device.upload(starts)?,
+            sources: device.upload(sources)?,
+            others: device.upload(others)?,
+            len,
+            messages: Mutex::new(messages),
+        })
+    }
+
+    /// The devices, where they reach each other.
+    fn devices(arithmetic: &Arithmetic) -> Option<&dyn DeviceGroup> {
+        arithmetic.device.group()
+    }
+
+    /// y_i ← what all that have i have there, added up in the order of the processes, or what the first of them has. What is
+    /// there when this is called is sent while `meanwhile` is done, which leaves those entries alone.
+    ///
+    /// # Errors
+    ///
+    /// What `meanwhile` says; vectors of another length, a driver that fails.
+    pub fn exchange(
+        &self,
+        arithmetic: &Arithmetic,
+        y: &Array,
+        add: bool,
+        meanwhile: Record<'_>,
+    ) -> Result<(), Box<dyn Error>> {
+        arithmetic.same("exchange", &[y], self.len)?;
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let [out, come] = &mut *messages;
+        let n = self.sent.len();
+        // SAFETY: the kernel takes n places, a vector that has them all, which has just been compared, and room for n numbers.
+        unsafe {
+            self.start(arithmetic, "get_at", n, &[&self.sent, y, out], None)?;
+        }
+        match Self::devices(arithmetic) {
+            Some(devices) => {
+                let aside = &mut || Ok(devices.exchange(&self.neighbours, out, come)?);
+                arithmetic.device.beside(aside, meanwhile)?;
+            }
+            None => self.by_the_host(arithmetic, out, come, meanwhile)?,
+        }
+        let all = Given::Size(u64::from(add));
+        // SAFETY: lists and their places were compared with each other and with the length of vectors when they were made, and
+        // what is received has as many numbers as sources name.
+        unsafe {
+            let tables = [&self.dofs, &self.starts, &self.sources, come, y];
+            self.start(arithmetic, "meet", self.dofs.len(), &tables, Some(all))?;
+        }
+        Ok(())
+    }
+
+    /// The same messages by way of the host.
+    fn by_the_host(
+        &self,
+        arithmetic: &Arithmetic,
+        out: &Array,
+        come: &mut Array,
+        meanwhile: Record<'_>,
+    ) -> Result<(), Box<dyn Error>> {
+        let numbers = arithmetic.read(out, 0..out.len())?;
+        let parcel = |(with, range): &(usize, Range<usize>)| Parcel {
+            with: *with,
+            sent: numbers[range.clone()].to_vec(),
+            received: vec![0.0; range.len()],
+        };
+        let mut parcels: Vec<Parcel> = self.neighbours.iter().map(parcel).collect();
+        let mut done = Ok(());
+        self.group.exchange(&mut parcels, &mut || done = meanwhile());
+        done?;
+        let received: Vec<f64> = parcels.into_iter().flat_map(|own| own.received).collect();
+        if !received.is_empty() {
+            arithmetic.overwrite(come, 0, &received)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a kernel on n entries of a list.
+    ///
+    /// # Safety
+    ///
+    /// The arrays must be those that the kernel takes behind n and the stride, with what it reads of them.
+    unsafe fn start(
+        &self,
+        arithmetic: &Arithmetic,
+        name: &'static str,
+        n: usize,
+        arrays: &[&Array],
+        after: Option<Given<'_>>,
+    ) -> Result<(), DeviceError> {
+        if n == 0 {
+            return Ok(());
+        }
+        let groups = groups(n);
+        let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
+        given.extend(arrays.iter().map(|array| Given::Array(array)));
+        given.extend(after);
+        // SAFETY: as the caller says.
+        unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
+    }
+
+    /// Makes the sums of `known` groups, one or `two`, into numbers of one: a·b over the entries that this process counts, where
+    /// groups summed it over all, and a·(c b) in its place or as the second. They are those of all processes where devices reach
+    /// each other.
+    ///
+    /// # Errors
+    ///
+    /// Vectors of another length, a driver that fails.
+    pub(super) fn settle(
+        &self,
+        arithmetic: &Arithmetic,
+        partials: &Array,
+        known: usize,
+        wanted: Wanted,
+        [a, b, c]: [&Array; 3],
+    ) -> Result<(), DeviceError> {
+        arithmetic.same("settle", &[a, b, c], self.len)?;
+        let (less, n) = (arithmetic.room()?, self.others.len());
+        let others = if n == 0 { 0 } else { groups(n) };
+        // SAFETY: the entries are below the length of vectors, which has just been compared; there is room for two sums of as
+        // many groups as there can be.
+        unsafe { self.start(arithmetic, "without", n, &[&self.others, a, b, c, &less], None)? };
+        let (from, two) = match wanted {
+            Wanted::First => (0, 0),
+            Wanted::Second => (others, 0),
+            Wanted::Both => (0, 1),
+        };
+        let given = [
+            Given::Size(known as u64),
+            Given::Size(THREADS as u64),
+            Given::Array(partials),
+            Given::Array(&less),
+            Given::Size(others as u64),
+            Given::Size(from as u64),
+            Given::Size(two),
+        ];
+        // SAFETY: both arrays have room for two sums of as many groups as there can be, and a number behind.
+        unsafe { arithmetic.device.start(arithmetic.kernel("settle")?, 1, &given)? };
+        // What comes next comes behind these kernels.
+        arithmetic.spare.lock().unwrap_or_else(PoisonError::into_inner).push(less);
+        match Self::devices(arithmetic) {
+            Some(devices) => devices.sum(partials, 1 + two as usize),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes sums that the host has read those of all processes, where devices have not done so.
+    pub(super) fn total(&self, arithmetic: &Arithmetic, sums: &mut [f64]) {
+        if Self::devices(arithmetic).is_none() {
+            self.group.reduce(Reduce::Sum, sums);
+        }
+    }
+
+    /// Whether sums of all processes come about without the host.
+    pub fn is_on_devices(&self, arithmetic: &Arithmetic) -> bool {
+        Self::devices(arithmetic).is_some()
+    }
+}
+
+/// Which of the sums a·b and a·(c b) groups have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The first.
+    First,
+    /// The second alone.
+    Second,
+    /// Both.
+    Both,
+}

@@ -1,0 +1,279 @@
+//! GPUs of several processes, or threads, that reach each other: by NCCL, which is looked for while the program runs.
+//!
+//! Each message takes its place on the stream to which the thread's work goes, so that it is recorded and goes beside other work as
+//! kernels do.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr};
+use libloading::Library as File;
+
+use super::Cuda;
+use super::error::CudaError;
+use crate::device::{Apart, Array, DeviceError, DeviceGroup, Kind};
+use crate::processes::Group;
+
+/// What the library is called: packages of it have the first name alone.
+const FILES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
+
+/// Bytes of what names a group of GPUs.
+const NAME: usize = 128;
+
+/// What names a group of GPUs: it is passed by value.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Name([c_char; NAME]);
+
+/// A group of GPUs, as the library has it.
+type Comm = *mut c_void;
+
+/// A CUDA stream, as the library takes it.
+type Stream = *mut c_void;
+
+/// `ncclSum`, and the numbers of `ncclFloat32` and `ncclFloat64`.
+const SUM: c_int = 0;
+const FLOAT32: c_int = 7;
+const FLOAT64: c_int = 8;
+
+/// The functions of NCCL that are used, as `nccl.h` declares them.
+struct Library {
+    version: unsafe extern "C" fn(*mut c_int) -> c_int,
+    error: unsafe extern "C" fn(c_int) -> *const c_char,
+    name: unsafe extern "C" fn(*mut Name) -> c_int,
+    init: unsafe extern "C" fn(*mut Comm, c_int, Name, c_int) -> c_int,
+    destroy: unsafe extern "C" fn(Comm) -> c_int,
+    sum: unsafe extern "C" fn(
+        *const c_void,
+        *mut c_void,
+        usize,
+        c_int,
+        c_int,
+        Comm,
+        Stream,
+    ) -> c_int,
+    send: unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Comm, Stream) -> c_int,
+    receive: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Comm, Stream) -> c_int,
+    start: unsafe extern "C" fn() -> c_int,
+    end: unsafe extern "C" fn() -> c_int,
+    /// Keeps them where they are.
+    _file: File,
+}
+
+impl Library {
+    /// The library, which is looked for once.
+    fn get() -> Option<&'static Self> {
+        static FOUND: OnceLock<Option<Library>> = OnceLock::new();
+        FOUND.get_or_init(Self::load).as_ref()
+    }
+
+    fn load() -> Option<Self> {
+        // SAFETY: what NCCL does when it is loaded is sound.
+        let file = FILES.iter().find_map(|name| unsafe { File::new(*name) }.ok())?;
+        // SAFETY: the functions have these types in every version 2 that has them all, and live as long as the file, which is kept
+        // beside them.
+        unsafe {
+            Some(Self {
+                version: *file.get(b"ncclGetVersion\0").ok()?,
+                error: *file.get(b"ncclGetErrorString\0").ok()?,
+                name: *file.get(b"ncclGetUniqueId\0").ok()?,
+                init: *file.get(b"ncclCommInitRank\0").ok()?,
+                destroy: *file.get(b"ncclCommDestroy\0").ok()?,
+                sum: *file.get(b"ncclAllReduce\0").ok()?,
+                send: *file.get(b"ncclSend\0").ok()?,
+                receive: *file.get(b"ncclRecv\0").ok()?,
+                start: *file.get(b"ncclGroupStart\0").ok()?,
+                end: *file.get(b"ncclGroupEnd\0").ok()?,
+                _file: file,
+            })
+        }
+    }
+
+    /// What a function has returned.
+    fn said(&self, code: c_int) -> Result<(), String> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: the text is one of the library's own, which ends with a zero.
+        let text = unsafe { CStr::from_ptr((self.error)(code)) };
+        Err(text.to_string_lossy().into_owned())
+    }
+}
+
+/// The GPUs as NCCL knows them.
+pub(super) struct Nccl {
+    library: &'static Library,
+    comm: Comm,
+}
+
+// SAFETY: NCCL takes a communicator from any thread, one at a time; the device that has it is used by one thread at a time where
+// several processes work together, in the order that all of them keep.
+unsafe impl Send for Nccl {}
+// SAFETY: as above.
+unsafe impl Sync for Nccl {}
+
+impl fmt::Debug for Nccl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GPUs that reach each other by NCCL")
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(String) -> DeviceError {
+    move |error| CudaError::Driver { what: what.to_owned(), error }.into()
+}
+
+/// NCCL's version; none where it is not found.
+pub fn nccl_version() -> Option<String> {
+    let (library, mut version) = (Library::get()?, 0);
+    // SAFETY: writes a number.
+    library.said(unsafe { (library.version)(&raw mut version) }).ok()?;
+    Some(format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100))
+}
+
+impl Nccl {
+    /// Connects the GPUs of all processes of a group, which all call it.
+    pub(super) fn connect(
+        context: &Arc<CudaContext>,
+        group: &Arc<dyn Group>,
+    ) -> Result<Self, Apart> {
+        // Which GPU each has; none without the library.
+        let library = Library::get();
+        let uuid = library.and_then(|_| context.uuid().ok());
+        let own = uuid.map_or_else(Vec::new, |uuid| uuid.bytes.map(|byte| byte as u8).to_vec());
+        let all = group.gather(&own);
+        let Some(library) = library.filter(|_| !all.iter().any(Vec::is_empty)) else {
+            return Err(Apart::NoLibrary);
+        };
+        for (second, uuid) in all.iter().enumerate() {
+            if let Some(first) = all[..second].iter().position(|other| other == uuid) {
+                return Err(Apart::Shared { first, second });
+            }
+        }
+        let failed = |error: String| Apart::Library { error };
+        let mut name = Name([0; NAME]);
+        let named = match group.rank() {
+            // SAFETY: writes a name to its place.
+            0 => library.said(unsafe { (library.name)(&raw mut name) }).is_ok(),
+            _ => false,
+        };
+        let given = name.0.map(|byte| byte as u8);
+        let given = group.gather(if named { &given } else { &[] }).swap_remove(0);
+        if given.len() != NAME {
+            return Err(failed("it gives the group no name".to_owned()));
+        }
+        name.0.iter_mut().zip(&given).for_each(|(to, &from)| *to = from as c_char);
+        let mut comm = std::ptr::null_mut();
+        let (size, rank) = (group.size() as c_int, group.rank() as c_int);
+        let bound = context.bind_to_thread().map_err(|error| error.to_string());
+        let made = bound.and_then(|()| {
+            // SAFETY: the place for the communicator is ours; the name has just come from the first process to all.
+            library.said(unsafe { (library.init)(&raw mut comm, size, name, rank) })
+        });
+        let made = made.map(|()| Self { library, comm });
+        // One that fails keeps the others from it.
+        let all = group
+            .gather(&made.as_ref().err().map_or_else(Vec::new, |error| error.clone().into_bytes()));
+        match all.into_iter().find(|error| !error.is_empty()) {
+            Some(error) => Err(failed(String::from_utf8_lossy(&error).into_owned())),
+            None => made.map_err(failed),
+        }
+    }
+
+    fn sum(
+        &self,
+        stream: &CudaStream,
+        memory: &CudaSlice<u8>,
+        (n, kind): (usize, c_int),
+    ) -> Result<(), String> {
+        let (start, _guard) = memory.device_ptr(stream);
+        let (start, stream) = (start as *mut c_void, stream.cu_stream().cast());
+        // SAFETY: the memory has n numbers of this kind, as has been checked, and lives until the stream is done; that it is what is
+        // read and written is allowed.
+        let done = unsafe { (self.library.sum)(start, start, n, kind, SUM, self.comm, stream) };
+        self.library.said(done)
+    }
+
+    fn exchange(
+        &self,
+        stream: &CudaStream,
+        neighbours: &[(usize, Range<usize>)],
+        [sent, received]: [&CudaSlice<u8>; 2],
+        (width, kind): (usize, c_int),
+    ) -> Result<(), String> {
+        let Self { library, comm } = self;
+        let ((out, _sent), (come, _received)) =
+            (sent.device_ptr(stream), received.device_ptr(stream));
+        let stream: Stream = stream.cu_stream().cast();
+        // SAFETY: it changes nothing but how what follows is taken.
+        library.said(unsafe { (library.start)() })?;
+        let mut done = Ok(());
+        for (rank, range) in neighbours {
+            let (first, n, rank) = ((range.start * width) as u64, range.len(), *rank as c_int);
+            let (out, come) = ((out + first) as *const c_void, (come + first) as *mut c_void);
+            // SAFETY: both arrays have the range, as has been checked, in numbers of this kind, and live until the stream is done.
+            let codes = unsafe {
+                [
+                    (library.send)(out, n, kind, rank, *comm, stream),
+                    (library.receive)(come, n, kind, rank, *comm, stream),
+                ]
+            };
+            done = codes.into_iter().fold(done, |done, code| done.and(library.said(code)));
+        }
+        // SAFETY: as its begin.
+        library.said(unsafe { (library.end)() })?;
+        done
+    }
+}
+
+impl Drop for Nccl {
+    fn drop(&mut self) {
+        // SAFETY: the communicator is ours, and nothing uses it any more.
+        unsafe { (self.library.destroy)(self.comm) };
+    }
+}
+
+fn kind_of(array: &Array) -> Result<(usize, c_int), DeviceError> {
+    match array.kind() {
+        Kind::F64 => Ok((8, FLOAT64)),
+        Kind::F32 => Ok((4, FLOAT32)),
+        Kind::U32 => Err(DeviceError::Mismatch { operation: "send" }),
+    }
+}
+
+impl Cuda {
+    fn connected(&self) -> Result<&Nccl, DeviceError> {
+        self.nccl.get().ok_or(DeviceError::Foreign)
+    }
+}
+
+impl DeviceGroup for Cuda {
+    fn sum(&self, array: &Array, n: usize) -> Result<(), DeviceError> {
+        let (width, kind) = kind_of(array)?;
+        array.holds(0, n.saturating_mul(width))?;
+        let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
+        let stream = self.stream(std::iter::once(array.own()));
+        self.connected()?.sum(stream, memory, (n, kind)).map_err(failed("sum over the GPUs"))
+    }
+
+    fn exchange(
+        &self,
+        neighbours: &[(usize, Range<usize>)],
+        sent: &Array,
+        received: &Array,
+    ) -> Result<(), DeviceError> {
+        let (kinds, memory) = (
+            [kind_of(sent)?, kind_of(received)?],
+            [sent.memory::<CudaSlice<u8>>(self.owner)?, received.memory(self.owner)?],
+        );
+        let end = neighbours.iter().map(|(_, range)| range.end).max().unwrap_or(0);
+        let ordered = neighbours.iter().all(|(_, range)| range.start <= range.end);
+        if kinds[0] != kinds[1] || sent.len() < end || received.len() < end || !ordered {
+            return Err(DeviceError::Mismatch { operation: "exchange" });
+        }
+        let stream = self.stream([sent.own(), received.own()].into_iter());
+        let done = self.connected()?.exchange(stream, neighbours, memory, kinds[0]);
+        done.map_err(failed("send and receive"))
+    }
+}

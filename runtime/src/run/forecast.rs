@@ -298,6 +298,12 @@ mod tests {
     fn small_systems_are_factorised_and_the_diagonal_serves_where_it_is_named() {
         let small = of(6.0, 1, None, Where::Cores(2));
         assert_eq!((small.solver.as_str(), small.preconditioner), ("direct", None));
+        // Several processes have the matrix in pieces.
+        let several = of(6.0, 1, None, Where::Processes(2));
+        assert_eq!(
+            (several.solver.as_str(), several.preconditioner.as_deref()),
+            ("cg", Some("jacobi"))
+        );
         let arguments = [("preconditioner".to_owned(), Argument::Word("jacobi".to_owned()))];
         let cg = Solver { name: "cg".to_owned(), arguments: arguments.into() };
         let found = of(32.0, 4, Some(&cg), Where::Device(16));

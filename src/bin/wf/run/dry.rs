@@ -265,7 +265,7 @@ fn text(
         let sum = Bytes(processes.all as f64 * estimate.bytes());
         let count = processes.all;
         lines.push(format!(
-            "  processes   {count}, each with so much and the whole mesh: {sum} in all"
+            "  processes   {count}, each with so much, the whole mesh among it: {sum} in all"
         ));
     }
     if estimate.perhaps > 0.0 {

@@ -91,6 +91,49 @@ fn several_processes_find_what_one_finds() {
     }
 }
 
+/// Problems on meshes of one to three cells.
+const FEW: &str = include_str!("processes/few.wf");
+
+#[test]
+fn processes_without_cells_find_what_the_others_find() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("few.wf"), FEW).expect("a file");
+    let alone = run(1, folder.path(), &["few.wf", "--no-output"]);
+    assert_eq!(alone.len(), 5);
+    let found = run(4, folder.path(), &["few.wf", "--no-output"]);
+    same(4, &found, &alone);
+    let note = "3 of 4 processes have no cell: the mesh has 1";
+    assert!(found[0]["notes"].to_string().contains(note), "{}", found[0]);
+}
+
+/// The first process draws what all have found, data too, as one would; before, they say what it takes.
+#[test]
+fn one_process_draws_what_all_have_found() {
+    if !is_there() {
+        return;
+    }
+    let folder = with_problems();
+    let draws = |processes: usize, file: &str| {
+        let periodic = ["problems.wf", "--problem", "periodic", "--no-output", "--field", "a"];
+        let small = ["--picture-size", "200x200", "--picture", file];
+        run(processes, folder.path(), &[&periodic[..], &small].concat());
+        std::fs::read(folder.path().join(file)).expect("a picture")
+    };
+    assert!(draws(1, "one.png") == draws(3, "three.png"));
+    let estimated = |processes: usize| {
+        let found =
+            run(processes, folder.path(), &["problems.wf", "--problem", "levels", "--dry-run"]);
+        let [each, all] = ["bytes", "bytes_in_all"].map(|key| found[0][key].as_f64());
+        assert_eq!((&found[0]["processes"], &found[0]["dofs"]), (&processes.into(), &1089.into()));
+        (each.expect("bytes"), all.expect("bytes"))
+    };
+    let (alone, three) = (estimated(1), estimated(3));
+    assert!(alone.0 == alone.1 && three.0 < alone.0 && three.1 > alone.1, "{alone:?}, {three:?}");
+}
+
 /// Whether so many processes have found what one has.
 #[track_caller]
 fn same(processes: usize, found: &[Value], alone: &[Value]) {
@@ -164,6 +207,48 @@ fn a_run_is_repeated_to_the_bit_and_writes_a_file_a_process() {
     assert!(tree.iter().all(|part| text.contains(part)), "{text}");
 }
 
+/// Heat with sides that are one, whose conduction follows the temperature.
+const HEAT: &str =
+    "form heat { field u: scalar; f0[u] = dt(u) - x[0]; f1[u] = (1 + u^2) * grad(u); }
+    problem heat solves heat {
+        mesh = box(dim: 2, cells: [4, 3]);
+        degree = 2;
+        periodic \"y0\" = \"y1\";
+        dirichlet u = sin(3 * t) on \"x0\";
+        time = bdf(order: 2, to: 0.2, step: 0.05);
+        report size = l2(u);
+    }";
+
+/// A checkpoint is of all processes together: as many go on to the same bits, and others to the same numbers.
+#[test]
+fn a_run_goes_on_as_other_processes() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("heat.wf"), HEAT).expect("a file");
+    let bytes = |file: &str| std::fs::read(folder.path().join(file)).expect("a file");
+    let go = |processes: usize, more: &[&str]| {
+        let found = run(processes, folder.path(), &[&["heat.wf"], more].concat());
+        (bytes("h-4.npy"), found)
+    };
+    let left = ["--checkpoint", "h-{step}.npy"];
+    let whole = [&["-o", "h-{step}.vtu"], &left[..]].concat();
+    let (_, alone) = go(1, &whole);
+    let (last, _) = go(3, &whole);
+    let (piece, series) = (bytes("h-4-2-of-3.vtu"), bytes("h.pvd"));
+    let from = [&["--restart", "h-2.npy"], &whole[..]].concat();
+    let (again, found) = go(3, &from);
+    assert!(again == last && piece == bytes("h-4-2-of-3.vtu") && series == bytes("h.pvd"));
+    same(3, &found, &alone);
+    let from = [&["--restart", "h-2.npy", "--no-output"], &left[..]].concat();
+    for processes in [2, 1] {
+        same(processes, &go(processes, &from).1, &alone);
+    }
+    // Those of one process were left last.
+    same(2, &go(2, &["--restart", "h-3.npy", "--no-output"]).1, &alone);
+}
+
 /// What goes wrong is said once, and ends all.
 #[test]
 fn errors_are_said_once() {
@@ -185,8 +270,6 @@ fn errors_are_said_once() {
     fails(2, &of(&["none"]), "none", 1);
     let algebraic = ["beam", "--solver", "cg(preconditioner: algebraic)"];
     fails(2, &of(&algebraic), "several processes cannot precondition by `algebraic` yet", 1);
-    let few = ["levels", "--mesh", "box(dim: 2, cells: 1)"];
-    fails(2, &of(&few), "there are 2 processes, but only 1 cells", 1);
     // A value that is none where one of the processes has cells, while the other goes on.
     let lost = ["periodic", "--aux", "a=1/(x[0] + x[1] + x[2])"];
     fails(2, &of(&lost), "this was process", 1);

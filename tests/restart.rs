@@ -192,6 +192,32 @@ fn a_run_through_time_goes_on_from_a_checkpoint() {
     }
 }
 
+/// Each value of a parameter begins at the same point, and leaves points and files of its own.
+#[test]
+fn each_value_of_a_parameter_has_its_own_checkpoints() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = HEAT.replace("SCHEME", "bdf(order: 2, to: 0.4, step: 0.1)");
+    let text = text.replace("field u: scalar;", "field u: scalar; param load = 1;");
+    std::fs::write(folder.path().join("p.wf"), text.replace("- 1;", "- load;")).expect("a file");
+    let run = |arguments: &[&str]| {
+        wf(folder.path(), &[&["run", "p.wf", "--interpret"], arguments].concat())
+    };
+    let bytes = |file: &str| std::fs::read(folder.path().join(file)).expect("a file");
+    let start = ["--no-output", "--checkpoint", "begun-{step}.npy"];
+    run(&start);
+    let from = ["--restart", "begun-2.npy", "-o", "a-{step}.vtu", "--checkpoint"];
+    let all = run(&[&from[..], &["all.npy", "--param", "load=1,2"]].concat());
+    // Two solutions of each.
+    assert!((0..4).all(|number| folder.path().join(format!("a-{number}.vtu")).exists()));
+    assert!(!folder.path().join("all.npy").exists() && !folder.path().join("a-4.vtu").exists());
+    for (number, value) in [(1, "load=1"), (2, "load=2")] {
+        let one = run(&[&from[..], &["one.npy", "--param", value]].concat());
+        assert_eq!(one[0]["reports"], all[number - 1]["reports"]);
+        assert!(bytes("one.npy") == bytes(&format!("all-{number}.npy")), "{value}");
+    }
+    assert!(bytes("all-1.npy") != bytes("all-2.npy"));
+}
+
 #[test]
 fn checkpoints_of_something_else_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -204,9 +230,19 @@ fn checkpoints_of_something_else_are_refused() {
     write("still.wf", "form f { field u: scalar; f0[u] = u - 1; } problem p solves f { mesh = box(dim: 2, cells: 2); }".to_owned());
     write("text.npy", "no numbers".to_owned());
     wf(folder.path(), &["run", "heat.wf", "--interpret", "--no-output", "--checkpoint", "a.npy"]);
+    // As the first version wrote it, without its mesh.
+    let numbers = runtime::stored::numbers(&folder.path().join("a.npy")).expect("numbers");
+    let first = [&[numbers[0], 1.0], &numbers[2..10], &numbers[13..]].concat();
+    runtime::output::write_npy(&folder.path().join("first.npy"), &first, None).expect("a file");
     for (arguments, words) in [
         (["heat.wf", "a.npy", "--degree", "2"], "has ended"),
+        (["heat.wf", "first.npy", "--degree", "2"], "has ended"),
         (["heat.wf", "a.npy", "--degree", "3"], "unknowns"),
+        (
+            ["heat.wf", "a.npy", "--mesh", "box(dim: 2, cells: 3, cell: tri)"],
+            "with 9 cells and 16 vertices, where the problem has 18 and 16",
+        ),
+        (["heat.wf", "a.npy", "--mesh", "box(dim: 2, cells: 3, to: [2, 2])"], "are elsewhere"),
         (["other.wf", "a.npy", "--degree", "2"], "another scheme"),
         (["still.wf", "a.npy", "--degree", "1"], "no `time`"),
         (["heat.wf", "text.npy", "--degree", "2"], "text.npy"),

@@ -6,6 +6,7 @@ use crate::constraint::affine::AffineConstraints;
 use crate::fingerprint::Fingerprint;
 use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
+use crate::processes::Reduce;
 use crate::sharing::{Shared, Sharing};
 use crate::space::{Space, SpaceError};
 use fem_dsl::point::{PointForm, Region, WHOLE_BOUNDARY};
@@ -251,6 +252,20 @@ impl Discretisation {
         hash.number()
     }
 
+    /// A number that tells apart vectors whose numbers mean something else: of the places of the mesh, and of each field the element and
+    /// the unknowns of each cell, so that it is another for another mesh, other elements, other periodic sides and another order of any of
+    /// them.
+    pub fn order_of_unknowns(&self) -> u64 {
+        let mut hash = Fingerprint::new();
+        hash.mesh(self.mesh.nodes(), self.mesh.points());
+        for Field { space, .. } in &self.fields {
+            hash.take(space.components() as u64);
+            hash.text(&format!("{:?}", space.element()));
+            space.nodes().iter().for_each(|&node| hash.take(u64::from(node)));
+        }
+        hash.number()
+    }
+
     /// Which unknowns other processes have too, where there are others.
     pub fn sharing(&self) -> Option<Arc<Sharing>> {
         let cut = self.mesh.cut()?;
@@ -292,6 +307,74 @@ impl Discretisation {
     pub fn gathered(&self, whole: &Self, u: &[f64]) -> Option<Vec<f64>> {
         let (places, sharing) = (self.places_in(whole)?, self.sharing()?);
         Some(sharing.gathered(u, &places, whole.n_dofs()))
+    }
+
+    /// The same fields on the whole mesh of which this is a part, without conditions, data and regions; none where this is no part.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be numbered.
+    pub fn on_whole(&self) -> Result<Option<Self>, SpaceError> {
+        let Some(cut) = self.mesh.cut() else { return Ok(None) };
+        let fields = self.fields.iter().map(|field| &field.space);
+        let fields: Vec<_> = fields.map(|space| (space.element(), space.components())).collect();
+        Self::new(Arc::clone(cut.whole()), &fields).map(Some)
+    }
+
+    /// The same with the data of all parts, and the unknowns on the whole mesh, at each process; none where this is no part. All
+    /// processes call it.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be numbered.
+    pub fn joined(&self, u: &[f64]) -> Result<Option<(Self, Vec<f64>)>, SpaceError> {
+        let (Some(cut), Some(mut whole)) = (self.mesh.cut(), self.on_whole()?) else {
+            return Ok(None);
+        };
+        let Some(u) = self.gathered(&whole, u) else { return Ok(None) };
+        let (own, all) = (cut.cells(), cut.whole().n_cells());
+        // Numbers of each cell, which a process without cells does not know.
+        let of_cells = |numbers: &[f64]| {
+            let mut each = [(numbers.len() / own.len().max(1)) as f64];
+            self.mesh.reduce_in_all(Reduce::Largest, &mut each);
+            let each = each[0] as usize;
+            let places = own.iter().flat_map(|&cell| {
+                let first = cell as usize * each;
+                first..first + each
+            });
+            self.spread(numbers.iter().copied().zip(places), all * each)
+        };
+        let mut aux = Vec::with_capacity(self.aux.len());
+        for values in &self.aux {
+            aux.push(match values {
+                AuxValues::Cells(numbers) => AuxValues::on_cells(of_cells(numbers)),
+                AuxValues::Points(numbers) => AuxValues::at_points(of_cells(numbers)),
+                AuxValues::Nodes(space, numbers) => {
+                    let components = space.components();
+                    let of_whole = whole.aux_space(space.element(), components)?;
+                    let nodes = own.iter().enumerate().flat_map(|(here, &there)| {
+                        let there = of_whole.cell_nodes(there as usize).iter();
+                        space.cell_nodes(here).iter().copied().zip(there.copied())
+                    });
+                    let places = nodes.flat_map(|(here, there)| {
+                        let [here, there] = [here, there].map(|node| node as usize * components);
+                        (0..components).map(move |c| (numbers[here + c], there + c))
+                    });
+                    let numbers = self.spread(places, of_whole.n_dofs());
+                    AuxValues::at_nodes(of_whole, numbers)
+                }
+            });
+        }
+        whole.aux = aux;
+        Ok(Some((whole, u)))
+    }
+
+    /// Numbers of the whole mesh, from those that parts have of it with their places there; where several differ by rounding, the largest.
+    fn spread(&self, own: impl Iterator<Item = (f64, usize)>, all: usize) -> Vec<f64> {
+        let mut numbers = vec![f64::NEG_INFINITY; all];
+        own.for_each(|(number, place)| numbers[place] = number);
+        self.mesh.reduce_in_all(Reduce::Largest, &mut numbers);
+        numbers
     }
 
     /// Unknowns of all fields, those of other processes too.

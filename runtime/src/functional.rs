@@ -46,17 +46,17 @@ struct Block {
 /// A nodal quantity: its space and its values.
 type Nodal<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
 
-/// Integrates over all cells with a rule; `integrand` gives the block's own sums.
+/// So many integrals over all cells with a rule; `integrand` gives the block's own sums.
 fn integrate(
     on: &Discretisation,
-    rule: Rule,
+    (rule, count): (Rule, usize),
     nodal: &[Nodal<'_>],
     integrand: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<Vec<f64>, ElementError> {
     let sums = block_by_block(on, &rule.points(), &rule.weights(), nodal, integrand)?;
-    let mut total: Vec<f64> = Vec::new();
+    // A process may have no cell.
+    let mut total = vec![0.0; count];
     for sum in sums {
-        total.resize(sum.len(), 0.0);
         total.iter_mut().zip(sum).for_each(|(total, part)| *total += part);
     }
     on.mesh.sum_in_all(&mut total);
@@ -200,8 +200,9 @@ pub(crate) fn fine_rule(on: &Discretisation) -> Rule {
 
 /// The mean of each component of a field, (1/|Ω|) ∫ u dx.
 pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, ElementError> {
-    let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
-    let sums = integrate(on, fine_rule(on), &[own], |block| {
+    let space = &on.fields[field].space;
+    let (own, count) = (space.resolved(&u[on.dofs_of(field)]), space.components() + 1);
+    let sums = integrate(on, (fine_rule(on), count), &[own], |block| {
         let components = block.quantities[0].value.iter();
         let sum = |row: &Vec<f64>| row.iter().zip(&block.weight).map(|(u, w)| u * w).sum();
         components.map(sum).chain([block.weight.iter().sum()]).collect()
@@ -329,7 +330,7 @@ fn squares(
     known: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
     let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
-    let sums = integrate(on, fine_rule(on), &[own], |block| {
+    let sums = integrate(on, (fine_rule(on), 2), &[own], |block| {
         let known = known(block);
         let entries = known.len() / block.weight.len().max(1);
         let computed = &block.quantities[0];
@@ -368,7 +369,7 @@ pub fn energy<'a>(
         Some(density) => vec![density],
         None => integral.residual.iter().map(|(_, node)| *node).collect(),
     };
-    let sums = integrate(on, rule, &nodal, |block| {
+    let sums = integrate(on, (rule, 1), &nodal, |block| {
         let mut batch = Batch::new(&integral.graph, &roots);
         let mut sum = 0.0;
         if let Some(density) = integral.energy {

@@ -255,9 +255,9 @@ impl Sharing {
     }
 
     /// Numbers of the whole from those that each process has of it, at their places there: of each the number of the first process that
-    /// has it.
+    /// has it, to the bit: -0 is what changes no number, zeros of both signs among them, that it is added to.
     pub fn gathered(&self, own: &[f64], places: &[usize], all: usize) -> Vec<f64> {
-        let mut numbers = vec![0.0; all];
+        let mut numbers = vec![-0.0; all];
         let first = (0..own.len()).filter(|&at| !self.is_of_others(at));
         first.for_each(|at| numbers[places[at]] = own[at]);
         self.total(&mut numbers);

@@ -105,11 +105,11 @@ impl Whole {
     }
 }
 
-/// Why a mesh has no part for each process.
+/// Why nothing is foretold of so many processes: some would have no cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there are {processes} processes, but only {cells} cells: each needs one\n\
-     help: start fewer, or refine the mesh"
+    "of {processes} processes some would have nothing to do: there are only {cells} cells\n\
+     help: ask for fewer, or refine the mesh"
 )]
 pub struct TooFewCells {
     /// Processes.
@@ -118,7 +118,8 @@ pub struct TooFewCells {
     pub cells: usize,
 }
 
-/// The cells of each of `parts` processes, by the weight of each cell; none is without a cell.
+/// The cells of each of `parts` processes, by the weight of each cell; none is without a cell but the last ones of more processes than
+/// cells.
 fn pieces(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
     let all: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
     let (mut pieces, mut start, mut sum) = (Vec::with_capacity(parts), 0, 0u64);
@@ -126,7 +127,8 @@ fn pieces(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
         let wanted = all * (part as u64 + 1) / parts as u64;
         let mut end = start;
         // Those behind need a cell each, too.
-        let last = weights.len() - (parts - 1 - part);
+        let last = weights.len().saturating_sub(parts - 1 - part);
+        let last = last.max(weights.len().min(start + 1));
         while end < last && (end == start || sum + u64::from(weights[end]) <= wanted) {
             sum += u64::from(weights[end]);
             end += 1;
@@ -138,33 +140,30 @@ fn pieces(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
 }
 
 impl Mesh {
-    /// The cells of this process; the mesh itself where there is one.
-    ///
-    /// # Errors
-    ///
-    /// More processes than cells.
-    pub fn part(self: Arc<Self>, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, TooFewCells> {
+    /// The cells of this process, none at the last ones of more processes than cells; the mesh itself where there is one process.
+    pub fn part(self: Arc<Self>, group: &Arc<dyn Group>) -> Arc<Mesh> {
         if group.size() == 1 {
-            return Ok(self);
+            return self;
         }
-        Ok(Arc::new(self.dealt(group.size())?.part(group)))
+        Arc::new(self.dealt(group.size()).part(group))
     }
 
     /// Which of so many processes has each cell, in the order of the cells, as [`Self::part`] deals them out.
     ///
     /// # Errors
     ///
-    /// More processes than cells.
+    /// More processes than cells, of which nothing would be learnt.
     pub fn ranks(self: &Arc<Self>, processes: usize) -> Result<Arc<Vec<u32>>, TooFewCells> {
-        Ok(Arc::clone(self).dealt(processes)?.rank_of)
-    }
-
-    /// The cells of each of so many processes, here and on the coarser meshes.
-    fn dealt(self: Arc<Self>, processes: usize) -> Result<Whole, TooFewCells> {
         let cells = self.n_cells();
         if cells < processes {
             return Err(TooFewCells { processes, cells });
         }
+        Ok(Arc::clone(self).dealt(processes).rank_of)
+    }
+
+    /// The cells of each of so many processes, here and on the coarser meshes.
+    fn dealt(self: Arc<Self>, processes: usize) -> Whole {
+        let cells = self.n_cells();
         let mut chain: Vec<Coarsened> = Vec::new();
         loop {
             let last = chain.last().map_or(&self, |coarser| &coarser.mesh);
@@ -199,7 +198,7 @@ impl Mesh {
             let whole = Whole { mesh, rank_of: Arc::new(own), coarser };
             coarser = Some(Arc::new((last, whole)));
         }
-        Ok(Whole { mesh: self, rank_of: Arc::new(rank_of), coarser })
+        Whole { mesh: self, rank_of: Arc::new(rank_of), coarser }
     }
 }
 
@@ -255,7 +254,7 @@ impl Whole {
             topology,
             periodic: whole.periodic.clone(),
             joined: joined.map(|(joined, _)| Box::new(joined)),
-            notes: whole.notes.clone(),
+            notes: [&whole.notes[..], idle(whole.n_cells(), group.size()).as_slice()].concat(),
             spheres: whole.spheres.clone(),
             order_of_source: places::Order::Own,
             equispaced: whole.equispaced,
@@ -268,6 +267,12 @@ impl Whole {
             })),
         }
     }
+}
+
+/// What should be known where there are more processes than cells.
+fn idle(cells: usize, processes: usize) -> Option<String> {
+    let none = processes.checked_sub(cells).filter(|none| *none > 0)?;
+    Some(format!("{none} of {processes} processes have no cell: the mesh has {cells}"))
 }
 
 impl Mesh {
@@ -378,5 +383,6 @@ mod tests {
         assert_eq!(pieces(&[2, 2, 1, 1, 1, 1], 2), [0..2, 2..6]);
         assert_eq!(pieces(&[9, 1, 1], 3), [0..1, 1..2, 2..3]);
         assert_eq!(pieces(&[1, 1, 9], 3), [0..1, 1..2, 2..3]);
+        assert_eq!(pieces(&[1, 2], 4), [0..1, 1..2, 2..2, 2..2]);
     }
 }

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// What stands in a name for the number of a step.
 pub const STEP: &str = "{step}";
 
+/// The extension of a file that names those of several processes.
+const IN_PIECES: &str = "pvtu";
+
 /// The collection where a name is nothing but [`STEP`].
 const UNNAMED: &str = "steps";
 
@@ -62,16 +65,22 @@ impl Series {
         self.name.replace(STEP, &step.to_string())
     }
 
-    /// Goes on behind so many files of the collection that an earlier run has written; from the first where that has fewer.
+    /// Goes on behind so many files of the collection that an earlier run has written, of however many processes; from the first where
+    /// that has fewer.
     pub fn resume(&mut self, count: usize) {
         let text = std::fs::read_to_string(self.collection()).unwrap_or_default();
         let Ok(document) = roxmltree::Document::parse(&text) else { return };
         let sets = document.descendants().filter(|node| node.has_tag_name("DataSet"));
-        let times = sets.map_while(|set| set.attribute("timestep")?.parse().ok());
-        let times: Vec<f64> = times.take(count).collect();
-        if times.len() == count {
-            let names = (0..count).map(|number| self.name_of(number));
-            self.files = times.into_iter().zip(names).collect();
+        let found = sets.map_while(|set| {
+            let in_pieces = set.attribute("file")?.ends_with(IN_PIECES);
+            Some((set.attribute("timestep")?.parse().ok()?, in_pieces))
+        });
+        let found: Vec<(f64, bool)> = found.take(count).collect();
+        if found.len() == count {
+            let named = found.into_iter().enumerate().map(|(number, (time, in_pieces))| {
+                (time, if in_pieces { self.name_in_pieces(number) } else { self.name_of(number) })
+            });
+            self.files = named.collect();
         }
     }
 
@@ -113,8 +122,12 @@ impl Series {
 
     /// Adds the next file of several processes, which is one that names theirs: it has the extension `.pvtu`.
     pub fn add_in_pieces(&mut self, time: f64) {
-        let name = Path::new(&self.name_of(self.files.len())).with_extension("pvtu");
-        self.files.push((time, name.to_string_lossy().into_owned()));
+        self.files.push((time, self.name_in_pieces(self.files.len())));
+    }
+
+    fn name_in_pieces(&self, step: usize) -> String {
+        let name = PathBuf::from(self.name_of(step)).with_extension(IN_PIECES);
+        name.to_string_lossy().into_owned()
     }
 
     /// Writes the collection.
@@ -213,5 +226,11 @@ mod tests {
             again.resume(count);
             assert_eq!(again.files, series.files[..found], "{count}");
         }
+        series.add_in_pieces(0.5);
+        series.write().expect("a collection");
+        let mut again = Series { files: Vec::new(), ..series.clone() };
+        again.resume(3);
+        assert_eq!(again, series);
+        assert!(again.files[2].1.ends_with("-2.pvtu"));
     }
 }

@@ -162,8 +162,7 @@ impl Steps<'_> {
         let Setup { elements, on, .. } = set_up(self.problem, Arc::clone(&mesh))?;
         let moved = self.whole.as_ref().and_then(|(before, u)| Adaptive::transfer(before, u, &on));
         let start = moved.as_ref().map_or(Start::OfProblem, |u| Start::Whole(&on, u));
-        let part = mesh.part(group).map_err(|error| RunError::Setting(error.to_string()))?;
-        let solution = self.solve(part, start, monitor)?;
+        let solution = self.solve(mesh.part(group), start, monitor)?;
         laps.tell("it is solved");
         let missing = || RunError::Setting("the parts of the mesh do not fit".to_owned());
         let u = solution.on.gathered(&on, &solution.u).ok_or_else(missing)?;

@@ -39,12 +39,13 @@ const FILL: [f64; 2] = [48.0, 112.0];
 /// Bytes of an unknown that setting up takes, at least: where its node is, and whether it has a condition.
 const SET_UP: f64 = 40.0;
 
-/// What a problem on a mesh with these counts takes at least.
+/// What a problem on a mesh with these counts takes at least, of one process, or of `several` together but for what each has as a whole.
 pub fn estimate(
     form: &PointForm,
     elements: &Elements,
     counts: &Counts,
     solver: Option<&Solver>,
+    several: bool,
 ) -> Estimate {
     let cells = counts.cells() as f64;
     let fields = || elements.fields.iter().copied().zip(elements.components.iter().copied());
@@ -103,7 +104,8 @@ pub fn estimate(
         "direct" => Factors::First,
         "" if solver.is_none() => {
             let linear = form.integrals.iter().all(|integral| integral.linear);
-            factors::when(size, Facts { linear, saddle: is_saddle(form), device: false })
+            let facts = Facts { linear, saddle: is_saddle(form), device: false };
+            factors::foretold(size, facts, several)
         }
         _ => Factors::Never,
     };
@@ -149,7 +151,7 @@ pub fn check_room(
     solver: Option<&Solver>,
     device: Option<&dyn Device>,
 ) -> Result<(), RunError> {
-    let estimate = estimate(form, elements, &Counts::of(mesh), solver);
+    let estimate = estimate(form, elements, &Counts::of(mesh), solver, mesh.cut().is_some());
     let there: &[&str] = match device {
         Some(_) => &["mesh", "tables", "vectors"],
         None => &["mesh"],

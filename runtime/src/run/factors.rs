@@ -201,6 +201,15 @@ pub(super) fn when(size: Size, Facts { linear, saddle, device }: Facts) -> Facto
     }
 }
 
+/// The same before there is a mesh, of one process or of several: those have factors of the whole matrix each, as [`at_each`] says.
+pub(super) fn foretold(size: Size, facts: Facts, several: bool) -> Factors {
+    match several {
+        false => when(size, facts),
+        true if AVAILABLE && facts.saddle && size.unknowns <= INDEFINITE as f64 => Factors::First,
+        true => Factors::Never,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

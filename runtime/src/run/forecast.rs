@@ -74,6 +74,8 @@ pub enum Where {
     Cores(usize),
     /// On a device, with so many cores beside it.
     Device(usize),
+    /// On so many cores of several processes.
+    Processes(usize),
 }
 
 impl Where {
@@ -82,14 +84,14 @@ impl Where {
     }
 
     fn cores(self) -> f64 {
-        let (Self::Cores(cores) | Self::Device(cores)) = self;
+        let (Self::Cores(cores) | Self::Device(cores) | Self::Processes(cores)) = self;
         cores.max(1) as f64
     }
 
     /// Seconds of an application to an unknown.
     fn application(self) -> f64 {
         match self {
-            Self::Cores(_) => AN_APPLICATION[0] / self.cores(),
+            Self::Cores(_) | Self::Processes(_) => AN_APPLICATION[0] / self.cores(),
             Self::Device(_) => AN_APPLICATION[1],
         }
     }
@@ -121,9 +123,11 @@ pub fn forecast(
         name => name,
     });
     let named = if named == "automatic" { "" } else { named };
-    let factors = factors::when(size, facts);
+    let several = matches!(place, Where::Processes(_));
+    let factors = factors::foretold(size, facts, several);
     let word = match named {
         "" if factors == Factors::First => "direct",
+        "" if several && facts.saddle && !symmetric => "fgmres",
         "" if !symmetric => "gmres",
         "" if facts.saddle => "minres",
         "" => "cg",
@@ -294,6 +298,12 @@ mod tests {
     fn small_systems_are_factorised_and_the_diagonal_serves_where_it_is_named() {
         let small = of(6.0, 1, None, Where::Cores(2));
         assert_eq!((small.solver.as_str(), small.preconditioner), ("direct", None));
+        // Several processes have the matrix in pieces.
+        let several = of(6.0, 1, None, Where::Processes(2));
+        assert_eq!(
+            (several.solver.as_str(), several.preconditioner.as_deref()),
+            ("cg", Some("jacobi"))
+        );
         let arguments = [("preconditioner".to_owned(), Argument::Word("jacobi".to_owned()))];
         let cg = Solver { name: "cg".to_owned(), arguments: arguments.into() };
         let found = of(32.0, 4, Some(&cg), Where::Device(16));

@@ -167,10 +167,11 @@ impl<'a> Balance<'a> {
         for ((field, wanted), &(spread, all)) in self.problem.mean.iter().zip(&self.shares) {
             let (range, name) = (self.on.dofs_of(*field), &self.problem.form.fields[*field].name);
             let components = self.on.fields[*field].space.components();
-            let rows = range.start..range.start + components;
+            // Others may have no node at all.
+            let held = if has_first(self.on) { components } else { 0 };
+            let rows = range.start..range.start + held;
             let held = solved[rows.clone()].iter().zip(&self.load[rows]);
-            let left: f64 = held.map(|(row, load)| (row - load).abs()).sum();
-            let left = in_all(self.on, if has_first(self.on) { left } else { 0.0 });
+            let left = in_all(self.on, held.map(|(row, load)| (row - load).abs()).sum());
             if left > INTERPOLATED * all {
                 return Err(RunError::Unbalanced { field: name.clone(), left, all });
             }

@@ -15,6 +15,7 @@ mod shown;
 mod stages;
 mod times;
 mod travel;
+mod whole;
 
 use super::step::{Monitor, Step, StepKind};
 use super::{
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use times::Times;
 pub use travel::Travel;
+use whole::Whole;
 
 /// The part of all time that the first step takes where nothing says how long it is.
 const FIRST: f64 = 1e-4;
@@ -169,6 +171,8 @@ pub(super) fn march(
     }
     let second = form.rates.iter().any(|rate| rate.order == 2);
     let restart = monitor.restart();
+    let points = restart.is_some() || monitor.wants_checkpoints();
+    let whole = points.then(|| Whole::of(&on)).transpose()?;
     let state = State { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = begun.elapsed().as_secs_f64() - kernels.seconds;
@@ -177,8 +181,8 @@ pub(super) fn march(
     let mut staged =
         Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
     let solving = Instant::now();
-    let mut way = match &restart {
-        Some(left) => left.resume(stepping.scheme, &state.u, &mut staged)?,
+    let mut way = match restart.as_ref().zip(whole.as_ref()) {
+        Some((left, whole)) => left.resume(stepping.scheme, &state.u, &mut staged, whole)?,
         None => {
             let begun = (state, first);
             let way = Way::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
@@ -245,9 +249,10 @@ pub(super) fn march(
             if times.shows(now) {
                 count_shown += 1;
                 going = shown.tell(&solution, now, staged.monitor());
-                if staged.monitor().wants_checkpoints() {
+                if let Some(whole) = whole.as_ref().filter(|_| staged.monitor().wants_checkpoints())
+                {
                     let point = (stepping.scheme, pace.length(), count_shown);
-                    let left = Checkpoint::leave(&mut way, point, &mut staged)?;
+                    let left = Checkpoint::leave(&mut way, point, &mut staged, whole)?;
                     going = if going == Continue::Yes {
                         staged.monitor().checkpoint(&left)
                     } else {

@@ -70,6 +70,11 @@ impl Processes {
         self.group.rank() == 0
     }
 
+    /// How many of them share this machine.
+    pub(crate) fn of_host(&self) -> usize {
+        self.group.of_host().0
+    }
+
     /// How many threads this process should take where nobody says so: its share of the machine.
     pub(crate) fn threads(&self, asked: Option<u16>) -> Option<u16> {
         if asked.is_some() || !self.are_several() {
@@ -99,18 +104,7 @@ impl Processes {
 
     /// Refuses processes that were not given the same.
     pub(crate) fn agree_on(&self, what: &str, own: &[u8]) -> Result<(), Failure> {
-        if !self.are_several() {
-            return Ok(());
-        }
-        let all = self.group.gather(own);
-        match all.iter().position(|other| *other != all[0]) {
-            None => Ok(()),
-            Some(other) => Err(Failure::input(format!(
-                "process {other} of {} was given another {what} than process 0\n\
-                 help: give all processes the same",
-                self.group.size()
-            ))),
-        }
+        agree_on(&*self.group, what, own)
     }
 
     /// What all processes have come to: a failure where any has one. One that others do not come to ends all of them.
@@ -132,20 +126,7 @@ impl Processes {
             report::finish(own, console);
             self.group.end_all(1);
         }
-        let said = own.as_ref().err().map_or_else(Vec::new, Failure::to_bytes);
-        let all = self.group.gather(&said);
-        let Some(first) = all.iter().position(|said| !said.is_empty()) else { return own };
-        let note = format!("this was process {first} of {size}");
-        match own {
-            Err(own) if first == rank => Err(own),
-            own => {
-                let told = Failure::from_bytes(&all[first]).note(&note);
-                Err(match own {
-                    Err(mut own) => told.after(own.take_done()),
-                    Ok(_) => told,
-                })
-            }
-        }
+        together(&*self.group, own)
     }
 
     /// Prints what a subcommand gave back, once.
@@ -154,6 +135,53 @@ impl Processes {
         // A launcher ends all where one has ended with an error, which is to be said before.
         self.group.meet(Some(PATIENCE));
         code
+    }
+}
+
+impl Drop for Processes {
+    /// One that panics ends all: the others would wait for it.
+    fn drop(&mut self) {
+        if self.are_several() && std::thread::panicking() {
+            self.group.end_all(101);
+        }
+    }
+}
+
+/// What processes that all come here have come to: a failure where any has one.
+pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<T, Failure> {
+    let (rank, size) = (group.rank(), group.size());
+    if size == 1 {
+        return own;
+    }
+    let said = own.as_ref().err().map_or_else(Vec::new, Failure::to_bytes);
+    let all = group.gather(&said);
+    let Some(first) = all.iter().position(|said| !said.is_empty()) else { return own };
+    let note = format!("this was process {first} of {size}");
+    match own {
+        Err(own) if first == rank => Err(own),
+        own => {
+            let told = Failure::from_bytes(&all[first]).note(&note);
+            Err(match own {
+                Err(mut own) => told.after(own.take_done()),
+                Ok(_) => told,
+            })
+        }
+    }
+}
+
+/// Refuses processes that were not given the same.
+pub(crate) fn agree_on(group: &dyn Group, what: &str, own: &[u8]) -> Result<(), Failure> {
+    if group.size() == 1 {
+        return Ok(());
+    }
+    let all = group.gather(own);
+    match all.iter().position(|other| *other != all[0]) {
+        None => Ok(()),
+        Some(other) => Err(Failure::input(format!(
+            "process {other} of {} was given another {what} than process 0\n\
+             help: give all processes the same",
+            group.size()
+        ))),
     }
 }
 

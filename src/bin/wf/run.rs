@@ -8,6 +8,7 @@ mod sweep;
 mod table;
 mod told;
 
+use std::hash::{DefaultHasher, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, wri
 use crate::blame::Blame;
 use crate::console::Console;
 use crate::problem::{chosen, compile, overrides, prepare, read, spare, with_threads};
-use crate::processes::Processes;
+use crate::processes::{Processes, agree_on, together};
 use crate::report::{Failure, Report};
 use goal::Goal;
 use picture::PictureArguments;
@@ -87,12 +88,13 @@ pub(crate) struct Arguments {
 
     /// Through time, a file (.npy) from which the run can go on: written anew behind each time that is shown (`every` or `at` in
     /// `time`, all without them), whole or not at all. `{step}` in the name stands for the numbers that such a solution has: a
-    /// file for each.
+    /// file for each. Where a parameter takes several values, each has its own: NAME-1.npy, NAME-2.npy and so on.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub(crate) checkpoint: Option<PathBuf>,
 
-    /// Go on from such a file, with the same problem, mesh, degree and scheme; `to` and what is shown may be others. The solutions are,
-    /// to the bit, those of the run that wrote it. Files of `{step}` are numbered on where NAME.pvd has those before.
+    /// Go on from such a file, with the same problem, mesh, degree and scheme; `to` and what is shown may be others, and so may the
+    /// number of processes. The solutions are, to the bit, those of the run that wrote it with as many. Files of `{step}` are numbered
+    /// on where NAME.pvd has those before. Where a parameter takes several values, each goes on from this file.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub(crate) restart: Option<PathBuf>,
 
@@ -160,9 +162,11 @@ pub(crate) fn execute(
                 group: processes.group(),
                 console,
             };
+            let count = dry::Count { all: processes.group().size(), here: processes.of_host() };
+            let file = &arguments.problem.file;
             let done =
                 with_threads(processes.threads(arguments.threads), || match arguments.dry_run {
-                    true => dry::estimated(problem, &arguments.problem.file, device.as_deref()),
+                    true => dry::estimated(problem, file, device.as_deref(), count),
                     false => solve.one(&mut start, &mut log),
                 });
             let done = processes.settle(done.flatten(), console).map_err(|failure| {
@@ -211,7 +215,7 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
         written_as(path, &["csv"], "a table of reports")?;
     }
     if let Some(path) = &arguments.checkpoint {
-        let path = numbered(path, 0);
+        let path = checkpoint_file(path, 0, several.then_some(1));
         spare(&path, file)?;
         writable(&path)?;
         written_as(&path, &["npy"], "a checkpoint")?;
@@ -229,10 +233,6 @@ fn alone_for_some(arguments: &Arguments, processes: &Processes) -> Result<(), Fa
     let options = [
         (arguments.problem.file == Path::new("-"), "reads from standard input", "name a file"),
         (standard, "writes to standard output", "name a file, or add --no-output"),
-        (arguments.picture.is_wanted(), "draws a picture", "leave --picture out"),
-        (arguments.dry_run, "makes a dry run", "start one process"),
-        (arguments.checkpoint.is_some(), "leaves a checkpoint", "leave --checkpoint out"),
-        (arguments.restart.is_some(), "goes on from a checkpoint", "start one process"),
     ];
     match options.into_iter().find(|(given, ..)| *given) {
         Some((_, what, help)) => Err(Failure::usage(format!(
@@ -284,12 +284,20 @@ fn own_part(
 ) -> Result<Arc<Mesh>, Failure> {
     let whole = with_periodic_sides(problem, Arc::new(mesh));
     let whole = whole.map_err(|error| which.run(problem, error.into()))?;
-    Ok(whole.part(group)?)
+    Ok(whole.part(group))
 }
 
-/// The file of a checkpoint behind so many solutions.
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    path.to_string_lossy().replace(STEP, &number.to_string()).into()
+/// The file of a checkpoint behind so many solutions; of one of several solves, `NAME-3.npy` for the third.
+fn checkpoint_file(path: &Path, solutions: usize, solve: Option<usize>) -> PathBuf {
+    let path = PathBuf::from(path.to_string_lossy().replace(STEP, &solutions.to_string()));
+    solve.map_or_else(|| path.clone(), |solve| goal::numbered(&path, solve))
+}
+
+/// What tells checkpoints apart.
+fn fingerprint(left: &Checkpoint) -> Vec<u8> {
+    let mut hash = DefaultHasher::new();
+    left.numbers().into_iter().for_each(|number| hash.write_u64(number.to_bits()));
+    hash.finish().to_le_bytes().into()
 }
 
 /// A file that there is one of, however many steps there are.
@@ -335,6 +343,7 @@ impl Solve<'_> {
     /// Solves one problem from where the last solve ended, if there was one, and leaves its end there.
     fn one(&self, start: &mut Option<Vec<f64>>, log: &mut Log) -> Result<Report, Failure> {
         let Self { arguments, which, varied, device, group, console } = *self;
+        let number = varied.map(|(number, ..)| number);
         let (name, file) = (which.problem, &arguments.problem.file);
         self.goal(log)?.try_out(file)?;
         console.progress().say(format!("{name}: making the mesh"));
@@ -343,7 +352,7 @@ impl Solve<'_> {
             1 => Arc::new(mesh),
             _ => own_part(&problem, mesh, group, which)?,
         };
-        let picture = arguments.picture.numbered(varied.map(|(number, ..)| number));
+        let picture = arguments.picture.numbered(number);
         picture.check(&problem, &mesh)?;
         which.warn(&problem, console);
         let mut target = arguments.problem.target();
@@ -352,8 +361,11 @@ impl Solve<'_> {
             target = target.representing(how);
         }
         console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
-        let restart = self.restart(&problem)?;
-        if let (Some(series), Some(left)) = (&mut log.series, &restart) {
+        let restart = together(&**group, self.restart(&problem))?;
+        let words = restart.as_ref().map_or_else(Vec::new, fingerprint);
+        agree_on(&**group, "checkpoint", &words)?;
+        // What the values of a parameter before this one have written stays.
+        if let (Some(series), Some(left), None | Some(1)) = (&mut log.series, &restart, number) {
             series.resume(left.shown);
         }
         let (earlier, taken) = (start.as_deref(), Vec::new());

@@ -16,11 +16,33 @@ use crate::blame::Blame;
 use crate::problem::coarse;
 use crate::report::{Failure, Report};
 
-/// The estimate of a problem. The mesh of a generator is not made, that of a file is read.
+/// How many processes there are.
+#[derive(Clone, Copy)]
+pub(super) struct Count {
+    /// In all.
+    pub(super) all: usize,
+    /// On this machine.
+    pub(super) here: usize,
+}
+
+/// What each of several processes has: the whole mesh and a part of it, factors of all, and a share of all else.
+fn shared_out(estimate: &mut Estimate, processes: usize) {
+    let share = 1.0 / processes as f64;
+    for (part, bytes) in estimate.parts.iter_mut().filter(|_| processes > 1) {
+        *bytes *= match *part {
+            "mesh" => 1.0 + share,
+            "matrix and factors" => 1.0,
+            _ => share,
+        };
+    }
+}
+
+/// The estimate of a problem, of each of several processes. The mesh of a generator is not made, that of a file is read.
 pub(super) fn estimated(
     which: Blame<'_>,
     file: &Path,
     device: Option<&dyn Device>,
+    processes: Count,
 ) -> Result<Report, Failure> {
     let Blame { program, problem: name, overrides } = which;
     let bases = counts(which, file)?;
@@ -34,26 +56,29 @@ pub(super) fn estimated(
     let (form, degree) = (&problem.form, problem.degree);
     let elements = elements(form, counts.cell, degree, counts.order, problem.quadrature)
         .map_err(|error| which.run(&problem, RunError::from(error)))?;
-    let mut estimate = estimate(form, &elements, &counts, problem.solver.as_ref());
-    let cores = rayon::current_num_threads();
-    let place = if device.is_some() { Where::Device(cores) } else { Where::Cores(cores) };
-    let solver = problem.solver.as_ref();
-    // Eigenvalues are found otherwise.
-    let forecast = match problem.eigen {
-        None => forecast(form, &elements, &meshes, solver, place),
-        Some(_) => None,
+    let (solver, several) = (problem.solver.as_ref(), processes.all > 1);
+    let mut estimate = estimate(form, &elements, &counts, solver, several);
+    let cores = processes.all * rayon::current_num_threads();
+    let place = match device {
+        Some(_) => Where::Device(cores),
+        None if several => Where::Processes(cores),
+        None => Where::Cores(cores),
     };
+    // Eigenvalues are found otherwise, and what several devices take is not known.
+    let is_known = problem.eigen.is_none() && !(several && device.is_some());
+    let forecast = is_known.then(|| forecast(form, &elements, &meshes, solver, place)).flatten();
     estimate.parts.extend(
         forecast
             .iter()
             .filter_map(|forecast| (forecast.bytes > 0.0).then_some(("levels", forecast.bytes))),
     );
+    shared_out(&mut estimate, processes.all);
     let there = estimate.on_device();
     if device.is_some() {
         // They are in its memory alone.
         estimate.parts.retain(|(part, _)| !["tables", "vectors", "levels"].contains(part));
     }
-    let room = Room::now();
+    let (room, here) = (Room::now(), processes.here as f64);
     let parts = estimate.parts.iter().map(|(part, bytes)| ((*part).to_owned(), json!(bytes)));
     let mut value = json!({
         "problem": name,
@@ -67,9 +92,11 @@ pub(super) fn estimated(
         "bytes_by_part": parts.collect::<serde_json::Map<_, _>>(),
         "available_bytes": room.as_ref().map(|room| room.bytes),
         "available": room.as_ref().map(|room| room.bound),
-        "fits": room.as_ref().map(|room| estimate.bytes() <= room.bytes),
+        "fits": room.as_ref().map(|room| here * estimate.bytes() <= room.bytes),
+        "processes": processes.all,
+        "bytes_in_all": processes.all as f64 * estimate.bytes(),
     });
-    let mut text = text(name, &form.name, &counts, &estimate, room.as_ref());
+    let mut text = text(name, &form.name, &counts, &estimate, (room.as_ref(), processes));
     if let Some(forecast) = &forecast {
         value["plan"] = plan(forecast);
         text.push_str(&told(forecast, place));
@@ -187,6 +214,7 @@ fn told(of: &Forecast, place: Where) -> String {
     let place = match place {
         Where::Cores(1) => "one core".to_owned(),
         Where::Cores(cores) => format!("{cores} cores"),
+        Where::Processes(cores) => format!("{cores} cores of all processes"),
         Where::Device(_) => "the device".to_owned(),
     };
     let making = match (of.levels.is_empty(), of.making) {
@@ -222,7 +250,7 @@ fn text(
     form: &str,
     counts: &Counts,
     estimate: &Estimate,
-    room: Option<&Room>,
+    (room, processes): (Option<&Room>, Count),
 ) -> String {
     let parts = estimate.parts.iter().map(|(part, bytes)| format!("{part} {}", Bytes(*bytes)));
     let parts: Vec<String> = parts.collect();
@@ -233,12 +261,20 @@ fn text(
         format!("  unknowns    {}", estimate.unknowns),
         format!("  memory      {all} at least: {}", parts.join(", ")),
     ];
+    if processes.all > 1 {
+        let sum = Bytes(processes.all as f64 * estimate.bytes());
+        let count = processes.all;
+        lines.push(format!(
+            "  processes   {count}, each with so much, the whole mesh among it: {sum} in all"
+        ));
+    }
     if estimate.perhaps > 0.0 {
         let more = Bytes(estimate.perhaps);
         lines.push(format!("  factors     {more} more, where iterations give way to them"));
     }
     if let Some(room) = room {
-        let fits = if estimate.bytes() <= room.bytes { "" } else { "; too little" };
+        let wanted = processes.here as f64 * estimate.bytes();
+        let fits = if wanted <= room.bytes { "" } else { "; too little" };
         lines.push(format!("  available   {} ({}){fits}", Bytes(room.bytes), room.bound));
     }
     lines.push(String::new());

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use clap::Args;
 use fem_dsl::problem::Problem;
+use runtime::discretisation::Discretisation;
+use runtime::memory::{Room, TooMuch};
 use runtime::mesh::Mesh;
 use runtime::run::Solution;
 use weakform::picture::{PictureError, PictureOptions, SIZES, Slice, check, write};
@@ -14,6 +16,7 @@ use super::one_file;
 use crate::console::Console;
 use crate::picture::possible;
 use crate::problem::spare;
+use crate::processes::together;
 use crate::report::Failure;
 
 /// What is drawn, and how.
@@ -70,13 +73,14 @@ impl PictureArguments {
 
     /// Whether there is something to draw: the same.
     pub(super) fn check(&self, problem: &Problem, mesh: &Mesh) -> Result<(), Failure> {
+        let whole = mesh.cut().map_or(mesh, |cut| cut.whole());
         match self.is_wanted() {
-            true => check(&problem.form, mesh, &self.options()).map_err(failure),
+            true => check(&problem.form, whole, &self.options()).map_err(failure),
             false => Ok(()),
         }
     }
 
-    /// Draws it, and says what should be known of that.
+    /// Draws it, and says what should be known of that. Of several processes the first draws what all have found.
     pub(super) fn draw(
         &self,
         problem: &Problem,
@@ -85,7 +89,27 @@ impl PictureArguments {
     ) -> Result<Option<String>, Failure> {
         let Some(path) = &self.picture else { return Ok(None) };
         console.progress().say(format!("{}: drawing", problem.name));
-        let (name, form, on, u) = (&problem.name, &problem.form, &solution.on, &solution.u);
+        let Solution { on, u, .. } = solution;
+        let Some(cut) = on.mesh.cut() else { return self.draw_whole(path, problem, on, u) };
+        let group = &**cut.group();
+        together(group, room(solution, cut.whole()))?;
+        let joined = on.joined(u).map_err(|error| Failure::input(error.to_string()));
+        let drawn = joined.and_then(|joined| match joined.filter(|_| group.rank() == 0) {
+            Some((on, u)) => self.draw_whole(path, problem, &on, &u),
+            None => Ok(None),
+        });
+        together(group, drawn)
+    }
+
+    /// Draws a solution on a whole mesh.
+    fn draw_whole(
+        &self,
+        path: &Path,
+        problem: &Problem,
+        on: &Discretisation,
+        u: &[f64],
+    ) -> Result<Option<String>, Failure> {
+        let (name, form) = (&problem.name, &problem.form);
         let drawn = write(path, name, form, on, u, &self.options()).map_err(failure)?;
         let inside = on.mesh.dim() == 3 && self.slice.is_none();
         let one = drawn.range.filter(|(least, most)| inside && least == most);
@@ -103,6 +127,17 @@ impl PictureArguments {
             size: self.picture_size.map(|Size(width, height)| (width, height)),
         }
     }
+}
+
+/// Whether a process has room for a solution on the whole mesh: its numbers, as they are sent and as they come, and which are
+/// those of each cell.
+fn room(solution: &Solution, whole: &Mesh) -> Result<(), Failure> {
+    let [cells, unknowns] = solution.size.map(|size| size as f64);
+    let nodes = solution.on.fields.iter().map(|field| field.space.nodes_per_cell());
+    let bytes = 16.0 * unknowns + 4.0 * cells * nodes.sum::<usize>() as f64;
+    let what = || format!("a picture of all {} cells at one process", whole.n_cells());
+    let remedy = "`-o FILE` without --picture, for ParaView";
+    Room::check(what, bytes).map_err(|error| TooMuch { remedy, ..error }.into())
 }
 
 /// Half the height of a mesh, to two digits.

@@ -9,7 +9,8 @@ use runtime::solve::{Continue, Progress};
 
 use super::goal::Goal;
 use super::table::{Row, Table};
-use super::{Solve, numbered};
+use super::{Solve, checkpoint_file};
+use crate::processes::together;
 use crate::report::Failure;
 
 /// What the solves of a problem leave: one after another, for each value of a parameter.
@@ -60,7 +61,9 @@ impl Monitor for Steps<'_> {
 
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue {
         let taken = self.take(step, solution);
-        self.unless_failed(taken)
+        // What one cannot write ends all.
+        let writes = self.log.series.is_some() || self.solve.arguments.report.is_some();
+        self.unless_failed(if writes { together(&**self.solve.group, taken) } else { taken })
     }
 
     fn restart(&mut self) -> Option<Checkpoint> {
@@ -72,10 +75,14 @@ impl Monitor for Steps<'_> {
     }
 
     fn checkpoint(&mut self, left: &Checkpoint) -> Continue {
-        let path = self.solve.arguments.checkpoint.as_deref();
-        let path = path.map(|path| numbered(path, left.shown.saturating_sub(1)));
-        let written = path.map_or(Ok(()), |path| write_npy(&path, &left.numbers(), None));
-        self.unless_failed(written.map_err(Failure::from))
+        let Solve { arguments, varied, group, .. } = *self.solve;
+        let path = arguments.checkpoint.as_deref().filter(|_| self.solve.speaks());
+        let written = path.map_or(Ok(()), |path| {
+            let solve = varied.map(|(number, ..)| number);
+            let path = checkpoint_file(path, left.shown.saturating_sub(1), solve);
+            write_npy(&path, &left.numbers(), None)
+        });
+        self.unless_failed(together(&**group, written.map_err(Failure::from)))
     }
 }
 

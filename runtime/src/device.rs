@@ -24,8 +24,8 @@ mod repeated;
 
 pub use acoo::{Tables, linked_rows};
 pub use arithmetic::{
-    Arithmetic, Combinations, Combined, Joint, JointLists, Listed, Lists, Moved, NONE, Places,
-    Recurrence, Summed, Sums, Toward, WIDTH,
+    Arithmetic, Combinations, Combined, Joint, Listed, Lists, Moved, NONE, Places, Recurrence,
+    Summed, Sums, Toward, WIDTH,
 };
 pub use bounded::Bounded;
 pub use group::{Apart, DeviceGroup};

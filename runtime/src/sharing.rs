@@ -11,10 +11,9 @@
 //! So a product with an operator takes one message to and from each neighbour, and everything else that is done entry by
 //! entry takes none.
 
-use crate::device::{Arithmetic, DeviceError, Joint, JointLists};
 use crate::processes::{Group, Parcel, Reduce};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 /// Stands for what this process has among the sources of a sum.
 const OWN: usize = usize::MAX;
@@ -63,8 +62,6 @@ pub struct Sharing {
     sources: Vec<usize>,
     /// The unknowns that a process before this one has, in ranges.
     others: Vec<Range<usize>>,
-    /// The same on devices, for vectors of each arithmetic that there is.
-    on_devices: Mutex<Vec<(Weak<Arithmetic>, Arc<Joint>)>>,
 }
 
 /// A process with which unknowns are shared.
@@ -73,6 +70,21 @@ struct Neighbour {
     rank: usize,
     /// In the order that both have.
     unknowns: Vec<usize>,
+}
+
+/// Which entries of vectors several processes have, by their places there.
+#[derive(Clone, Debug, Default)]
+pub struct Lists {
+    /// What goes to each neighbour, in the order that both have.
+    pub sent: Vec<(usize, Vec<u32>)>,
+    /// The entries that others have too.
+    pub dofs: Vec<u32>,
+    /// Where the sources of each begin, and the end of the last.
+    pub starts: Vec<u32>,
+    /// `u32::MAX` for the own entry, or a place among what comes from all neighbours, in the order of the processes.
+    pub sources: Vec<u32>,
+    /// The entries that a process before this one has.
+    pub others: Vec<u32>,
 }
 
 impl Sharing {
@@ -118,47 +130,20 @@ impl Sharing {
         let neighbours = of_rank.into_iter().enumerate();
         let neighbours = neighbours.filter(|(_, unknowns)| !unknowns.is_empty());
         let neighbours = neighbours.map(|(rank, unknowns)| Neighbour { rank, unknowns }).collect();
-        let on_devices = Mutex::default();
-        Self { group, neighbours, shared, starts, sources, others, on_devices }
+        Self { group, neighbours, shared, starts, sources, others }
     }
 
-    /// The same for vectors of so many unknowns on a device, where they lie as its layout says.
-    ///
-    /// # Errors
-    ///
-    /// Too little memory, a driver that fails.
-    pub fn joint(
-        &self,
-        arithmetic: &Arc<Arithmetic>,
-        unknowns: usize,
-    ) -> Result<Arc<Joint>, DeviceError> {
-        let mut known = self.on_devices.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(of, _)| of.strong_count() > 0);
-        let here = |(of, _): &&(Weak<Arithmetic>, _)| of.as_ptr() == Arc::as_ptr(arithmetic);
-        if let Some((_, joint)) = known.iter().find(here) {
-            return Ok(Arc::clone(joint));
-        }
-        let layout = arithmetic.layout();
-        let permutes = layout.permutes(unknowns);
-        let place = |unknown: usize| match permutes {
-            true => layout.place(unknown) as u32,
-            false => unknown as u32,
-        };
+    /// The same by the places that unknowns have in vectors which lie otherwise.
+    pub fn lists(&self, place: impl Fn(usize) -> u32) -> Lists {
         let places = |unknowns: &[usize]| unknowns.iter().map(|&own| place(own)).collect();
-        let lists = JointLists {
+        let source = |&at: &usize| if at == OWN { u32::MAX } else { at as u32 };
+        Lists {
             sent: self.neighbours.iter().map(|own| (own.rank, places(&own.unknowns))).collect(),
             dofs: places(&self.shared),
             starts: self.starts.iter().map(|&start| start as u32).collect(),
-            sources: self
-                .sources
-                .iter()
-                .map(|&at| if at == OWN { u32::MAX } else { at as u32 })
-                .collect(),
+            sources: self.sources.iter().map(source).collect(),
             others: self.others.iter().cloned().flatten().map(place).collect(),
-        };
-        let made = Arc::new(Joint::new(arithmetic, layout.len(unknowns), &self.group, &lists)?);
-        known.push((Arc::downgrade(arithmetic), Arc::clone(&made)));
-        Ok(made)
+        }
     }
 
     /// The processes.

@@ -19,7 +19,7 @@ pub(crate) mod several;
 
 pub use chain::Chain;
 pub use kernels_gen::abi::Precision;
-pub(crate) use noise::noise;
+pub(crate) use noise::{noise, signs};
 
 use crate::device::cpu::{Buffer, Plain};
 use crate::device::{Arithmetic, Array, Summed};
@@ -484,6 +484,18 @@ impl Vector {
         let entry = |i: usize| (i % period) as f64 - (period / 2) as f64;
         let entries: Vec<f64> = (0..self.len).map(entry).collect();
         self.set(&entries);
+        self.agree();
+    }
+
+    /// self_i = ±self_i with signs without any order, the same at every call, and the same where several processes have an entry.
+    pub fn turn(&mut self) {
+        if let Data::Remote(remote) = &mut self.data {
+            remote.turn();
+        } else {
+            let turned = self.to_vec().into_iter().zip(signs()).map(|(y, sign)| y * sign);
+            let turned: Vec<f64> = turned.collect();
+            self.set(&turned);
+        }
         self.agree();
     }
 

@@ -96,6 +96,21 @@ fn every_operation(on: &Arc<Arithmetic>, len: usize) {
     close("norm", len, (x.host.dot(&x.host), sums.1), sums.1);
     close("norm", len, (x.host.norm(), x.there.norm()), x.host.norm());
 
+    for vector in [&x.host, &x.there] {
+        let (mut turned, before) = (vector.clone(), vector.to_vec());
+        turned.turn();
+        let after = turned.to_vec();
+        let mut pairs = before.iter().zip(&after);
+        assert!(pairs.clone().all(|(x, y)| x.abs() == y.abs()), "turn of {len}");
+        let count = pairs.clone().filter(|(x, y)| x != y).count();
+        assert!(
+            count <= len && (len < 1000 || (count * 2).abs_diff(len) < len / 10),
+            "{count} of {len}"
+        );
+        turned.turn();
+        assert!(pairs.all(|(x, _)| x.is_finite()) && turned.to_vec() == before, "turned twice");
+    }
+
     let mut z = Pair { host: x.host.like(), there: copy };
     z.host.copy_from(&x.host);
     z.there.copy_from(&x.there);

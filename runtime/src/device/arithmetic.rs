@@ -14,7 +14,7 @@ mod recurrence;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::SourceFile;
@@ -23,9 +23,10 @@ use kernels_gen::dialect::c::Words;
 use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
 use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Layout, Module};
+use crate::sharing::Sharing;
 pub use combined::{Combinations, Combined, NONE, WIDTH};
+pub use joint::Joint;
 use joint::Wanted;
-pub use joint::{Joint, JointLists};
 pub use lists::{Listed, Lists};
 pub use moved::Moved;
 pub use places::Places;
@@ -37,7 +38,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 42] = [
+const NAMES: [&str; 43] = [
     "fill",
     "scale",
     "copy",
@@ -52,6 +53,7 @@ const NAMES: [&str; 42] = [
     "leap",
     "kick",
     "ramp",
+    "turn",
     "narrow",
     "widen",
     "move",
@@ -119,6 +121,8 @@ pub struct Arithmetic {
     /// Arrays for the sums of groups that nobody uses.
     spare: Mutex<Vec<Array>>,
     failure: Mutex<Option<DeviceError>>,
+    /// What vectors have in common with those of other processes.
+    joints: Mutex<Vec<(Weak<Sharing>, Arc<Joint>)>>,
 }
 
 impl fmt::Debug for Arithmetic {
@@ -239,8 +243,8 @@ impl Arithmetic {
         layout: Layout,
     ) -> Result<Arc<Self>, DeviceError> {
         let module = device.load_written(&Self::source(device.words(), precision))?;
-        let (spare, failure) = (Mutex::default(), Mutex::default());
-        Ok(Arc::new(Self { device, precision, layout, module, spare, failure }))
+        let (spare, failure, joints) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Arc::new(Self { device, precision, layout, module, spare, failure, joints }))
     }
 
     /// The device.
@@ -545,6 +549,11 @@ impl Arithmetic {
     /// y_i = i mod `period` − `period` / 2, also where there is no unknown.
     pub fn ramp(&self, y: &mut Array, period: usize) -> Result<(), DeviceError> {
         self.run("ramp", y.len(), &[y], &[Given::Real(period as f64)])
+    }
+
+    /// y_i = ±y_i, with signs without any order that follow from i.
+    pub fn turn(&self, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("turn", y.len(), &[y], &[])
     }
 
     /// d = `add`·D⁻¹r, x = d.

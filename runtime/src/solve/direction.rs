@@ -1,12 +1,11 @@
 //! The linear solve of a Newton step, or of a linear problem: J(u) δ = −R(u), with the solver that is wanted.
 
 use super::direct::Direct;
-use super::goal::signs;
 use super::{
     Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, Observer,
     OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres, gmres, minres,
 };
-use crate::vector::Vector;
+use crate::vector::{Vector, signs};
 
 /// Vectors of random signs for [`positive_inverse`].
 const SAMPLES: usize = 8;

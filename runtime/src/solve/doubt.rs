@@ -14,7 +14,7 @@
 //! line are those of free unknowns, which are the ones that a step has changed: values that are prescribed say nothing of
 //! what is to be found.
 
-use super::goal::{FAR, signs};
+use super::goal::FAR;
 use super::{NonlinearSystem, OperatorError};
 use crate::vector::{Vector, epsilon};
 use std::ops::Range;
@@ -123,11 +123,9 @@ pub(super) fn noise(
 ) -> Result<Vector, OperatorError> {
     let epsilon = epsilon(u.precision());
     let step = epsilon.sqrt();
-    let moved: Vec<f64> =
-        u.to_vec().into_iter().zip(signs()).map(|(u, sign)| u + step * sign * u).collect();
-    let (mut trial, mut difference) = (u.like(), u.like());
-    trial.set(&moved);
-    trial.agree();
+    let (mut trial, mut turned, mut difference) = (u.clone(), u.clone(), u.like());
+    turned.turn();
+    trial.axpy(step, &turned);
     system.residual(&trial, &mut difference)?;
     difference.axpy(-1.0, r);
     difference.scale(epsilon / step);

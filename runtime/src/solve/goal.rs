@@ -106,22 +106,10 @@ impl Goal {
     }
 }
 
-/// Random signs, the same at every call.
-pub(super) fn signs() -> impl Iterator<Item = f64> {
-    // Knuth's generator; its high bits are the random ones.
-    let next = |state: &u64| {
-        Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
-    };
-    let states = std::iter::successors(next(&1), next);
-    states.map(|state| if state >> 63 == 0 { 1.0 } else { -1.0 })
-}
-
 /// What rounding leaves of b − A x, about: see the file's head.
 fn noise(a: &dyn LinearOperator, x: &Vector) -> Result<f64, OperatorError> {
-    let turned: Vec<f64> = x.to_vec().into_iter().zip(signs()).map(|(x, sign)| x * sign).collect();
-    let (mut turned_x, mut y) = (x.like(), x.like());
-    turned_x.set(&turned);
-    turned_x.agree();
+    let (mut turned_x, mut y) = (x.clone(), x.like());
+    turned_x.turn();
     a.apply(&turned_x, &mut y)?;
     Ok(epsilon(x.precision()) * y.norm())
 }

@@ -13,6 +13,16 @@ pub(crate) fn noise(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| next()).collect()
 }
 
+/// Random signs, the same at every call.
+pub(crate) fn signs() -> impl Iterator<Item = f64> {
+    // Knuth's generator; its high bits are the random ones.
+    let next = |state: &u64| {
+        Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+    };
+    let states = std::iter::successors(next(&1), next);
+    states.map(|state| if state >> 63 == 0 { 1.0 } else { -1.0 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

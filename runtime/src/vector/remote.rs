@@ -196,6 +196,11 @@ impl Remote {
         self.act(|on, y| on.ramp(y, period));
     }
 
+    /// See [`Arithmetic::turn`].
+    pub(super) fn turn(&mut self) {
+        self.act(|on, y| on.turn(y));
+    }
+
     /// See [`Arithmetic::chebyshev_first`].
     pub(super) fn chebyshev_first(&mut self, add: f64, d: &mut Self, [r, inverse]: [&Self; 2]) {
         self.act(|on, x| on.chebyshev_first(add, [&r.array, &inverse.array], [x, &mut d.array]));

@@ -13,7 +13,7 @@ impl Vector {
     #[must_use]
     pub fn shared(mut self, sharing: Arc<Sharing>) -> Self {
         if let Data::Remote(remote) = &mut self.data {
-            let joint = sharing.joint(remote.arithmetic(), self.len);
+            let joint = remote.arithmetic().joint(&sharing, self.len);
             remote.join(joint);
         }
         Self { sharing: Some(sharing), ..self }

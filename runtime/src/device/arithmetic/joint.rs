@@ -13,26 +13,12 @@
 use super::{Arithmetic, THREADS, groups};
 use crate::device::{Array, DeviceError, DeviceGroup, Given, Record};
 use crate::processes::{Group, Parcel, Reduce};
+use crate::sharing::{Lists, Sharing};
 use std::error::Error;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Which entries several processes have, in the places of a vector.
-#[derive(Clone, Debug, Default)]
-pub struct JointLists {
-    /// What goes to each neighbour, in the order that both have.
-    pub sent: Vec<(usize, Vec<u32>)>,
-    /// The entries that others have too.
-    pub dofs: Vec<u32>,
-    /// Where the sources of each begin, and the end of the last.
-    pub starts: Vec<u32>,
-    /// `u32::MAX` for the own entry, or a place among what comes from all neighbours, in the order of the processes.
-    pub sources: Vec<u32>,
-    /// The entries that a process before this one has.
-    pub others: Vec<u32>,
-}
-
-/// The same on a device.
+/// Which entries several processes have.
 pub struct Joint {
     group: Arc<dyn Group>,
     /// The neighbours, and what is theirs of what is sent and received.
@@ -65,9 +51,9 @@ impl Joint {
         arithmetic: &Arithmetic,
         len: usize,
         group: &Arc<dyn Group>,
-        lists: &JointLists,
+        lists: &Lists,
     ) -> Result<Self, DeviceError> {
-        let JointLists { sent, dofs, starts, sources, others } = lists;
+        let Lists { sent, dofs, starts, sources, others } = lists;
         let (mut all, mut neighbours) = (Vec::new(), Vec::with_capacity(sent.len()));
         for (rank, entries) in sent {
             neighbours.push((*rank, all.len()..all.len() + entries.len()));
@@ -249,6 +235,35 @@ impl Joint {
     /// Whether sums of all processes come about without the host.
     pub fn is_on_devices(&self, arithmetic: &Arithmetic) -> bool {
         Self::devices(arithmetic).is_some()
+    }
+}
+
+impl Arithmetic {
+    /// What vectors of so many unknowns have in common with those of other processes; made once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Joint::new`].
+    pub fn joint(
+        &self,
+        sharing: &Arc<Sharing>,
+        unknowns: usize,
+    ) -> Result<Arc<Joint>, DeviceError> {
+        let mut known = self.joints.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(of, _)| of.strong_count() > 0);
+        let of = Arc::as_ptr(sharing);
+        if let Some((_, joint)) = known.iter().find(|(known, _)| known.as_ptr() == of) {
+            return Ok(Arc::clone(joint));
+        }
+        let permutes = self.layout.permutes(unknowns);
+        let place = |unknown: usize| match permutes {
+            true => self.layout.place(unknown) as u32,
+            false => unknown as u32,
+        };
+        let (len, lists) = (self.layout.len(unknowns), sharing.lists(place));
+        let made = Arc::new(Joint::new(self, len, sharing.group(), &lists)?);
+        known.push((Arc::downgrade(sharing), Arc::clone(&made)));
+        Ok(made)
     }
 }
 

@@ -536,6 +536,15 @@ impl Vector {
         with_entries!((y), (x), blas::map2(y, x, |y, x| y * x));
     }
 
+    /// self_i = 0 where x_i is 0.
+    pub fn vanish_with(&mut self, x: &Self) {
+        let y = self;
+        on_device!((y), (x), y.vanish_with(x));
+        with_entries!((y), (x), {
+            blas::map2(y, x, |y, x| if x == real(0.0) { real(0.0) } else { y });
+        });
+    }
+
     /// self_i = 1/self_i, or 0 where self_i is 0.
     pub fn invert(&mut self) {
         let y = self;

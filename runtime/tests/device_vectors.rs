@@ -84,6 +84,22 @@ fn every_operation(on: &Arc<Arithmetic>, len: usize) {
     y.host.multiply(&x.host);
     y.there.multiply(&x.there);
     y.compare("multiply", 4.0);
+    let mut some = x.host.like();
+    some.set(
+        &x.host
+            .to_vec()
+            .iter()
+            .enumerate()
+            .map(|(i, x)| if i % 3 == 0 { 0.0 } else { *x })
+            .collect::<Vec<_>>(),
+    );
+    let mut there = x.there.like();
+    there.set(&some.to_vec());
+    let mut vanished = Pair { host: y.host.clone(), there: y.there.clone() };
+    vanished.host.vanish_with(&some);
+    vanished.there.vanish_with(&there);
+    assert_eq!(vanished.host.get(0), 0.0);
+    vanished.compare("vanish_with", 4.0);
     y.host.scale(3.0);
     y.there.scale(3.0);
     y.compare("scale", 12.0);

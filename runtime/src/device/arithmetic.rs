@@ -11,6 +11,7 @@ mod lists;
 mod moved;
 mod places;
 mod recurrence;
+mod sums;
 
 use std::fmt;
 use std::ops::Range;
@@ -31,6 +32,7 @@ pub use lists::{Listed, Lists};
 pub use moved::Moved;
 pub use places::Places;
 pub use recurrence::{Recurrence, Toward};
+pub use sums::{Summed, Sums};
 
 /// The kernels, with `$` before each word of the dialect.
 const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
@@ -44,6 +46,7 @@ const NAMES: [&str; 43] = [
     "copy",
     "axpby",
     "multiply",
+    "vanish_with",
     "invert",
     "make_positive",
     "advance",
@@ -75,7 +78,6 @@ const NAMES: [&str; 43] = [
     "weighted",
     "axpy_dot",
     "without",
-    "settle",
     "conjugate",
     "conjugate_plain",
     "batch_step",
@@ -96,22 +98,6 @@ pub(super) fn groups(n: usize) -> usize {
     n.div_ceil(THREADS * ENTRIES).clamp(1, MOST)
 }
 
-/// Adds up the sums of the groups in the order in which a group of the device would.
-fn add_up(partials: &[f64]) -> f64 {
-    let mut sums = [0.0; THREADS];
-    for (k, partial) in partials.iter().enumerate() {
-        sums[k % THREADS] += partial;
-    }
-    let mut width = THREADS / 2;
-    while width > 0 {
-        for thread in 0..width {
-            sums[thread] += sums[thread + width];
-        }
-        width /= 2;
-    }
-    sums[0]
-}
-
 /// What vectors of one precision need of a device.
 pub struct Arithmetic {
     device: Arc<dyn Device>,
@@ -129,65 +115,6 @@ impl fmt::Debug for Arithmetic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "arithmetic in {:?} on {:?}", self.precision, self.device)
     }
-}
-
-/// Sums that may still be on their way.
-#[derive(Debug)]
-pub struct Sums {
-    arithmetic: Arc<Arithmetic>,
-    partials: Option<Array>,
-    groups: usize,
-    count: usize,
-    curvature: bool,
-    /// What makes them those of all processes.
-    joint: Option<Arc<Joint>>,
-}
-
-impl Drop for Sums {
-    fn drop(&mut self) {
-        if let Some(partials) = self.partials.take() {
-            let mut spare = self.arithmetic.spare.lock().unwrap_or_else(PoisonError::into_inner);
-            spare.push(partials);
-        }
-    }
-}
-
-impl Sums {
-    fn partials(&self) -> Result<&Array, DeviceError> {
-        self.partials.as_ref().ok_or(DeviceError::Foreign)
-    }
-
-    /// The sums, when all work before is done.
-    ///
-    /// # Errors
-    ///
-    /// A driver that fails, also at work that was asked for before.
-    pub fn values(&self) -> Result<Summed, DeviceError> {
-        let mut partials = vec![0.0; self.count * self.groups + usize::from(self.curvature)];
-        self.arithmetic.device.read(self.partials()?, 0, bytes_mut(&mut partials))?;
-        let sum = |at: usize| add_up(&partials[at * self.groups..][..self.groups]);
-        let mut sums: Vec<f64> = (0..self.count).map(sum).collect();
-        if let Some(joint) = &self.joint {
-            joint.total(&self.arithmetic, &mut sums);
-        }
-        let first = sums[0];
-        Ok(Summed {
-            first,
-            second: if self.count == 2 { sums[1] } else { first },
-            curvature: if self.curvature { partials[self.count * self.groups] } else { 0.0 },
-        })
-    }
-}
-
-/// What [`Sums`] come to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summed {
-    /// The only sum, or the first.
-    pub first: f64,
-    /// The second sum of kernels that form two; of others the first.
-    pub second: f64,
-    /// p·q, as [`Arithmetic::conjugate`] has found it.
-    pub curvature: f64,
 }
 
 impl Arithmetic {
@@ -416,14 +343,24 @@ impl Arithmetic {
         arrays: &[&Array],
         others: &[Given<'_>],
     ) -> Result<(), DeviceError> {
+        match n {
+            0 => Ok(()),
+            n => self.run_in(name, (n, groups(n)), arrays, others),
+        }
+    }
+
+    /// The same by so many groups, of which each has a sum.
+    fn run_in(
+        &self,
+        name: &'static str,
+        (n, groups): (usize, usize),
+        arrays: &[&Array],
+        others: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
         let kind: Kind = self.precision.into();
         if arrays.iter().any(|array| array.kind() != kind || array.len() < n) {
             return Err(DeviceError::Mismatch { operation: name });
         }
-        if n == 0 {
-            return Ok(());
-        }
-        let groups = groups(n);
         let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
         given.extend(arrays.iter().map(|array| Given::Array(array)));
         given.extend(others);
@@ -447,20 +384,18 @@ impl Arithmetic {
         joint: Option<&Arc<Joint>>,
     ) -> Result<Sums, DeviceError> {
         let n = arrays.first().map_or(0, |array| array.len());
-        let mut partials = self.room()?;
-        if n == 0 {
-            self.device.clear(&mut partials)?;
-        }
+        self.same(name, arrays, n)?;
+        let partials = self.room()?;
         let mut others = before.to_vec();
         others.push(Given::Array(&partials));
         others.extend(after);
-        self.run(name, n, arrays, &others)?;
+        let groups = joint.map_or_else(|| groups(n), |joint| joint.groups());
+        self.run_in(name, (n, groups), arrays, &others)?;
         let (count, curvature) = match name {
             "conjugate" => (2, true),
             "conjugate_plain" => (1, true),
             _ => (1, false),
         };
-        let mut known = groups(n);
         if let Some(joint) = joint {
             let (wanted, of) = match *arrays {
                 [x] => (Wanted::First, [x; 3]),
@@ -471,11 +406,10 @@ impl Arithmetic {
                 [.., r] => (Wanted::First, [r; 3]),
                 [] => return Err(DeviceError::Mismatch { operation: name }),
             };
-            joint.settle(self, &partials, known, wanted, of)?;
-            known = 1;
+            joint.settle(self, &partials, wanted, of)?;
         }
         let (arithmetic, joint) = (Arc::clone(self), joint.cloned());
-        Ok(Sums { arithmetic, partials: Some(partials), groups: known, count, curvature, joint })
+        Ok(Sums { arithmetic, partials: Some(partials), groups, count, curvature, joint })
     }
 
     /// y_i = a.
@@ -510,6 +444,11 @@ impl Arithmetic {
     /// y_i = x_i·y_i.
     pub fn multiply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
         self.run("multiply", y.len(), &[x, y], &[])
+    }
+
+    /// y_i = 0 where x_i is 0.
+    pub fn vanish_with(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("vanish_with", y.len(), &[x, y], &[])
     }
 
     /// y_i = 1/y_i, or 0 where y_i is 0.

@@ -36,6 +36,9 @@ pub enum Apart {
 /// Devices of which each process has one. All ask for the same in one order; it takes its place in the order of a device's work,
 /// beside other work where that is asked for.
 pub trait DeviceGroup: fmt::Debug + Send + Sync {
+    /// Whether all are of one host, between which a message takes some ten microseconds.
+    fn is_near(&self) -> bool;
+
     /// Makes each of the first `n` numbers of an array the sum of those at all devices; the same bits at all.
     ///
     /// # Errors

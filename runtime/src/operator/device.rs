@@ -76,6 +76,8 @@ pub(super) struct OnDevice {
     partition: Arc<Partition>,
     n_dofs: usize,
     constrained: Places,
+    /// Those of them whose rows this process has as they are, for all that have them; none where that is all of them.
+    own_rows: Option<Places>,
     /// Conditions on combinations of components.
     oblique: Combined,
     /// Unknowns that others give, if there are any.
@@ -155,9 +157,14 @@ impl OnDevice {
         let chunks = || Arc::new(Partition::for_device(&on.mesh, CHUNK));
         let partition = shelf.partition.get_or_insert_with(chunks);
         let len = layout.len(on.n_dofs());
+        let own_rows = on.sharing().map(|sharing| {
+            let own = on.conditions().filter(|(dof, _)| !sharing.is_of_others(*dof));
+            Places::new(&arithmetic, len, own.map(|(dof, value)| (layout.place(dof), value)))
+        });
         let oblique = oblique::combinations(on, |dof| layout.place(dof));
         Ok(Self {
             oblique: Combined::new(&arithmetic, len, &oblique)?,
+            own_rows: own_rows.transpose()?,
             constrained: Places::new(&arithmetic, len, constraints.into_iter())?,
             coloured: compiled.plans.iter().any(|plan| plan.scatter == Scatter::Coloured),
             partition: Arc::clone(partition),
@@ -254,21 +261,20 @@ impl OnDevice {
         add(&facets)
     }
 
-    /// The same of all processes that share a vector: what cells on the cut add up to travels while the others run, unless colours or
-    /// owners keep an order of theirs.
+    /// The same of all processes that share a vector. What cells on the cut add up to travels while the others run, unless colours
+    /// or owners keep an order of theirs, or devices are so near that messages take less than another start of the kernels.
     fn add_in_common(
         &self,
         pass: Pass<'_>,
         y: &device::Array,
         joint: &Joint,
     ) -> Result<(), OperatorError> {
-        let arithmetic = &*self.arithmetic;
-        let apart = !self.coloured && self.owners.is_none();
-        let (first, meanwhile) =
-            if apart { (Side::Outer, Some(Side::Inner)) } else { (Side::All, None) };
-        self.add_all(pass, y, first)?;
-        let done = joint.exchange(arithmetic, y, true, &mut || {
-            meanwhile.map_or(Ok(()), |side| Ok(self.add_all(pass, y, side)?))
+        let near = self.device().group().is_some_and(|devices| devices.is_near());
+        let apart = !near && !self.coloured && self.owners.is_none();
+        self.add_all(pass, y, if apart { Side::Outer } else { Side::All })?;
+        let done = joint.exchange(&self.arithmetic, y, true, &mut || match apart {
+            true => Ok(self.add_all(pass, y, Side::Inner)?),
+            false => Ok(()),
         });
         done.map_err(|error| OperatorError::new(error.to_string()))
     }
@@ -402,26 +408,22 @@ impl Engine for OnDevice {
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         let added = self.added(pass).map_or(y.len(), |added| added.max(constrained.end()));
         match rows {
+            // What several processes have in a row is added up.
             Rows::Of(x) => {
-                constrained.begin(arithmetic, remote(x).ok_or(DeviceError::Foreign)?, y, added)?;
+                let own = self.own_rows.as_ref().unwrap_or(constrained);
+                own.begin(arithmetic, remote(x).ok_or(DeviceError::Foreign)?, y, added)?;
             }
             // By a kernel: the fill of a driver may take twice as long (NVIDIA's OpenCL).
             Rows::Zero | Rows::One => arithmetic.clear(y, added)?,
         }
-        let Some(joint) = joint else {
-            self.add_all(pass, y, Side::All)?;
-            return match rows {
-                Rows::One => Ok(constrained.fill(arithmetic, y, 1.0)?),
-                Rows::Zero | Rows::Of(_) => Ok(()),
-            };
-        };
-        self.add_in_common(pass, y, &joint)?;
-        // Several processes have added up what each has in its rows.
-        Ok(match rows {
-            Rows::Of(x) => constrained.copy(arithmetic, remote(x).ok_or(DeviceError::Foreign)?, y),
-            Rows::One => constrained.fill(arithmetic, y, 1.0),
-            Rows::Zero => Ok(()),
-        }?)
+        match joint {
+            Some(joint) => self.add_in_common(pass, y, &joint)?,
+            None => self.add_all(pass, y, Side::All)?,
+        }
+        if let Rows::One = rows {
+            constrained.fill(arithmetic, y, 1.0)?;
+        }
+        Ok(())
     }
 
     fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {

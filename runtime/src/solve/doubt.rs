@@ -48,9 +48,9 @@ fn norms(fields: &[Range<usize>], like: &Vector, entries: &[f64]) -> Vec<f64> {
 
 /// The norms of what a step has changed.
 fn moved(fields: &[Range<usize>], u: &Vector, delta: &Vector) -> Vec<f64> {
-    let pairs = u.to_vec().into_iter().zip(delta.to_vec());
-    let entries: Vec<f64> = pairs.map(|(u, step)| if step == 0.0 { 0.0 } else { u }).collect();
-    norms(fields, u, &entries)
+    let mut entries = u.clone();
+    entries.vanish_with(delta);
+    parts(fields, &entries)
 }
 
 /// A step that has been taken.

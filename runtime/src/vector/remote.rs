@@ -165,6 +165,10 @@ impl Remote {
         self.act(|on, y| on.multiply(&x.array, y));
     }
 
+    pub(super) fn vanish_with(&mut self, x: &Self) {
+        self.act(|on, y| on.vanish_with(&x.array, y));
+    }
+
     pub(super) fn invert(&mut self) {
         self.act(|on, y| on.invert(y));
     }

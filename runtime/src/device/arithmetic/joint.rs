@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! exchange   pack what is for each neighbour → send and receive, while something else runs → y_i ← Σ over all that have i
-//! settle     Σ over groups of what they summed, less what others count → Σ over all processes
+//! settle     what each group summed, less what others count there → the same of all processes, group by group
 //! ```
 //!
 //! Between devices that reach each other ([`DeviceGroup`]) nothing passes by the host. Otherwise it carries the messages:
@@ -30,6 +30,8 @@ pub struct Joint {
     others: Array,
     /// The length of vectors.
     len: usize,
+    /// Groups that form a sum.
+    groups: usize,
     /// What is sent, and what is received.
     messages: Mutex<[Array; 2]>,
 }
@@ -70,6 +72,8 @@ impl Joint {
             return Err(DeviceError::Mismatch { operation: "list what others have" });
         }
         let device = &arithmetic.device;
+        let mut most = [groups(len) as f64];
+        group.reduce(Reduce::Largest, &mut most);
         let messages = [arithmetic.zeros(all.len())?, arithmetic.zeros(all.len())?];
         if let Some(devices) = Self::devices(arithmetic) {
             // The ways to neighbours are made when they are first taken.
@@ -84,6 +88,7 @@ impl Joint {
             sources: device.upload(sources)?,
             others: device.upload(others)?,
             len,
+            groups: most[0] as usize,
             messages: Mutex::new(messages),
         })
     }
@@ -180,9 +185,13 @@ impl Joint {
         unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
     }
 
-    /// Makes the sums of `known` groups, one or `two`, into numbers of one: a·b over the entries that this process counts, where
-    /// groups summed it over all, and a·(c b) in its place or as the second. They are those of all processes where devices reach
-    /// each other.
+    /// How many groups form a sum: as many at each process, so that their sums can be added up one by one.
+    pub(super) fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Makes what groups summed over all entries, a·b, or a·(c b), or both one after the other, sums over those that this process
+    /// counts; of all processes where devices reach each other.
     ///
     /// # Errors
     ///
@@ -191,36 +200,36 @@ impl Joint {
         &self,
         arithmetic: &Arithmetic,
         partials: &Array,
-        known: usize,
         wanted: Wanted,
         [a, b, c]: [&Array; 3],
     ) -> Result<(), DeviceError> {
         arithmetic.same("settle", &[a, b, c], self.len)?;
-        let (less, n) = (arithmetic.room()?, self.others.len());
-        let others = if n == 0 { 0 } else { groups(n) };
-        // SAFETY: the entries are below the length of vectors, which has just been compared; there is room for two sums of as
-        // many groups as there can be.
-        unsafe { self.start(arithmetic, "without", n, &[&self.others, a, b, c, &less], None)? };
-        let (from, two) = match wanted {
-            Wanted::First => (0, 0),
-            Wanted::Second => (others, 0),
-            Wanted::Both => (0, 1),
+        let n = self.others.len();
+        let which = match wanted {
+            Wanted::First => 0,
+            Wanted::Second => 1,
+            Wanted::Both => 2,
         };
         let given = [
-            Given::Size(known as u64),
-            Given::Size(THREADS as u64),
+            Given::Size(n as u64),
+            Given::Size((groups(n).min(self.groups) * THREADS) as u64),
+            Given::Array(&self.others),
+            Given::Array(a),
+            Given::Array(b),
+            Given::Array(c),
             Given::Array(partials),
-            Given::Array(&less),
-            Given::Size(others as u64),
-            Given::Size(from as u64),
-            Given::Size(two),
+            Given::Size(self.groups as u64),
+            Given::Size(which),
         ];
-        // SAFETY: both arrays have room for two sums of as many groups as there can be, and a number behind.
-        unsafe { arithmetic.device.start(arithmetic.kernel("settle")?, 1, &given)? };
-        // What comes next comes behind these kernels.
-        arithmetic.spare.lock().unwrap_or_else(PoisonError::into_inner).push(less);
+        if n > 0 {
+            let groups = groups(n).min(self.groups);
+            // SAFETY: the entries are below the length of vectors, which has just been compared; there is room for two sums of as many
+            // groups as there can be, and each of these groups has its own.
+            unsafe { arithmetic.device.start(arithmetic.kernel("without")?, groups, &given)? };
+        }
         match Self::devices(arithmetic) {
-            Some(devices) => devices.sum(partials, 1 + two as usize),
+            Some(devices) if wanted == Wanted::Both => devices.sum(partials, 2 * self.groups),
+            Some(devices) => devices.sum(partials, self.groups),
             None => Ok(()),
         }
     }

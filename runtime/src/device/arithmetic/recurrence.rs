@@ -113,26 +113,36 @@ impl Recurrence {
     /// p·q, where q = A p.
     pub fn product(&self, p: &Array, q: &Array) -> Result<(), DeviceError> {
         let products = given(&self.products)?;
-        self.arithmetic.run("dot", p.len(), &[p, q], &[products])?;
-        self.settle(&self.products, p.len(), Wanted::First, [p, q, q])
+        self.run("dot", p.len(), &[p, q], &[products])?;
+        self.settle(&self.products, Wanted::First, [p, q, q])
+    }
+
+    /// Runs a kernel that forms sums.
+    fn run(
+        &self,
+        name: &'static str,
+        n: usize,
+        arrays: &[&Array],
+        others: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
+        self.arithmetic.same(name, arrays, n)?;
+        self.arithmetic.run_in(name, (n, self.groups(n)), arrays, others)
     }
 
     /// Makes sums of groups those of all processes.
     fn settle(
         &self,
         sums: &Option<Array>,
-        n: usize,
         wanted: Wanted,
         of: [&Array; 3],
     ) -> Result<(), DeviceError> {
         let Some(joint) = &self.joint else { return Ok(()) };
-        let sums = sums.as_ref().ok_or(DeviceError::Foreign)?;
-        joint.settle(&self.arithmetic, sums, groups(n), wanted, of)
+        joint.settle(&self.arithmetic, sums.as_ref().ok_or(DeviceError::Foreign)?, wanted, of)
     }
 
-    /// How many numbers a sum of `n` entries comes in.
-    fn groups(&self, n: usize) -> u64 {
-        if self.joint.is_some() { 1 } else { groups(n) as u64 }
+    /// How many groups form a sum over `n` entries.
+    fn groups(&self, n: usize) -> usize {
+        self.joint.as_ref().map_or_else(|| groups(n), |joint| joint.groups())
     }
 
     /// x = x + α p, r = r − α q, and the new r·r and r·D⁻¹r, unless iterations stand still.
@@ -150,16 +160,16 @@ impl Recurrence {
             given(&self.sums)?,
             given(&self.state)?,
             given(&self.found)?,
-            Given::Size(self.groups(n)),
+            Given::Size(self.groups(n) as u64),
         ];
         match d {
             Some(d) => {
-                self.arithmetic.run("batch_step", n, &[p, q, d, x, r], &others)?;
-                self.settle(&self.sums, n, Wanted::Both, [r, r, d])
+                self.run("batch_step", n, &[p, q, d, x, r], &others)?;
+                self.settle(&self.sums, Wanted::Both, [r, r, d])
             }
             None => {
-                self.arithmetic.run("batch_step_plain", n, &[p, q, x, r], &others)?;
-                self.settle(&self.sums, n, Wanted::First, [r, r, r])
+                self.run("batch_step_plain", n, &[p, q, x, r], &others)?;
+                self.settle(&self.sums, Wanted::First, [r, r, r])
             }
         }
     }
@@ -172,7 +182,7 @@ impl Recurrence {
     /// p = z + β p, unless iterations stand still or do so from now on; ends the iteration.
     pub fn advance(&self, toward: Toward<'_>, p: &mut Array) -> Result<(), DeviceError> {
         let n = p.len();
-        let known = self.groups(n);
+        let known = self.groups(n) as u64;
         let (weights, second) = match toward {
             Toward::Residual(_) => (&self.sums, 0),
             Toward::Scaled(..) => (&self.sums, known),
@@ -186,10 +196,15 @@ impl Recurrence {
             Given::Size(known),
             Given::Size(second),
         ];
+        // Scalars go on where a process has no entries, too.
+        let advance = |name: &'static str, arrays: &[&Array]| {
+            self.arithmetic.same(name, arrays, n)?;
+            self.arithmetic.run_in(name, (n, groups(n)), arrays, &others)
+        };
         match toward {
-            Toward::Scaled(r, d) => self.arithmetic.run("batch_advance", n, &[r, d, p], &others),
+            Toward::Scaled(r, d) => advance("batch_advance", &[r, d, p]),
             Toward::Residual(z) | Toward::Preconditioned(z) => {
-                self.arithmetic.run("batch_advance_plain", n, &[z, p], &others)
+                advance("batch_advance_plain", &[z, p])
             }
         }
     }

@@ -106,6 +106,8 @@ impl Library {
 pub(super) struct Nccl {
     library: &'static Library,
     comm: Comm,
+    /// Whether all GPUs are of one host.
+    near: bool,
 }
 
 // SAFETY: NCCL takes a communicator from any thread, one at a time; the device that has it is used by one thread at a time where
@@ -171,7 +173,7 @@ impl Nccl {
             // SAFETY: the place for the communicator is ours; the name has just come from the first process to all.
             library.said(unsafe { (library.init)(&raw mut comm, size, name, rank) })
         });
-        let made = made.map(|()| Self { library, comm });
+        let made = made.map(|()| Self { library, comm, near: group.of_host().0 == group.size() });
         // One that fails keeps the others from it.
         let all = group
             .gather(&made.as_ref().err().map_or_else(Vec::new, |error| error.clone().into_bytes()));
@@ -202,7 +204,7 @@ impl Nccl {
         [sent, received]: [&CudaSlice<u8>; 2],
         (width, kind): (usize, c_int),
     ) -> Result<(), String> {
-        let Self { library, comm } = self;
+        let Self { library, comm, .. } = self;
         let ((out, _sent), (come, _received)) =
             (sent.device_ptr(stream), received.device_ptr(stream));
         let stream: Stream = stream.cu_stream().cast();
@@ -249,6 +251,10 @@ impl Cuda {
 }
 
 impl DeviceGroup for Cuda {
+    fn is_near(&self) -> bool {
+        self.nccl.get().is_some_and(|nccl| nccl.near)
+    }
+
     fn sum(&self, array: &Array, n: usize) -> Result<(), DeviceError> {
         let (width, kind) = kind_of(array)?;
         array.holds(0, n.saturating_mul(width))?;

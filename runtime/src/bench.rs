@@ -20,6 +20,7 @@ pub mod kronbichler;
 pub mod ljungkvist;
 pub mod low_order;
 pub mod product;
+pub mod scaling;
 #[cfg(test)]
 mod tests;
 pub mod transposition;

@@ -54,6 +54,11 @@ impl Remote {
         self.joint = self.arithmetic.keep(joint);
     }
 
+    /// Forgets which.
+    pub(super) fn part_with(&mut self) {
+        self.joint = None;
+    }
+
     /// y_i ← what the first process that has i has there.
     pub(super) fn agree(&mut self) {
         let Some(joint) = self.joint.clone() else { return };

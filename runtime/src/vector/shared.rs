@@ -19,6 +19,15 @@ impl Vector {
         Self { sharing: Some(sharing), ..self }
     }
 
+    /// The same as a vector of this process alone.
+    #[must_use]
+    pub fn unshared(mut self) -> Self {
+        if let Data::Remote(remote) = &mut self.data {
+            remote.part_with();
+        }
+        Self { sharing: None, ..self }
+    }
+
     /// Where other processes have some of its unknowns too.
     pub fn sharing(&self) -> Option<&Arc<Sharing>> {
         self.sharing.as_ref()

@@ -8,6 +8,7 @@ mod kronbichler;
 mod ljungkvist;
 mod multigrid;
 mod plot;
+mod scaling;
 mod scatter;
 mod settgast;
 mod transposition;
@@ -54,6 +55,7 @@ Examples:
   wf bench --suite scatter --backend cuda                 ways of adding results up
   wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element
   wf bench --suite settgast --dofs 1e4..1e7 --plot s.svg  low order: matrix-free, partial assembly, matrix; iterations
+  wf bench --suite scaling --backend cuda --devices 0,1 --dofs 2e7 --degree 3..4   two GPUs beside one
   wf bench --suite multigrid --problem cube --degree 2..8 --dofs 1e6   whole solves by levels, beside the diagonal")]
 pub(crate) struct Arguments {
     /// The set of problems.
@@ -74,6 +76,15 @@ pub(crate) struct Arguments {
     /// cylinder 3..4.
     #[arg(long, value_name = "K|K..L")]
     pub(crate) degree: Option<Degrees>,
+
+    /// Of the suite scaling: how many processes there are at most, of which 1, 2, 4, … are tried; as many as there are processors, or as
+    /// --devices names, without it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) processes: Option<u16>,
+
+    /// Of the suite scaling: GPUs by their numbers, one for each process: `--backend cuda --devices 0,1`.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
+    pub(crate) devices: Vec<String>,
 
     /// Threads to compute with; one, then all cores without it. On devices: those of the processor, which set up.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -212,6 +223,9 @@ pub(crate) enum Suite {
     Settgast,
     /// Whole solves of Poisson, elasticity and Stokes by the levels of multigrid, beside those by the diagonal, over degree and size.
     Multigrid,
+    /// Poisson on a box in as many parts as there are processors or devices, and on one: products, iterations of CG and solves by levels,
+    /// with as many unknowns for each as for one (weak), and with as many in all (strong).
+    Scaling,
     /// The vortices behind a cylinder at Re = 100 (Schäfer and Turek 1996, problem 2D-2): Strouhal number, drag, lift and what a step
     /// costs, by degree and length of the steps.
     Cylinder,
@@ -276,7 +290,11 @@ fn measured(arguments: &Arguments, console: &Console) -> Result<Report, Failure>
 
 /// The suites with tables of their own.
 fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let device = arguments.device.open()?;
+    // Its processes have a device each.
+    let device = match arguments.suite {
+        Suite::Scaling => None,
+        _ => arguments.device.open()?,
+    };
     let mut report = Report::default();
     let done = with_threads(arguments.threads, || match arguments.suite {
         Suite::Afem => afem::suite(arguments, device.as_ref(), &mut report, console),
@@ -284,6 +302,7 @@ fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
         Suite::Settgast => settgast::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Multigrid => multigrid::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Cylinder => cylinder::suite(arguments, device.as_ref(), &mut report, console),
+        Suite::Scaling => scaling::suite(arguments, &mut report, console),
         _ => ljungkvist::suite(arguments, device.as_ref(), &mut report, console),
     });
     let mut report = kept(report, done)?;
@@ -292,6 +311,7 @@ fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
         Suite::Settgast => settgast::draw,
         Suite::Multigrid => multigrid::draw,
         Suite::Cylinder => cylinder::draw,
+        Suite::Scaling => scaling::draw,
         _ => return Ok(report),
     };
     if let Some(path) = &arguments.plot {

@@ -1,0 +1,337 @@
+//! The suite `scaling`: a box in parts, one a process, beside the same on one → rows, a table and a picture of efficiencies.
+//!
+//! Processes are threads of this program, each with its share of the processors or a device of its own. Efficiency is the unknowns
+//! that are dealt with in a second over those of one process, times how many there are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::problem::Problem;
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use runtime::bench::scaling::{Product, product};
+use runtime::compile::Target;
+use runtime::device::Device;
+use runtime::mesh::{Mesh, load};
+use runtime::processes::Group;
+use runtime::run::{RunError, Solution, compile_operator, run_on, set_up};
+use runtime::solve::Continue;
+use serde_json::{Value, json};
+use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
+
+use super::{Arguments, Degrees};
+use crate::arguments::{Backend, ProblemArguments};
+use crate::console::Console;
+use crate::problem::with_threads;
+use crate::processes::Processes;
+use crate::report::{Failure, Report};
+
+/// Cells along an edge of the box on which everything is done once before it is measured.
+const FIRST: usize = 4;
+
+/// How far residuals fall by the diagonal, and by levels.
+const TOLERANCES: [&str; 2] = ["1e-6", "1e-8"];
+
+/// A box of cubes, of which an edge is longer.
+#[derive(Clone, Copy)]
+struct Size {
+    cells: usize,
+    times: usize,
+    degree: usize,
+}
+
+impl Size {
+    /// With about so many unknowns for each process.
+    fn of(unknowns: usize, degree: usize, times: usize) -> Self {
+        let cells = (unknowns as f64).cbrt() / degree as f64;
+        // Multiples of eight have levels.
+        let cells = if cells > 12.0 { 8 * (cells / 8.0).round() as usize } else { cells as usize };
+        Self { cells: cells.max(2), times, degree }
+    }
+
+    fn problem(self, preconditioner: &str, tolerance: &str) -> Result<(Problem, Mesh), Failure> {
+        let Self { cells, times, degree } = self;
+        let text = format!(
+            "form f {{ field u: scalar; f0[u] = -1; f1[u] = grad(u); }}
+             problem p solves f {{ mesh = box(dim: 3, cells: [{cells}, {cells}, {}], to: [1, 1, {times}]);
+                 degree = {degree}; dirichlet u = 0;
+                 solver = cg(preconditioner: {preconditioner}, rtol: {tolerance}); }}",
+            cells * times
+        );
+        let (program, found) = compile(&Source::new("bench", &text));
+        let program = program.ok_or_else(|| Failure::input(format!("{found:?}")))?;
+        let failed = |found| Failure::input(format!("{found:?}"));
+        let (source, _) = program.mesh("p", &Overrides::default()).map_err(failed)?;
+        let mesh = load(&source, Path::new(""));
+        let mesh = mesh.map_err(|error| Failure::input(error.to_string()))?;
+        Ok((program.problem("p", 3, &Overrides::default()).map_err(failed)?, mesh))
+    }
+}
+
+/// What so many processes take.
+#[derive(Clone, Default)]
+struct Found {
+    unknowns: usize,
+    product: Product,
+    /// Iterations by the diagonal, and seconds of one.
+    diagonal: (usize, f64),
+    /// Iterations by levels, and seconds of a solve without making them.
+    levels: (usize, f64),
+}
+
+impl Found {
+    /// Unknowns a second: of products, of iterations by the diagonal, of solves by levels.
+    fn rates(&self) -> [f64; 3] {
+        [self.product.seconds, self.diagonal.1, self.levels.1].map(|own| self.unknowns as f64 / own)
+    }
+}
+
+/// What one process takes to do.
+struct Member<'a> {
+    group: &'a Arc<dyn Group>,
+    device: Option<Arc<dyn Device>>,
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::input(error.to_string())
+}
+
+impl Member<'_> {
+    fn part(&self, whole: &Arc<Mesh>) -> Arc<Mesh> {
+        match self.group.size() {
+            1 => Arc::clone(whole),
+            _ => Arc::clone(whole).part(self.group),
+        }
+    }
+
+    fn solved(&self, problem: &Problem, part: &Arc<Mesh>) -> Result<Solution, Failure> {
+        let (mesh, device) = (Arc::clone(part), self.device.clone());
+        let done = run_on(problem, mesh, &Target::native(), device, &mut |_| Continue::Yes);
+        done.map_err(|error: RunError| failed(error))
+    }
+
+    fn measured(
+        &self,
+        whole: &Arc<Mesh>,
+        [by_diagonal, by_levels]: [&Problem; 2],
+    ) -> Result<Found, Failure> {
+        let part = self.part(whole);
+        let setup = set_up(by_diagonal, Arc::clone(&part)).map_err(failed)?;
+        let (form, params) = (&by_diagonal.form, &setup.parameters.values);
+        let (target, device) = (Target::native(), self.device.clone());
+        let made = compile_operator(form, &setup.elements, &setup.on, params, &target, device);
+        let mut operator = made.map_err(failed)?.0;
+        let product = product(&mut operator).map_err(failed)?;
+        drop(operator);
+        let diagonal = self.solved(by_diagonal, &part)?;
+        let (iterations, seconds) = (diagonal.linear_iterations, diagonal.seconds.solve);
+        drop(diagonal);
+        let levels = self.solved(by_levels, &part)?;
+        let made: f64 = levels.multigrid.iter().map(|own| own.seconds).sum();
+        Ok(Found {
+            unknowns: levels.size[1],
+            product,
+            diagonal: (iterations, seconds / iterations.max(1) as f64),
+            levels: (levels.linear_iterations, levels.seconds.solve - made),
+        })
+    }
+}
+
+/// What so many processes take; of all the first has the same numbers as the others, but for seconds, of which its own count.
+fn together(
+    arguments: &Arguments,
+    count: usize,
+    size: Size,
+    console: &Console,
+) -> Result<Found, Failure> {
+    let problems = |size: Size| {
+        let (diagonal, mesh) = size.problem("jacobi", TOLERANCES[0])?;
+        let (levels, _) = Size { cells: FIRST, ..size }.problem("multigrid", TOLERANCES[1])?;
+        Ok::<_, Failure>((Arc::new(mesh), [diagonal, levels]))
+    };
+    let threads = threads(arguments, count);
+    let (first, own) = (problems(Size { cells: FIRST, ..size })?, problems(size)?);
+    let all = Processes::in_threads(count, |processes| {
+        let group = processes.group();
+        let rank = group.rank();
+        let device =
+            arguments.device.open_in(&ProblemArguments::default(), &arguments.devices, rank);
+        let device = processes.settle(device, console)?;
+        if let Some(device) = device.as_ref().filter(|_| count > 1) {
+            device.join(group).map_err(failed)?;
+        }
+        let member = Member { group, device };
+        let found = with_threads(Some(threads), || {
+            member.measured(&first.0, first.1.each_ref())?;
+            member.measured(&own.0, own.1.each_ref())
+        });
+        processes.settle(found.flatten(), console)
+    });
+    all.into_iter().next().unwrap_or_else(|| Ok(Found::default()))
+}
+
+/// Threads of each process: the same for any number of them on processors, so that several have several times what one has.
+fn threads(arguments: &Arguments, count: usize) -> u16 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = match arguments.device.backend {
+        Backend::Cpu => cores / counts(arguments).last().copied().unwrap_or(1),
+        _ => cores / count,
+    };
+    arguments.threads.unwrap_or_else(|| u16::try_from(share.max(1)).unwrap_or(u16::MAX))
+}
+
+/// 1, 2, 4, … up to as many as there may be, which come last.
+fn counts(arguments: &Arguments) -> Vec<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let own = match arguments.device.backend {
+        Backend::Cpu => cores,
+        _ => arguments.devices.len().max(1),
+    };
+    let most = arguments.processes.map_or(own, usize::from);
+    let powers = std::iter::successors(Some(1), |count| Some(2 * count));
+    powers.take_while(|&count| count < most).chain([most]).collect()
+}
+
+pub(super) fn suite(
+    arguments: &Arguments,
+    report: &mut Report,
+    console: &Console,
+) -> Result<(), Failure> {
+    report.text.push_str(&format!(
+        "Poisson on a box, {}: as many unknowns for each of several processes as for one (weak), and in all (strong).\n\
+         product: y = A x; alone: without what processes tell each other; messages: that by itself, of so many bytes; hidden: how much\n\
+         of it is done beside cells; iteration: of CG by the diagonal to {}; solve: by levels to {}, without making them.\n\
+         Efficiency, after each, is the rate over that of one process times their number\n\
+         scaling  p processes  unknowns |  product    alone messages      sent hidden  eff. | iteration  eff. | its   solve  eff.\n",
+        match arguments.device.backend {
+            Backend::Cpu => "this processor".to_owned(),
+            backend => runtime::device::Backend::from(backend).to_string(),
+        },
+        TOLERANCES[0],
+        TOLERANCES[1],
+    ));
+    let counts = counts(arguments);
+    let degrees = arguments.degree.unwrap_or(Degrees { first: 3, last: 4 });
+    for degree in degrees.first as usize..=degrees.last as usize {
+        for dofs in arguments.sizes().each() {
+            let mut one = None;
+            for (kind, weak) in [("weak", true), ("strong", false)] {
+                for &count in &counts {
+                    let size = Size::of(dofs, degree, if weak { count } else { 1 });
+                    console.progress().say(format!("{kind}, degree {degree}: {count} processes"));
+                    let found = match (count, &one) {
+                        (1, Some(known)) => Found::clone(known),
+                        _ => together(arguments, count, size, console)?,
+                    };
+                    let first = one.get_or_insert_with(|| found.clone());
+                    let row = Row { kind, degree, count, found, first };
+                    report.row(&row.line(), console);
+                    report.json.push(row.value(arguments));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What so many processes take, beside one.
+struct Row<'a> {
+    kind: &'static str,
+    degree: usize,
+    count: usize,
+    found: Found,
+    first: &'a Found,
+}
+
+impl Row<'_> {
+    /// Of products, iterations and solves.
+    fn efficiencies(&self) -> [f64; 3] {
+        let (own, one) = (self.found.rates(), self.first.rates());
+        [0, 1, 2].map(|of| own[of] / (one[of] * self.count as f64))
+    }
+
+    fn line(&self) -> String {
+        let Self { kind, degree, count, found, .. } = self;
+        let Found { unknowns, product, diagonal, levels } = found;
+        let [of_product, of_iteration, of_solve] = self.efficiencies().map(|own| 100.0 * own);
+        let hidden = product.hidden();
+        let hidden = hidden.map_or_else(|| "-".to_owned(), |part| format!("{:.0}%", 100.0 * part));
+        format!(
+            "{kind:<7} {degree:>2} {count:>9} {unknowns:>9} | {:>8} {:>8} {:>8} {:>9} {hidden:>6} {of_product:>4.0}% | {:>9} {of_iteration:>4.0}% | {:>3} {:>7} {of_solve:>4.0}%\n",
+            time(product.seconds),
+            time(product.alone),
+            time(product.messages),
+            runtime::memory::Bytes(product.bytes).to_string(),
+            time(diagonal.1),
+            levels.0,
+            time(levels.1),
+        )
+    }
+
+    fn value(&self, arguments: &Arguments) -> Value {
+        let Found { unknowns, product, diagonal, levels } = &self.found;
+        let [of_product, of_iteration, of_solve] = self.efficiencies();
+        json!({
+            "suite": "scaling",
+            "problem": self.kind,
+            "degree": self.degree,
+            "backend": runtime::device::Backend::from(arguments.device.backend).word(),
+            "processes": self.count,
+            "dofs": unknowns,
+            "product_seconds": product.seconds,
+            "alone_seconds": product.alone,
+            "message_seconds": product.messages,
+            "bytes_sent": product.bytes,
+            "hidden": product.hidden(),
+            "product_efficiency": of_product,
+            "iteration_seconds": diagonal.1,
+            "iterations": diagonal.0,
+            "iteration_efficiency": of_iteration,
+            "solve_seconds": levels.1,
+            "solve_iterations": levels.0,
+            "solve_efficiency": of_solve,
+        })
+    }
+}
+
+/// Seconds in the unit that fits.
+fn time(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 1e-3 => format!("{:.1} us", 1e6 * seconds),
+        seconds if seconds < 1.0 => format!("{:.2} ms", 1e3 * seconds),
+        seconds => format!("{seconds:.3} s"),
+    }
+}
+
+/// Efficiencies over processes.
+pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
+    let mut charts = Vec::new();
+    for kind in ["weak", "strong"] {
+        let mut series: Vec<Series> = Vec::new();
+        for row in rows.iter().filter(|row| row["problem"] == kind) {
+            for (key, word) in [
+                ("product_efficiency", "product"),
+                ("iteration_efficiency", "iteration of CG"),
+                ("solve_efficiency", "solve by levels"),
+            ] {
+                let (Some(x), Some(y), Some(degree)) =
+                    (row["processes"].as_f64(), row[key].as_f64(), row["degree"].as_f64())
+                else {
+                    continue;
+                };
+                let dofs = if kind == "weak" { "" } else { ", in all" };
+                let name = format!("{word}, p = {degree}{dofs}");
+                match series.iter_mut().find(|own| own.name == name) {
+                    Some(own) => own.points.push((x, y)),
+                    None => series.push(Series { name, points: vec![(x, y)], ..Series::default() }),
+                }
+            }
+        }
+        let axis = |name: &str, scale| Axis { name: name.to_owned(), scale };
+        let x = axis(&format!("processes, {kind} scaling"), Scale::Whole);
+        let y = axis("efficiency", Scale::FromZero);
+        charts.push(Chart { x, y, series, dashed: String::new() });
+    }
+    Ok(write_charts(path, "Several processes beside one", &charts)?)
+}

@@ -111,7 +111,7 @@ fn levels_of_meshes_with_hanging_nodes_are_those_of_one_process() {
             assert_eq!(found["notes"], known["notes"], "{}", known["problem"]);
             // Of each field.
             let levels = |of: &Value| match &of["multigrid"] {
-                Value::Array(all) => all.iter().map(|own| unknowns(own)).collect(),
+                Value::Array(all) => all.iter().map(unknowns).collect(),
                 own => vec![unknowns(own)],
             };
             assert!(levels(known).iter().all(|levels| levels.len() > 1), "{known}");

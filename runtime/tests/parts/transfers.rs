@@ -159,6 +159,21 @@ fn transfers_between_degrees_are_those_of_the_whole() {
     }
 }
 
+#[test]
+fn transfers_of_any_parts_of_random_forests_are_those_of_the_whole() {
+    for seed in 0..8 {
+        let mesh = ["box(dim: 2, cells: 3)", "box(dim: 3, cells: 2)"][seed as usize % 2];
+        let (problem, coarse) = problem(&FORM.replace("MESH", mesh));
+        let whole = Arc::new(random_forest(coarse, seed));
+        let all = Levels::of_degrees(&problem, &whole, [2, 1], None);
+        let size = 2 + seed as usize % 3;
+        let ranks = scattered(whole.n_cells(), size, seed);
+        compare(&format!("{mesh}, {seed}"), &all, size, |group| {
+            Levels::of_degrees(&problem, &whole.part_by(ranks.clone(), group), [2, 1], None)
+        });
+    }
+}
+
 /// Cells of a forest are dealt out by the coarsest of its meshes that has enough of them, so that parts have coarser ones.
 #[test]
 fn transfers_between_forests_are_those_of_the_whole() {

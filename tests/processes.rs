@@ -91,6 +91,45 @@ fn several_processes_find_what_one_finds() {
     }
 }
 
+/// Problems on meshes with hanging nodes, of which levels are made.
+const ADAPTED: &str = include_str!("processes/adapted.wf");
+
+#[test]
+fn levels_of_meshes_with_hanging_nodes_are_those_of_one_process() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("adapted.wf"), ADAPTED).expect("a file");
+    let alone = run(1, folder.path(), &["adapted.wf", "--no-output"]);
+    let corner = ["adapted.wf", "--no-output", "--problem", "corner"];
+    for (processes, arguments, known) in [(2, &corner[..2], &alone[..]), (3, &corner, &alone[..1])]
+    {
+        let found = run(processes, folder.path(), arguments);
+        same(processes, &found, known);
+        for (found, known) in found.iter().zip(known) {
+            assert_eq!(found["notes"], known["notes"], "{}", known["problem"]);
+            // Of each field.
+            let levels = |of: &Value| match &of["multigrid"] {
+                Value::Array(all) => all.iter().map(unknowns).collect(),
+                own => vec![unknowns(own)],
+            };
+            assert!(levels(known).iter().all(|levels| levels.len() > 1), "{known}");
+            assert_eq!(levels(found), levels(known), "{}", known["problem"]);
+            // λ is estimated with other random numbers at each process.
+            let [own, known] = [found, known].map(|of| of["linear_iterations"].as_u64());
+            let [own, known] = [own, known].map(|count| count.expect("a count"));
+            assert!(own.abs_diff(known) <= 1, "{}: {own}, not {known}", found["problem"]);
+        }
+    }
+}
+
+/// How many unknowns each of some levels has.
+fn unknowns(multigrid: &Value) -> Vec<u64> {
+    let levels = multigrid["levels"].as_array().expect("levels").iter();
+    levels.map(|level| level["unknowns"].as_u64().expect("a count")).collect()
+}
+
 /// Problems on meshes of one to three cells.
 const FEW: &str = include_str!("processes/few.wf");
 

@@ -45,7 +45,7 @@ impl Number for f32 {
 pub struct Shared<'a> {
     /// Its place in vectors.
     pub unknown: usize,
-    /// All processes that have it, ascending, this one too.
+    /// All processes that have it, this one too: the one that speaks for it, then the others, ascending. As a rule the first speaks.
     pub ranks: &'a [u32],
 }
 
@@ -60,7 +60,7 @@ pub struct Sharing {
     starts: Vec<usize>,
     /// [`OWN`], or a place among what is received from all neighbours, in the order of the processes.
     sources: Vec<usize>,
-    /// The unknowns that a process before this one has, in ranges.
+    /// The unknowns that another process speaks for, one before this one as a rule, in ranges.
     others: Vec<Range<usize>>,
 }
 
@@ -83,7 +83,7 @@ pub struct Lists {
     pub starts: Vec<u32>,
     /// `u32::MAX` for the own entry, or a place among what comes from all neighbours, in the order of the processes.
     pub sources: Vec<u32>,
-    /// The entries that a process before this one has.
+    /// The entries that another process speaks for.
     pub others: Vec<u32>,
 }
 
@@ -115,7 +115,7 @@ impl Sharing {
                 }
             }
             starts.push(sources.len());
-            if ranks.first().is_some_and(|&rank| (rank as usize) < own) {
+            if ranks.first().is_some_and(|&rank| rank as usize != own) {
                 of_others.push(unknown);
             }
         }
@@ -151,7 +151,7 @@ impl Sharing {
         &self.group
     }
 
-    /// The unknowns that a process before this one has, in ascending ranges: sums over all unknowns leave them out here.
+    /// The unknowns that another process speaks for, in ascending ranges: sums over all unknowns leave them out here.
     pub fn others(&self) -> &[Range<usize>] {
         &self.others
     }
@@ -161,7 +161,7 @@ impl Sharing {
         unknowns - self.others.iter().map(Range::len).sum::<usize>()
     }
 
-    /// Whether a process before this one has an unknown.
+    /// Whether another process speaks for an unknown: as a rule one before this one that has it.
     pub fn is_of_others(&self, unknown: usize) -> bool {
         let at = self.others.partition_point(|range| range.end <= unknown);
         self.others.get(at).is_some_and(|range| range.contains(&unknown))
@@ -211,7 +211,7 @@ impl Sharing {
         self.exchanged(y, |values| values.sum());
     }
 
-    /// y_i ← what the first process that has i has there.
+    /// y_i ← what the process that speaks for i has there: as a rule the first that has it.
     pub fn agree<T: Number>(&self, y: &mut [T]) {
         self.exchanged(y, |values| values.next().unwrap_or_default());
     }

@@ -243,7 +243,7 @@ fn transfers_between_forests_do_so_too() {
             };
             let [below, above] = [&other, &own].map(linear);
             // A linear function is not periodic.
-            let taken = taken.iter().enumerate().filter(|_| !fine.is_periodic());
+            let taken = taken.from.iter().enumerate().filter(|_| !fine.is_periodic());
             for (at, &from) in taken {
                 let (found, wanted) = (above[from as usize], below[at]);
                 assert!((found - wanted).abs() <= 1e-14, "{name}: {found} is not {wanted}");

@@ -148,6 +148,19 @@ impl Mesh {
         Arc::new(self.dealt(group.size()).part(group))
     }
 
+    /// The cells that this process has where each cell's process is given, in the order of the cells. Coarser meshes are not dealt out, so
+    /// that the part has none. There must be a process for each cell, one of the group.
+    ///
+    /// # Panics
+    ///
+    /// Where there is not.
+    pub fn part_by(self: &Arc<Self>, rank_of: Vec<u32>, group: &Arc<dyn Group>) -> Arc<Mesh> {
+        let known = rank_of.iter().all(|&rank| (rank as usize) < group.size());
+        assert!(known && rank_of.len() == self.n_cells(), "each cell should have a process");
+        let (mesh, rank_of) = (Arc::clone(self), Arc::new(rank_of));
+        Arc::new(Whole { mesh, rank_of, coarser: None }.part(group))
+    }
+
     /// Which of so many processes has each cell, in the order of the cells, as [`Self::part`] deals them out.
     ///
     /// # Errors

@@ -6,24 +6,33 @@
 use super::Operator;
 use super::blocks::Inputs;
 use super::engine::Rows;
+use crate::sharing::Sharing;
 use crate::solve::OperatorError;
 use crate::vector::Vector;
 use kernels_gen::plan::Task;
 use std::sync::Arc;
 
 impl Operator {
-    /// fine += P coarse.
+    /// fine += P coarse; `naming` says who names the unknowns that several processes have, where it is not the first of them.
     ///
     /// # Errors
     ///
     /// Vectors that are not of these spaces, a device that fails.
-    pub fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
+    pub fn prolong(
+        &self,
+        coarse: &Vector,
+        fine: &mut Vector,
+        naming: Option<&Arc<Sharing>>,
+    ) -> Result<(), OperatorError> {
         self.holds(coarse)?;
         self.is_finer(fine)?;
         let inputs = Inputs { direction: Some(coarse), ..Inputs::default() };
         self.engine.spread(self.blocks.pass(Task::Prolong, inputs), fine)?;
         // One process has named each unknown.
-        fine.agree();
+        match naming {
+            Some(naming) => fine.agree_by(naming),
+            None => fine.agree(),
+        }
         Ok(())
     }
 

@@ -69,9 +69,6 @@ pub enum Unsuited {
     /// Conditions on combinations of unknowns.
     #[error("multigrid does not know conditions on combinations of unknowns")]
     Combined,
-    /// Nodes that hang where the mesh is in parts.
-    #[error("several processes make no levels of meshes with hanging nodes yet")]
-    Hanging,
     /// Data that is known on the problem's own mesh and for its own degree alone.
     #[error("the problem's data is not known elsewhere")]
     Data,
@@ -184,9 +181,6 @@ impl Problem<'_> {
     ) -> Result<Result<Multigrid, Unsuited>, RunError> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
-        }
-        if self.on.mesh.cut().is_some() && self.on.mesh.hanging().is_some() {
-            return Ok(Err(Unsuited::Hanging));
         }
         let start = Instant::now();
         let own = (self.elements.clone(), Arc::clone(self.on));

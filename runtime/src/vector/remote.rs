@@ -61,12 +61,21 @@ impl Remote {
 
     /// y_i ← what the first process that has i has there.
     pub(super) fn agree(&mut self) {
-        let Some(joint) = self.joint.clone() else { return };
+        if let Some(joint) = self.joint.clone() {
+            self.agree_by(Ok(joint));
+        }
+    }
+
+    /// The same where others may speak for entries.
+    pub(super) fn agree_by(&mut self, joint: Result<Arc<Joint>, DeviceError>) {
         let failed = |error: Box<dyn std::error::Error>| match error.downcast::<DeviceError>() {
             Ok(error) => *error,
             Err(_) => DeviceError::Foreign,
         };
-        self.act(|on, y| joint.exchange(on, y, false, &mut || Ok(())).map_err(failed));
+        let agree = |on: &Arc<Arithmetic>, y: &mut Array| {
+            joint?.exchange(on, y, false, &mut || Ok(())).map_err(failed)
+        };
+        self.act(agree);
     }
 
     pub(super) fn precision(&self) -> Precision {

@@ -41,6 +41,13 @@ impl Vector {
         with_entries!((y), (), sharing.agree(y));
     }
 
+    /// The same where others than the first that have an entry may speak for it.
+    pub(crate) fn agree_by(&mut self, sharing: &Arc<Sharing>) {
+        let (unknowns, y) = (self.len, self);
+        on_device!((y), (), y.agree_by(y.arithmetic().joint(sharing, unknowns)));
+        with_entries!((y), (), sharing.agree(y));
+    }
+
     /// Whether nothing that is done with vectors like it takes the host: other processes have none of its entries, or devices
     /// that reach each other do.
     pub(crate) fn stays_on_devices(&self) -> bool {

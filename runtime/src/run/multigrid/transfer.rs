@@ -7,7 +7,9 @@
 //! ```
 //!
 //! A function of the coarser space has one value where cells meet, so that it does not matter which of them names an unknown:
-//! the first does, of the first process where several have it. Constrained unknowns of the finer space are named by none, and those of the coarser one read 0.
+//! the first does, of the first process where several have it that can ([`naming`]). Constrained unknowns of the finer space are named by none, and those of the coarser one read 0.
+
+mod naming;
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
@@ -18,6 +20,7 @@ use crate::discretisation::{Discretisation, Field, Targets};
 use crate::mesh::{Affine, Coarsened};
 use crate::operator::{Operator, Shelf};
 use crate::parallel::*;
+use crate::sharing::Sharing;
 use crate::solve::{OperatorError, Transfer};
 use crate::space::Space;
 use crate::vector::Vector;
@@ -26,6 +29,7 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::element::{Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
+use naming::Naming;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,6 +44,8 @@ const GRAIN: usize = 256;
 /// A transfer by kernels.
 pub struct Between {
     operator: Operator,
+    /// By which several processes agree on the finer unknowns, where it is not the first that names each.
+    naming: Option<Arc<Sharing>>,
 }
 
 /// Where and how kernels run.
@@ -254,13 +260,13 @@ impl Between {
         let form = field_of(components, coarse.mesh.dim())?;
         let (points, dofs) = (rule.count(), other.space.n_dofs());
         let periodic = coarse.mesh.is_periodic();
-        // What a process before has is named there.
-        let mut nodes = Cow::Borrowed(nodes);
+        let (mut nodes, mut naming) = (Cow::Borrowed(nodes), None);
         if let Some(cut) = coarse.mesh.cut() {
-            let sharing = other.space.sharing(cut.group());
+            let known = nodes.iter().copied().filter(|node| *node != NONE);
+            let by = Naming::new(cut, &other.space, known);
             let here = nodes.to_mut().iter_mut().filter(|node| **node != NONE);
-            let of_others = here.filter(|node| sharing.is_of_others(**node as usize));
-            of_others.for_each(|node| *node = NONE);
+            here.filter(|node| by.is_of_others(**node)).for_each(|node| *node = NONE);
+            naming = by.sharing(cut, &other.space);
         }
         let (unknowns, len) = match &place.fine {
             None => (named(&nodes, points, other, periodic, |unknown| unknown), dofs),
@@ -302,7 +308,7 @@ impl Between {
             device.clone(),
             shelf.clone(),
         )?;
-        Ok(Self { operator })
+        Ok(Self { operator, naming })
     }
 }
 
@@ -318,7 +324,7 @@ impl Between {
     ///
     /// Vectors of others, a device that fails.
     pub fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.prolong(coarse, fine)
+        self.operator.prolong(coarse, fine, self.naming.as_ref())
     }
 
     /// coarse = Pᵀ fine.
@@ -344,7 +350,15 @@ pub enum State {
     /// From the values at its nodes.
     Interpolated(Box<Between>),
     /// Each of its unknowns is one of the finer space: of degree 1, where cells are the children of others.
-    Taken(Vec<u32>),
+    Taken(Taken),
+}
+
+/// Unknowns that are those of a finer space.
+pub struct Taken {
+    /// Of each its place there.
+    pub from: Vec<u32>,
+    /// By which several processes agree, where the first that has an unknown does not know its place.
+    naming: Option<Arc<Sharing>>,
 }
 
 impl State {
@@ -357,21 +371,26 @@ impl State {
         let (own, other) = (&coarse.fields[0].space, &fine.fields[0].space);
         let (components, corners) = (own.components(), own.element().points());
         let nodes = joined(coarser, other, &corners);
-        let mut taken = vec![0; own.n_dofs()];
+        let (mut from, mut known) = (vec![0; own.n_dofs()], vec![false; own.n_nodes()]);
         let hangs = own.hanging_nodes();
         for (cell, nodes) in nodes.chunks_exact(corners.len()).enumerate() {
-            for (local, (&node, &from)) in own.cell_nodes(cell).iter().zip(nodes).enumerate() {
+            for (local, (&node, &finer)) in own.cell_nodes(cell).iter().zip(nodes).enumerate() {
                 // What hangs in the coarser mesh is no unknown of this cell; what does not hangs in the finer one neither.
-                if from == NONE || hangs.as_ref().is_some_and(|hangs| hangs(cell, local)) {
+                if finer == NONE || hangs.as_ref().is_some_and(|hangs| hangs(cell, local)) {
                     continue;
                 }
+                known[node as usize] = true;
                 for component in 0..components {
-                    taken[node as usize * components + component] =
-                        from * components as u32 + component as u32;
+                    from[node as usize * components + component] =
+                        finer * components as u32 + component as u32;
                 }
             }
         }
-        Self::Taken(taken)
+        let naming = coarse.mesh.cut().and_then(|cut| {
+            let known = (0..).zip(&known).filter(|(_, known)| **known);
+            Naming::new(cut, own, known.map(|(node, _)| node)).sharing(cut, own)
+        });
+        Self::Taken(Taken { from, naming })
     }
 }
 
@@ -391,10 +410,13 @@ impl Transfer for Path {
                 coarse.fill(0.0);
                 by.prolong(fine, coarse)
             }
-            Some(State::Taken(from)) => {
+            Some(State::Taken(Taken { from, naming })) => {
                 let numbers = fine.to_vec();
                 let taken: Vec<f64> = from.iter().map(|&at| numbers[at as usize]).collect();
                 coarse.set(&taken);
+                if let Some(naming) = naming {
+                    coarse.agree_by(naming);
+                }
                 Ok(())
             }
         }

@@ -373,3 +373,30 @@ fn solves_by_levels_are_measured_beside_the_diagonal() {
     let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
     assert!(!wrong.status.success() && said.contains("square, cube, deformed"), "{said}");
 }
+
+#[test]
+fn several_processes_are_measured_beside_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, file) = (folder.path().join("cache"), folder.path().join("scaling.svg"));
+    let suite = ["bench", "--suite", "scaling", "--degree", "1..1", "--dofs", "100"];
+    let more = ["--processes", "2", "--threads", "1", "--json", "--plot"];
+    let output = wf(&[&suite[..], &more, &[file.to_str().expect("UTF-8")]].concat(), &cache);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let rows: Vec<Value> = text.lines().filter_map(|row| serde_json::from_str(row).ok()).collect();
+    let kinds: Vec<_> = rows.iter().map(|row| (&row["problem"], &row["processes"])).collect();
+    let [weak, strong]: [Value; 2] = ["weak".into(), "strong".into()];
+    let [one, two]: [Value; 2] = [1.into(), 2.into()];
+    assert_eq!(kinds, [(&weak, &one), (&weak, &two), (&strong, &one), (&strong, &two)]);
+    for row in &rows {
+        assert_eq!(row["suite"], "scaling");
+        has_numbers(row, &["dofs", "product_seconds", "alone_seconds", "iterations"]);
+        has_numbers(row, &["iteration_seconds", "solve_seconds", "solve_efficiency"]);
+        let several = row["processes"] != 1;
+        assert_eq!(row["bytes_sent"].as_f64() > Some(0.0), several, "{row}");
+        assert_eq!(row["hidden"].is_number(), several, "{row}");
+    }
+    assert!(rows[1]["dofs"].as_u64() > rows[0]["dofs"].as_u64());
+    assert_eq!(rows[3]["dofs"], rows[0]["dofs"]);
+    assert!(file.is_file());
+}

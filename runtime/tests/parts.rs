@@ -375,7 +375,6 @@ fn parts_on_devices_add_up_to_the_whole() {
         }";
     for device in super::devices::devices() {
         let (problem, mesh) = problem(TEXT);
-        compare_on(Some(&device), &problem, mesh.clone(), &[2, 3]);
         compare_on(Some(&device), &problem, with_hanging_nodes(mesh), &[3]);
     }
 }

@@ -96,7 +96,10 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let jit = Jit::global();
     let mut findings = vec![processor(&Machine::detect()), rustc(jit)];
     findings.push(if jit.compiler().is_ok() { kernels() } else { interpreted() });
-    findings.extend([cache(jit), cuda_driver(), nvrtc(), opencl(), mpi()]);
+    findings.extend([cache(jit), cuda_driver(), nvrtc()]);
+    #[cfg(feature = "cuda")]
+    findings.push(nccl());
+    findings.extend([opencl(), mpi()]);
 
     let version = env!("CARGO_PKG_VERSION");
     let (arch, system) = (std::env::consts::ARCH, std::env::consts::OS);
@@ -134,7 +137,9 @@ fn processor(machine: &Machine) -> Finding {
 #[cfg(feature = "mpi")]
 fn mpi() -> Finding {
     let version = runtime::device::mpi::version();
-    let detail = format!("{version}\nseveral processes: `mpirun -n 4 wf run FILE`, on processors");
+    let detail = format!(
+        "{version}\nseveral processes: `mpirun -n 4 wf run FILE`, with `--backend cuda` a GPU each"
+    );
     Finding::good("MPI", detail, json!({ "version": version }))
 }
 
@@ -282,6 +287,25 @@ fn nvrtc() -> Finding {
             "libnvrtc.so does not load: CUDA kernels cannot be compiled",
             "install the CUDA toolkit; or `pip install nvidia-cuda-nvrtc-cu12`, and name the folder of its \
              libraries in LD_LIBRARY_PATH",
+        ),
+    }
+}
+
+/// What several GPUs reach each other by.
+#[cfg(feature = "cuda")]
+fn nccl() -> Finding {
+    match runtime::device::cuda::nccl_version() {
+        Some(version) => {
+            let detail =
+                format!("{version}\nseveral GPUs: `wf run FILE --backend cuda --devices 0,1`");
+            Finding::good("NCCL", detail, json!({ "version": version }))
+        }
+        None => Finding::bad(
+            "NCCL",
+            State::Missing,
+            "libnccl.so.2 does not load: several GPUs reach each other by way of the host",
+            "to use several GPUs, install NCCL; or `pip install nvidia-nccl-cu12`, and name the folder of its library in \
+             LD_LIBRARY_PATH",
         ),
     }
 }

@@ -144,6 +144,14 @@ fn a_backend_that_this_build_lacks_says_how_to_get_it() {
         let error = json(&output)["error"].to_string();
         assert!(error.contains("--scatter is for devices"), "{error}");
     }
+    for backend in ["cpu", "opencl"] {
+        let several = ["--devices", "0,1", "--backend", backend];
+        let output = wf(&[&run[..], &several].concat(), cache.path());
+        // Of all that would have started, one says it.
+        let error = json(&output)["error"].to_string();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains("--devices is for CUDA"), "{error}");
+    }
     let output = wf(&[&run[..], &["--scatter", "twice"]].concat(), cache.path());
     assert_eq!(output.status.code(), Some(2));
     let error = json(&output).to_string();

@@ -36,7 +36,7 @@ pub use foreign::Foreign;
 
 use cache::{Key, MODULE};
 use notice::waiting;
-pub(crate) use notice::warn_once;
+pub(crate) use notice::{compiling, warn_once};
 
 /// The name of the source while `rustc` reads it.
 const SOURCE: &str = "kernels.rs";
@@ -356,7 +356,7 @@ impl Jit {
             path,
             error,
         })?;
-        tracing::info!(target: crate::PROGRESS, "compiling kernels");
+        let _said = compiling();
         let started = std::time::Instant::now();
         let mut command = Command::new(compiler.path());
         command

@@ -43,6 +43,8 @@ struct Shared {
 struct State {
     start: Instant,
     what: String,
+    /// What was said last without its details.
+    said: String,
     /// The part that is done, from 0 to 1, where that is known.
     part: Option<f64>,
     face: Face,
@@ -54,26 +56,34 @@ struct State {
 impl Progress {
     pub(crate) fn new(face: Face) -> Self {
         let (start, what) = (Instant::now(), String::new());
-        let state = State { start, what, part: None, face, bar: None, thread: None, ended: false };
+        let said = String::new();
+        let (part, bar, thread, ended) = (None, None, None, false);
+        let state = State { start, what, said, part, face, bar, thread, ended };
         Self { shared: Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() }) }
     }
 
     /// What is being done from now on.
     pub(crate) fn say(&self, what: impl Into<String>) {
-        self.set(seen(&what.into()).into_owned(), None);
+        self.word(seen(&what.into()).into_owned(), None);
     }
 
     /// What is being done from now on, and the part of all work that is behind, from 0 to 1.
     pub(crate) fn say_part(&self, what: impl Into<String>, part: f64) {
-        self.set(what.into(), Some(part));
+        self.word(what.into(), Some(part));
     }
 
-    /// What of it is being done, until the next word.
+    fn word(&self, what: String, part: Option<f64>) {
+        self.shared.lock().said.clone_from(&what);
+        self.set(what, part);
+    }
+
+    /// What of it is being done, until the next word; without one, what was said before its details.
     pub(crate) fn detail(&self, detail: &str) {
         let (what, part) = {
             let state = self.shared.lock();
             let whole = state.what.split(": ").next().unwrap_or_default();
             let what = match whole {
+                _ if detail.is_empty() => state.said.clone(),
                 "" => detail.to_owned(),
                 whole => format!("{whole}: {detail}"),
             };
@@ -241,6 +251,8 @@ mod tests {
         wait("ball: setting up [0 s]\n");
         progress.detail("compiling kernels");
         wait("ball: compiling kernels [");
+        progress.detail("");
+        wait("ball: setting up [");
         progress.say("ball: iteration 7");
         wait("ball: iteration 7 [");
         progress.say_part("degree 2, errors", 0.25);

@@ -103,8 +103,7 @@ fn levels_of_meshes_with_hanging_nodes_are_those_of_one_process() {
     if !is_there() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("adapted.wf"), ADAPTED).expect("a file");
+    let folder = with("adapted.wf", ADAPTED);
     let alone = run(1, folder.path(), &["adapted.wf", "--no-output"]);
     let corner = ["adapted.wf", "--no-output", "--problem", "corner"];
     for (processes, arguments, known) in [(2, &corner[..2], &alone[..]), (3, &corner, &alone[..1])]
@@ -142,8 +141,7 @@ fn processes_without_cells_find_what_the_others_find() {
     if !is_there() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("few.wf"), FEW).expect("a file");
+    let folder = with("few.wf", FEW);
     let alone = run(1, folder.path(), &["few.wf", "--no-output"]);
     assert_eq!(alone.len(), 5);
     let found = run(4, folder.path(), &["few.wf", "--no-output"]);
@@ -199,8 +197,13 @@ fn same(processes: usize, found: &[Value], alone: &[Value]) {
 
 /// A folder with the problems in it.
 fn with_problems() -> tempfile::TempDir {
+    with("problems.wf", PROBLEMS)
+}
+
+/// A folder with one file.
+fn with(name: &str, text: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("problems.wf"), PROBLEMS).expect("a file");
+    std::fs::write(folder.path().join(name), text).expect("a file");
     folder
 }
 

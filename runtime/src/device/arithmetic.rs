@@ -98,6 +98,11 @@ pub(super) fn groups(n: usize) -> usize {
     n.div_ceil(THREADS * ENTRIES).clamp(1, MOST)
 }
 
+/// Groups that form a sum over `n` entries, some of which may be those of other processes, too.
+fn groups_of(n: usize, joint: Option<&Arc<Joint>>) -> usize {
+    joint.map_or_else(|| groups(n), |joint| joint.groups())
+}
+
 /// What vectors of one precision need of a device.
 pub struct Arithmetic {
     device: Arc<dyn Device>,
@@ -349,7 +354,18 @@ impl Arithmetic {
         }
     }
 
-    /// The same by so many groups, of which each has a sum.
+    /// Runs a kernel on arrays of `n` entries each by so many groups, of which each has a sum, also where there are no entries.
+    fn run_by(
+        &self,
+        name: &'static str,
+        (n, groups): (usize, usize),
+        arrays: &[&Array],
+        others: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
+        self.same(name, arrays, n)?;
+        self.run_in(name, (n, groups), arrays, others)
+    }
+
     fn run_in(
         &self,
         name: &'static str,
@@ -384,13 +400,12 @@ impl Arithmetic {
         joint: Option<&Arc<Joint>>,
     ) -> Result<Sums, DeviceError> {
         let n = arrays.first().map_or(0, |array| array.len());
-        self.same(name, arrays, n)?;
         let partials = self.room()?;
         let mut others = before.to_vec();
         others.push(Given::Array(&partials));
         others.extend(after);
-        let groups = joint.map_or_else(|| groups(n), |joint| joint.groups());
-        self.run_in(name, (n, groups), arrays, &others)?;
+        let groups = groups_of(n, joint);
+        self.run_by(name, (n, groups), arrays, &others)?;
         let (count, curvature) = match name {
             "conjugate" => (2, true),
             "conjugate_plain" => (1, true),

@@ -228,14 +228,8 @@ impl Device for Cuda {
 
     fn join(&self, group: &Arc<dyn Group>) -> Result<(), Apart> {
         if self.nccl.get().is_none() {
-            let made = Nccl::connect(&self.context, group)?;
+            let made = Nccl::connect(&self.stream, group)?;
             self.nccl.get_or_init(|| made);
-            // NCCL makes its ways when it first takes them.
-            let first = self.zeros(Kind::F64, 1).and_then(|array| {
-                DeviceGroup::sum(self, &array, 1)?;
-                self.synchronise()
-            });
-            first.map_err(|error| Apart::Library { error: error.to_string() })?;
         }
         Ok(())
     }

@@ -54,8 +54,8 @@ impl Remote {
         self.joint = self.arithmetic.keep(joint);
     }
 
-    /// Forgets which.
-    pub(super) fn part_with(&mut self) {
+    /// Says that no other process has any.
+    pub(super) fn unshare(&mut self) {
         self.joint = None;
     }
 

@@ -23,7 +23,7 @@ impl Vector {
     #[must_use]
     pub fn unshared(mut self) -> Self {
         if let Data::Remote(remote) = &mut self.data {
-            remote.part_with();
+            remote.unshare();
         }
         Self { sharing: None, ..self }
     }

@@ -131,13 +131,12 @@ impl DeviceArguments {
                 "--devices is for CUDA\nhelp: add `--backend cuda`, or start several processes with `mpirun`",
             ));
         }
-        let own = match (list.len(), number) {
-            (0, 0) => self.device.clone(),
-            (0, number) if self.device.is_none() && self.backend == Backend::Cuda => {
+        let own = match list.get(number % list.len().max(1)) {
+            Some(own) => Some(own.clone()),
+            None if number > 0 && self.device.is_none() && self.backend == Backend::Cuda => {
                 device::gpus().map(|count| (number % count.max(1)).to_string())
             }
-            (0, _) => self.device.clone(),
-            (count, number) => Some(list[number % count].clone()),
+            None => self.device.clone(),
         };
         let device = Self { device: own, ..self.clone() }.open()?;
         if device.is_some() && problem.interpret {

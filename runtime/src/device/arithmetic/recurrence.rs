@@ -8,7 +8,7 @@
 //! that follow stand still: x and r stay as they are. So any number of them can be asked for in advance. What each of
 //! the last [`Recurrence::MOST`] has found lies in a ring that the host reads when it likes.
 
-use super::{Arithmetic, Joint, Summed, Wanted, groups};
+use super::{Arithmetic, Joint, Summed, Wanted, groups, groups_of};
 use crate::device::interface::{bytes, bytes_mut};
 use crate::device::{Array, DeviceError, Given};
 use std::sync::{Arc, PoisonError};
@@ -113,20 +113,8 @@ impl Recurrence {
     /// p·q, where q = A p.
     pub fn product(&self, p: &Array, q: &Array) -> Result<(), DeviceError> {
         let products = given(&self.products)?;
-        self.run("dot", p.len(), &[p, q], &[products])?;
+        self.arithmetic.run_by("dot", self.sized(p.len()), &[p, q], &[products])?;
         self.settle(&self.products, Wanted::First, [p, q, q])
-    }
-
-    /// Runs a kernel that forms sums.
-    fn run(
-        &self,
-        name: &'static str,
-        n: usize,
-        arrays: &[&Array],
-        others: &[Given<'_>],
-    ) -> Result<(), DeviceError> {
-        self.arithmetic.same(name, arrays, n)?;
-        self.arithmetic.run_in(name, (n, self.groups(n)), arrays, others)
     }
 
     /// Makes sums of groups those of all processes.
@@ -140,9 +128,9 @@ impl Recurrence {
         joint.settle(&self.arithmetic, sums.as_ref().ok_or(DeviceError::Foreign)?, wanted, of)
     }
 
-    /// How many groups form a sum over `n` entries.
-    fn groups(&self, n: usize) -> usize {
-        self.joint.as_ref().map_or_else(|| groups(n), |joint| joint.groups())
+    /// A number of entries, and how many groups form a sum over them.
+    fn sized(&self, n: usize) -> (usize, usize) {
+        (n, groups_of(n, self.joint.as_ref()))
     }
 
     /// x = x + α p, r = r − α q, and the new r·r and r·D⁻¹r, unless iterations stand still.
@@ -154,21 +142,21 @@ impl Recurrence {
         x: &mut Array,
         r: &mut Array,
     ) -> Result<(), DeviceError> {
-        let n = p.len();
+        let size = self.sized(p.len());
         let others = [
             given(&self.products)?,
             given(&self.sums)?,
             given(&self.state)?,
             given(&self.found)?,
-            Given::Size(self.groups(n) as u64),
+            Given::Size(size.1 as u64),
         ];
         match d {
             Some(d) => {
-                self.run("batch_step", n, &[p, q, d, x, r], &others)?;
+                self.arithmetic.run_by("batch_step", size, &[p, q, d, x, r], &others)?;
                 self.settle(&self.sums, Wanted::Both, [r, r, d])
             }
             None => {
-                self.run("batch_step_plain", n, &[p, q, x, r], &others)?;
+                self.arithmetic.run_by("batch_step_plain", size, &[p, q, x, r], &others)?;
                 self.settle(&self.sums, Wanted::First, [r, r, r])
             }
         }
@@ -182,7 +170,7 @@ impl Recurrence {
     /// p = z + β p, unless iterations stand still or do so from now on; ends the iteration.
     pub fn advance(&self, toward: Toward<'_>, p: &mut Array) -> Result<(), DeviceError> {
         let n = p.len();
-        let known = self.groups(n) as u64;
+        let known = self.sized(n).1 as u64;
         let (weights, second) = match toward {
             Toward::Residual(_) => (&self.sums, 0),
             Toward::Scaled(..) => (&self.sums, known),
@@ -198,8 +186,7 @@ impl Recurrence {
         ];
         // Scalars go on where a process has no entries, too.
         let advance = |name: &'static str, arrays: &[&Array]| {
-            self.arithmetic.same(name, arrays, n)?;
-            self.arithmetic.run_in(name, (n, groups(n)), arrays, &others)
+            self.arithmetic.run_by(name, (n, groups(n)), arrays, &others)
         };
         match toward {
             Toward::Scaled(r, d) => advance("batch_advance", &[r, d, p]),

@@ -8,8 +8,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr};
-use libloading::Library as File;
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use libloading::Library;
 
 use super::Cuda;
 use super::error::CudaError;
@@ -39,7 +39,7 @@ const FLOAT32: c_int = 7;
 const FLOAT64: c_int = 8;
 
 /// The functions of NCCL that are used, as `nccl.h` declares them.
-struct Library {
+struct Calls {
     version: unsafe extern "C" fn(*mut c_int) -> c_int,
     error: unsafe extern "C" fn(c_int) -> *const c_char,
     name: unsafe extern "C" fn(*mut Name) -> c_int,
@@ -59,19 +59,19 @@ struct Library {
     start: unsafe extern "C" fn() -> c_int,
     end: unsafe extern "C" fn() -> c_int,
     /// Keeps them where they are.
-    _file: File,
+    _file: Library,
 }
 
-impl Library {
+impl Calls {
     /// The library, which is looked for once.
     fn get() -> Option<&'static Self> {
-        static FOUND: OnceLock<Option<Library>> = OnceLock::new();
+        static FOUND: OnceLock<Option<Calls>> = OnceLock::new();
         FOUND.get_or_init(Self::load).as_ref()
     }
 
     fn load() -> Option<Self> {
         // SAFETY: what NCCL does when it is loaded is sound.
-        let file = FILES.iter().find_map(|name| unsafe { File::new(*name) }.ok())?;
+        let file = FILES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())?;
         // SAFETY: the functions have these types in every version 2 that has them all, and live as long as the file, which is kept
         // beside them.
         unsafe {
@@ -104,7 +104,7 @@ impl Library {
 
 /// The GPUs as NCCL knows them.
 pub(super) struct Nccl {
-    library: &'static Library,
+    calls: &'static Calls,
     comm: Comm,
     /// Whether all GPUs are of one host.
     near: bool,
@@ -128,24 +128,31 @@ fn failed(what: &'static str) -> impl Fn(String) -> DeviceError {
 
 /// NCCL's version; none where it is not found.
 pub fn nccl_version() -> Option<String> {
-    let (library, mut version) = (Library::get()?, 0);
+    let (calls, mut version) = (Calls::get()?, 0);
     // SAFETY: writes a number.
-    library.said(unsafe { (library.version)(&raw mut version) }).ok()?;
+    calls.said(unsafe { (calls.version)(&raw mut version) }).ok()?;
     Some(format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100))
+}
+
+/// What all processes have come to: one that fails keeps the others from it.
+fn agreed<T>(group: &Arc<dyn Group>, own: Result<T, String>) -> Result<T, Apart> {
+    let said = own.as_ref().err().map_or(&[][..], |error| error.as_bytes());
+    match group.gather(said).into_iter().find(|error| !error.is_empty()) {
+        Some(error) => Err(Apart::Library { error: String::from_utf8_lossy(&error).into_owned() }),
+        None => own.map_err(|error| Apart::Library { error }),
+    }
 }
 
 impl Nccl {
     /// Connects the GPUs of all processes of a group, which all call it.
-    pub(super) fn connect(
-        context: &Arc<CudaContext>,
-        group: &Arc<dyn Group>,
-    ) -> Result<Self, Apart> {
+    pub(super) fn connect(stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<Self, Apart> {
+        let context = stream.context();
         // Which GPU each has; none without the library.
-        let library = Library::get();
-        let uuid = library.and_then(|_| context.uuid().ok());
+        let calls = Calls::get();
+        let uuid = calls.and_then(|_| context.uuid().ok());
         let own = uuid.map_or_else(Vec::new, |uuid| uuid.bytes.map(|byte| byte as u8).to_vec());
         let all = group.gather(&own);
-        let Some(library) = library.filter(|_| !all.iter().any(Vec::is_empty)) else {
+        let Some(calls) = calls.filter(|_| !all.iter().any(Vec::is_empty)) else {
             return Err(Apart::NoLibrary);
         };
         for (second, uuid) in all.iter().enumerate() {
@@ -153,17 +160,16 @@ impl Nccl {
                 return Err(Apart::Shared { first, second });
             }
         }
-        let failed = |error: String| Apart::Library { error };
         let mut name = Name([0; NAME]);
         let named = match group.rank() {
             // SAFETY: writes a name to its place.
-            0 => library.said(unsafe { (library.name)(&raw mut name) }).is_ok(),
+            0 => calls.said(unsafe { (calls.name)(&raw mut name) }).is_ok(),
             _ => false,
         };
         let given = name.0.map(|byte| byte as u8);
         let given = group.gather(if named { &given } else { &[] }).swap_remove(0);
         if given.len() != NAME {
-            return Err(failed("it gives the group no name".to_owned()));
+            return Err(Apart::Library { error: "it gives the group no name".to_owned() });
         }
         name.0.iter_mut().zip(&given).for_each(|(to, &from)| *to = from as c_char);
         let mut comm = std::ptr::null_mut();
@@ -171,16 +177,16 @@ impl Nccl {
         let bound = context.bind_to_thread().map_err(|error| error.to_string());
         let made = bound.and_then(|()| {
             // SAFETY: the place for the communicator is ours; the name has just come from the first process to all.
-            library.said(unsafe { (library.init)(&raw mut comm, size, name, rank) })
+            calls.said(unsafe { (calls.init)(&raw mut comm, size, name, rank) })
         });
-        let made = made.map(|()| Self { library, comm, near: group.of_host().0 == group.size() });
-        // One that fails keeps the others from it.
-        let all = group
-            .gather(&made.as_ref().err().map_or_else(Vec::new, |error| error.clone().into_bytes()));
-        match all.into_iter().find(|error| !error.is_empty()) {
-            Some(error) => Err(failed(String::from_utf8_lossy(&error).into_owned())),
-            None => made.map_err(failed),
-        }
+        let made = made.map(|()| Self { calls, comm, near: group.of_host().0 == group.size() });
+        let made = agreed(group, made)?;
+        // NCCL makes its ways when it first takes them.
+        let first = stream.alloc_zeros::<u8>(8).map_err(|error| error.to_string());
+        let first = first.and_then(|memory| made.sum(stream, &memory, (1, FLOAT64)));
+        let first = first.and_then(|()| stream.synchronize().map_err(|error| error.to_string()));
+        agreed(group, first)?;
+        Ok(made)
     }
 
     fn sum(
@@ -193,8 +199,8 @@ impl Nccl {
         let (start, stream) = (start as *mut c_void, stream.cu_stream().cast());
         // SAFETY: the memory has n numbers of this kind, as has been checked, and lives until the stream is done; that it is what is
         // read and written is allowed.
-        let done = unsafe { (self.library.sum)(start, start, n, kind, SUM, self.comm, stream) };
-        self.library.said(done)
+        let done = unsafe { (self.calls.sum)(start, start, n, kind, SUM, self.comm, stream) };
+        self.calls.said(done)
     }
 
     fn exchange(
@@ -204,12 +210,12 @@ impl Nccl {
         [sent, received]: [&CudaSlice<u8>; 2],
         (width, kind): (usize, c_int),
     ) -> Result<(), String> {
-        let Self { library, comm, .. } = self;
+        let Self { calls, comm, .. } = self;
         let ((out, _sent), (come, _received)) =
             (sent.device_ptr(stream), received.device_ptr(stream));
         let stream: Stream = stream.cu_stream().cast();
         // SAFETY: it changes nothing but how what follows is taken.
-        library.said(unsafe { (library.start)() })?;
+        calls.said(unsafe { (calls.start)() })?;
         let mut done = Ok(());
         for (rank, range) in neighbours {
             let (first, n, rank) = ((range.start * width) as u64, range.len(), *rank as c_int);
@@ -217,14 +223,14 @@ impl Nccl {
             // SAFETY: both arrays have the range, as has been checked, in numbers of this kind, and live until the stream is done.
             let codes = unsafe {
                 [
-                    (library.send)(out, n, kind, rank, *comm, stream),
-                    (library.receive)(come, n, kind, rank, *comm, stream),
+                    (calls.send)(out, n, kind, rank, *comm, stream),
+                    (calls.receive)(come, n, kind, rank, *comm, stream),
                 ]
             };
-            done = codes.into_iter().fold(done, |done, code| done.and(library.said(code)));
+            done = codes.into_iter().fold(done, |done, code| done.and(calls.said(code)));
         }
         // SAFETY: as its begin.
-        library.said(unsafe { (library.end)() })?;
+        calls.said(unsafe { (calls.end)() })?;
         done
     }
 }
@@ -232,7 +238,7 @@ impl Nccl {
 impl Drop for Nccl {
     fn drop(&mut self) {
         // SAFETY: the communicator is ours, and nothing uses it any more.
-        unsafe { (self.library.destroy)(self.comm) };
+        unsafe { (self.calls.destroy)(self.comm) };
     }
 }
 

@@ -21,11 +21,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Unknowns of all processes up to which each has all of a level: on processors, where two messages take as long as a product with
 /// about so many; and on devices, where starting kernels beside messages does.
-const FEW: [usize; 2] = [2_000, 2_000_000];
+const SMALL: [usize; 2] = [2_000, 2_000_000];
 
 /// Whether a level of so many unknowns in all is small.
 pub(super) fn is_small(unknowns: usize, device: bool) -> bool {
-    unknowns <= FEW[usize::from(device)]
+    unknowns <= SMALL[usize::from(device)]
 }
 
 /// The ways to a whole level and back.

@@ -1,13 +1,22 @@
 //! Factors of the whole matrix at each of several processes: a system whose unknowns are in parts → an approximation of J⁻¹ that is as
 //! good as its rounding.
 //!
-//! Small systems that iterations serve badly, saddle points above all, are factorised by each process as one alone would, to the
-//! same bits. A product with J is still of the parts, so that what the two differ by (another quadrature, rounding) is made good
+//! Small systems that iterations serve badly, saddle points above all, are factorised by each process as one alone would. A product
+//! with J is still of the parts, so that what the two differ by (another quadrature, rounding) is made good
 //! by iterations: one or two.
+//!
+//! Factors of one state serve others that are near: they are made anew once they have been applied so often that new ones would
+//! have been cheaper, in the middle of a solve, too, which must allow that (FGMRES does). All processes count the same.
+//!
+//! The matrix is that of the kernels where the unknowns are. Devices add up in an order of their own, so that what processes find
+//! there differs by rounding: of each unknown what the first process has counts.
 
 use super::super::RunError;
+use super::super::factors::worth_matrices;
 use super::super::kernels::compile_operator;
 use super::Problem;
+use crate::assembly::{Assembly, Representation};
+use crate::coupling::Coupling;
 use crate::device::DeviceError;
 use crate::discretisation::Discretisation;
 use crate::factor::{Analysis, Factors};
@@ -15,20 +24,34 @@ use crate::operator::Operator;
 use crate::sharing::Sharing;
 use crate::solve::{Approximation, Figures, LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Products with the factors of another state after which those of this one are made: making them takes as long as some tens.
+const KEPT: usize = 10;
 
 /// The factors, and how parts lie in the whole.
 pub(in crate::run) struct AtEach {
-    operator: Operator,
     part: Arc<Discretisation>,
     sharing: Arc<Sharing>,
     /// The place in the whole system of each unknown of this process.
     places: Vec<usize>,
-    analysis: Analysis,
-    factors: Option<Factors>,
     symmetric: bool,
     /// Whether the matrix is the same at every state.
     linear: bool,
+    /// What is made when factors are, in the middle of a solve, too.
+    inner: Mutex<Inner>,
+}
+
+/// The whole system at one process.
+struct Inner {
+    operator: Operator,
+    coupling: Coupling,
+    analysis: Analysis,
+    factors: Option<Factors>,
+    /// The last state, of the whole.
+    state: Vector,
+    /// Products since the last state came, where the factors are those of one before.
+    stale: Option<usize>,
 }
 
 impl Problem<'_> {
@@ -49,25 +72,39 @@ impl Problem<'_> {
             return Ok(None);
         };
         let (params, on) = (&self.parameters.values, Arc::new(on));
-        let (operator, _) = compile_operator(self.form, &elements, &on, params, self.target, None)?;
+        let matrices = Representation::Assembled(Assembly::fitting(self.device.is_some()));
+        let target = match on.affine.is_empty() && worth_matrices(&on) {
+            true => self.target.representing(matrices),
+            false => *self.target,
+        };
+        let device = self.device.cloned();
+        let (operator, _) = compile_operator(self.form, &elements, &on, params, &target, device)?;
+        let missing = || OperatorError::new("the matrix is too dense for factors");
+        let coupling = NonlinearSystem::coupling(&operator).ok_or_else(missing)?;
+        let (analysis, state) = (Analysis::default(), operator.zeros());
+        let inner = Inner { operator, coupling, analysis, factors: None, state, stale: None };
         Ok(Some(AtEach {
-            operator,
             part: Arc::clone(self.on),
             sharing,
             places,
-            analysis: Analysis::default(),
-            factors: None,
             symmetric: self.is_symmetric(),
             linear: self.is_linear(),
+            inner: Mutex::new(inner),
         }))
     }
 }
 
-impl AtEach {
-    /// What all processes have, on the whole mesh.
-    fn gather(&self, own: &Vector) -> Vec<f64> {
-        let all = self.operator.discretisation().n_dofs();
-        self.sharing.gathered(&own.to_vec(), &self.places, all)
+impl Inner {
+    /// The factors at the last state; within, why there are none.
+    fn factorise(&mut self, symmetric: bool) -> Result<Result<&Factors, String>, OperatorError> {
+        self.stale = None;
+        self.operator.linearise(&self.state)?;
+        let matrix = self.coupling.matrix(&self.operator, &self.state)?;
+        let made = self.analysis.factorise(&matrix, symmetric);
+        Ok(match made {
+            Ok(factors) => Ok(self.factors.insert(factors)),
+            Err(error) => Err(format!("factors of the whole matrix: {error}")),
+        })
     }
 }
 
@@ -77,39 +114,46 @@ impl LinearOperator for AtEach {
     }
 
     fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
-        let missing = || OperatorError::new("the processes have no factors");
-        let factors = self.factors.as_ref().ok_or_else(missing)?;
-        let mut all = self.gather(r);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.sharing.gathered(&r.to_vec(), &self.places, inner.state.len());
+        let late = inner.stale.as_mut().is_some_and(|applied| {
+            *applied += 1;
+            *applied > KEPT
+        });
+        let factors = match &inner.factors {
+            Some(factors) if !late => factors,
+            _ => inner.factorise(self.symmetric)?.map_err(OperatorError::new)?,
+        };
         factors.solve(&mut all);
         z.set(&self.places.iter().map(|&place| all[place]).collect::<Vec<f64>>());
+        if z.array().is_some() {
+            z.agree();
+        }
         Ok(())
     }
 }
 
 impl Approximation for AtEach {
     fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
-        if self.linear && self.factors.is_some() {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if self.linear && inner.factors.is_some() {
             return Ok(Ok(()));
         }
-        let mut state = self.operator.vector();
-        state.set(&self.gather(u));
-        self.operator.linearise(&state)?;
-        let missing = || OperatorError::new("the matrix is too dense for factors");
-        let coupling = NonlinearSystem::coupling(&self.operator).ok_or_else(missing)?;
-        let matrix = coupling.matrix(&self.operator, &state)?;
-        let made = self.analysis.factorise(&matrix, self.symmetric);
-        Ok(match made {
-            Ok(factors) => {
-                self.factors = Some(factors);
-                Ok(())
-            }
-            Err(error) => Err(format!("factors of the whole matrix: {error}")),
-        })
+        let all = self.sharing.gathered(&u.to_vec(), &self.places, inner.state.len());
+        inner.state.set(&all);
+        if inner.factors.is_some() {
+            inner.stale = Some(0);
+            return Ok(Ok(()));
+        }
+        Ok(inner.factorise(self.symmetric)?.map(|_| ()))
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
-        self.factors = None;
-        self.operator.set_params(params)
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if self.linear {
+            inner.factors = None;
+        }
+        inner.operator.set_params(params)
     }
 
     fn figures(&self) -> Vec<Figures> {

@@ -4,6 +4,7 @@
 use crate::constraint::Constraints;
 use crate::constraint::affine::AffineConstraints;
 use crate::fingerprint::Fingerprint;
+use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
 use crate::processes::Reduce;
@@ -13,6 +14,17 @@ use fem_dsl::point::{PointForm, Region, WHOLE_BOUNDARY};
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Why there is nothing on the whole mesh of which this is a part.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum WholeError {
+    /// The mesh is too large for one process.
+    #[error(transparent)]
+    Mesh(#[from] PeriodicError),
+    /// Its unknowns cannot be numbered.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+}
 
 /// An unknown field.
 #[derive(Clone, Debug, PartialEq)]
@@ -285,7 +297,7 @@ impl Discretisation {
     /// Of each unknown of a part of a mesh its place on the whole mesh, where the fields have the same elements; none where this is no
     /// part of that.
     pub fn places_in(&self, whole: &Self) -> Option<Vec<usize>> {
-        let cells = self.mesh.cut()?.cells();
+        let cells = self.mesh.cut()?.cells().ok()?;
         let mut places = vec![0; self.n_dofs()];
         for (number, (own, all)) in self.fields.iter().zip(&whole.fields).enumerate() {
             let (from, to) = (self.dofs_of(number).start, whole.dofs_of(number).start);
@@ -313,12 +325,12 @@ impl Discretisation {
     ///
     /// # Errors
     ///
-    /// They cannot be numbered.
-    pub fn on_whole(&self) -> Result<Option<Self>, SpaceError> {
+    /// A mesh that is too large for one process, unknowns that cannot be numbered.
+    pub fn on_whole(&self) -> Result<Option<Self>, WholeError> {
         let Some(cut) = self.mesh.cut() else { return Ok(None) };
         let fields = self.fields.iter().map(|field| &field.space);
         let fields: Vec<_> = fields.map(|space| (space.element(), space.components())).collect();
-        Self::new(Arc::clone(cut.whole()), &fields).map(Some)
+        Ok(Some(Self::new(Arc::clone(cut.whole()?), &fields)?))
     }
 
     /// The same with the data of all parts, and the unknowns on the whole mesh, at each process; none where this is no part. All
@@ -326,13 +338,13 @@ impl Discretisation {
     ///
     /// # Errors
     ///
-    /// They cannot be numbered.
-    pub fn joined(&self, u: &[f64]) -> Result<Option<(Self, Vec<f64>)>, SpaceError> {
+    /// Those of [`Self::on_whole`].
+    pub fn joined(&self, u: &[f64]) -> Result<Option<(Self, Vec<f64>)>, WholeError> {
         let (Some(cut), Some(mut whole)) = (self.mesh.cut(), self.on_whole()?) else {
             return Ok(None);
         };
         let Some(u) = self.gathered(&whole, u) else { return Ok(None) };
-        let (own, all) = (cut.cells(), cut.whole().n_cells());
+        let (own, all) = (cut.cells()?, cut.whole()?.n_cells());
         // Numbers of each cell, which a process without cells does not know.
         let of_cells = |numbers: &[f64]| {
             let mut each = [(numbers.len() / own.len().max(1)) as f64];

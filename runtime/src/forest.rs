@@ -72,6 +72,9 @@ pub enum ForestError {
         /// Cells of the mesh.
         found: usize,
     },
+    /// Cells of a part of a mesh are divided alike.
+    #[error("a part of a mesh can be refined as a whole only, all cells as often")]
+    Part,
     /// Simplices have no octrees.
     #[error("a forest is of quad or hex cells, not of {cell}")]
     Simplices {

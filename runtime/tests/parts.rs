@@ -83,7 +83,7 @@ fn numbers(n: usize, seed: f64) -> Vec<f64> {
 /// Of each unknown of a part the place that it has on the whole mesh.
 fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
     let mut places = vec![usize::MAX; part.n_dofs()];
-    let cells = part.mesh.cut().expect("a part").cells();
+    let cells = part.mesh.cut().expect("a part").cells().expect("room");
     for (number, (own, all)) in part.fields.iter().zip(&whole.fields).enumerate() {
         let (from, to, count) =
             (part.dofs_of(number).start, whole.dofs_of(number).start, own.space.components());
@@ -290,6 +290,49 @@ fn hanging_nodes_may_lie_on_the_cut() {
     for (mesh, degree) in [("box(dim: 2, cells: 3)", 3), ("box(dim: 3, cells: 2)", 2)] {
         let (problem, coarse) = problem(&text(mesh, degree, ["x1", "y0"], ""));
         compare(&problem, with_hanging_nodes(coarse), &[2, 3, 5]);
+    }
+}
+
+/// Each process divides its own cells, of a mesh that it has not as a whole: what it has is what it would have had of that.
+#[test]
+fn parts_that_are_refined_add_up_to_the_whole() {
+    let file = |name: &str| format!("\"meshes/{name}.msh\"");
+    let (plain, sides) = ("", "periodic \"x0\" = \"x1\"; periodic \"z0\" = \"z1\";");
+    for (mesh, times, degree, tags, more) in [
+        ("box(dim: 2, cells: 3, deform: 0.1)".to_owned(), 2, 4, ["x1", "y0"], plain),
+        ("box(dim: 2, cells: 3, cell: tri)".to_owned(), 2, 4, ["x1", "y0"], plain),
+        ("box(dim: 3, cells: [1, 3, 2])".to_owned(), 1, 3, ["y1", "y0"], sides),
+        ("box(dim: 3, cells: 2, cell: tet)".to_owned(), 1, 4, ["x1", "y0"], plain),
+        ("ball(dim: 3, refine: 0, order: 2)".to_owned(), 1, 3, ["surface", "surface"], plain),
+        (file("plate_hole_quad9"), 1, 3, ["right", "left"], plain),
+    ] {
+        let (problem, base) = problem(&text(&mesh, degree, tags, more));
+        compare_refined(&problem, base, times);
+    }
+}
+
+/// The same of cubes of which each is turned in a way of its own.
+#[test]
+fn turned_cells_are_refined_in_parts() {
+    let (problem, base) = problem(&text("box(dim: 3, cells: 2)", 4, ["x1", "y0"], ""));
+    let base = turned(&base);
+    assert!(!base.topology().is_oriented());
+    compare_refined(&problem, base, 1);
+}
+
+#[track_caller]
+fn compare_refined(problem: &Problem, base: Mesh, times: usize) {
+    let base = with_periodic_sides(problem, Arc::new(base)).expect("a mesh");
+    let whole = Mesh::clone(&base).refined(times).expect("a finer mesh");
+    let finer = |_: &Arc<Mesh>, group: &Arc<dyn Group>| {
+        let part = Arc::unwrap_or_clone(Arc::clone(&base).part(group));
+        Arc::new(part.refined(times).expect("a finer part"))
+    };
+    compare_parts(None, problem, whole.clone(), &[2, 3], &finer, false);
+    for part in each(2, |group| finer(&base, &group)) {
+        // What is made where somebody asks for it is what one process has.
+        let cut = part.cut().expect("a part");
+        assert_eq!(**cut.whole().expect("room"), whole);
     }
 }
 

@@ -9,6 +9,7 @@ use super::entities::{Frames, Leaves};
 use super::key::{Layout, UNITS};
 use super::nodes::geometry;
 use super::{Children, FINEST, Forest, ForestError, Key, Mask};
+use crate::mesh::cut::Inherited;
 use crate::mesh::hanging::Hanging;
 use crate::mesh::order::chain_order;
 use crate::mesh::refined::{Descendants, Leafy, Refined};
@@ -33,6 +34,9 @@ impl Forest {
             return Err(ForestError::Another { cell, expected, found });
         }
         self.expect_balance()?;
+        if coarse.cut().is_some() && self.times().is_none() {
+            return Err(ForestError::Part);
+        }
         let layout = self.coarse().layout;
         let (masks, dim) = (self.masks(), coarse.dim());
         let hangs = masks.iter().any(|mask| !mask.is_free());
@@ -55,13 +59,26 @@ impl Forest {
         let vertices = renumbered(&vertices, n_vertices, &order, coarse.cell().vertex_count());
         let corners: Vec<[u32; 3]> = order.iter().map(|&leaf| corners[leaf as usize]).collect();
         let cells = Leaves { keys: &keys, corners: &corners, words: &words };
-        let topology = Topology::new(coarse.cell(), n_vertices, vertices)?;
+        let mut topology = Topology::new(coarse.cell(), n_vertices, vertices)?;
         let (points, nodes) = points(coarse, &topology, &cells, &order, layout)?;
         let outside = outside(coarse, &cells);
-        let connectivity = match hangs || coarse.is_periodic() {
-            true => Some(cells.connectivity(&Frames::new(coarse.connectivity()))?),
+        let (cut, frames) = (coarse.cut(), Frames::new(coarse.connectivity()));
+        // Of a part, processes agree on the direction of what lies on their trees' edges and faces.
+        let turned = cut.is_some() && !coarse.topology().is_oriented();
+        let mut connectivity = match hangs || coarse.is_periodic() || turned {
+            true => Some(cells.connectivity(&frames)?),
             false => None,
         };
+        let mut shared = None;
+        if let Some(cut) = cut {
+            count_facets(coarse.topology(), &cells, &mut topology);
+            if let Some(connectivity) = &mut connectivity {
+                count_facets(coarse.connectivity(), &cells, connectivity);
+            }
+            let mut inherited = Inherited::new(cut, coarse.connectivity());
+            cells.inherit(&frames, &mut inherited, connectivity.as_ref().unwrap_or(&topology));
+            shared = Some((inherited.shared(), order.clone()));
+        }
         let parts = Leafy {
             points,
             nodes,
@@ -80,7 +97,31 @@ impl Forest {
             let surface = on_boundary.map(|own| own.facet).collect();
             mesh.hang(Hanging { words, surface }, connectivity, coarse.periodic_sides());
         }
+        if let Some(((shared, numbers), times)) = shared.zip(self.times()) {
+            mesh.descend(times, numbers, shared);
+        }
         Ok(mesh)
+    }
+
+    /// How often trees are divided, where all are as often; not at all where there are none.
+    fn times(&self) -> Option<usize> {
+        let level = self.leaves().first().map_or(0, |leaf| leaf.level());
+        let same = self.leaves().iter().all(|leaf| leaf.level() == level);
+        same.then_some(level as usize)
+    }
+}
+
+/// Says of the facets on those of trees of how many cells they are: of as many as those, wherever they are.
+fn count_facets(trees: &Topology, cells: &Leaves<'_>, topology: &mut Topology) {
+    for (cell, (&key, corner)) in cells.keys.iter().zip(cells.corners).enumerate() {
+        let last = UNITS - (UNITS >> key.level());
+        for local in 0..trees.cell().facets().len() {
+            if corner[local / 2] == if local % 2 == 0 { 0 } else { last } {
+                let of_tree = trees.facet_entity(Facet { cell: key.tree(), local: local as u8 });
+                let facet = Facet { cell: cell as u32, local: local as u8 };
+                topology.count_facet(facet, trees.facets().n_cells(of_tree as usize));
+            }
+        }
     }
 }
 

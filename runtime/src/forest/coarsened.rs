@@ -1,10 +1,5 @@
 //! Coarser meshes of any kind of cell: squares and cubes by their patches ([`crate::mesh::coarsened`]), the leaves of forests by
 //! their families ([`super::families`]), triangles and tetrahedra where they came of coarser ones.
-//!
-//! ```text
-//! child c of the coarse cell as it came of its own parent, whose vertices were then put in order by p, those of the child by q:
-//! x = P⁻¹ (o_c + A_c Q ξ)
-//! ```
 
 use super::children::Children;
 use super::families::Rooted;
@@ -41,7 +36,7 @@ impl Mesh {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
-        if let Some(cut) = self.cut() {
+        if let Some(cut) = self.cut().filter(|cut| !cut.is_refined()) {
             return cut.coarsened();
         }
         if !self.cell().is_tensor() {
@@ -73,39 +68,23 @@ fn simplices(mesh: &Mesh) -> Result<Coarsened, NotCoarser> {
         1 => Arc::clone(&refined.coarse),
         _ => Arc::new(Mesh::clone(&refined.coarse).refined(times - 1)?),
     };
-    let (cell, each) = (mesh.cell(), 1 << mesh.dim());
-    // The cells of the coarse mesh by their numbers among all, and how their vertices were put in order.
-    let (mut of, mut order) = ((0..coarse.n_cells() as u32).collect::<Vec<_>>(), &[][..]);
-    if let (2.., Some(Refined { cells: Descendants::Uniform { numbers, .. }, seen, .. })) =
+    let each = 1 << mesh.dim();
+    // The cells of the coarse mesh by their numbers among all.
+    let mut of: Vec<u32> = (0..coarse.n_cells() as u32).collect();
+    if let (2.., Some(Refined { cells: Descendants::Uniform { numbers, .. }, .. })) =
         (times, coarse.refined_from())
     {
         (0..).zip(numbers).for_each(|(own, &number)| of[number as usize] = own);
-        order = seen;
     }
     let mut children = vec![0; numbers.len()];
     for (own, &number) in (0..).zip(numbers) {
         children[of[number as usize / each] as usize * each + number as usize % each] = own;
     }
-    let packed = |order: [u8; 4]| order.iter().rev().fold(0, |all, &v| all << 2 | u32::from(v));
-    let key = |(place, &fine): (usize, &u32)| {
-        let coarse = order.get(place / each).copied().unwrap_or([0, 1, 2, 3]);
-        let fine = refined.seen[fine as usize];
-        packed(coarse) | packed(fine) << 8 | ((place % each) as u32) << 16
-    };
-    let kinds = Children::new(cell);
-    let keys: Vec<u32> = children.iter().enumerate().map(key).collect();
-    let map = |key: u32| place(cell, &kinds, key);
-    let coarsened = Coarsened::with_maps(coarse, children, keys.into_iter(), map);
+    let kinds = Children::new(mesh.cell());
+    let places = (0..children.len()).map(|place| (place % each) as u32);
+    let map = |child: u32| *kinds.child(child as usize);
+    let coarsened = Coarsened::with_maps(coarse, children, places, map);
     like(coarsened, mesh)
-}
-
-/// The map of a child that is told by its number and two orders of vertices, two bits each.
-fn place(cell: Cell, children: &Children, key: u32) -> Affine {
-    let order = |bits: u32| [0, 1, 2, 3].map(|v| (bits >> (2 * v) & 3) as u8);
-    let (coarse, mut back) = (order(key), [0; 4]);
-    (0u8..).zip(coarse).for_each(|(now, before)| back[usize::from(before)] = now);
-    let child = children.child((key >> 16) as usize).seen(cell, order(key >> 8));
-    Affine::IDENTITY.seen(cell, back).of(&child)
 }
 
 /// With the tags and the periodic sides of the finer mesh, which may have been given others since it was refined.

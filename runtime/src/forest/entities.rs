@@ -15,6 +15,7 @@
 
 use super::key::{Key, UNITS};
 use super::lattice::corners;
+use crate::mesh::cut::Inherited;
 use crate::mesh::hanging::bits;
 use crate::mesh::topology::{Entities, Seen};
 use crate::mesh::{Cell, MeshError, Topology, index};
@@ -38,6 +39,14 @@ struct Place {
     of: usize,
     seen: u8,
     axes: [u8; 2],
+}
+
+impl Place {
+    /// The coarse entity by dimension and number, and the place in its frame.
+    fn on(&self) -> ((usize, u32), [u32; 3]) {
+        let coordinate = |shift: u32| (self.key >> shift) as u32 & (WHOLE - 1);
+        ((self.of, (self.key >> 94) as u32), [62, 31, 0].map(coordinate))
+    }
 }
 
 impl<'a> Frames<'a> {
@@ -292,6 +301,32 @@ impl Leaves<'_> {
         let mut numbers = Numbers::new(places.len() / 6);
         let vertices = places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
         (vertices, numbers.count())
+    }
+
+    /// Takes of the entities of all leaves, which have these numbers, those on what several processes have of the trees.
+    pub(super) fn inherit(
+        &self,
+        frames: &Frames<'_>,
+        inherited: &mut Inherited<'_>,
+        numbers: &Topology,
+    ) {
+        let cell = frames.topology.cell();
+        let middles: Vec<Middles> = (0..cell.dim()).map(|dim| Middles::new(cell, dim)).collect();
+        for (leaf, key) in self.keys.iter().enumerate() {
+            let word = self.words.get(leaf).copied().unwrap_or(0);
+            let is_apart = !inherited.is_shared(frames.topology, key.tree() as usize);
+            if is_apart || self.is_inside(leaf, word, cell.dim()) {
+                continue;
+            }
+            let size = UNITS >> key.level();
+            for (dim, middles) in middles.iter().enumerate() {
+                for (local, &number) in numbers.of_cell(dim, leaf).iter().enumerate() {
+                    let at = middles.of(local, word, self.corners[leaf], size);
+                    let (on, at) = frames.place(key.tree(), at).on();
+                    inherited.add(dim, number, on, at);
+                }
+            }
+        }
     }
 
     /// The entities of all leaves as unknowns see them.

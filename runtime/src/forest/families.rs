@@ -129,12 +129,17 @@ impl Rooted {
         if forest.n_leaves() as f64 > STALLED * keys.len() as f64 {
             return Err(stalled);
         }
-        let mesh = Arc::new(forest.mesh(trees)?);
         let each = layout.children();
         // The coarse cell that each leaf is.
-        let mut cells = vec![0; forest.n_leaves()];
-        let numbers = mesh.leaves().unwrap_or_default();
-        (0..).zip(&*numbers).for_each(|(cell, &leaf)| cells[leaf as usize] = cell);
+        let mut cells: Vec<u32> = (0..forest.n_leaves() as u32).collect();
+        // A part of a mesh has a coarser one of its own.
+        let are_trees =
+            trees.cut().is_some() && forest.leaves().iter().all(|leaf| leaf.level() == 0);
+        let mesh = if are_trees { Arc::clone(trees) } else { Arc::new(forest.mesh(trees)?) };
+        if !are_trees {
+            let numbers = mesh.leaves().unwrap_or_default();
+            (0..).zip(&*numbers).for_each(|(cell, &leaf)| cells[leaf as usize] = cell);
+        }
         // Where a cell is in the coarser mesh, `[coarse cell][child]`, and as what: itself, then it comes first, or a child.
         let place = |key: &Key| {
             if let Ok(leaf) = forest.leaves().binary_search(key) {

@@ -42,6 +42,7 @@ impl From<ForestError> for RefineError {
             ForestError::Mesh(error) => error,
             // Indices cannot number so many, and uniform refinement keeps balance.
             ForestError::TooFine { .. }
+            | ForestError::Part
             | ForestError::Unbalanced { .. }
             | ForestError::Another { .. } => MeshError::TooLarge { what, count: usize::MAX },
         })
@@ -54,23 +55,28 @@ impl From<ForestError> for RefineError {
 ///
 /// [`LoadError::Refine`].
 pub fn refined(mesh: Mesh, times: usize) -> Result<Mesh, LoadError> {
-    mesh.refined(times).map_err(|error| {
-        let error = match error {
-            RefineError::Mesh(error) => PeriodicError::Mesh(error),
+    let told = |error: RefineError| LoadError::Refine { times, error: Box::new(error.into()) };
+    mesh.refined(times).map_err(told)
+}
+
+impl From<RefineError> for PeriodicError {
+    fn from(error: RefineError) -> Self {
+        match error {
+            RefineError::Mesh(error) => Self::Mesh(error),
             RefineError::Periodic(error) => error,
-        };
-        LoadError::Refine { times, error: Box::new(error) }
-    })
+        }
+    }
 }
 
 impl Mesh {
     /// The mesh with each of its cells divided so many times, in 4 or 8 each time: squares and cubes halved along each
     /// axis, triangles and tetrahedra divided red. Children inherit tags, and the map of their parent; on a generated ball
-    /// or shell new nodes of the boundary lie on its spheres. Periodic sides stay so.
+    /// or shell new nodes of the boundary lie on its spheres. Periodic sides stay so. Of a part of a mesh this process divides its
+    /// own cells, and what others have of the finer mesh nobody makes here.
     ///
     /// # Errors
     ///
-    /// More than indices can number or memory hold.
+    /// More than indices can number or memory hold; a part of simplices with periodic sides.
     ///
     /// ```
     /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
@@ -91,7 +97,13 @@ impl Mesh {
         let counts = Counts::of(&self).refined(times);
         counts.check_indices()?;
         counts.check_room()?;
-        let sides = self.periodic_sides().to_vec();
+        let (is_part, sides) = (self.cut().is_some(), self.periodic_sides().to_vec());
+        if is_part && self.cell().is_tensor() {
+            return in_forest(self, times);
+        }
+        if is_part && !sides.is_empty() {
+            return Err(PeriodicError::Part.into());
+        }
         let (mut parts, descendants) = match self.cell().is_tensor() {
             true => tensor(&self, times)?,
             false => simplices(&self, times)?,
@@ -105,15 +117,27 @@ impl Mesh {
             negative[parent] != turned.get(child).copied().unwrap_or(false)
         };
         let negative: Vec<bool> = descendants.iter().map(is_negative).collect();
-        let seen = seen(geometry(&self)?, &parts.nodes);
         let cells = Descendants::Uniform { times, numbers: descendants };
-        let refined = Refined { coarse: Arc::new(self), cells, seen };
+        let refined = Refined { coarse: Arc::new(self), cells, seen: Vec::new() };
         let mut mesh = Mesh::of_descendants(parts, &negative, refined)?;
+        if is_part {
+            mesh.inherit_red(times);
+        }
         if !sides.is_empty() {
             mesh.make_periodic(&sides)?;
         }
         Ok(mesh)
     }
+}
+
+/// A part of a mesh of squares or cubes, divided.
+fn in_forest(mesh: Mesh, times: usize) -> Result<Mesh, RefineError> {
+    let mesh = Arc::new(mesh);
+    let mut forest = Forest::new(&mesh)?;
+    for _ in 0..times {
+        forest.refine(|_| true)?;
+    }
+    Ok(forest.mesh(&mesh)?)
 }
 
 /// Points, nodes and facets of the divided squares or cubes, and which descendant each is.
@@ -257,35 +281,6 @@ fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError
     let facets = mesh.facet_tags().keys().cloned().zip(level.facets).collect();
     let parts = Parts { points, nodes, facets, ..Parts::default() };
     Ok((parts, (0..count as u32).collect()))
-}
-
-/// In which order the vertices of each simplex ascend when they are numbered as they come, which is how the mesh will
-/// number them.
-fn seen(element: Lagrange, nodes: &[u32]) -> Vec<[u8; 4]> {
-    let cell = element.cell();
-    if cell.is_tensor() {
-        return Vec::new();
-    }
-    let corners: Vec<usize> = (0..cell.vertex_count())
-        .map(|v| element.nodes().iter().position(|n| (n.dim, n.entity) == (0, v)).unwrap_or(v))
-        .collect();
-    let largest = nodes.iter().max().map_or(0, |&node| node as usize);
-    let mut number = vec![u32::MAX; largest + 1];
-    let mut count = 0;
-    let order = |nodes: &[u32]| {
-        let mut order = [0, 1, 2, 3];
-        for &corner in &corners {
-            let number = &mut number[nodes[corner] as usize];
-            if *number == u32::MAX {
-                *number = count;
-                count += 1;
-            }
-        }
-        let own = |vertex: u8| number[nodes[corners[usize::from(vertex)]] as usize];
-        order[..corners.len()].sort_by_key(|&vertex| own(vertex));
-        order
-    };
-    nodes.chunks_exact(element.count()).map(order).collect()
 }
 
 /// Which descendants of a cell are turned inside out relative to it; nothing where none is.

@@ -23,6 +23,8 @@ pub(crate) enum Sign<'a> {
 pub(crate) enum Joined {
     /// They were made so.
     Facets,
+    /// They were made so, and agree on the direction of their edges and faces already.
+    Alike,
     /// That is to be seen.
     Unknown,
 }
@@ -56,7 +58,7 @@ pub(crate) fn assemble(
         sort_cells(&shape, &mut parts);
     }
     let n_vertices = number_points(&shape, &mut parts)?;
-    if !cell.is_tensor() {
+    if !cell.is_tensor() && joined != Joined::Alike {
         ascending_vertices(&shape, &mut parts);
     }
     let topology = Topology::new(cell, n_vertices, shape.all_vertices(&parts.nodes))?;

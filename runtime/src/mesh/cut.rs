@@ -8,7 +8,14 @@
 //!
 //! Where there are coarser meshes, the last of them that has some cells for each process is what is dealt out, and finer cells
 //! go with those that they are of: each process can then go from mesh to mesh by itself.
+//!
+//! A part of a mesh that is to be refined is refined by its process alone ([`descended`]).
 
+mod descended;
+
+pub(crate) use descended::Inherited;
+
+use super::periodic::PeriodicError;
 use super::{Coarsened, Facet, Mesh, NotCoarser, Topology, hanging, places};
 use crate::processes::{Group, Reduce, total};
 use std::collections::BTreeMap;
@@ -24,9 +31,26 @@ pub struct Cut {
     group: Arc<dyn Group>,
     /// The shared vertices, edges and faces of the connectivity, in the order of the whole mesh.
     shared: [Vec<Entity>; 3],
-    whole: Whole,
-    /// The cells of the part, by their numbers in the whole mesh, ascending.
-    cells: Vec<u32>,
+    origin: Origin,
+}
+
+/// Where the cells of a part come from.
+#[derive(Clone, Debug)]
+enum Origin {
+    /// Some of a whole mesh, by their numbers there, ascending.
+    Dealt(Whole, Vec<u32>),
+    /// Parts of those of a coarser part.
+    Descended(descended::Descended),
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dealt(_, own), Self::Dealt(_, cells)) => own == cells,
+            (Self::Descended(own), Self::Descended(other)) => own == other,
+            _ => false,
+        }
+    }
 }
 
 /// A whole mesh, and which process has which of its cells.
@@ -50,7 +74,7 @@ pub struct Entity {
 impl PartialEq for Cut {
     fn eq(&self, other: &Self) -> bool {
         let place = |cut: &Self| (cut.group.rank(), cut.group.size());
-        place(self) == place(other) && self.shared == other.shared && self.cells == other.cells
+        place(self) == place(other) && self.shared == other.shared && self.origin == other.origin
     }
 }
 
@@ -65,27 +89,55 @@ impl Cut {
         self.shared.get(dim).map_or(&[], Vec::as_slice)
     }
 
-    /// The whole mesh.
-    pub fn whole(&self) -> &Arc<Mesh> {
-        &self.whole.mesh
+    /// The whole mesh, as one process has it. Of a part that was refined it is made when it is first asked for.
+    ///
+    /// # Errors
+    ///
+    /// A mesh that is too large for one process.
+    pub fn whole(&self) -> Result<&Arc<Mesh>, PeriodicError> {
+        match &self.origin {
+            Origin::Dealt(whole, _) => Ok(&whole.mesh),
+            Origin::Descended(own) => Ok(&own.whole()?.mesh),
+        }
     }
 
     /// The cells of the part, by their numbers in the whole mesh.
-    pub fn cells(&self) -> &[u32] {
-        &self.cells
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::whole`].
+    pub fn cells(&self) -> Result<&[u32], PeriodicError> {
+        match &self.origin {
+            Origin::Dealt(_, cells) => Ok(cells),
+            Origin::Descended(own) => Ok(&own.whole()?.cells),
+        }
     }
 
-    /// The part of the coarser mesh whose cells have these for children.
+    /// Cells of all parts.
+    fn cells_in_all(&self) -> usize {
+        match &self.origin {
+            Origin::Dealt(whole, _) => whole.mesh.n_cells(),
+            Origin::Descended(own) => own.cells_in_all(),
+        }
+    }
+
+    /// Whether the cells are parts of those of a coarser part.
+    pub(crate) fn is_refined(&self) -> bool {
+        matches!(self.origin, Origin::Descended(_))
+    }
+
+    /// The part of the coarser mesh whose cells have these for children, where these are some of a whole mesh.
     pub(crate) fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
-        let Some(coarser) = &self.whole.coarser else { return Err(NotCoarser::Cut) };
-        let (coarsened, whole) = &**coarser;
-        let mesh = whole.part(&self.group);
-        let mut place = vec![u32::MAX; self.whole.mesh.n_cells()];
-        for (number, &cell) in self.cells.iter().enumerate() {
+        let Origin::Dealt(whole, cells) = &self.origin else { return Err(NotCoarser::Cut) };
+        let Some(coarser) = &whole.coarser else { return Err(NotCoarser::Cut) };
+        let mut place = vec![u32::MAX; whole.mesh.n_cells()];
+        for (number, &cell) in cells.iter().enumerate() {
             place[cell as usize] = number as u32;
         }
+        let (coarsened, whole) = &**coarser;
+        let mesh = whole.part(&self.group);
         let (mut children, mut places, each) = (Vec::new(), Vec::new(), coarsened.each());
-        for &cell in mesh.cut.iter().flat_map(|cut| &cut.cells) {
+        for cell in whole.own(&self.group) {
             let range = cell as usize * each..(cell as usize + 1) * each;
             let own = coarsened.children[range.clone()].iter();
             children
@@ -97,11 +149,16 @@ impl Cut {
 }
 
 impl Whole {
+    /// The numbers of the cells of this process, ascending.
+    fn own(&self, group: &Arc<dyn Group>) -> impl Iterator<Item = u32> {
+        let rank = group.rank() as u32;
+        let own = self.rank_of.iter().zip(0..).filter(move |(of, _)| **of == rank);
+        own.map(|(_, cell)| cell)
+    }
+
     /// The cells of this process.
     fn part(&self, group: &Arc<dyn Group>) -> Mesh {
-        let rank = group.rank() as u32;
-        let own = self.rank_of.iter().zip(0..).filter(|(of, _)| **of == rank);
-        self.of_cells(own.map(|(_, cell)| cell).collect(), group)
+        self.of_cells(self.own(group).collect(), group)
     }
 }
 
@@ -146,6 +203,17 @@ impl Mesh {
             return self;
         }
         Arc::new(self.dealt(group.size()).part(group))
+    }
+
+    /// How often a mesh that is to be divided so many times is divided before parts of it are dealt out to so many processes, each of
+    /// which divides its own from there on: until all have some. Simplices with periodic sides are divided before, as sides are joined
+    /// where all of them are known.
+    pub fn divided_before(&self, times: usize, processes: usize, periodic: bool) -> usize {
+        if processes == 1 || periodic && !self.cell().is_tensor() {
+            return times;
+        }
+        let cells = |before: usize| self.n_cells().saturating_mul(1 << (self.dim() * before));
+        (0..times).find(|&before| cells(before) >= LEAST * processes).unwrap_or(times)
     }
 
     /// The cells that this process has where each cell's process is given, in the order of the cells. Coarser meshes are not dealt out, so
@@ -275,8 +343,7 @@ impl Whole {
             cut: Some(Arc::new(Cut {
                 group: Arc::clone(group),
                 shared,
-                whole: self.clone(),
-                cells,
+                origin: Origin::Dealt(self.clone(), cells),
             })),
         }
     }
@@ -318,7 +385,7 @@ impl Mesh {
 
     /// Cells of all parts.
     pub fn cells_in_all(&self) -> usize {
-        self.cut.as_ref().map_or(self.n_cells(), |cut| cut.whole.mesh.n_cells())
+        self.cut.as_ref().map_or(self.n_cells(), |cut| cut.cells_in_all())
     }
 
     /// Makes the sums of each part sums over all.

@@ -54,6 +54,11 @@ pub enum PeriodicError {
         /// Facets of the side, and of the other.
         counts: [usize; 2],
     },
+    /// Sides of which this process knows a part.
+    #[error(
+        "a part of a mesh of triangles or tetrahedra cannot be refined where sides are periodic"
+    )]
+    Part,
     /// Identifications that contradict each other.
     #[error("the periodic sides \"{tag}\" and \"{other}\" turn an edge or a face onto itself")]
     Turned {
@@ -69,6 +74,7 @@ impl PeriodicError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Mesh(_) => "name two parts of the boundary".to_owned(),
+            Self::Part => "refine the mesh before parts of it are taken".to_owned(),
             Self::Twice { .. } => {
                 "each facet has one partner; give the sides tags without common facets".to_owned()
             }
@@ -85,7 +91,7 @@ impl PeriodicError {
     /// The tag that is to blame, where it is one.
     pub fn tag(&self) -> Option<&str> {
         match self {
-            Self::Mesh(_) => None,
+            Self::Mesh(_) | Self::Part => None,
             Self::Twice { tag, .. } | Self::Alone { tag, .. } | Self::Turned { tag, .. } => {
                 Some(tag)
             }

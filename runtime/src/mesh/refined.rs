@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) struct Refined {
     pub(crate) coarse: Arc<Mesh>,
     pub(crate) cells: Descendants,
-    /// Of simplices, whose vertices ascend: which vertex of the descendant, as it came of its parent, each vertex is.
+    /// Of bisected simplices, whose vertices ascend: which vertex of the descendant, as it came of its parent, each vertex is.
     pub(crate) seen: Vec<[u8; 4]>,
 }
 
@@ -120,7 +120,8 @@ impl Mesh {
         })
     }
 
-    /// A mesh whose cells are descendants of those of a coarser one; those that are marked have negative determinants.
+    /// A mesh whose cells are descendants of those of a coarser one, and agree on the direction of edges and faces; those that are
+    /// marked have negative determinants.
     pub(crate) fn of_descendants(
         parts: Parts,
         negative: &[bool],
@@ -128,7 +129,7 @@ impl Mesh {
     ) -> Result<Mesh, MeshError> {
         let coarse = &refined.coarse;
         let (cell, order, spheres) = (coarse.cell, coarse.order, coarse.spheres.clone());
-        let (sign, joined) = (Sign::Negative(negative), Joined::Facets);
+        let (sign, joined) = (Sign::Negative(negative), Joined::Alike);
         let mut mesh = assemble(cell, order, parts, Arrange::AsGiven, sign, joined)?;
         let told = |note: &&String| !note.contains(seams::TOLD);
         mesh.notes.splice(0..0, coarse.notes.iter().filter(told).cloned());

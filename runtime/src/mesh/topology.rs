@@ -70,6 +70,11 @@ impl Entities {
         self.cells[entity]
     }
 
+    /// Says how many cells share an entity, those counted that are not here.
+    fn counted(&mut self, entity: u32, cells: u8) {
+        self.cells[entity as usize] = cells;
+    }
+
     /// The first cell that has an entity, and its local number there.
     pub fn first_cell(&self, entity: usize) -> (usize, usize) {
         let place = self.first[entity] as usize;
@@ -482,6 +487,13 @@ impl Topology {
     /// of one dimension less.
     pub fn facet_entity(&self, facet: Facet) -> u32 {
         self.facets().of_cell(facet.cell as usize)[facet.local as usize]
+    }
+
+    /// Says of how many cells a facet is, those counted that are not here.
+    pub(crate) fn count_facet(&mut self, facet: Facet, cells: u8) {
+        let (entity, is_solid) = (self.facet_entity(facet), self.cell.dim() == 3);
+        let facets = if is_solid { &mut self.faces } else { &mut self.edges };
+        facets.counted(entity, cells);
     }
 
     /// All facets of exactly one cell, in cell order.

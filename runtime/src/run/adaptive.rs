@@ -53,7 +53,10 @@ pub(super) fn solve_adaptively(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
     let group = mesh.cut().map(|cut| Arc::clone(cut.group()));
-    let mesh = mesh.cut().map_or_else(|| Arc::clone(&mesh), |cut| Arc::clone(cut.whole()));
+    let mesh = match mesh.cut() {
+        Some(cut) => Arc::clone(cut.whole()?),
+        None => mesh,
+    };
     let adaptive = Adaptive::new(with_periodic_sides(problem, mesh)?)?;
     let mut next = Some(Arc::new(adaptive.mesh()?));
     let (taken, whole) = (0, None);

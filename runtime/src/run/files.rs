@@ -56,7 +56,7 @@ impl Files {
                 continue;
             };
             let own = &problem.form.aux[data.aux];
-            let wanted = Wanted::new(stored, &own.name, own.shape, whole(on));
+            let wanted = Wanted::new(stored, &own.name, own.shape, whole(on)?);
             let told = |error| failed(Taker::Data(number), &own.name, stored, error);
             let found = wanted.read().map_err(told)?;
             aux.push(Some(match own.location {
@@ -74,8 +74,8 @@ impl Files {
                     match on.mesh.cut() {
                         None => values,
                         Some(cut) => {
-                            let each = values.len() / cut.whole().n_cells().max(1);
-                            let own = cut.cells().iter().map(|&cell| cell as usize * each);
+                            let each = values.len() / cut.whole()?.n_cells().max(1);
+                            let own = cut.cells()?.iter().map(|&cell| cell as usize * each);
                             own.flat_map(|first| &values[first..first + each]).copied().collect()
                         }
                     }
@@ -92,8 +92,15 @@ impl Files {
 }
 
 /// The mesh that files are of.
-pub(super) fn whole(on: &Discretisation) -> &Mesh {
-    on.mesh.cut().map_or(&on.mesh, |cut| cut.whole())
+///
+/// # Errors
+///
+/// A mesh that is too large for one process.
+pub(super) fn whole(on: &Discretisation) -> Result<&Mesh, RunError> {
+    Ok(match on.mesh.cut() {
+        Some(cut) => cut.whole()?,
+        None => &on.mesh,
+    })
 }
 
 /// What a file has at the nodes of a space; `of_whole` makes the same one on the whole mesh.
@@ -111,12 +118,12 @@ pub(super) fn at_nodes(
     let Some(cut) = on.mesh.cut() else {
         return found.at_nodes(space, &on.partition).map_err(told);
     };
-    let partition = Partition::new(cut.whole(), 1.0);
-    let all = of_whole(cut.whole(), &partition)?;
+    let partition = Partition::new(cut.whole()?, 1.0);
+    let all = of_whole(cut.whole()?, &partition)?;
     let AtNodes { values, note } = found.at_nodes(&all, &partition).map_err(told)?;
     let components = space.components();
     let mut own = vec![0.0; space.n_dofs()];
-    for (here, &there) in cut.cells().iter().enumerate() {
+    for (here, &there) in cut.cells()?.iter().enumerate() {
         let nodes = space.cell_nodes(here).iter().zip(all.cell_nodes(there as usize));
         for (&here, &there) in nodes {
             let (here, there) = (here as usize * components, there as usize * components);

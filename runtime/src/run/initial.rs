@@ -62,7 +62,7 @@ fn of_field(
             evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
         }
         Values::File(stored) => {
-            let wanted = Wanted::new(stored, name, of_form.shape, whole(on));
+            let wanted = Wanted::new(stored, name, of_form.shape, whole(on)?);
             let told = |error| failed(Taker::Initial, name, stored, error);
             let of_whole = |mesh: &Mesh, partition: &Partition| {
                 Space::new(mesh, partition, space.element(), space.components())

@@ -7,6 +7,7 @@ use kernels_gen::abi::Precision;
 use runtime::compile::{Execution, Target};
 use runtime::device::{Arithmetic, Device};
 use runtime::discretisation::Discretisation;
+use runtime::forest::Forest;
 use runtime::mesh::{Coarsened, Mesh};
 use runtime::operator::Shelf;
 use runtime::processes::Group;
@@ -206,6 +207,49 @@ fn transfers_between_forests_are_those_of_the_whole() {
                 });
                 (fine, times) = (coarser.mesh, times + 1);
             }
+        }
+    }
+}
+
+/// Parts that their processes refine have the coarser meshes that they were refined from, down to what was dealt out.
+#[test]
+fn transfers_between_refined_parts_are_those_of_the_whole() {
+    for (mesh, size) in [
+        ("box(dim: 2, cells: 5, deform: 0.1)", 3),
+        ("box(dim: 3, cells: 3)", 2),
+        ("box(dim: 3, cells: 2, cell: tet)", 3),
+    ] {
+        let (problem, base) = problem(&FORM.replace("MESH", mesh));
+        let mut base = Arc::new(base);
+        if base.cell().is_tensor() {
+            // In the order of a forest's cells.
+            base = Arc::new(Forest::new(&base).and_then(|own| own.mesh(&base)).expect("a mesh"));
+        }
+        let whole = match base.cell().is_tensor() {
+            false => Mesh::clone(&base).refined(2).expect("a finer mesh"),
+            true => {
+                let mut forest = Forest::new(&base).expect("a forest");
+                (0..2).for_each(|_| assert!(forest.refine(|_| true).is_ok()));
+                forest.mesh(&base).expect("a finer mesh")
+            }
+        };
+        let part = |group: &Arc<dyn Group>| {
+            let part = Arc::unwrap_or_clone(Arc::clone(&base).part(group));
+            Arc::new(part.refined(2).expect("a finer part"))
+        };
+        let mut fine = Arc::new(whole);
+        for times in 0..2 {
+            let coarser = fine.coarsened().expect("a coarser mesh");
+            let all = Levels::of_meshes(&problem, &fine, &coarser);
+            compare(&format!("{mesh}, {times}"), &all, size, |group| {
+                let mut part = part(group);
+                for _ in 0..times {
+                    part = part.coarsened().expect("a coarser part").mesh;
+                }
+                let coarser = part.coarsened().expect("a coarser part");
+                Levels::of_meshes(&problem, &part, &coarser)
+            });
+            fine = coarser.mesh;
         }
     }
 }

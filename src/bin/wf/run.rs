@@ -16,6 +16,7 @@ use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use runtime::device::Device;
+use runtime::forest::refined;
 use runtime::mesh::Mesh;
 use runtime::output::{STEP, Series, writable, write_text};
 use runtime::processes::Group;
@@ -26,7 +27,7 @@ use serde_json::json;
 use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, written_as};
 use crate::blame::Blame;
 use crate::console::Console;
-use crate::problem::{chosen, compile, overrides, prepare, read, spare, with_threads};
+use crate::problem::{chosen, coarse, compile, overrides, prepare, read, spare, with_threads};
 use crate::processes::{Processes, agree_on, together};
 use crate::report::{Failure, Report};
 use goal::Goal;
@@ -275,16 +276,23 @@ fn own_device(
     Ok(Some(device))
 }
 
-/// The part of a mesh that this process has.
+/// A problem, and the part of its mesh that this process has: it refines its own cells alone, once all processes have some.
 fn own_part(
-    problem: &Problem,
-    mesh: Mesh,
-    group: &Arc<dyn Group>,
     which: Blame<'_>,
-) -> Result<Arc<Mesh>, Failure> {
-    let whole = with_periodic_sides(problem, Arc::new(mesh));
-    let whole = whole.map_err(|error| which.run(problem, error.into()))?;
-    Ok(whole.part(group))
+    file: &Path,
+    group: &Arc<dyn Group>,
+) -> Result<(Problem, Arc<Mesh>), Failure> {
+    let (problem, mesh) = coarse(which.program, which.problem, file, which.overrides)?;
+    let (times, periodic) = (problem.refine, !problem.periodic.is_empty());
+    let before = mesh.divided_before(times, group.size(), periodic);
+    let mesh = refined(mesh, before).map_err(|error| which.mesh(&error))?;
+    let whole = with_periodic_sides(&problem, Arc::new(mesh));
+    let part = whole.map_err(|error| which.run(&problem, error.into()))?.part(group);
+    if before == times {
+        return Ok((problem, part));
+    }
+    let part = refined(Arc::unwrap_or_clone(part), times - before);
+    Ok((problem, Arc::new(part.map_err(|error| which.mesh(&error))?)))
 }
 
 /// The file of a checkpoint behind so many solutions; of one of several solves, `NAME-3.npy` for the third.
@@ -347,10 +355,10 @@ impl Solve<'_> {
         let (name, file) = (which.problem, &arguments.problem.file);
         self.goal(log)?.try_out(file)?;
         console.progress().say(format!("{name}: making the mesh"));
-        let (problem, mesh) = prepare(which.program, name, file, which.overrides)?;
-        let mesh = match group.size() {
-            1 => Arc::new(mesh),
-            _ => own_part(&problem, mesh, group, which)?,
+        let (problem, mesh) = match group.size() {
+            1 => prepare(which.program, name, file, which.overrides)
+                .map(|(problem, mesh)| (problem, Arc::new(mesh)))?,
+            _ => own_part(which, file, group)?,
         };
         let picture = arguments.picture.numbered(number);
         picture.check(&problem, &mesh)?;

@@ -62,7 +62,7 @@ impl Problem<'_> {
     /// An operator that cannot be made.
     pub(in crate::run) fn at_each(&self) -> Result<Option<AtEach>, RunError> {
         let Some(cut) = self.on.mesh.cut() else { return Ok(None) };
-        let (whole, degree) = (Arc::clone(cut.whole()), self.elements.degree);
+        let (whole, degree) = (Arc::clone(cut.whole()?), self.elements.degree);
         let Some((elements, on)) =
             self.prescribed.at(self.form, whole, degree, self.parameters, None)?
         else {

@@ -127,7 +127,7 @@ impl Problem<'_> {
     /// All of a level of which this process has a part; none where data is not known on its whole mesh.
     pub(super) fn whole(&self, part: &Made) -> Result<Option<Made>, RunError> {
         let Some(cut) = part.on.mesh.cut() else { return Ok(None) };
-        let (whole, degree) = (Arc::clone(cut.whole()), part.elements.degree);
+        let (whole, degree) = (Arc::clone(cut.whole()?), part.elements.degree);
         let found = self.prescribed.at(self.form, whole, degree, self.parameters, None)?;
         let made = |(elements, on)| self.level((elements, Arc::new(on)), Default::default());
         found.map(made).transpose()

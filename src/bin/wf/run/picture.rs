@@ -73,11 +73,14 @@ impl PictureArguments {
 
     /// Whether there is something to draw: the same.
     pub(super) fn check(&self, problem: &Problem, mesh: &Mesh) -> Result<(), Failure> {
-        let whole = mesh.cut().map_or(mesh, |cut| cut.whole());
-        match self.is_wanted() {
-            true => check(&problem.form, whole, &self.options()).map_err(failure),
-            false => Ok(()),
+        if !self.is_wanted() {
+            return Ok(());
         }
+        let whole = match mesh.cut() {
+            Some(cut) => cut.whole().map_err(|error| Failure::input(error.to_string()))?,
+            None => mesh,
+        };
+        check(&problem.form, whole, &self.options()).map_err(failure)
     }
 
     /// Draws it, and says what should be known of that. Of several processes the first draws what all have found.
@@ -92,7 +95,7 @@ impl PictureArguments {
         let Solution { on, u, .. } = solution;
         let Some(cut) = on.mesh.cut() else { return self.draw_whole(path, problem, on, u) };
         let group = &**cut.group();
-        together(group, room(solution, cut.whole()))?;
+        together(group, room(solution))?;
         let joined = on.joined(u).map_err(|error| Failure::input(error.to_string()));
         let drawn = joined.and_then(|joined| match joined.filter(|_| group.rank() == 0) {
             Some((on, u)) => self.draw_whole(path, problem, &on, &u),
@@ -131,11 +134,11 @@ impl PictureArguments {
 
 /// Whether a process has room for a solution on the whole mesh: its numbers, as they are sent and as they come, and which are
 /// those of each cell.
-fn room(solution: &Solution, whole: &Mesh) -> Result<(), Failure> {
+fn room(solution: &Solution) -> Result<(), Failure> {
     let [cells, unknowns] = solution.size.map(|size| size as f64);
     let nodes = solution.on.fields.iter().map(|field| field.space.nodes_per_cell());
     let bytes = 16.0 * unknowns + 4.0 * cells * nodes.sum::<usize>() as f64;
-    let what = || format!("a picture of all {} cells at one process", whole.n_cells());
+    let what = || format!("a picture of all {cells} cells at one process");
     let remedy = "`-o FILE` without --picture, for ParaView";
     Room::check(what, bytes).map_err(|error| TooMuch { remedy, ..error }.into())
 }

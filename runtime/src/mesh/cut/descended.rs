@@ -1,0 +1,162 @@
+//! Parts that are refined: the cells of a part, divided by the process that has them, of a mesh of which no process has more.
+//!
+//! What is on a vertex, edge or face that several processes have is theirs, too: its place there, in the frame in which all cells
+//! see that one, orders it alike at each. The whole mesh, which files and pictures need, is made where somebody asks for it.
+
+use super::{Cut, Entity};
+use crate::mesh::periodic::PeriodicError;
+use crate::mesh::refined::{Descendants, Refined};
+use crate::mesh::{Facet, Mesh, Topology};
+use std::sync::{Arc, OnceLock};
+
+/// The cells of a part of a refined mesh.
+#[derive(Clone, Debug)]
+pub(super) struct Descended {
+    /// The part whose cells were divided.
+    coarse: Arc<Mesh>,
+    /// How often.
+    times: usize,
+    /// Which of the descendants of all cells of that part each cell is, where those of a cell follow one another.
+    numbers: Vec<u32>,
+    whole: OnceLock<Result<InWhole, PeriodicError>>,
+}
+
+/// The whole mesh, and the numbers that the cells of a part have there.
+#[derive(Clone, Debug)]
+pub(super) struct InWhole {
+    pub(super) mesh: Arc<Mesh>,
+    pub(super) cells: Vec<u32>,
+}
+
+impl PartialEq for Descended {
+    fn eq(&self, other: &Self) -> bool {
+        let own = |of: &Self| (of.times, Arc::clone(&of.coarse));
+        own(self) == own(other) && self.numbers == other.numbers
+    }
+}
+
+impl Descended {
+    /// Cells of all parts.
+    pub(super) fn cells_in_all(&self) -> usize {
+        self.coarse.cells_in_all() << (self.coarse.dim() * self.times)
+    }
+
+    pub(super) fn whole(&self) -> Result<&InWhole, PeriodicError> {
+        self.whole.get_or_init(|| self.make_whole()).as_ref().map_err(Clone::clone)
+    }
+
+    /// The mesh as one process would have made it.
+    fn make_whole(&self) -> Result<InWhole, PeriodicError> {
+        let above = match self.coarse.cut() {
+            Some(cut) => InWhole { mesh: Arc::clone(cut.whole()?), cells: cut.cells()?.to_vec() },
+            None => InWhole {
+                mesh: Arc::clone(&self.coarse),
+                cells: (0..self.coarse.n_cells() as u32).collect(),
+            },
+        };
+        // Divided at once from what was divided before.
+        let (first, before, known) = match above.mesh.refined_from() {
+            Some(Refined { coarse, cells: Descendants::Uniform { times, numbers }, .. }) => {
+                (coarse, *times, Some(numbers))
+            }
+            _ => (&above.mesh, 0, None),
+        };
+        let mut mesh = Mesh::clone(first).refined(before + self.times)?;
+        if mesh.periodic_sides() != above.mesh.periodic_sides() {
+            mesh.make_periodic(above.mesh.periodic_sides())?;
+        }
+        let each = 1u32 << (mesh.dim() * self.times);
+        let mut cell_of = vec![0; mesh.n_cells()];
+        if let Some(Refined { cells: Descendants::Uniform { numbers, .. }, .. }) =
+            mesh.refined_from()
+        {
+            (0..).zip(numbers).for_each(|(cell, &number)| cell_of[number as usize] = cell);
+        }
+        let cells = self.numbers.iter().map(|&number| {
+            let root = above.cells[(number / each) as usize];
+            let root = known.map_or(root, |numbers| numbers[root as usize]);
+            cell_of[(root * each + number % each) as usize]
+        });
+        let cells = cells.collect();
+        Ok(InWhole { mesh: Arc::new(mesh), cells })
+    }
+}
+
+impl Mesh {
+    /// Says of facets of how many cells they are, those counted that are others'.
+    pub(crate) fn count_facets(&mut self, facets: Vec<(Facet, u8)>) {
+        facets.into_iter().for_each(|(facet, cells)| self.topology.count_facet(facet, cells));
+    }
+
+    /// Says that the cells are those of a part of a mesh, divided so many times.
+    pub(crate) fn descend(&mut self, times: usize, numbers: Vec<u32>, shared: [Vec<Entity>; 3]) {
+        let Some(coarse) = self.refined_from().map(|refined| Arc::clone(&refined.coarse)) else {
+            return;
+        };
+        let Some(group) = coarse.cut().map(|cut| Arc::clone(&cut.group)) else { return };
+        let origin = Descended { coarse, times, numbers, whole: OnceLock::new() };
+        self.cut = Some(Arc::new(Cut { group, shared, origin: super::Origin::Descended(origin) }));
+    }
+}
+
+/// Vertices, edges and faces of a refined part that several processes have.
+pub(crate) struct Inherited<'a> {
+    cut: &'a Cut,
+    /// For each entity of the coarser part, by dimension, its place among the shared ones.
+    places: [Vec<u32>; 3],
+    /// By dimension: where each entity lies, and its number.
+    found: [Vec<(Carrier, u32)>; 3],
+}
+
+/// The shared entity of the coarser part on which something lies, its dimension first, and the place there in its own frame.
+type Carrier = (u8, u32, [u32; 3]);
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
+impl<'a> Inherited<'a> {
+    /// Of a part with this connectivity.
+    pub(crate) fn new(cut: &'a Cut, connectivity: &Topology) -> Self {
+        let dim = connectivity.cell().dim();
+        let places = std::array::from_fn(|of| {
+            let mut places = vec![NONE; if of < dim { connectivity.count(of) } else { 0 }];
+            (0..).zip(cut.shared(of)).for_each(|(place, own)| places[own.number as usize] = place);
+            places
+        });
+        Self { cut, places, found: Default::default() }
+    }
+
+    /// Whether a cell of the coarser part has anything in common with other processes.
+    pub(crate) fn is_shared(&self, connectivity: &Topology, cell: usize) -> bool {
+        // What has a shared edge or face has shared vertices.
+        connectivity.vertices(cell).iter().any(|&vertex| self.places[0][vertex as usize] != NONE)
+    }
+
+    /// Takes the entity of a dimension with a number, which lies on one of the coarser part at a place in its frame.
+    pub(crate) fn add(
+        &mut self,
+        dim: usize,
+        number: u32,
+        (of, entity): (usize, u32),
+        at: [u32; 3],
+    ) {
+        let place = self.places.get(of).and_then(|places| places.get(entity as usize));
+        if let Some(&place) = place.filter(|place| **place != NONE) {
+            self.found[dim].push(((of as u8, place, at), number));
+        }
+    }
+
+    /// What several processes have, in one order for all.
+    pub(crate) fn shared(self) -> [Vec<Entity>; 3] {
+        let cut = self.cut;
+        self.found.map(|mut found| {
+            found.sort_unstable();
+            found.dedup();
+            let entity = |((of, place, _), number): (Carrier, u32)| Entity {
+                number,
+                ranks: cut.shared(usize::from(of))[place as usize].ranks.clone(),
+            };
+            found.into_iter().map(entity).collect()
+        })
+    }
+}

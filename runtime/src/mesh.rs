@@ -29,6 +29,7 @@ pub(crate) mod hanging;
 pub(crate) mod key;
 pub(crate) mod measure;
 mod near;
+pub mod parted;
 pub(crate) mod places;
 pub(crate) mod recursive;
 pub(crate) mod refined;
@@ -116,6 +117,8 @@ pub struct Mesh {
     order_of_source: places::Order,
     equispaced: bool,
     hanging: Option<hanging::Hanging>,
+    /// Where a generator's points come from, for those that refine it as the generator would.
+    plain: Option<Box<generate::Plain>>,
     /// Where other processes have the other cells.
     cut: Option<std::sync::Arc<cut::Cut>>,
 }

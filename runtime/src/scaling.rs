@@ -13,7 +13,7 @@
 //! is late, nor for networks that are shared.
 
 use crate::discretisation::Discretisation;
-use crate::mesh::cut::{LEAST, TooFewCells};
+use crate::mesh::cut::LEAST;
 use crate::run::multigrid::STEPS;
 use std::collections::HashSet;
 
@@ -42,13 +42,8 @@ pub struct Share {
     pub neighbours: usize,
 }
 
-/// The share of each of so many processes.
-///
-/// # Errors
-///
-/// More processes than cells.
-pub fn shares(on: &Discretisation, processes: usize) -> Result<Vec<Share>, TooFewCells> {
-    let rank_of = on.mesh.ranks(processes)?;
+/// The share of each of so many processes, where each cell's is given.
+pub fn shares(on: &Discretisation, rank_of: &[u32], processes: usize) -> Vec<Share> {
     let mut shares = vec![Share::default(); processes];
     let (mut outer, mut pairs) = (vec![false; rank_of.len()], HashSet::new());
     for field in &on.fields {
@@ -94,7 +89,7 @@ pub fn shares(on: &Discretisation, processes: usize) -> Result<Vec<Share>, TooFe
     for (own, _) in pairs {
         shares[own as usize].neighbours += 1;
     }
-    Ok(shares)
+    shares
 }
 
 /// A share of another number of unknowns than was counted.

@@ -10,6 +10,7 @@ use runtime::compile::{Execution, Target};
 use runtime::device::Device;
 use runtime::discretisation::Discretisation;
 use runtime::forest::{Forest, refined};
+use runtime::mesh::parted::begin;
 use runtime::mesh::{Arrange, Mesh, Parts};
 use runtime::operator::Operator;
 use runtime::processes::Group;
@@ -99,6 +100,20 @@ fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
     places
 }
 
+/// Cells of a part lie where those of the whole mesh do that they are.
+#[track_caller]
+fn expect_places(part: &Mesh, whole: &Mesh) {
+    let Some(cut) = part.cut() else { return };
+    for (here, &there) in cut.cells().expect("room").iter().enumerate() {
+        let nodes = part.cell_nodes(here).iter().zip(whole.cell_nodes(there as usize));
+        for (&here, &there) in nodes {
+            let (at, expected) = (part.points()[here as usize], whole.points()[there as usize]);
+            let off = (0..3).map(|c| (at[c] - expected[c]).abs()).fold(0.0, f64::max);
+            assert!(off < 1e-12, "{at:?}, not {expected:?}");
+        }
+    }
+}
+
 /// What a part has in common with others, counted where it is.
 fn share(part: &Discretisation, rank: u32) -> Share {
     let (mut share, mut outer) = (Share::default(), vec![false; part.mesh.n_cells()]);
@@ -132,13 +147,21 @@ fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
 #[track_caller]
 fn compare_on(device: Option<&Arc<dyn Device>>, problem: &Problem, mesh: Mesh, sizes: &[usize]) {
     let even = |whole: &Arc<Mesh>, group: &Arc<dyn Group>| Arc::clone(whole).part(group);
-    compare_parts(device, problem, mesh, sizes, &even, true);
+    compare_parts(device, problem, mesh, sizes, &even, Some(&evenly));
 }
 
 /// A part of a mesh for a process.
 type Cutting<'a> = &'a (dyn Fn(&Arc<Mesh>, &Arc<dyn Group>) -> Arc<Mesh> + Sync);
 
-/// The same of parts that are cut in some way; `foretold` if in the way that counts are foretold of.
+/// Which of some processes has each cell of a mesh.
+type Foretold<'a> = &'a dyn Fn(&Arc<Mesh>, usize) -> Option<Vec<u32>>;
+
+/// Of parts that are dealt out evenly; none where there are too few cells.
+fn evenly(whole: &Arc<Mesh>, processes: usize) -> Option<Vec<u32>> {
+    whole.ranks(processes).ok().map(|ranks| ranks.to_vec())
+}
+
+/// The same of parts that are cut in some way, of which counts are foretold if that is said.
 #[track_caller]
 fn compare_parts(
     device: Option<&Arc<dyn Device>>,
@@ -146,7 +169,7 @@ fn compare_parts(
     mesh: Mesh,
     sizes: &[usize],
     cutting: Cutting<'_>,
-    foretold: bool,
+    foretold: Option<Foretold<'_>>,
 ) {
     let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
     let (mut all, on) = operator(problem, Arc::clone(&whole), None);
@@ -156,6 +179,7 @@ fn compare_parts(
     for &size in sizes {
         let parts = each(size, |group| {
             let part = cutting(&whole, &group);
+            expect_places(&part, &whole);
             let (mut own, part) = operator(problem, part, device.cloned());
             let places = places(&part, &on);
             let of = |all: &[f64]| -> Vec<f64> { places.iter().map(|&at| all[at]).collect() };
@@ -168,10 +192,13 @@ fn compare_parts(
             (places, here, counts, square, share(&part, group.rank() as u32))
         });
         let shares: Vec<Share> = parts.iter().map(|part| part.4).collect();
-        match runtime::scaling::shares(&on, size) {
-            _ if !foretold => {}
-            Ok(foretold) => assert_eq!(foretold, shares, "{size} parts"),
-            Err(_) => assert!(whole.n_cells() < size, "{size} parts"),
+        match foretold.map(|foretold| foretold(&whole, size)) {
+            None => {}
+            Some(None) => assert!(whole.n_cells() < size, "{size} parts"),
+            Some(Some(ranks)) => {
+                let foretold = runtime::scaling::shares(&on, &ranks, size);
+                assert_eq!(foretold, shares, "{size} parts");
+            }
         }
         let mut seen: Vec<[Option<u64>; 4]> = vec![[None; 4]; on.n_dofs()];
         for (places, here, counts, square, _) in &parts {
@@ -328,11 +355,44 @@ fn compare_refined(problem: &Problem, base: Mesh, times: usize) {
         let part = Arc::unwrap_or_clone(Arc::clone(&base).part(group));
         Arc::new(part.refined(times).expect("a finer part"))
     };
-    compare_parts(None, problem, whole.clone(), &[2, 3], &finer, false);
+    compare_parts(None, problem, whole.clone(), &[2, 3], &finer, None);
     for part in each(2, |group| finer(&base, &group)) {
         // What is made where somebody asks for it is what one process has.
         let cut = part.cut().expect("a part");
         assert_eq!(**cut.whole().expect("room"), whole);
+    }
+}
+
+/// What generators make at once, in the parts that processes begin with and refine.
+#[test]
+fn parts_that_are_generated_add_up_to_the_whole() {
+    let sides = "refine = 1; periodic \"x0\" = \"x1\";";
+    for (mesh, degree, tags, more) in [
+        (
+            "box(dim: 2, cells: [12, 20], deform: 0.1, from: [-1, 2], to: [3, 4])",
+            2,
+            ["x1", "y0"],
+            "",
+        ),
+        ("box(dim: 3, cells: [6, 4, 2])", 2, ["y1", "y0"], sides),
+        ("ball(dim: 3, refine: 1, order: 2)", 2, ["surface", "surface"], ""),
+        ("shell(dim: 2, refine: 2, order: 3)", 3, ["outer", "inner"], "refine = 1;"),
+        ("lshape(dim: 2, refine: 3)", 2, ["boundary", "boundary"], ""),
+        ("\"meshes/plate_hole_quad.msh\"", 2, ["right", "left"], "refine = 1;"),
+    ] {
+        let text = text(mesh, degree, tags, more);
+        let (problem, whole) = problem(&text);
+        let (program, _) = fem_dsl::program::compile(&Source::new("test", &text));
+        let source = program.expect("a text").mesh("p", &Overrides::default()).expect("a mesh").0;
+        let (times, periodic) = (problem.refine, &problem.periodic);
+        let begun = |size| begin(&source, Path::new(".."), size).expect("a mesh");
+        let part = |_: &Arc<Mesh>, group: &Arc<dyn Group>| {
+            begun(group.size()).part(times, periodic, group).expect("a part")
+        };
+        let ranks = |_: &Arc<Mesh>, size: usize| {
+            Some(begun(size).ranks(times, periodic, size).expect("cells"))
+        };
+        compare_parts(None, &problem, whole, &[2, 3], &part, Some(&ranks));
     }
 }
 
@@ -398,7 +458,7 @@ fn parts_of_any_cells_add_up_to_the_whole() {
         if seed < 4 {
             mesh = random_forest(mesh, seed);
         }
-        compare_parts(None, &problem, mesh, &[2 + seed as usize % 3], &by_chance, false);
+        compare_parts(None, &problem, mesh, &[2 + seed as usize % 3], &by_chance, None);
     }
 }
 

@@ -166,6 +166,7 @@ fn points(
             points[node as usize] = *place;
         }
     }
+    coarse.placed(&mut points);
     Ok((points, nodes))
 }
 

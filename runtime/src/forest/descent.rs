@@ -2,7 +2,8 @@
 //!
 //! A child takes the map of its parent, x_child(ξ) = x(o + A ξ), at its own nodes; where a generator said that an edge or
 //! a face lies on a sphere about the origin, its new nodes are moved there, level by level. So all nodes of an edge or
-//! face come from those of the parent's alone, and cells on both sides have the same.
+//! face come from those of the parent's alone, and cells on both sides have the same. The walk through a mesh that has a plain world
+//! ([`Mesh::world`]) is there.
 
 use super::children::Children;
 use crate::mesh::hanging::bits;
@@ -116,8 +117,8 @@ impl<'a> Descent<'a> {
 
     fn root(&self, tree: u32) -> Place {
         let cell = tree as usize;
-        let nodes =
-            self.mesh.cell_nodes(cell).iter().map(|&node| self.mesh.points()[node as usize]);
+        let points = self.mesh.plain_points();
+        let nodes = self.mesh.cell_nodes(cell).iter().map(|&node| points[node as usize]);
         let topology = self.mesh.topology();
         let of = |all: &[On], entities: &[u32]| -> Vec<On> {
             if all.is_empty() {
@@ -162,7 +163,8 @@ impl<'a> Descent<'a> {
 fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
     let topology = mesh.topology();
     let (cell, mut on) = (mesh.cell(), [Vec::new(), Vec::new()]);
-    if mesh.spheres().is_empty() {
+    // A plain world has none.
+    if mesh.spheres().is_empty() || mesh.world().is_some() {
         return on;
     }
     on[0].resize(topology.edges().len(), 0);

@@ -87,6 +87,7 @@ pub(crate) fn assemble(
         order_of_source: parts.places.map_or(Order::Own, |places| Order::Listed(Box::new(places))),
         equispaced: false,
         hanging: None,
+        plain: None,
         cut: None,
     })
 }

@@ -15,6 +15,7 @@ mod descended;
 
 pub(crate) use descended::Inherited;
 
+use super::generate::Plain;
 use super::periodic::PeriodicError;
 use super::{Coarsened, Facet, Mesh, NotCoarser, Topology, hanging, places};
 use crate::processes::{Group, Reduce, total};
@@ -311,7 +312,11 @@ impl Whole {
             let here = cells.iter().map(|&cell| place[cell as usize]);
             here.filter(|&cell| cell != u32::MAX).collect()
         };
-        let (points, nodes) = whole.geometry_of(own, &entities[0]);
+        let (points, nodes, which) = whole.geometry_of(own, &entities[0]);
+        let plain = whole.plain.as_ref().map(|plain| {
+            let points = which.iter().map(|&point| plain.points[point as usize]).collect();
+            Box::new(Plain { points, world: plain.world.clone() })
+        });
         let hanging = whole.hanging.as_ref().map(|all| hanging::Hanging {
             words: match all.words.is_empty() {
                 true => Vec::new(),
@@ -340,6 +345,7 @@ impl Whole {
             order_of_source: places::Order::Own,
             equispaced: whole.equispaced,
             hanging,
+            plain,
             cut: Some(Arc::new(Cut {
                 group: Arc::clone(group),
                 shared,
@@ -356,26 +362,27 @@ fn idle(cells: usize, processes: usize) -> Option<String> {
 }
 
 impl Mesh {
-    /// The geometry nodes of some cells, the vertices first, in their new numbers.
-    fn geometry_of(&self, cells: &[u32], vertices: &[u32]) -> (Vec<[f64; 3]>, Vec<u32>) {
+    /// The geometry nodes of some cells, the vertices first, in their new numbers, and which points of the mesh these are.
+    fn geometry_of(&self, cells: &[u32], vertices: &[u32]) -> (Vec<[f64; 3]>, Vec<u32>, Vec<u32>) {
         let mut numbers = vec![u32::MAX; self.points.len()];
-        let mut points = Vec::new();
+        let mut which = Vec::new();
         for &vertex in vertices {
-            numbers[vertex as usize] = points.len() as u32;
-            points.push(self.points[vertex as usize]);
+            numbers[vertex as usize] = which.len() as u32;
+            which.push(vertex);
         }
         let mut nodes = Vec::with_capacity(cells.len() * self.nodes_per_cell);
         for &cell in cells {
             for &node in self.cell_nodes(cell as usize) {
                 let number = &mut numbers[node as usize];
                 if *number == u32::MAX {
-                    *number = points.len() as u32;
-                    points.push(self.points[node as usize]);
+                    *number = which.len() as u32;
+                    which.push(node);
                 }
                 nodes.push(*number);
             }
         }
-        (points, nodes)
+        let points = which.iter().map(|&point| self.points[point as usize]).collect();
+        (points, nodes, which)
     }
 
     /// What this part of a mesh has in common with those of other processes, if it is one.

@@ -16,6 +16,9 @@ mod blocks;
 mod grid;
 mod round;
 mod simplices;
+mod world;
+
+pub(crate) use world::{Plain, World};
 
 use super::places::Rows;
 use super::{Cell, Counts, Mesh, MeshError};
@@ -89,10 +92,38 @@ pub fn generate(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Me
     let (name, arguments) = read(name, arguments)?;
     match name {
         "box" => grid::generate(&arguments),
-        "ball" => round::ball(&arguments),
-        "shell" => round::shell(&arguments),
-        _ => round::lshape(&arguments),
+        name => round::generate(name, &arguments),
     }
+}
+
+/// A mesh of which that one is a refinement, with cells halved so many times less, at most [`halvings`]: [`Mesh::refined`] goes through
+/// its plain world. Cells come along a curve.
+pub(super) fn coarse(
+    name: &str,
+    arguments: &BTreeMap<String, Argument>,
+    times: usize,
+) -> Result<Mesh, GenerateError> {
+    match read(name, arguments)? {
+        ("box", arguments) => grid::coarse(&arguments, times),
+        (name, arguments) => round::coarse(name, &arguments, times),
+    }
+}
+
+/// The middle of each cell of the mesh of a generator in its plain world.
+pub(super) fn centres(
+    name: &str,
+    arguments: &BTreeMap<String, Argument>,
+) -> Result<Vec<[f64; 3]>, GenerateError> {
+    match read(name, arguments)? {
+        ("box", arguments) => grid::centres(&arguments),
+        (name, arguments) => round::centres(name, &arguments),
+    }
+}
+
+/// How often the cells of a coarser mesh are halved in that of a generator.
+pub(super) fn halvings(name: &str, arguments: &BTreeMap<String, Argument>) -> usize {
+    let less = coarser(name, arguments);
+    std::iter::successors(less, |arguments| coarser(name, arguments)).count()
 }
 
 /// How many cells, faces, edges and vertices that mesh has; nothing is made.

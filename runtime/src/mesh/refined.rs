@@ -1,6 +1,7 @@
 //! Meshes that came of others by refinement: what is known of the coarser one, for data and geometry.
 
 use super::assemble::{Joined, Sign, assemble};
+use super::generate::World;
 use super::key::{Key, Layout};
 use super::places::{Order, Rows};
 use super::shape::Shape;
@@ -116,6 +117,7 @@ impl Mesh {
             order_of_source: Order::Refined(Box::new(refined)),
             equispaced: false,
             hanging: None,
+            plain: None,
             cut: None,
         })
     }
@@ -177,6 +179,23 @@ impl Mesh {
         match &self.order_of_source {
             Order::Refined(refined) => Some(refined),
             Order::Own | Order::Grid(_) | Order::Listed(_) => None,
+        }
+    }
+
+    /// The map by which a generator took points to where they are, for a mesh that is refined in its plain world.
+    pub(crate) fn world(&self) -> Option<&World> {
+        self.plain.as_ref().map(|plain| &plain.world)
+    }
+
+    /// The points that descendants come from: those of the plain world, where there is one.
+    pub(crate) fn plain_points(&self) -> &[[f64; 3]] {
+        self.plain.as_ref().map_or(&self.points, |plain| &plain.points)
+    }
+
+    /// Takes points that descend from these to where they are.
+    pub(crate) fn placed(&self, points: &mut [[f64; 3]]) {
+        if let Some(world) = self.world() {
+            points.par_iter_mut().each(|point| *point = world.place(*point));
         }
     }
 

@@ -9,6 +9,7 @@ use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
+use runtime::mesh::parted::PartError;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{Format, ReadError};
 use runtime::mesh::{LoadError, MeshError};
@@ -72,6 +73,15 @@ impl Blame<'_> {
         let found = self.program.unstable(self.problem, &pair);
         let found = Diagnostic { severity: Severity::Warning, ..found };
         console.warn_of(self.program.source(), vec![found]);
+    }
+
+    /// A mesh of which processes can have no part.
+    pub(crate) fn part(&self, problem: &Problem, error: PartError) -> Failure {
+        match error {
+            PartError::Few(error) => Failure::input(error.to_string()),
+            PartError::Load(error) => self.mesh(&error),
+            PartError::Periodic(error) => self.run(problem, error.into()),
+        }
     }
 
     /// A problem that cannot be set up or solved.

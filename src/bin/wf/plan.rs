@@ -4,7 +4,7 @@ mod processes;
 mod roofline;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -26,7 +26,7 @@ use crate::blame::Blame;
 use crate::console::Console;
 use crate::emit::TaskArgument;
 use crate::picture;
-use crate::problem::{Meant, meant, prepare, with_threads};
+use crate::problem::{Meant, begun, meant, prepare, with_threads};
 use crate::report::{Failure, Report};
 
 /// Show the kernels that a problem may have: what each is predicted to take, what bounds it, and which one is taken.
@@ -189,6 +189,19 @@ pub(crate) fn find(
     Ok(Found { problem, setup, on, target, candidates })
 }
 
+/// Which of so many processes would have each cell of a problem's mesh.
+fn ranks(
+    which: Blame<'_>,
+    file: &Path,
+    problem: &Problem,
+    processes: usize,
+) -> Result<Vec<u32>, Failure> {
+    let (program, name) = (which.program, which.problem);
+    let (_, mesh) = begun(program, name, file, which.overrides, processes)?;
+    let ranks = mesh.ranks(problem.refine, &problem.periodic, processes);
+    ranks.map_err(|error| which.part(problem, error))
+}
+
 fn one(
     arguments: &Arguments,
     which: Blame<'_>,
@@ -220,7 +233,8 @@ fn one(
         measured: &measured,
     };
     let (mut text, mut value) = (table::text(&planned), table::value(&planned));
-    if let Some((paper, rows)) = processes::paper(&arguments.processes, &planned)? {
+    let ranks = |count| ranks(which, &arguments.problem.file, &problem, count);
+    if let Some((paper, rows)) = processes::paper(&arguments.processes, &planned, ranks)? {
         text.push_str(&paper);
         value["processes"] = rows;
     }

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::problem::Problem;
+use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
 use runtime::forest::refined;
-use runtime::mesh::{Mesh, load};
+use runtime::mesh::parted::{Begun, begin};
+use runtime::mesh::{LoadError, Mesh, load};
 
 use crate::arguments::{Assignment, ProblemArguments};
 use crate::blame::Blame;
@@ -209,6 +210,30 @@ pub(crate) fn coarse(
     file: &Path,
     overrides: &Overrides,
 ) -> Result<(Problem, Mesh), Failure> {
+    read_with(program, name, file, overrides, load, Mesh::dim)
+}
+
+/// The same with what all of several processes need of the mesh, before it is refined.
+pub(crate) fn begun(
+    program: &Program,
+    name: &str,
+    file: &Path,
+    overrides: &Overrides,
+    processes: usize,
+) -> Result<(Problem, Begun), Failure> {
+    let make = |source: &MeshSource, folder: &Path| begin(source, folder, processes);
+    read_with(program, name, file, overrides, make, Begun::dim)
+}
+
+/// A problem with what is made of its mesh.
+fn read_with<M>(
+    program: &Program,
+    name: &str,
+    file: &Path,
+    overrides: &Overrides,
+    make: impl FnOnce(&MeshSource, &Path) -> Result<M, LoadError>,
+    dim_of: impl FnOnce(&M) -> usize,
+) -> Result<(Problem, M), Failure> {
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
     let (source, dim) = program.mesh(name, overrides).map_err(told)?;
     // What is wrong with the problem itself is said before a mesh is read.
@@ -220,8 +245,8 @@ pub(crate) fn coarse(
         _ => Path::new(""),
     };
     let blame = Blame { program, problem: name, overrides };
-    let mesh = load(&source, folder).map_err(|error| blame.mesh(&error))?;
-    let mut problem = program.problem(name, mesh.dim(), overrides).map_err(told)?;
+    let mesh = make(&source, folder).map_err(|error| blame.mesh(&error))?;
+    let mut problem = program.problem(name, dim_of(&mesh), overrides).map_err(told)?;
     problem.start_paths_at(file.parent().unwrap_or(Path::new("")));
     Ok((problem, mesh))
 }

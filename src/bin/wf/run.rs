@@ -16,18 +16,17 @@ use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use runtime::device::Device;
-use runtime::forest::refined;
 use runtime::mesh::Mesh;
 use runtime::output::{STEP, Series, writable, write_text};
 use runtime::processes::Group;
-use runtime::run::{Checkpoint, Interrupted, RunError, Solution, run_steps, with_periodic_sides};
+use runtime::run::{Checkpoint, Interrupted, RunError, Solution, run_steps};
 use runtime::stored::numbers;
 use serde_json::json;
 
 use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, written_as};
 use crate::blame::Blame;
 use crate::console::Console;
-use crate::problem::{chosen, coarse, compile, overrides, prepare, read, spare, with_threads};
+use crate::problem::{begun, chosen, compile, overrides, prepare, read, spare, with_threads};
 use crate::processes::{Processes, agree_on, together};
 use crate::report::{Failure, Report};
 use goal::Goal;
@@ -276,23 +275,17 @@ fn own_device(
     Ok(Some(device))
 }
 
-/// A problem, and the part of its mesh that this process has: it refines its own cells alone, once all processes have some.
+/// A problem, and the part of its mesh that this process has.
 fn own_part(
     which: Blame<'_>,
     file: &Path,
     group: &Arc<dyn Group>,
 ) -> Result<(Problem, Arc<Mesh>), Failure> {
-    let (problem, mesh) = coarse(which.program, which.problem, file, which.overrides)?;
-    let (times, periodic) = (problem.refine, !problem.periodic.is_empty());
-    let before = mesh.divided_before(times, group.size(), periodic);
-    let mesh = refined(mesh, before).map_err(|error| which.mesh(&error))?;
-    let whole = with_periodic_sides(&problem, Arc::new(mesh));
-    let part = whole.map_err(|error| which.run(&problem, error.into()))?.part(group);
-    if before == times {
-        return Ok((problem, part));
-    }
-    let part = refined(Arc::unwrap_or_clone(part), times - before);
-    Ok((problem, Arc::new(part.map_err(|error| which.mesh(&error))?)))
+    let (program, name) = (which.program, which.problem);
+    let (problem, mesh) = begun(program, name, file, which.overrides, group.size())?;
+    let part = mesh.part(problem.refine, &problem.periodic, group);
+    let part = part.map_err(|error| which.part(&problem, error))?;
+    Ok((problem, part))
 }
 
 /// The file of a checkpoint behind so many solutions; of one of several solves, `NAME-3.npy` for the third.

@@ -4,6 +4,7 @@
 //! see that one, orders it alike at each. The whole mesh, which files and pictures need, is made where somebody asks for it.
 
 use super::{Cut, Entity};
+use crate::mesh::parted::Generator;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::refined::{Descendants, Refined};
 use crate::mesh::{Facet, Mesh, Topology};
@@ -18,6 +19,8 @@ pub(super) struct Descended {
     times: usize,
     /// Which of the descendants of all cells of that part each cell is, where those of a cell follow one another.
     numbers: Vec<u32>,
+    /// What makes all of the mesh at once.
+    generator: Option<Generator>,
     whole: OnceLock<Result<InWhole, PeriodicError>>,
 }
 
@@ -31,7 +34,9 @@ pub(super) struct InWhole {
 impl PartialEq for Descended {
     fn eq(&self, other: &Self) -> bool {
         let own = |of: &Self| (of.times, Arc::clone(&of.coarse));
-        own(self) == own(other) && self.numbers == other.numbers
+        own(self) == own(other)
+            && self.numbers == other.numbers
+            && self.generator == other.generator
     }
 }
 
@@ -47,6 +52,14 @@ impl Descended {
 
     /// The mesh as one process would have made it.
     fn make_whole(&self) -> Result<InWhole, PeriodicError> {
+        if let Some(generator) = &self.generator {
+            let mut mesh = generator.mesh()?;
+            if mesh.periodic_sides() != self.coarse.periodic_sides() {
+                mesh.make_periodic(self.coarse.periodic_sides())?;
+            }
+            let cells = generator.cells(&self.coarse, self.times, self.numbers.iter().copied())?;
+            return Ok(InWhole { mesh: Arc::new(mesh), cells });
+        }
         let above = match self.coarse.cut() {
             Some(cut) => InWhole { mesh: Arc::clone(cut.whole()?), cells: cut.cells()?.to_vec() },
             None => InWhole {
@@ -83,6 +96,14 @@ impl Descended {
 }
 
 impl Mesh {
+    /// Says that a generator makes all of the mesh of which this is a refined part.
+    pub(crate) fn be_made_by(&mut self, generator: Generator) {
+        let Some(cut) = &mut self.cut else { return };
+        if let super::Origin::Descended(own) = &mut Arc::make_mut(cut).origin {
+            own.generator = Some(generator);
+        }
+    }
+
     /// Says of facets of how many cells they are, those counted that are others'.
     pub(crate) fn count_facets(&mut self, facets: Vec<(Facet, u8)>) {
         facets.into_iter().for_each(|(facet, cells)| self.topology.count_facet(facet, cells));
@@ -94,7 +115,8 @@ impl Mesh {
             return;
         };
         let Some(group) = coarse.cut().map(|cut| Arc::clone(&cut.group)) else { return };
-        let origin = Descended { coarse, times, numbers, whole: OnceLock::new() };
+        let (generator, whole) = (None, OnceLock::new());
+        let origin = Descended { coarse, times, numbers, generator, whole };
         self.cut = Some(Arc::new(Cut { group, shared, origin: super::Origin::Descended(origin) }));
     }
 }

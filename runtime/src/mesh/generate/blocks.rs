@@ -45,14 +45,27 @@ impl Refined {
     }
 }
 
+/// How cells come.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Along {
+    /// Block by block, brick by brick.
+    Bricks,
+    /// All along one curve, so that a piece of it has little surface.
+    Curve,
+}
+
 impl Blocks {
     /// The mesh of the refined and mapped blocks.
     pub(super) fn mesh(
         self,
         refined: Refined,
         map: impl Fn([f64; 3]) -> [f64; 3],
+        along: Along,
     ) -> Result<Mesh, MeshError> {
         let mut world = self.oriented()?.halved(refined)?;
+        if along == Along::Curve {
+            world.nodes = along_curve(world.cell, &world.points, &world.nodes);
+        }
         if !refined.cell.is_tensor() {
             world.nodes = simplices::split(world.cell, &world.nodes);
             world.cell = refined.cell;
@@ -74,6 +87,13 @@ impl Blocks {
             Sign::Negative(&negative),
             Joined::Facets,
         )
+    }
+
+    /// The middle of each refined cell in the plain world.
+    pub(super) fn centres(self, refined: Refined) -> Result<Vec<[f64; 3]>, MeshError> {
+        let world = self.oriented()?.halved(refined)?;
+        let cells = world.nodes.chunks_exact(world.cell.vertex_count());
+        Ok(cells.map(|cell| middle(&world.points, cell)).collect())
     }
 
     /// What the refined blocks have how many times.
@@ -185,6 +205,21 @@ impl Blocks {
         }
         point
     }
+}
+
+/// The mean of some points.
+fn middle(points: &[[f64; 3]], nodes: &[u32]) -> [f64; 3] {
+    let sum = |c: usize| nodes.iter().map(|&node| points[node as usize][c]).sum::<f64>();
+    [0, 1, 2].map(|c| sum(c) / nodes.len() as f64)
+}
+
+/// The vertices of cells, cell by cell along Hilbert's curve through their middles.
+pub(super) fn along_curve(cell: Cell, points: &[[f64; 3]], nodes: &[u32]) -> Vec<u32> {
+    let each = cell.vertex_count();
+    let middles: Vec<[f64; 3]> =
+        nodes.chunks_exact(each).map(|cell| middle(points, cell)).collect();
+    let order = order::hilbert_order(cell.dim(), &middles).into_iter();
+    order.flat_map(|cell| &nodes[cell as usize * each..][..each]).copied().collect()
 }
 
 /// Numbers for points that belong to vertices, edges, faces and cells.

@@ -7,6 +7,8 @@
 //! which is reported as an inverted cell.
 
 use super::arguments::Arguments;
+use super::blocks::along_curve;
+use super::world::World;
 use super::{GenerateError, simplices};
 use crate::mesh::assemble::{Joined, Sign, assemble};
 use crate::mesh::places::{NOWHERE, Order, Rows};
@@ -22,13 +24,25 @@ const MOST_DEFORM: f64 = 0.25;
 pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     let mut mesh = grid.mesh(cell).map_err(|error| arguments.mesh(error))?;
-    for axis in 0..grid.dim {
-        for (side, wall) in [grid.from[axis], grid.to[axis]].into_iter().enumerate() {
-            let tag = format!("{}{side}", ["x", "y", "z"][axis]);
-            mesh.tag_boundary(&tag, |facet| facet.iter().all(|point| point[axis] == wall));
-        }
-    }
+    grid.tag(&mut mesh);
     Ok(mesh)
+}
+
+/// The same with cells halved so many times less, beside its plain world, the cells along a curve.
+pub(super) fn coarse(arguments: &Arguments<'_>, times: usize) -> Result<Mesh, GenerateError> {
+    let (grid, cell) = Grid::new(arguments)?;
+    let mut mesh = grid.coarse(cell, times).map_err(|error| arguments.mesh(error))?;
+    mesh.leave(World::Box(Box::new(grid.clone())));
+    grid.tag(&mut mesh);
+    Ok(mesh)
+}
+
+/// The middle of each cell in the plain world.
+pub(super) fn centres(arguments: &Arguments<'_>) -> Result<Vec<[f64; 3]>, GenerateError> {
+    let (grid, _) = Grid::new(arguments)?;
+    let centre =
+        |at: [u32; 3]| [0, 1, 2].map(|c| if c < grid.dim { f64::from(at[c]) + 0.5 } else { 0.0 });
+    Ok(order::brick_order(grid.cells).into_iter().map(centre).collect())
 }
 
 /// Whether indices can number what the grid has.
@@ -43,7 +57,9 @@ pub(super) fn count(arguments: &Arguments<'_>) -> Result<Counts, GenerateError> 
     Ok(grid.counts(cell))
 }
 
-struct Grid {
+/// A grid of cells in a box.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Grid {
     dim: usize,
     cells: [usize; 3],
     from: [f64; 3],
@@ -86,7 +102,8 @@ impl Grid {
     fn mesh(&self, cell: Cell) -> Result<Mesh, MeshError> {
         self.check(cell)?;
         self.counts(cell).check_room()?;
-        let (points, nodes) = (self.points(), nodes(self.cells, cell));
+        let points = plain(self.dim, self.cells, 1.0).into_iter().map(|q| self.point(q)).collect();
+        let nodes = nodes(self.cells, cell);
         let parts = Parts { points, nodes, ..Parts::default() };
         let positive = Sign::Positive;
         let mut mesh = assemble(cell, 1, parts, Arrange::AsGiven, positive, Joined::Facets)?;
@@ -94,32 +111,39 @@ impl Grid {
         Ok(mesh)
     }
 
-    fn points(&self) -> Vec<[f64; 3]> {
-        let n = [0, 1, 2].map(|a| if a < self.dim { self.cells[a] + 1 } else { 1 });
-        let mut points = Vec::with_capacity(n[0] * n[1] * n[2]);
-        for k in 0..n[2] {
-            for j in 0..n[1] {
-                for i in 0..n[0] {
-                    points.push(self.point([i, j, k]));
-                }
-            }
-        }
-        points
+    /// With cells of so many halvings less, in the plain world.
+    fn coarse(&self, cell: Cell, times: usize) -> Result<Mesh, MeshError> {
+        let mut cells = self.cells;
+        cells[..self.dim].iter_mut().for_each(|n| *n >>= times);
+        let points = plain(self.dim, cells, (1u64 << times) as f64);
+        let nodes = along_curve(cell, &points, &nodes(cells, cell));
+        let parts = Parts { points, nodes, ..Parts::default() };
+        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive, Joined::Facets)
     }
 
-    fn point(&self, place: [usize; 3]) -> [f64; 3] {
+    fn tag(&self, mesh: &mut Mesh) {
+        for axis in 0..self.dim {
+            for (side, wall) in [self.from[axis], self.to[axis]].into_iter().enumerate() {
+                let tag = format!("{}{side}", ["x", "y", "z"][axis]);
+                mesh.tag_boundary(&tag, |facet| facet.iter().all(|point| point[axis] == wall));
+            }
+        }
+    }
+
+    /// The point with a place in the plain world: so many cells from the first one in each direction.
+    pub(super) fn point(&self, place: [f64; 3]) -> [f64; 3] {
         let mut point = [0.0; 3];
         let mut bump = self.deform;
         for a in 0..self.dim {
-            let n = self.cells[a];
-            let s = place[a] as f64 / n as f64;
+            let n = self.cells[a] as f64;
+            let s = place[a] / n;
             // Walls are exactly where they were asked for.
             point[a] = match place[a] {
-                0 => self.from[a],
+                0.0 => self.from[a],
                 i if i == n => self.to[a],
                 _ => self.from[a] + s * (self.to[a] - self.from[a]),
             };
-            bump *= if place[a] == 0 || place[a] == n { 0.0 } else { (PI * s).sin() };
+            bump *= if place[a] == 0.0 || place[a] == n { 0.0 } else { (PI * s).sin() };
         }
         if bump != 0.0 {
             for a in 0..self.dim {
@@ -129,6 +153,20 @@ impl Grid {
         }
         point
     }
+}
+
+/// The points of a grid in its plain world, x first, as far apart as said.
+fn plain(dim: usize, cells: [usize; 3], step: f64) -> Vec<[f64; 3]> {
+    let n = [0, 1, 2].map(|a| if a < dim { cells[a] + 1 } else { 1 });
+    let mut points = Vec::with_capacity(n[0] * n[1] * n[2]);
+    for k in 0..n[2] {
+        for j in 0..n[1] {
+            for i in 0..n[0] {
+                points.push([i, j, k].map(|at| at as f64 * step));
+            }
+        }
+    }
+    points
 }
 
 /// The vertices of the cells, brick by brick, in points that go along x first.

@@ -20,9 +20,9 @@
 
 use super::GenerateError;
 use super::arguments::Arguments;
-use super::blocks::{Blocks, Refined};
+use super::blocks::{Along, Blocks, Refined};
+use super::world::World;
 use crate::mesh::{Cell, Counts, Mesh};
-use std::f64::consts::FRAC_PI_4;
 
 /// Refinements beyond this give more cells than 32-bit indices can number.
 const MOST_REFINED: usize = 14;
@@ -58,45 +58,71 @@ fn of(name: &str, arguments: &Arguments<'_>) -> Result<(Refined, Blocks), Genera
     })
 }
 
-pub(super) fn ball(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
-    let refined = refined(arguments, 3, 3)?;
-    let dim = refined.cell.dim();
-    let root = (dim as f64).sqrt();
-    let inner = 1.0 / (1.0 + root) / root;
-    let mut mesh = cube_blocks(dim, true)
-        .mesh(refined, |q| {
-            let radius = largest(q);
-            if radius <= 0.5 {
-                return q.map(|x| 2.0 * inner * x);
-            }
-            let s = 2.0 * radius - 1.0;
-            let (flat, round) = (q.map(|x| x / radius * inner), on_sphere(dim, q, radius));
-            [0, 1, 2].map(|i| (1.0 - s) * flat[i] + s * round[i])
-        })
-        .map_err(|error| arguments.mesh(error))?;
-    mesh.tag_boundary("surface", |_| true);
-    mesh.spheres = vec![("surface".to_owned(), 1.0)];
+/// The mesh of a generator.
+pub(super) fn generate(name: &str, arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
+    let (refined, blocks) = of(name, arguments)?;
+    let world = world(name, arguments, refined.cell.dim())?;
+    let mesh = blocks.mesh(refined, |q| world.place(q), Along::Bricks);
+    let mut mesh = mesh.map_err(|error| arguments.mesh(error))?;
+    finish(&world, &mut mesh);
     Ok(mesh)
 }
 
-pub(super) fn shell(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
-    let refined = refined(arguments, 3, 2)?;
-    let dim = refined.cell.dim();
-    let (inner, outer) = radii(arguments)?;
-    let mut mesh = cube_blocks(dim, false)
-        .mesh(refined, |q| {
-            let radius = largest(q);
-            let s = 2.0 * radius - 1.0;
-            on_sphere(dim, q, radius).map(|x| ((1.0 - s) * inner + s * outer) * x)
-        })
-        .map_err(|error| arguments.mesh(error))?;
-    // Compared with the mean of the radii: every vertex of the boundary is on one of the spheres.
-    let middle = (inner + outer) / 2.0;
-    let norm = |x: &[f64; 3]| x.iter().map(|c| c * c).sum::<f64>().sqrt();
-    mesh.tag_boundary("inner", |facet| facet.iter().all(|x| norm(x) < middle));
-    mesh.tag_boundary("outer", |facet| facet.iter().all(|x| norm(x) > middle));
-    mesh.spheres = vec![("inner".to_owned(), inner), ("outer".to_owned(), outer)];
+/// The same with blocks halved so many times less, beside its plain world, the cells along a curve.
+pub(super) fn coarse(
+    name: &str,
+    arguments: &Arguments<'_>,
+    times: usize,
+) -> Result<Mesh, GenerateError> {
+    let (mut refined, blocks) = of(name, arguments)?;
+    refined.refine -= times;
+    let world = world(name, arguments, refined.cell.dim())?;
+    let mesh = blocks.mesh(refined, |q| q, Along::Curve);
+    let mut mesh = mesh.map_err(|error| arguments.mesh(error))?;
+    mesh.leave(world.clone());
+    finish(&world, &mut mesh);
     Ok(mesh)
+}
+
+/// The middle of each cell in the plain world.
+pub(super) fn centres(
+    name: &str,
+    arguments: &Arguments<'_>,
+) -> Result<Vec<[f64; 3]>, GenerateError> {
+    let (refined, blocks) = of(name, arguments)?;
+    blocks.centres(refined).map_err(|error| arguments.mesh(error))
+}
+
+fn world(name: &str, arguments: &Arguments<'_>, dim: usize) -> Result<World, GenerateError> {
+    Ok(match name {
+        "lshape" => World::Corner,
+        "shell" => {
+            let (inner, outer) = radii(arguments)?;
+            World::Shell { dim, inner, outer }
+        }
+        _ => World::Ball { dim },
+    })
+}
+
+/// Tags, and spheres.
+fn finish(world: &World, mesh: &mut Mesh) {
+    match *world {
+        World::Ball { .. } => {
+            mesh.tag_boundary("surface", |_| true);
+            mesh.spheres = vec![("surface".to_owned(), 1.0)];
+        }
+        World::Shell { inner, outer, .. } => {
+            // Compared with the mean of the radii: every vertex of the boundary is on one of the spheres.
+            let middle = (inner + outer) / 2.0;
+            let norm = |x: &[f64; 3]| x.iter().map(|c| c * c).sum::<f64>().sqrt();
+            mesh.tag_boundary("inner", |facet| facet.iter().all(|x| norm(x) < middle));
+            mesh.tag_boundary("outer", |facet| facet.iter().all(|x| norm(x) > middle));
+            mesh.spheres = vec![("inner".to_owned(), inner), ("outer".to_owned(), outer)];
+        }
+        World::Corner | World::Box(_) => {
+            mesh.tag_boundary("boundary", |_| true);
+        }
+    }
 }
 
 /// The radii of a shell.
@@ -111,14 +137,6 @@ fn radii(arguments: &Arguments<'_>) -> Result<(f64, f64), GenerateError> {
         return Err(arguments.wrong("outer", expected));
     }
     Ok((inner, outer))
-}
-
-pub(super) fn lshape(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
-    let refined = refined(arguments, 2, 3)?;
-    let blocks = corner_blocks(refined.cell.dim());
-    let mut mesh = blocks.mesh(refined, |q| q).map_err(|error| arguments.mesh(error))?;
-    mesh.tag_boundary("boundary", |_| true);
-    Ok(mesh)
 }
 
 /// The cube [−1, 1]^d without [0, 1]^d as blocks of width 1.
@@ -176,18 +194,4 @@ fn cube_blocks(dim: usize, centre: bool) -> Blocks {
         }
     }
     Blocks { cell, points, nodes }
-}
-
-fn largest(q: [f64; 3]) -> f64 {
-    q.iter().fold(0.0, |m, x| m.max(x.abs()))
-}
-
-/// The point of the unit sphere in the direction of q, whose largest coordinate is `radius`.
-fn on_sphere(dim: usize, q: [f64; 3], radius: f64) -> [f64; 3] {
-    let mut direction = [0.0; 3];
-    for i in 0..dim {
-        direction[i] = (FRAC_PI_4 * (q[i] / radius)).tan();
-    }
-    let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
-    direction.map(|x| x / length)
 }

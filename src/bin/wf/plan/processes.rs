@@ -43,6 +43,7 @@ fn positive(text: &str) -> Result<f64, String> {
 pub(super) fn paper(
     asked: &Processes,
     planned: &Planned<'_>,
+    ranks: impl Fn(usize) -> Result<Vec<u32>, Failure>,
 ) -> Result<Option<(String, Value)>, Failure> {
     if asked.processes.is_empty() {
         return Ok(None);
@@ -51,9 +52,11 @@ pub(super) fn paper(
     let taken = &planned.candidates.all[planned.candidates.chosen];
     let network = Network { latency: asked.latency, bandwidth: asked.bandwidth };
     let own = on.n_dofs() as f64;
-    let counted = asked.processes.iter().map(|&processes| shares(on, processes as usize));
-    let counted: Result<Vec<Vec<Share>>, _> = counted.collect();
-    let counted = counted.map_err(|few| Failure::input(few.to_string()))?;
+    let counted = asked.processes.iter().map(|&processes| {
+        let processes = processes as usize;
+        Ok(shares(on, &ranks(processes)?, processes))
+    });
+    let counted: Vec<Vec<Share>> = counted.collect::<Result<_, Failure>>()?;
     let wanted = if asked.unknowns.is_empty() { &[own][..] } else { &asked.unknowns };
     let of = |&unknowns: &f64| {
         counted.iter().map(move |shares| Paper {

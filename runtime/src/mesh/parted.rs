@@ -1,0 +1,209 @@
+//! The part of a problem's mesh that a process has: from what is said of the mesh → a mesh that all processes make, small where that can
+//! be → a part of it → that part as fine as it should be.
+//!
+//! What all make is what a generator begins with, or what a file has, with no more refinement than gives each process some cells. From
+//! there each divides its own ([`super::cut`]); of a generator in its plain world, so that points come to lie where the generator has
+//! them.
+
+use super::cut::{LEAST, TooFewCells};
+use super::generate::{self, GenerateError};
+use super::periodic::{Pair, PeriodicError};
+use super::refined::{Descendants, Refined};
+use super::shape::vertex_function;
+use super::{LoadError, Mesh, MeshError, load};
+use crate::forest::{Children, refined};
+use crate::processes::Group;
+use fem_dsl::problem::{Argument, MeshSource};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What all processes have of a problem's mesh before parts of it are dealt out.
+pub struct Begun {
+    mesh: Mesh,
+    /// A generator, and how often its mesh is divided before it is the one that was asked for.
+    by: Option<(Generator, usize)>,
+}
+
+/// A generator of the language by its name, and its arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Generator {
+    pub(crate) name: String,
+    pub(crate) arguments: BTreeMap<String, Argument>,
+}
+
+impl Generator {
+    /// Its mesh.
+    pub(crate) fn mesh(&self) -> Result<Mesh, MeshError> {
+        generate::generate(&self.name, &self.arguments).map_err(failed)
+    }
+
+    /// The cells of its mesh that these descendants of the cells of a coarser one are, by their numbers where those of a cell follow one
+    /// another: each has its middle at one place of the plain world.
+    pub(crate) fn cells(
+        &self,
+        coarse: &Mesh,
+        times: usize,
+        numbers: impl Iterator<Item = u32>,
+    ) -> Result<Vec<u32>, MeshError> {
+        let bits = |at: [f64; 3]| at.map(|x| (x + 0.0).to_bits());
+        let centres = generate::centres(&self.name, &self.arguments).map_err(failed)?;
+        let known: HashMap<[u64; 3], u32> = centres.into_iter().map(bits).zip(0..).collect();
+        let (cell, points) = (coarse.cell(), coarse.plain_points());
+        let (children, each) = (Children::new(cell), 1 << (cell.dim() * times));
+        let found = numbers.map(|number| {
+            let way = children.path(times, number as usize % each);
+            let at = children.descendant(&way).at(&cell.centre());
+            let mut centre = [0.0; 3];
+            for (v, &vertex) in coarse.vertices(number as usize / each).iter().enumerate() {
+                let weight = vertex_function(cell, v, at);
+                (0..3).for_each(|c| centre[c] += weight * points[vertex as usize][c]);
+            }
+            known.get(&bits(centre)).copied()
+        });
+        let found: Option<Vec<u32>> = found.collect();
+        found.ok_or(MeshError::Empty)
+    }
+}
+
+/// What is wrong with a mesh that was generated in parts before.
+fn failed(error: GenerateError) -> MeshError {
+    match error {
+        GenerateError::Mesh { error, .. } => error,
+        _ => MeshError::Empty,
+    }
+}
+
+/// Why a process has no part of a mesh.
+#[derive(Debug, thiserror::Error)]
+pub enum PartError {
+    /// There are not enough cells to foretell anything.
+    #[error(transparent)]
+    Few(#[from] TooFewCells),
+    /// The mesh cannot be had.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Its sides are not periodic.
+    #[error(transparent)]
+    Periodic(#[from] PeriodicError),
+}
+
+/// Reads or generates what so many processes need of the mesh that a problem asks for, as [`load`] does for one.
+///
+/// # Errors
+///
+/// A file or a generator that is wrong.
+pub fn begin(source: &MeshSource, base: &Path, processes: usize) -> Result<Begun, LoadError> {
+    let whole = || Ok(Begun { mesh: load(source, base)?, by: None });
+    let MeshSource::Generator { name, arguments } = source else { return whole() };
+    if processes == 1 {
+        return whole();
+    }
+    let counts = generate::counts(name, arguments)?;
+    generate::check(name, arguments)?;
+    let enough =
+        |times: &usize| counts.cells() >> (counts.cell.dim() * times) >= (LEAST * processes) as u64;
+    let times = (1..=generate::halvings(name, arguments)).rev().find(enough);
+    let Some(times) = times else { return whole() };
+    let mesh = generate::coarse(name, arguments, times)?;
+    let generator = Generator { name: name.clone(), arguments: arguments.clone() };
+    Ok(Begun { mesh, by: Some((generator, times)) })
+}
+
+impl Begun {
+    /// The dimension of the mesh.
+    pub fn dim(&self) -> usize {
+        self.mesh.dim()
+    }
+
+    /// The cells that this process has of the mesh with each of its cells divided so many times and with these periodic sides.
+    ///
+    /// # Errors
+    ///
+    /// Sides that are not periodic, more cells than indices can number or memory hold.
+    pub fn part(
+        self,
+        times: usize,
+        periodic: &[Pair],
+        group: &Arc<dyn Group>,
+    ) -> Result<Arc<Mesh>, PartError> {
+        let before = self.before(times, periodic, group.size());
+        let mut part = dealt_out(self.mesh, before, periodic)?.part(group);
+        if let Some((generator, halved)) = self.by {
+            let mut own = refined(Arc::unwrap_or_clone(part), halved)?;
+            own.be_made_by(generator);
+            part = Arc::new(own);
+        }
+        match times - before {
+            0 => Ok(part),
+            times => Ok(Arc::new(refined(Arc::unwrap_or_clone(part), times)?)),
+        }
+    }
+
+    /// How often cells are divided before parts are dealt out.
+    fn before(&self, times: usize, periodic: &[Pair], processes: usize) -> usize {
+        match &self.by {
+            Some(_) => 0,
+            None => self.mesh.divided_before(times, processes, !periodic.is_empty()),
+        }
+    }
+
+    /// Which of so many processes has each cell of that mesh, in the order of its cells as one process has it: that of
+    /// [`load`], refined.
+    ///
+    /// # Errors
+    ///
+    /// More processes than cells; those of [`Self::part`].
+    pub fn ranks(
+        self,
+        times: usize,
+        periodic: &[Pair],
+        processes: usize,
+    ) -> Result<Vec<u32>, PartError> {
+        let before = self.before(times, periodic, processes);
+        let dealt = dealt_out(self.mesh, before, periodic)?;
+        let mut ranks = dealt.ranks(processes)?.to_vec();
+        let mut mesh = dealt;
+        if let Some((generator, halved)) = self.by {
+            let each = 1usize << (mesh.dim() * halved);
+            let all = 0..(mesh.n_cells() * each) as u32;
+            let cells = generator.cells(&mesh, halved, all).map_err(PeriodicError::Mesh)?;
+            let mut of = vec![0; cells.len()];
+            for (number, cell) in cells.into_iter().enumerate() {
+                of[cell as usize] = ranks[number / each];
+            }
+            (ranks, mesh) = (of, Arc::new(generator.mesh().map_err(PeriodicError::Mesh)?));
+        }
+        if times == before {
+            return Ok(ranks);
+        }
+        // Both are divided from one mesh: what was dealt out, and what is asked about.
+        let each = 1u32 << (mesh.dim() * (times - before));
+        let (first, mut of) = match mesh.refined_from() {
+            Some(Refined { coarse, cells: Descendants::Uniform { numbers, .. }, .. }) => {
+                let mut of = vec![0; numbers.len()];
+                for (cell, &number) in numbers.iter().enumerate() {
+                    of[number as usize] = ranks[cell];
+                }
+                (Arc::clone(coarse), of)
+            }
+            _ => (Arc::clone(&mesh), ranks),
+        };
+        let fine = refined(Arc::unwrap_or_clone(first), times)?;
+        if let Some(Refined { cells: Descendants::Uniform { numbers, .. }, .. }) =
+            fine.refined_from()
+        {
+            of = numbers.iter().map(|&number| of[(number / each) as usize]).collect();
+        }
+        Ok(of)
+    }
+}
+
+/// What parts are of: a mesh with each of its cells divided so many times, and with these periodic sides.
+fn dealt_out(mesh: Mesh, times: usize, periodic: &[Pair]) -> Result<Arc<Mesh>, PartError> {
+    let mut whole = refined(mesh, times)?;
+    if whole.periodic_sides() != periodic {
+        whole.make_periodic(periodic)?;
+    }
+    Ok(Arc::new(whole))
+}

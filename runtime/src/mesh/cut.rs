@@ -1,7 +1,7 @@
 //! Meshes in parts, one a process: a whole mesh → the cells of this process, and what of their vertices, edges and faces is
 //! others' too ([`Cut`]).
 //!
-//! Cells go to processes in their own order, which is along a curve, so that each has a piece of it; cells with hanging nodes
+//! Each process has a piece of the curve along which cells come, or of the space that they fill ([`deal`]); cells with hanging nodes
 //! count twice. A part numbers everything by first touch, as a mesh of its own does. What it takes from the whole is how each
 //! entity is seen and of how many cells it is: so all processes have the nodes of an edge or face in one order, and no facet
 //! between processes is taken for one of the boundary.
@@ -11,6 +11,7 @@
 //!
 //! A part of a mesh that is to be refined is refined by its process alone ([`descended`]).
 
+mod deal;
 mod descended;
 
 pub(crate) use descended::Inherited;
@@ -20,7 +21,6 @@ use super::periodic::PeriodicError;
 use super::{Coarsened, Facet, Mesh, NotCoarser, Topology, hanging, places};
 use crate::processes::{Group, Reduce, total};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Cells that each process has at least of the coarsest mesh that is dealt out.
@@ -176,27 +176,6 @@ pub struct TooFewCells {
     pub cells: usize,
 }
 
-/// The cells of each of `parts` processes, by the weight of each cell; none is without a cell but the last ones of more processes than
-/// cells.
-fn pieces(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
-    let all: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
-    let (mut pieces, mut start, mut sum) = (Vec::with_capacity(parts), 0, 0u64);
-    for part in 0..parts {
-        let wanted = all * (part as u64 + 1) / parts as u64;
-        let mut end = start;
-        // Those behind need a cell each, too.
-        let last = weights.len().saturating_sub(parts - 1 - part);
-        let last = last.max(weights.len().min(start + 1));
-        while end < last && (end == start || sum + u64::from(weights[end]) <= wanted) {
-            sum += u64::from(weights[end]);
-            end += 1;
-        }
-        pieces.push(start..end);
-        start = end;
-    }
-    pieces
-}
-
 impl Mesh {
     /// The cells of this process, none at the last ones of more processes than cells; the mesh itself where there is one process.
     pub fn part(self: Arc<Self>, group: &Arc<dyn Group>) -> Arc<Mesh> {
@@ -263,10 +242,8 @@ impl Mesh {
             };
             weights = (0..coarser.mesh.n_cells()).map(of).collect();
         }
-        let mut rank_of = vec![0u32; weights.len()];
-        for (rank, piece) in pieces(&weights, processes).into_iter().enumerate() {
-            rank_of[piece].fill(rank as u32);
-        }
+        let dealt = chain.last().map_or(&self, |coarser| &coarser.mesh);
+        let mut rank_of = deal::deal(dealt, &weights, processes);
         let mut coarser = None;
         while let Some(last) = chain.pop() {
             let finer = chain.last().map_or(cells, |own| own.mesh.n_cells());
@@ -458,18 +435,4 @@ fn shared(whole: &Topology, dim: usize, rank_of: &[u32], rank: u32, own: &[u32])
         Entity { number, ranks: ranks.into() }
     };
     found.into_values().map(entity).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_are_even_by_weight_and_none_is_empty() {
-        assert_eq!(pieces(&[1; 10], 3), [0..3, 3..6, 6..10]);
-        assert_eq!(pieces(&[2, 2, 1, 1, 1, 1], 2), [0..2, 2..6]);
-        assert_eq!(pieces(&[9, 1, 1], 3), [0..1, 1..2, 2..3]);
-        assert_eq!(pieces(&[1, 1, 9], 3), [0..1, 1..2, 2..3]);
-        assert_eq!(pieces(&[1, 2], 4), [0..1, 1..2, 2..2, 2..2]);
-    }
 }

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::problem::Problem;
+use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use runtime::bench::scaling::{Product, product};
 use runtime::compile::Target;
 use runtime::device::Device;
-use runtime::mesh::{Mesh, load};
+use runtime::mesh::Mesh;
+use runtime::mesh::parted::begin;
 use runtime::processes::Group;
 use runtime::run::{RunError, Solution, compile_operator, run_on, set_up};
 use runtime::solve::Continue;
@@ -50,7 +51,11 @@ impl Size {
         Self { cells: cells.max(2), times, degree }
     }
 
-    fn problem(self, preconditioner: &str, tolerance: &str) -> Result<(Problem, Mesh), Failure> {
+    fn problem(
+        self,
+        preconditioner: &str,
+        tolerance: &str,
+    ) -> Result<(Problem, MeshSource), Failure> {
         let Self { cells, times, degree } = self;
         let text = format!(
             "form f {{ field u: scalar; f0[u] = -1; f1[u] = grad(u); }}
@@ -63,9 +68,7 @@ impl Size {
         let program = program.ok_or_else(|| Failure::input(format!("{found:?}")))?;
         let failed = |found| Failure::input(format!("{found:?}"));
         let (source, _) = program.mesh("p", &Overrides::default()).map_err(failed)?;
-        let mesh = load(&source, Path::new(""));
-        let mesh = mesh.map_err(|error| Failure::input(error.to_string()))?;
-        Ok((program.problem("p", 3, &Overrides::default()).map_err(failed)?, mesh))
+        Ok((program.problem("p", 3, &Overrides::default()).map_err(failed)?, source))
     }
 }
 
@@ -98,11 +101,9 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Member<'_> {
-    fn part(&self, whole: &Arc<Mesh>) -> Arc<Mesh> {
-        match self.group.size() {
-            1 => Arc::clone(whole),
-            _ => Arc::clone(whole).part(self.group),
-        }
+    fn part(&self, source: &MeshSource) -> Result<Arc<Mesh>, Failure> {
+        let begun = begin(source, Path::new(""), self.group.size()).map_err(failed)?;
+        begun.part(0, &[], self.group).map_err(failed)
     }
 
     fn solved(&self, problem: &Problem, part: &Arc<Mesh>) -> Result<Solution, Failure> {
@@ -113,10 +114,10 @@ impl Member<'_> {
 
     fn measured(
         &self,
-        whole: &Arc<Mesh>,
+        source: &MeshSource,
         [by_diagonal, by_levels]: [&Problem; 2],
     ) -> Result<Found, Failure> {
-        let part = self.part(whole);
+        let part = self.part(source)?;
         let setup = set_up(by_diagonal, Arc::clone(&part)).map_err(failed)?;
         let (form, params) = (&by_diagonal.form, &setup.parameters.values);
         let (target, device) = (Target::native(), self.device.clone());
@@ -146,9 +147,9 @@ fn together(
     console: &Console,
 ) -> Result<Found, Failure> {
     let problems = |size: Size| {
-        let (diagonal, mesh) = size.problem("jacobi", TOLERANCES[0])?;
+        let (diagonal, source) = size.problem("jacobi", TOLERANCES[0])?;
         let (levels, _) = Size { cells: FIRST, ..size }.problem("multigrid", TOLERANCES[1])?;
-        Ok::<_, Failure>((Arc::new(mesh), [diagonal, levels]))
+        Ok::<_, Failure>((source, [diagonal, levels]))
     };
     let threads = threads(arguments, count);
     let (first, own) = (problems(Size { cells: FIRST, ..size })?, problems(size)?);

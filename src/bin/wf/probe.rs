@@ -100,6 +100,7 @@ fn probe(
     console.progress().say(format!("{name}: making the mesh"));
     let (mut problem, mesh) = prepare(&program, &name, &arguments.problem.file, &overrides)?;
     problem.dirichlet.clear();
+    problem.mean.clear();
     let dim = mesh.dim();
     let values = |option: &str, list: &[Assignment]| {
         let pairs: Vec<_> = list.iter().map(|a| (a.name.clone(), a.value.clone())).collect();

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
@@ -11,6 +12,8 @@ use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
 use runtime::forest::refined;
 use runtime::mesh::{Mesh, load};
+use runtime::processes::Group;
+use runtime::run::with_periodic_sides;
 
 use crate::arguments::{Assignment, ProblemArguments};
 use crate::blame::Blame;
@@ -224,4 +227,19 @@ pub(crate) fn coarse(
     let mut problem = program.problem(name, mesh.dim(), overrides).map_err(told)?;
     problem.start_paths_at(file.parent().unwrap_or(Path::new("")));
     Ok((problem, mesh))
+}
+
+/// The part of a mesh that this process has; all of it where there is one.
+pub(crate) fn own_part(
+    problem: &Problem,
+    mesh: Mesh,
+    group: &Arc<dyn Group>,
+    which: Blame<'_>,
+) -> Result<Arc<Mesh>, Failure> {
+    if group.size() == 1 {
+        return Ok(Arc::new(mesh));
+    }
+    let whole = with_periodic_sides(problem, Arc::new(mesh));
+    let whole = whole.map_err(|error| which.run(problem, error.into()))?;
+    Ok(whole.part(group))
 }

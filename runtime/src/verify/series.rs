@@ -144,8 +144,13 @@ impl Trial<'_> {
         }
         let defaults = NewtonSettings::default();
         let settings =
-            NewtonSettings { rtol: RTOL, atol, max_inner: iterations, linear, ..defaults };
-        let inner = &mut |_| Continue::Yes;
+            NewtonSettings { rtol: RTOL, atol, max_inner: ITERATIONS, linear, ..defaults };
+        // Where there is something better, one linear solve without end is enough.
+        let inner = &mut |progress: Progress| match progress.iteration < iterations {
+            true => Continue::Yes,
+            false if iterations == ITERATIONS => Continue::Yes,
+            false => Continue::No,
+        };
         Ok(newton(operator, u, settings, observe, inner)?.report)
     }
 

@@ -16,7 +16,8 @@ impl System<'_> {
         if self.on.mesh.cut().is_none() {
             return Factors::Never;
         }
-        let facts = Facts { linear: self.is_linear(), saddle: is_saddle(self.form), device: false };
+        // Those of one state serve others: Newton's method may begin with them, too.
+        let facts = Facts { linear: true, saddle: is_saddle(self.form), device: false };
         let found = factors::of_one(self.on, facts);
         // Each has looked at its own memory.
         let mut never = [found == Factors::Never];

@@ -19,11 +19,13 @@ use fem_dsl::program::Program;
 use kernels_gen::element::Cell;
 use runtime::compile::Execution;
 use runtime::device::Device;
+use runtime::processes::Alone;
 use std::path::Path;
 use std::sync::Arc;
 use verifier::Verifier;
 
 pub use kernels::{Compared, Verdict};
+pub use runtime::processes::Group;
 pub use runtime::verify::agreement::Distance;
 pub use runtime::verify::jacobian::{Signs, Taylor};
 pub use runtime::verify::series::Level;
@@ -53,8 +55,11 @@ pub struct Settings {
     pub execution: Execution,
     /// Whether kernels are compared with the reference.
     pub kernels: bool,
-    /// Devices whose kernels are compared too.
+    /// Devices whose kernels are compared too; several processes have as many of the same kinds each.
     pub devices: Vec<Arc<dyn Device>>,
+    /// The processes that share the work, all of which verify the same: each has a part of each mesh of the series, and
+    /// compares some of the kernels.
+    pub group: Arc<dyn Group>,
 }
 
 impl Default for Settings {
@@ -68,6 +73,7 @@ impl Default for Settings {
             execution: Execution::default(),
             kernels: true,
             devices: Vec::new(),
+            group: Arc::new(Alone),
         }
     }
 }
@@ -248,6 +254,14 @@ impl Verification {
             failures.push("no degree is possible".to_owned());
         }
         failures
+    }
+}
+
+/// Whether something else can be done behind an error; several processes can where all have come to it together.
+fn may_go_on(error: &Error, several: bool) -> bool {
+    match error {
+        Error::Run(error) => !several || error.is_of_all(),
+        _ => true,
     }
 }
 

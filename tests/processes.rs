@@ -1,4 +1,4 @@
-//! `wf run` as several processes finds what it finds as one: `mpirun` starts the program that was built.
+//! `wf run`, `wf verify` and `wf probe` as several processes find what they find as one: `mpirun` starts the program that was built.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -295,6 +295,68 @@ fn a_run_goes_on_as_other_processes() {
     same(2, &go(2, &["--restart", "h-3.npy", "--no-output"]).1, &alone);
 }
 
+/// What is verified and probed.
+const VERIFIED: &str = include_str!("processes/verified.wf");
+
+/// All that one process says of a form, but who solved it and how long it took.
+#[test]
+fn several_processes_verify_and_probe_as_one() {
+    if !is_there() {
+        return;
+    }
+    let folder = with("verified.wf", VERIFIED);
+    let all = |processes: usize, code: i32, arguments: &[&str]| {
+        let output =
+            start(processes, folder.path(), &[arguments, &["--interpret", "--json"]].concat());
+        let (text, said) = (String::from_utf8_lossy(&output.stdout), output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{text}\n{}", String::from_utf8_lossy(&said));
+        let objects = text.lines().map(|line| serde_json::from_str(line).expect("an object"));
+        let objects: Vec<Value> = objects.collect();
+        let is_of = |found: &Value| found["error"].is_string() || found["processes"] == processes;
+        assert!(objects.iter().all(is_of), "{text}");
+        // Parts of a matrix are not factorised, where one process does so.
+        assert_eq!(
+            text.contains("\"fgmres\""),
+            arguments[0] == "verify" && processes > 1,
+            "{text}"
+        );
+        objects.into_iter().map(told).collect::<Vec<Value>>()
+    };
+    let small = ["--degree", "1", "--levels", "2", "--dofs", "60", "--backend", "cpu"];
+    let verify = [&["verify", "verified.wf"], &small[..]].concat();
+    let [alone, found] = [1, 2].map(|processes| all(processes, 1, &verify));
+    assert_eq!(found.len(), 5);
+    for (found, known) in found.iter().zip(&alone) {
+        assert!(alike(found, known, 1e-9, 1e-5), "two processes found {found}, one {known}");
+        let kernels = |of: &Value| of["degrees"][0]["kernels"].clone();
+        assert_eq!(kernels(found), kernels(known));
+    }
+    let holds: Vec<Option<bool>> = found.iter().map(|found| found["holds"].as_bool()).collect();
+    assert_eq!(holds, [Some(true), Some(true), Some(true), Some(false), None]);
+
+    let at = ["--at", "u=[x[0]^2, x[1]]", "--at", "p=x[0]", "--test", "u=[x[0] * x[1], x[1]^3]"];
+    let more =
+        ["--test", "p=exp(x[0])", "--direction", "p=x[1]^2", "--mesh", "box(dim: 2, cells: 5)"];
+    let probe = [&["probe", "verified.wf", "--problem", "closed"], &at[..], &more].concat();
+    let [alone, found] = [1, 3].map(|processes| all(processes, 0, &probe).swap_remove(0));
+    assert!(alone["residual"].is_f64() && alone["jacobian"].is_f64(), "{alone}");
+    assert!(alike(&found, &alone, 1.0, 1e-13), "three processes found {found}, one {alone}");
+    assert_eq!((&found["cells"], &found["dofs"]), (&25.into(), &278.into()));
+}
+
+/// What was found, without what depends on how it was.
+fn told(mut found: Value) -> Value {
+    found["processes"] = Value::Null;
+    for degree in found["degrees"].as_array_mut().into_iter().flatten() {
+        // Of random directions, which are others at each process.
+        degree["jacobian"]["symmetry_defect"] = Value::Null;
+        for level in degree["levels"].as_array_mut().into_iter().flatten() {
+            ["solver", "iterations", "seconds"].iter().for_each(|key| level[key] = Value::Null);
+        }
+    }
+    found
+}
+
 /// What goes wrong is said once, and ends all.
 #[test]
 fn errors_are_said_once() {
@@ -325,5 +387,7 @@ fn errors_are_said_once() {
         ["--interpret", "--no-output", ":", "-n", "1", env!("CARGO_BIN_EXE_wf"), "run", "other.wf"];
     let both = [&["run", "problems.wf"], &other[..], &["--interpret", "--no-output"]].concat();
     fails(1, &both, "process 1 of 2 was given another file, build or command line", 1);
-    fails(2, &["check", "problems.wf"], "only `wf run` is for several processes", 2);
+    let only = "only `wf run`, `wf verify` and `wf probe` are for several processes";
+    fails(2, &["check", "problems.wf"], only, 2);
+    fails(2, &["verify", "-"], "only one process reads from standard input", 2);
 }

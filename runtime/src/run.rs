@@ -46,6 +46,7 @@ pub use prescribed::{
 };
 use reports::ranges;
 pub use reports::{Figure, Outcome, State, report};
+pub(crate) use several::together;
 pub use singular::Singular;
 pub use solver::{Levels, System, solve, suits, values};
 pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
@@ -283,6 +284,16 @@ pub enum RunError {
     /// An adaptive step that failed behind others.
     #[error("step {} of `adapt`: {}", .0.step, .0.source)]
     Interrupted(Box<Interrupted>),
+    /// What another process could not do, so that none goes on.
+    #[error("{text}\nnote: this was process {rank} of {size}")]
+    Elsewhere {
+        /// The process.
+        rank: usize,
+        /// How many there are.
+        size: usize,
+        /// Its error.
+        text: String,
+    },
     /// The solve did not converge.
     #[error(transparent)]
     Solve(#[from] SolveError),

@@ -14,7 +14,9 @@ use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::evaluate;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
-use crate::run::{Kernels, RunError, Setup, at_nodes, check_fixed, compile_operator, set_up};
+use crate::run::{
+    Kernels, RunError, Setup, at_nodes, check_fixed, compile_operator, set_up, together,
+};
 use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
 use fem_dsl::problem::{Expression, Problem};
@@ -66,18 +68,26 @@ fn at_an_instant(problem: &Problem, setup: &mut Setup, s: f64) -> Result<(), Run
 
 impl<'a> Trial<'a> {
     /// Sets a problem up. Every field should have a known solution; it is 0 where there is none. A form with time
-    /// derivatives is one of an instant with ∂u/∂t = `rate` u + r.
+    /// derivatives is one of an instant with ∂u/∂t = `rate` u + r. The mesh may be a part of one, with its sides made periodic
+    /// before.
     ///
     /// # Errors
     ///
-    /// What is wrong with the problem on this mesh.
-    pub fn new(problem: &'a Problem, mesh: Mesh, rate: f64) -> Result<Self, RunError> {
+    /// What is wrong with the problem on this mesh; of several processes all have an error where one has.
+    pub fn new(problem: &'a Problem, mesh: Arc<Mesh>, rate: f64) -> Result<Self, RunError> {
+        let new = together(&mesh, Self::here(problem, Arc::clone(&mesh), rate))?;
+        let (on, means) = (&new.setup.on, problem.mean.iter().map(|(field, _)| *field));
+        let means: Vec<usize> = means.collect();
+        check_fixed(&problem.form, on, &new.setup.parameters, &means)?;
+        Ok(new)
+    }
+
+    /// The same as far as a process knows by itself.
+    fn here(problem: &'a Problem, mesh: Arc<Mesh>, rate: f64) -> Result<Self, RunError> {
         let mut setup = set_up(problem, mesh)?;
         at_an_instant(problem, &mut setup, rate)?;
-        let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
-        check_fixed(&problem.form, &setup.on, &setup.parameters, &means)?;
-        let mut known = vec![0.0; setup.on.n_dofs()];
         let on = &setup.on;
+        let mut known = vec![0.0; on.n_dofs()];
         for (field, exact) in &problem.exact {
             let points = on.fields[*field].space.points(&on.mesh, &on.partition)?;
             let values = evaluate(exact, &exact.value, &points, &setup.parameters, |_| f64::NAN);
@@ -106,9 +116,7 @@ impl<'a> Trial<'a> {
 
     /// The solution as a vector of an operator.
     pub fn state(&self, operator: &Operator) -> Vector {
-        let mut u = operator.vector();
-        u.set(&self.known);
-        u
+        vector(&operator.vector(), &self.known)
     }
 
     /// Whether the form, at this degree, cannot be computed with: a number that is not finite in R(u), or in what of
@@ -127,6 +135,14 @@ impl<'a> Trial<'a> {
         operator.diagonal(&mut d)?;
         Ok([r, y, d].iter().all(|vector| vector.norm().is_finite()))
     }
+}
+
+/// A vector like another, of entries that each process has found for itself.
+fn vector(like: &Vector, entries: &[f64]) -> Vector {
+    let mut vector = like.like();
+    vector.set(entries);
+    vector.agree();
+    vector
 }
 
 /// Sets the constrained unknowns of a vector to 0.

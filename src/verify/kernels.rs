@@ -8,6 +8,7 @@ use kernels_gen::plan::Strategy;
 use runtime::compile::{CompileError, Execution, Target, facts};
 use runtime::device::Device;
 use runtime::jit::{Jit, JitError};
+use runtime::processes::{Group, Reduce};
 use runtime::run::{Kernels, RunError};
 use runtime::verify::Trial;
 use runtime::verify::agreement::{Distance, Expected};
@@ -39,7 +40,16 @@ pub enum Verdict {
     Refused(String),
 }
 
-/// Compares everything there is.
+/// Kernels that are to be compared.
+struct Candidate {
+    name: String,
+    target: Target,
+    device: Option<Arc<dyn Device>>,
+    /// Whether there may be no compiler for them.
+    may_be_absent: bool,
+}
+
+/// Compares everything there is. Of several processes each compares some of it, on a mesh that each has as a whole.
 pub(super) fn compare(
     trial: &Trial<'_>,
     settings: &Settings,
@@ -47,70 +57,142 @@ pub(super) fn compare(
 ) -> Result<Vec<Compared>, Error> {
     told("the reference");
     let expected = trial.expected()?;
+    let (group, candidates) = (&*settings.group, candidates(settings));
+    let of = |number: usize| number % group.size();
+    let (mut own, mut failed) = (Vec::new(), None);
+    for (_, one) in candidates.iter().enumerate().filter(|(at, _)| of(*at) == group.rank()) {
+        told(&one.name);
+        match compared(trial, &expected, one) {
+            Ok(verdict) => own.push(verdict),
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    let all = match (group.size(), failed) {
+        (1, Some(error)) => return Err(error),
+        (1, None) => own,
+        (_, failed) => exchanged(group, own, failed, candidates.len())?,
+    };
+    let names = candidates.into_iter().map(|one| one.name);
+    Ok(names.zip(all).map(|(name, verdict)| Compared { name, verdict }).collect())
+}
+
+/// All verdicts, from those of each process; the first error, where any process has one.
+fn exchanged(
+    group: &dyn Group,
+    own: Vec<Verdict>,
+    failed: Option<Error>,
+    count: usize,
+) -> Result<Vec<Verdict>, Error> {
+    let own = own.iter().map(written).chain(failed.map(|error| format!("failed {error}")));
+    let own: Vec<String> = own.collect();
+    // What ends a verdict is in none.
+    let all: Vec<String> = group
+        .gather(own.join("\0").as_bytes())
+        .iter()
+        .map(|said| String::from_utf8_lossy(said).into_owned())
+        .collect();
+    let mut all: Vec<_> = all.iter().map(|said| said.split('\0')).collect();
+    let size = group.size();
+    let verdict = |at: usize| {
+        let said = all[at % size].next().unwrap_or_default();
+        read(said).map_err(|text| {
+            let (rank, text) = (at % size, text.to_owned());
+            Error::Run(RunError::Elsewhere { rank, size, text })
+        })
+    };
+    (0..count).map(verdict).collect()
+}
+
+/// A verdict for other processes, to the bit.
+fn written(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Compared(Distance { worst: [a, b, c] }) => {
+            format!("compared {} {} {}", a.to_bits(), b.to_bits(), c.to_bits())
+        }
+        Verdict::Refused(reason) => format!("refused {reason}"),
+    }
+}
+
+/// The verdict of another process, or its error.
+fn read(said: &str) -> Result<Verdict, &str> {
+    match said.split_once(' ').unwrap_or((said, "")) {
+        ("compared", numbers) => {
+            let mut numbers = numbers.split(' ').map(|bits| bits.parse().unwrap_or(u64::MAX));
+            let mut next = || numbers.next().map_or(f64::NAN, f64::from_bits);
+            Ok(Verdict::Compared(Distance { worst: [next(), next(), next()] }))
+        }
+        ("refused", reason) => Ok(Verdict::Refused(reason.to_owned())),
+        (_, error) => Err(error),
+    }
+}
+
+/// What there is at all processes, in one order.
+fn candidates(settings: &Settings) -> Vec<Candidate> {
     let mut all = Vec::new();
     let compiled = settings.execution != Execution::Interpreted
         && (Jit::global().compiler().is_ok() || settings.execution == Execution::Compiled);
     let native = Target::native();
-    if compiled {
+    let mut common = [f64::from(u8::from(compiled)), f64::from(rank(native.isa))];
+    settings.group.reduce(Reduce::Least, &mut common);
+    let mut add = |name: String, target: Target, device: Option<&Arc<dyn Device>>| {
+        let automatic = settings.execution == Execution::Automatic;
+        let may_be_absent = automatic && target.execution == Execution::Compiled;
+        all.push(Candidate { name, target, device: device.cloned(), may_be_absent });
+    };
+    if common[0] > 0.0 {
         for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
-            if runs(isa, native.isa) {
-                let name = format!("cpu {isa}");
-                told(&name);
+            if f64::from(rank(isa)) <= common[1] {
                 let target = Target { isa, execution: Execution::Compiled, ..native };
-                let compared =
-                    match one(trial, &expected, name.clone(), &target, None) {
-                        // It is of no use after all: what needs none is compared, as where there is none.
-                        Err(Error::Run(RunError::Compile(CompileError::Jit(
-                            JitError::Compiler(error),
-                        )))) if settings.execution == Execution::Automatic => {
-                            let reason = error.to_string().replace("\nhelp: ", "; help: ");
-                            Compared { name, verdict: Verdict::Refused(reason) }
-                        }
-                        compared => compared?,
-                    };
-                all.push(compared);
+                add(format!("cpu {isa}"), target, None);
             }
         }
     }
     let interpreted = Target { execution: Execution::Interpreted, ..native };
-    told("cpu interpreted");
-    let name = "cpu interpreted".to_owned();
-    all.push(one(trial, &expected, name, &interpreted, None)?);
+    add("cpu interpreted".to_owned(), interpreted, None);
+    let arranged = |strategy| Wishes { strategy: Some(strategy), ..Wishes::default() };
     for strategy in STRATEGIES {
-        let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
-        let name = format!("{strategy} interpreted");
-        told(&name);
-        all.push(one(trial, &expected, name, &Target { wishes, ..interpreted }, None)?);
+        let target = Target { wishes: arranged(strategy), ..interpreted };
+        add(format!("{strategy} interpreted"), target, None);
     }
     for device in &settings.devices {
         for strategy in STRATEGIES {
-            let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
-            let name = format!("{strategy} on {}", device.backend());
-            told(&name);
-            let target = Target { wishes, ..native };
-            all.push(one(trial, &expected, name, &target, Some(Arc::clone(device)))?);
+            let target = Target { wishes: arranged(strategy), ..native };
+            add(format!("{strategy} on {}", device.backend()), target, Some(device));
         }
     }
-    Ok(all)
+    all
 }
 
-/// Whether a processor with one instruction set has another.
-fn runs(isa: Isa, here: Isa) -> bool {
-    let rank = |isa| match isa {
+/// How much an instruction set has: a processor with one has those with less.
+fn rank(isa: Isa) -> u8 {
+    match isa {
         Isa::Portable => 0,
         Isa::Avx2 => 1,
         Isa::Avx512 => 2,
-    };
-    rank(isa) <= rank(here)
+    }
+}
+
+fn compared(trial: &Trial<'_>, expected: &Expected, of: &Candidate) -> Result<Verdict, Error> {
+    match one(trial, expected, &of.target, of.device.clone()) {
+        // It is of no use after all: what needs none is compared, as where there is none.
+        Err(Error::Run(RunError::Compile(CompileError::Jit(JitError::Compiler(error)))))
+            if of.may_be_absent =>
+        {
+            Ok(Verdict::Refused(error.to_string().replace("\nhelp: ", "; help: ")))
+        }
+        verdict => verdict,
+    }
 }
 
 fn one(
     trial: &Trial<'_>,
     expected: &Expected,
-    name: String,
     target: &Target,
     device: Option<Arc<dyn Device>>,
-) -> Result<Compared, Error> {
+) -> Result<Verdict, Error> {
     let wished = target.wishes.strategy;
     let compare = |target: &Target| trial.compare(expected, target, device.clone());
     let mut compared = compare(target);
@@ -121,7 +203,7 @@ fn one(
         let wishes = Wishes { geometry: Some(geometry), ..target.wishes };
         compared = compare(&Target { wishes, ..*target });
     }
-    let verdict = match compared {
+    Ok(match compared {
         Ok((distance, kernels)) => match wished.filter(|&wished| !has(&kernels, wished)) {
             None => Verdict::Compared(distance),
             Some(_) => Verdict::Refused(
@@ -132,8 +214,7 @@ fn one(
             Verdict::Refused(error.to_string())
         }
         Err(error) => return Err(error.into()),
-    };
-    Ok(Compared { name, verdict })
+    })
 }
 
 /// Whether some kernel is arranged as was wished; where none can be, others take its place.

@@ -13,11 +13,13 @@ use fem_dsl::program::fluxes;
 use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::generate::elements;
 use runtime::mesh::{LoadError, load};
-use runtime::run::RunError;
+use runtime::processes::Group;
+use runtime::run::{RunError, with_periodic_sides};
 use runtime::space::Space;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A series of meshes, made when they are asked for.
 pub(super) struct Series {
@@ -29,7 +31,7 @@ pub(super) struct Series {
     substitute: bool,
     /// Tags that the form names, each with the side of a box that gets it.
     tags: Vec<(String, &'static str)>,
-    meshes: Vec<Mesh>,
+    meshes: Vec<Arc<Mesh>>,
 }
 
 /// The sides of a box, in the order in which the form's regions are given them.
@@ -147,7 +149,7 @@ impl Series {
     }
 
     /// The mesh of a level, from 0 on.
-    pub(super) fn mesh(&mut self, level: usize) -> Result<&Mesh, Error> {
+    pub(super) fn mesh(&mut self, level: usize) -> Result<&Arc<Mesh>, Error> {
         while self.meshes.len() <= level {
             let arguments = self.arguments_of(self.meshes.len());
             let name = self.generator.clone();
@@ -155,9 +157,20 @@ impl Series {
             for (tag, side) in &self.tags {
                 mesh.tag_like(side, tag);
             }
-            self.meshes.push(mesh);
+            self.meshes.push(Arc::new(mesh));
         }
         Ok(&self.meshes[level])
+    }
+
+    /// The part of that mesh that this process has for a problem; all of it where there is one process.
+    pub(super) fn part(
+        &mut self,
+        level: usize,
+        problem: &Problem,
+        group: &Arc<dyn Group>,
+    ) -> Result<Arc<Mesh>, Error> {
+        let whole = with_periodic_sides(problem, Arc::clone(self.mesh(level)?));
+        Ok(whole.map_err(RunError::from)?.part(group))
     }
 
     fn arguments_of(&self, level: usize) -> BTreeMap<String, Argument> {

@@ -1,7 +1,9 @@
 //! The work of `verify`: one problem, degree after degree.
 
 use super::refine::Series;
-use super::{Degree, Findings, Order, Orders, Settings, Verification, kernels, solution, time};
+use super::{
+    Degree, Findings, Order, Orders, Settings, Verification, kernels, may_go_on, solution, time,
+};
 use crate::Error;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
@@ -17,6 +19,7 @@ use runtime::solve::Continue;
 use runtime::verify::{RATE, Trial};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// An error below this part of the solution is rounding, and has no order.
 const ROUNDING: f64 = 1e-11;
@@ -161,6 +164,16 @@ impl<'a> Verifier<'a> {
         Target { execution: self.settings.execution, ..Target::native() }
     }
 
+    /// The part of a level's mesh that this process has for a problem.
+    fn part(&mut self, level: usize, problem: &Problem) -> Result<Arc<Mesh>, Error> {
+        self.series.part(level, problem, &self.settings.group)
+    }
+
+    /// Whether something else can be done behind an error.
+    fn may_go_on(&self, error: &Error) -> bool {
+        may_go_on(error, self.settings.group.size() > 1)
+    }
+
     /// The problem at a degree, with its manufactured solution; the inner error says why there is no such degree.
     fn problem(&self, degree: usize) -> Result<Result<Problem, String>, Error> {
         let overrides = Overrides { degree: Some(degree.to_string()), ..self.overrides.clone() };
@@ -191,8 +204,9 @@ impl<'a> Verifier<'a> {
             definite: problem.solver.as_ref().is_some_and(relies_on_definiteness),
             ..Findings::default()
         };
-        if let Err(error) = self.find(&problem, &mut findings, told) {
-            findings.error = Some(error.to_string());
+        match self.find(&problem, &mut findings, told) {
+            Err(error) if !self.may_go_on(&error) => return Err(error),
+            found => findings.error = found.err().map(|error| error.to_string()),
         }
         Ok(Ok(findings))
     }
@@ -215,8 +229,8 @@ impl<'a> Verifier<'a> {
                     return Ok(Err(reason));
                 }
             };
-            let mesh = self.series.mesh(1)?.clone();
-            let target = Target { execution: self.settings.execution, ..Target::native() };
+            let mesh = self.part(1, &problem)?;
+            let target = self.target();
             let tried = Trial::new(&problem, mesh, self.rate).and_then(|trial| {
                 let new =
                     trial.setup.elements.notes.iter().filter(|note| !self.notes.contains(note));
@@ -232,6 +246,7 @@ impl<'a> Verifier<'a> {
                 }
                 Ok(false)
                 | Err(RunError::ExactNotFinite { .. } | RunError::AuxNotFinite { .. }) => {}
+                Err(error) if error.is_of_data() && !candidates.is_empty() => {}
                 Err(error) if impossible(&error) => {
                     self.candidates = candidates;
                     return Ok(Err(error.to_string()));
@@ -258,7 +273,7 @@ impl<'a> Verifier<'a> {
         let Range { start, end } = self.series.levels(problem, wanted, self.settings.dofs)?;
         // A step in time that is too long for a nonlinear form leaves it without a solution that is found from 0.
         while let Err(error) = self.levels(problem, wanted, start..end, findings, told) {
-            if problem.form.rates.is_empty() || self.rate > MOST_RATE {
+            if problem.form.rates.is_empty() || self.rate > MOST_RATE || !self.may_go_on(&error) {
                 return Err(error);
             }
             self.rate *= 10.0;
@@ -266,13 +281,13 @@ impl<'a> Verifier<'a> {
             findings.orders.clear();
         }
         told("the Jacobian", 0.8);
-        let trial = Trial::new(problem, self.series.mesh(2.min(end - 1))?.clone(), self.rate)?;
+        let trial = Trial::new(problem, self.part(2.min(end - 1), problem)?, self.rate)?;
         let (mut operator, _) = trial.operator(&self.target(), None)?;
         findings.taylor = Some(trial.taylor(&mut operator)?);
         findings.signs = Some(trial.signs(&mut operator)?);
         operator.finish().map_err(RunError::from)?;
         if problem.stepping.is_some() && !self.timed {
-            let mesh = self.series.mesh(start)?.clone();
+            let mesh = self.part(start, problem)?;
             let moving = |part: f64| self.moving(problem, part);
             findings.time = time::orders(&moving, &mesh, &self.target(), &mut |scheme| {
                 told(scheme, 0.82);
@@ -281,7 +296,9 @@ impl<'a> Verifier<'a> {
         }
         if self.settings.kernels {
             let small = if problem.degree <= 2 { 2 } else { 1 };
-            let trial = Trial::new(problem, self.series.mesh(small)?.clone(), self.rate)?;
+            // Small enough for each process to have all of it.
+            let mesh = Arc::clone(self.series.mesh(small)?);
+            let trial = Trial::new(problem, mesh, self.rate)?;
             findings.kernels = kernels::compare(&trial, self.settings, &mut |what| {
                 told(what, 0.85);
             })?;
@@ -357,13 +374,13 @@ impl<'a> Verifier<'a> {
         level: usize,
         findings: &mut Findings,
     ) -> Result<(), Error> {
-        let mesh: Mesh = self.series.mesh(level)?.clone();
-        let trial = Trial::new(problem, mesh, self.rate)?;
+        let trial = Trial::new(problem, self.part(level, problem)?, self.rate)?;
         let (mut operator, _) = trial.operator(&self.target(), None)?;
         let found = trial.solve(&mut operator, &self.target(), &mut |_| Continue::Yes);
-        let cells = trial.setup.on.mesh.n_cells();
+        let cells = trial.setup.on.mesh.cells_in_all();
         let found = found.map_err(|error| match error {
             RunError::Singular { .. } => error,
+            error if self.settings.group.size() > 1 && !error.is_of_all() => error,
             error => RunError::Setting(format!("on {cells} cells the solve fails: {error}")),
         })?;
         findings.levels.push(found);

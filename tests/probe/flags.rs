@@ -109,7 +109,7 @@ fn quadrature_is_what_was_asked_for() {
     );
 }
 
-/// Mesh and degree come from the problem, from the flags where they are given; conditions are left aside; without
+/// Mesh and degree come from the problem, from the flags where they are given; conditions and means are left aside; without
 /// --test, v is 1 in every component.
 #[test]
 fn what_is_left_out_comes_from_the_problem() {
@@ -117,7 +117,7 @@ fn what_is_left_out_comes_from_the_problem() {
         "form p { field u: vector(2); param a = 1; aux b: scalar; f0[u] = a * b * u; }
          problem first solves p { mesh = box(dim: 2, cells: [3, 2], to: [3, 2]); degree = 2;
              param a = 2; aux b = x[0]; dirichlet u = [0, 0]; }
-         problem second solves p { mesh = box(dim: 3, cells: 1, cell: tet); degree = 1; aux b = 1; }",
+         problem second solves p { mesh = box(dim: 3, cells: 1, cell: tet); degree = 1; aux b = 1; mean u = [0, 0]; }",
     );
     let at = ["--interpret", "--at=u=[1, x[1]]"];
     let first = form.probe(&at);

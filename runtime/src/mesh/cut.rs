@@ -384,6 +384,14 @@ impl Mesh {
         }
     }
 
+    /// The smallest box with all points of all parts: its lower and its upper corner.
+    pub fn bounding_box_of_all(&self) -> ([f64; 3], [f64; 3]) {
+        let (mut from, mut to) = self.bounding_box();
+        self.reduce_in_all(Reduce::Least, &mut from);
+        self.reduce_in_all(Reduce::Largest, &mut to);
+        (from, to)
+    }
+
     /// The place that the first process has which has one.
     pub fn first_in_all(&self, own: Option<[f64; 3]>) -> Option<[f64; 3]> {
         let Some(cut) = &self.cut else { return own };

@@ -173,6 +173,11 @@ pub(super) fn unasked(on: &Discretisation, facts: Facts) -> Factors {
     if on.mesh.cut().is_some() {
         return Factors::Never;
     }
+    of_one(on, facts)
+}
+
+/// The same of one process, which has the whole of what is a part here.
+pub(super) fn of_one(on: &Discretisation, facts: Facts) -> Factors {
     // All that an affine constraint reads is coupled with each other.
     if on.affine.widest() > WIDE {
         return Factors::Never;

@@ -31,6 +31,7 @@ use crate::solve::{Coarsest, Level, Multigrid, Smoothed, Transfer};
 use crate::vector::{Precision, Vector};
 pub(crate) use asked::STEPS;
 pub use asked::{Asked, Manner, OfField};
+pub(super) use at_each::AtEach;
 use bottom::Bottom;
 pub(super) use bottom::factorised;
 use fem_dsl::point::PointForm;

@@ -225,7 +225,7 @@ pub(super) fn march(
             Ok(taken) => taken,
             Err(error) if staged.cancelled() => return Err(error),
             // Others may not have it.
-            Err(error) if on.mesh.cut().is_some() && is_of_data(&error) => return Err(error),
+            Err(error) if on.mesh.cut().is_some() && error.is_of_data() => return Err(error),
             Err(_) if pace.halve(own) => continue,
             Err(error) => return Err(failed(error, way.state(), own, &staged)),
         };
@@ -283,16 +283,6 @@ pub(super) fn march(
     seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
     solution.seconds = seconds;
     Ok(solution)
-}
-
-/// Whether an error is of values at some places, not of a solve.
-fn is_of_data(error: &RunError) -> bool {
-    matches!(
-        error,
-        RunError::Condition { .. }
-            | RunError::AuxNotFinite { .. }
-            | RunError::InitialNotFinite { .. }
-    )
 }
 
 /// The error that time has come to a stop, with the last state.

@@ -1,6 +1,6 @@
 //! Kernels against the reference: residual, action and diagonal at the known solution, wherever kernels can run.
 
-use super::{Trial, free};
+use super::{Trial, free, vector};
 use crate::compile::Target;
 use crate::device::Device;
 use crate::discretisation::AuxValues;
@@ -110,8 +110,7 @@ impl Trial<'_> {
 
     fn distance(&self, expected: &Expected, operator: &mut Operator) -> Result<Distance, RunError> {
         let u = self.state(operator);
-        let mut w = u.like();
-        w.set(&expected.direction);
+        let w = vector(&u, &expected.direction);
         let [mut residual, mut action, mut diagonal] = [u.like(), u.like(), u.like()];
         operator.residual(&u, &mut residual)?;
         operator.linearise(&u)?;

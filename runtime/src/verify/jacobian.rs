@@ -6,7 +6,7 @@
 //! p·J p > 0  for the directions p of the conjugate gradient method
 //! ```
 
-use super::{Trial, free};
+use super::{Trial, free, vector};
 use crate::operator::Operator;
 use crate::run::RunError;
 use crate::solve::NonlinearSystem;
@@ -71,8 +71,7 @@ impl Trial<'_> {
     /// An operator that cannot be applied.
     pub fn taylor(&self, operator: &mut Operator) -> Result<Taylor, RunError> {
         let u = self.state(operator);
-        let mut w = u.like();
-        w.set(&self.direction()?);
+        let w = vector(&u, &self.direction()?);
         let (mut r, mut jw) = (u.like(), u.like());
         operator.residual(&u, &mut r)?;
         operator.linearise(&u)?;
@@ -101,7 +100,7 @@ impl Trial<'_> {
     /// A smooth direction, other in each component, 0 where the state is held.
     fn direction(&self) -> Result<Vec<f64>, RunError> {
         let on = &self.setup.on;
-        let (from, to) = on.mesh.bounding_box();
+        let (from, to) = on.mesh.bounding_box_of_all();
         let mut w = vec![0.0; on.n_dofs()];
         for (number, (field, size)) in on.fields.iter().zip(self.sizes()).enumerate() {
             let points = field.space.points(&on.mesh, &on.partition)?;
@@ -131,12 +130,12 @@ impl Trial<'_> {
     /// An operator that cannot be applied.
     pub fn signs(&self, operator: &mut Operator) -> Result<Signs, RunError> {
         let u = self.state(operator);
+        let on = &self.setup.on;
+        let rank = on.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
         let random = |seed: u64| {
-            let mut entries = noise(u.len(), seed);
-            free(&self.setup.on, &mut entries);
-            let mut vector = u.like();
-            vector.set(&entries);
-            vector
+            let mut entries = noise(u.len(), seed + 1000 * rank);
+            free(on, &mut entries);
+            vector(&u, &entries)
         };
         let (v, w) = (random(1), random(2));
         operator.linearise(&u)?;

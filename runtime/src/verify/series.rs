@@ -7,7 +7,8 @@ use super::Trial;
 use crate::compile::Target;
 use crate::functional::{errors, mean, set_mean};
 use crate::operator::Operator;
-use crate::run::{Balance, OfProblem, RunError, Setup, System, suits};
+use crate::processes::Reduce;
+use crate::run::{Balance, Levels, OfProblem, RunError, Setup, System, suits};
 use crate::solve::{
     CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Outcome,
     Progress, Report, newton, solve_affine,
@@ -62,24 +63,10 @@ impl Trial<'_> {
         }
         let prescribed = OfProblem { problem: self.problem, elements, files };
         let (form, prescribed) = (&self.problem.form, &prescribed);
-        let system = System { form, on, parameters, prescribed, rule: elements.rule, levels: None };
+        let levels = Some(Levels { elements, target, device: None });
+        let system = System { form, on, parameters, prescribed, rule: elements.rule, levels };
         let atol = self.rounding(operator, &u)?;
-        let linear = self.linear(system, operator);
-        let report = if system.is_linear() {
-            let max_iterations = ITERATIONS;
-            let stop = CgSettings { rtol: RTOL, atol, max_iterations, strict: false };
-            solve_affine(operator, &mut u, stop, linear, observe)?
-        } else {
-            let settings = NewtonSettings {
-                rtol: RTOL,
-                atol,
-                max_inner: ITERATIONS,
-                linear,
-                ..NewtonSettings::default()
-            };
-            let inner = &mut |_| Continue::Yes;
-            newton(operator, &mut u, settings, observe, inner)?.report
-        };
+        let report = self.solved(operator, system, &mut u, atol, observe)?;
         operator.finish()?;
         let report = converged(report, system)?;
         let mut u = u.to_vec();
@@ -89,14 +76,82 @@ impl Trial<'_> {
             found[*field] = errors(on, *field, &u, exact, &self.setup.parameters)?;
         }
         Ok(Level {
-            cells: on.mesh.n_cells(),
-            size: (on.mesh.n_cells() as f64).powf(-1.0 / on.mesh.dim() as f64),
-            dofs: on.n_dofs(),
+            cells: on.mesh.cells_in_all(),
+            size: (on.mesh.cells_in_all() as f64).powf(-1.0 / on.mesh.dim() as f64),
+            dofs: on.dofs_in_all(),
             errors: found,
             solver: report.solver,
             iterations: report.iterations,
             seconds: start.elapsed().as_secs_f64(),
         })
+    }
+
+    /// Solves from a state by the linear solver that is named, or by one that surely solves. Several processes, which have the matrix
+    /// in parts, factorise the whole of it where one would: first, or where iterations do not get there.
+    fn solved(
+        &self,
+        operator: &mut Operator,
+        system: System<'_>,
+        u: &mut Vector,
+        atol: f64,
+        observe: &mut dyn FnMut(Progress) -> Continue,
+    ) -> Result<Report, RunError> {
+        let named = self.named();
+        let apart = self.setup.on.mesh.cut().is_some();
+        let factors = match named {
+            None => system.factors_of_one(),
+            Some(InnerSolver::Direct) if apart => Factors::First,
+            Some(_) => Factors::Never,
+        };
+        let suits = suits(system, operator);
+        let by = |solver| Linear { solver, factors: Factors::Never, ..suits };
+        let named = named.filter(|named| *named != InnerSolver::Direct || !apart);
+        let linear = named.map_or(suits, by);
+        if factors == Factors::First
+            && let Some(linear) = system.by_factors(operator, u)?
+        {
+            return self.once(operator, u, (linear, ITERATIONS, atol), observe);
+        }
+        let Factors::After { iterations } = factors else {
+            return self.once(operator, u, (linear, ITERATIONS, atol), observe);
+        };
+        let start = u.clone();
+        let most = iterations.min(ITERATIONS);
+        let report = self.once(operator, u, (linear, most, atol), observe)?;
+        if report.outcome.is_success() {
+            return Ok(report);
+        }
+        u.copy_from(&start);
+        match system.by_factors(operator, u)? {
+            Some(linear) => self.once(operator, u, (linear, ITERATIONS, atol), observe),
+            None => Ok(report),
+        }
+    }
+
+    /// Solves from a state by one linear solver, in so many iterations each time, to the tolerance or a residual of this size.
+    fn once(
+        &self,
+        operator: &mut Operator,
+        u: &mut Vector,
+        (linear, iterations, atol): (Linear, usize, f64),
+        observe: &mut dyn FnMut(Progress) -> Continue,
+    ) -> Result<Report, RunError> {
+        let mut integrals = self.problem.form.integrals.iter();
+        if integrals.all(|integral| integral.linear) {
+            let max_iterations = iterations;
+            let stop = CgSettings { rtol: RTOL, atol, max_iterations, strict: false };
+            return Ok(solve_affine(operator, u, stop, linear, observe)?);
+        }
+        let defaults = NewtonSettings::default();
+        let settings =
+            NewtonSettings { rtol: RTOL, atol, max_inner: ITERATIONS, linear, ..defaults };
+        // Where there is something better, one linear solve without end is enough.
+        let inner = &mut |progress: Progress| match progress.iteration < iterations {
+            true => Continue::Yes,
+            false if iterations == ITERATIONS => Continue::Yes,
+            false => Continue::No,
+        };
+        Ok(newton(operator, u, settings, observe, inner)?.report)
     }
 
     /// Gives each field that is known up to a constant the mean of the known solution.
@@ -108,15 +163,12 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The linear solver: the one that is named, or one that surely solves.
-    fn linear(&self, system: System<'_>, operator: &Operator) -> Linear {
-        let named = self.problem.solver.as_ref().and_then(|solver| {
-            let inner = solver.arguments.get("linear");
-            let inner = inner.and_then(fem_dsl::problem::Argument::word);
-            InnerSolver::named(inner.unwrap_or(&solver.name))
-        });
-        let suits = suits(system, operator);
-        named.map_or(suits, |solver| Linear { solver, factors: Factors::Never, ..suits })
+    /// The linear solver that is named.
+    fn named(&self) -> Option<InnerSolver> {
+        let solver = self.problem.solver.as_ref()?;
+        let inner = solver.arguments.get("linear");
+        let inner = inner.and_then(fem_dsl::problem::Argument::word);
+        InnerSolver::named(inner.unwrap_or(&solver.name))
     }
 
     /// The norm of R(u) that rounding alone may leave.
@@ -135,7 +187,9 @@ impl Trial<'_> {
             let values = &self.known[on.dofs_of(field)];
             values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
         };
-        (0..on.fields.len()).map(largest).collect()
+        let mut all: Vec<f64> = (0..on.fields.len()).map(largest).collect();
+        on.mesh.reduce_in_all(Reduce::Largest, &mut all);
+        all
     }
 }
 

@@ -83,6 +83,14 @@ pub(crate) enum Backend {
     OpenCl,
 }
 
+impl Backend {
+    /// The device of the process of this number on its machine, where processes have one each.
+    pub(crate) fn own(self, number: usize) -> Option<String> {
+        let gpus = (number > 0 && self == Self::Cuda).then(device::gpus)??;
+        Some((number % gpus.max(1)).to_string())
+    }
+}
+
 impl From<Backend> for device::Backend {
     fn from(backend: Backend) -> Self {
         match backend {
@@ -111,15 +119,8 @@ pub(crate) struct DeviceArguments {
 }
 
 impl DeviceArguments {
-    /// The device on which a problem's kernels run; none for the processor.
-    pub(crate) fn open_for(
-        &self,
-        problem: &ProblemArguments,
-    ) -> Result<Option<Arc<dyn device::Device>>, Failure> {
-        self.open_in(problem, &[], 0)
-    }
-
-    /// The same of the process of this number on its machine: of a list of devices, or of all GPUs, its own.
+    /// The device on which kernels of a problem run, of the process of this number on its machine: of a list of devices, or of all
+    /// GPUs, its own; none for the processor.
     pub(crate) fn open_in(
         &self,
         problem: &ProblemArguments,
@@ -133,10 +134,7 @@ impl DeviceArguments {
         }
         let own = match list.get(number % list.len().max(1)) {
             Some(own) => Some(own.clone()),
-            None if number > 0 && self.device.is_none() && self.backend == Backend::Cuda => {
-                device::gpus().map(|count| (number % count.max(1)).to_string())
-            }
-            None => self.device.clone(),
+            None => self.device.clone().or_else(|| self.backend.own(number)),
         };
         let device = Self { device: own, ..self.clone() }.open()?;
         if device.is_some() && problem.interpret {

@@ -101,7 +101,7 @@ impl Command {
     }
 
     fn execute(&self, processes: &Processes, console: &Console) -> Result<Report, Failure> {
-        processes.check(matches!(self, Self::Run(_)))?;
+        processes.check(matches!(self, Self::Run(_) | Self::Verify(_) | Self::Probe(_)))?;
         match self {
             Self::Assemble(arguments) => assemble::execute(arguments, console),
             Self::Bench(arguments) => bench::execute(arguments, console),
@@ -114,11 +114,11 @@ impl Command {
             Self::Man(arguments) => man::execute(arguments),
             Self::New(arguments) => new::execute(arguments),
             Self::Plan(arguments) => plan::execute(arguments, console),
-            Self::Probe(arguments) => probe::execute(arguments, console),
+            Self::Probe(arguments) => probe::execute(arguments, processes, console),
             Self::Residual(arguments) => residual::execute(arguments, console),
             Self::Run(arguments) => run::execute(arguments, processes, console),
             Self::Tune(arguments) => tune::execute(arguments, console),
-            Self::Verify(arguments) => verify::execute(arguments, console),
+            Self::Verify(arguments) => verify::execute(arguments, processes, console),
         }
     }
 }

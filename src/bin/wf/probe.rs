@@ -14,15 +14,16 @@ use kernels_gen::element::ElementError;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
 use runtime::expression::evaluate;
+use runtime::processes::Group;
 use runtime::run::{Setup, compile_operator_for, set_up};
 use runtime::solve::NonlinearSystem;
-use runtime::vector::Vector;
 use serde_json::json;
 
 use crate::arguments::{Assignment, DeviceArguments, ProblemArguments};
 use crate::blame::Blame;
 use crate::console::Console;
-use crate::problem::{appended, compile, overrides, prepare, read, with_threads};
+use crate::problem::{appended, compile, overrides, own_part, read, with_threads};
+use crate::processes::{Processes, together};
 use crate::report::{Failure, Report};
 
 /// Print R(u)·v, and with a direction w also vᵀJ(u)w, for expressions interpolated at the nodes.
@@ -33,7 +34,8 @@ use crate::report::{Failure, Report};
 Examples:
   wf probe examples/poisson.wf --at 'u=x[0]^2' --test 'u=x[1]'
   wf probe examples/poisson.wf --mesh 'box(dim: 2, cells: 4)' --degree 2 --at 'u=x[0]' --direction 'u=x[0]' --json
-  wf probe examples/poisson.wf --at 'u=x[0]^2' --backend opencl     on a device, as `wf run` does")]
+  wf probe examples/poisson.wf --at 'u=x[0]^2' --backend opencl     on a device, as `wf run` does
+  mpirun -n 4 wf probe examples/poisson.wf --at 'u=x[0]^2'     four processes: a build with `--features mpi`")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
@@ -54,24 +56,34 @@ pub(crate) struct Arguments {
     pub(crate) test: Vec<Assignment>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let device = arguments.device.open_for(&arguments.problem)?;
-    with_threads(None, || probe(arguments, device, console))?
+pub(crate) fn execute(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
+    processes.reads(&arguments.problem.file)?;
+    let source = processes.settle(read(&arguments.problem.file), console)?;
+    processes.given(source.text())?;
+    let number = processes.number_of_host();
+    let device = arguments.device.open_in(&arguments.problem, &[], number);
+    let device = processes.join(device, console)?;
+    let group = processes.group();
+    with_threads(processes.threads(None), || probe(arguments, &source, device, group, console))?
 }
 
 /// The program with the problem that is probed: the one named, the first, or one made of the flags.
 fn program(
     arguments: &Arguments,
+    source: &Source,
     overrides: &Overrides,
     console: &Console,
 ) -> Result<(Program, String), Failure> {
-    let source = read(&arguments.problem.file)?;
-    let (parsed, _) = parse(&source);
+    let (parsed, _) = parse(source);
     let first = parsed.problems.first().map(|problem| problem.name.name.clone());
     if let Some(name) = arguments.problem.problem.clone().or(first) {
-        return Ok((compile(&source, Some(&name), overrides, console)?, name));
+        return Ok((compile(source, Some(&name), overrides, console)?, name));
     }
-    let program = compile(&source, None, &Overrides::default(), console)?;
+    let program = compile(source, None, &Overrides::default(), console)?;
     let [form] = program.forms() else {
         return Err(Failure::input(
             "the file has no problem and not exactly one form\nhelp: add a problem that solves the form",
@@ -87,19 +99,23 @@ fn program(
         name.push('_');
     }
     let text = format!("problem {name} solves {} {{ }}", form.name);
-    Ok((compile(&appended(&source, &text), Some(&name), overrides, console)?, name))
+    Ok((compile(&appended(source, &text), Some(&name), overrides, console)?, name))
 }
 
 fn probe(
     arguments: &Arguments,
+    source: &Source,
     device: Option<Arc<dyn Device>>,
+    group: &Arc<dyn Group>,
     console: &Console,
 ) -> Result<Report, Failure> {
     let overrides = overrides(&arguments.problem);
-    let (program, name) = program(arguments, &overrides, console)?;
+    let (program, name) = program(arguments, source, &overrides, console)?;
     console.progress().say(format!("{name}: making the mesh"));
-    let (mut problem, mesh) = prepare(&program, &name, &arguments.problem.file, &overrides)?;
+    let blame = Blame { program: &program, problem: &name, overrides: &overrides };
+    let (mut problem, mesh) = own_part(blame, &arguments.problem.file, group)?;
     problem.dirichlet.clear();
+    problem.mean.clear();
     let dim = mesh.dim();
     let values = |option: &str, list: &[Assignment]| {
         let pairs: Vec<_> = list.iter().map(|a| (a.name.clone(), a.value.clone())).collect();
@@ -109,7 +125,6 @@ fn probe(
     let at = values("--at", &arguments.at)?;
     let direction = values("--direction", &arguments.direction)?;
     let test = values("--test", &arguments.test)?;
-    let blame = Blame { program: &program, problem: &name, overrides: &overrides };
     console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
     let setup = set_up(&problem, mesh).map_err(|error| blame.run(&problem, error))?;
     let mut target = arguments.problem.target();
@@ -121,8 +136,12 @@ fn probe(
     let placed = compile_operator_for(&problem.form, &setup, tasks, &target, device);
     let (mut operator, kernels) = placed.map_err(|error| blame.run(&problem, error))?;
     let nodal = |option: &str, list: &[Assignment], values: &[(usize, Expression)], otherwise| {
-        nodal(&setup, operator.vector(), values, otherwise)
-            .map_err(|error| not_finite(&program, &problem, option, list, error))
+        let own = nodal(&setup, values, otherwise)
+            .map_err(|error| not_finite(&program, &problem, option, list, error));
+        let mut vector = operator.vector();
+        vector.set(&together(&**group, own)?);
+        vector.agree();
+        Ok::<_, Failure>(vector)
     };
     let u = nodal("--at", &arguments.at, &at, 0.0)?;
     let v = nodal("--test", &arguments.test, &test, 1.0)?;
@@ -133,8 +152,8 @@ fn probe(
     // What went wrong on a device comes before what it made of the numbers.
     operator.finish()?;
     let residual = finite("R(u)·v", product)?;
-    let cells = setup.on.mesh.n_cells();
-    let dofs = setup.on.n_dofs();
+    let cells = setup.on.mesh.cells_in_all();
+    let dofs = setup.on.dofs_in_all();
     let mut text = format!(
         "{cells} cells, {dofs} unknowns, {}; kernels {}\n",
         setup.elements.rule, kernels.word
@@ -142,6 +161,9 @@ fn probe(
     if let Some(device) = &kernels.device {
         let (backend, scatter) = (kernels.backend, kernels.scatter());
         text.push_str(&format!("{backend} ({device}), scatter {scatter}\n"));
+    }
+    if group.size() > 1 {
+        text.push_str(&format!("{} processes, each with a part of the mesh\n", group.size()));
     }
     let notes: Vec<&String> = setup.on.mesh.notes().iter().chain(&setup.elements.notes).collect();
     notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
@@ -151,6 +173,7 @@ fn probe(
         "cells": cells,
         "dofs": dofs,
         "notes": notes,
+        "processes": group.size(),
         "kernels": kernels.word,
         "backend": kernels.backend.word(),
         "device": kernels.device,
@@ -177,17 +200,11 @@ enum Wrong {
 
 /// Interpolates an expression at the nodes of each field that has one, 0 at the others'; without any, every component of
 /// all of them is `otherwise`.
-fn nodal(
-    setup: &Setup,
-    mut vector: Vector,
-    values: &[(usize, Expression)],
-    otherwise: f64,
-) -> Result<Vector, Wrong> {
+fn nodal(setup: &Setup, values: &[(usize, Expression)], otherwise: f64) -> Result<Vec<f64>, Wrong> {
     if values.is_empty() {
-        vector.fill(otherwise);
-        return Ok(vector);
+        return Ok(vec![otherwise; setup.on.n_dofs()]);
     }
-    let mut entries = vec![0.0; vector.len()];
+    let mut entries = vec![0.0; setup.on.n_dofs()];
     for (field, expression) in values {
         let points = setup.on.fields[*field].space.points(&setup.on.mesh, &setup.on.partition);
         let points = points.map_err(Wrong::Points)?;
@@ -199,8 +216,7 @@ fn nodal(
         }
         entries[setup.on.dofs_of(*field)].copy_from_slice(&own);
     }
-    vector.set(&entries);
-    Ok(vector)
+    Ok(entries)
 }
 
 /// Says where on the mesh the expression of an option has no value.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
@@ -12,6 +13,7 @@ use fem_dsl::source::{MAX_BYTES, Source};
 use runtime::forest::refined;
 use runtime::mesh::parted::{Begun, begin};
 use runtime::mesh::{LoadError, Mesh, load};
+use runtime::processes::Group;
 
 use crate::arguments::{Assignment, ProblemArguments};
 use crate::blame::Blame;
@@ -249,4 +251,17 @@ fn read_with<M>(
     let mut problem = program.problem(name, dim_of(&mesh), overrides).map_err(told)?;
     problem.start_paths_at(file.parent().unwrap_or(Path::new("")));
     Ok((problem, mesh))
+}
+
+/// A problem, and the part of its mesh that this process has: all of it where there is one.
+pub(crate) fn own_part(
+    which: Blame<'_>,
+    file: &Path,
+    group: &Arc<dyn Group>,
+) -> Result<(Problem, Arc<Mesh>), Failure> {
+    let (program, name) = (which.program, which.problem);
+    let (problem, mesh) = begun(program, name, file, which.overrides, group.size())?;
+    let part = mesh.part(problem.refine, &problem.periodic, group);
+    let part = part.map_err(|error| which.part(&problem, error))?;
+    Ok((problem, part))
 }

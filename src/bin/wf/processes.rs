@@ -1,10 +1,12 @@
 //! The processes that one command was started as, by `mpirun`, or the threads of one that has several devices: one of them speaks,
 //! and an error of any ends all.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtime::device::Device;
 use runtime::processes::{Alone, Group};
 
 use crate::console::Console;
@@ -75,6 +77,11 @@ impl Processes {
         self.group.of_host().0
     }
 
+    /// The number of this one among those of this machine.
+    pub(crate) fn number_of_host(&self) -> usize {
+        self.group.of_host().1
+    }
+
     /// How many threads this process should take where nobody says so: its share of the machine.
     pub(crate) fn threads(&self, asked: Option<u16>) -> Option<u16> {
         if asked.is_some() || !self.are_several() {
@@ -96,10 +103,48 @@ impl Processes {
         }
         match self.are_several() && !several {
             true => Err(Failure::usage(
-                "only `wf run` is for several processes\nhelp: start one process",
+                "only `wf run`, `wf verify` and `wf probe` are for several processes\nhelp: start one process",
             )),
             false => Ok(()),
         }
+    }
+
+    /// Refuses what is of one process, where it is wanted.
+    pub(crate) fn alone_for(&self, wanted: bool, what: &str, help: &str) -> Result<(), Failure> {
+        match wanted && self.are_several() {
+            true => Err(Failure::usage(format!(
+                "only one process {what}, and there are {}\nhelp: {help}",
+                self.group.size()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to read a text from standard input, which one process has.
+    pub(crate) fn reads(&self, file: &Path) -> Result<(), Failure> {
+        self.alone_for(file == Path::new("-"), "reads from standard input", "name a file")
+    }
+
+    /// Refuses processes that were not given the same text, build and command line.
+    pub(crate) fn given(&self, text: &str) -> Result<(), Failure> {
+        self.agree_on("file, build or command line", &given(text))
+    }
+
+    /// The device of this process, which reaches those of the others where they can.
+    pub(crate) fn join(
+        &self,
+        own: Result<Option<Arc<dyn Device>>, Failure>,
+        console: &Console,
+    ) -> Result<Option<Arc<dyn Device>>, Failure> {
+        let Some(device) = self.settle(own, console)? else { return Ok(None) };
+        if self.are_several()
+            && let Err(apart) = device.join(&self.group)
+        {
+            let apart = apart.to_string();
+            let (why, help) = apart.split_once('\n').unwrap_or((&apart, ""));
+            tracing::warn!("what devices tell each other goes by way of the host: {why}\n{help}");
+        }
+        Ok(Some(device))
     }
 
     /// Refuses processes that were not given the same.
@@ -183,6 +228,19 @@ pub(crate) fn agree_on(group: &dyn Group, what: &str, own: &[u8]) -> Result<(), 
             group.size()
         ))),
     }
+}
+
+/// What all processes should be given alike: the text, the build, the command line.
+fn given(text: &str) -> Vec<u8> {
+    let mut all = Vec::from(text);
+    all.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
+    let build = std::env::current_exe().and_then(std::fs::metadata).map_or(0, |file| file.len());
+    all.extend_from_slice(&build.to_le_bytes());
+    for argument in std::env::args_os().skip(1) {
+        all.extend_from_slice(argument.as_encoded_bytes());
+        all.push(0);
+    }
+    all
 }
 
 fn alone() -> Arc<dyn Group> {

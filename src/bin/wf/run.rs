@@ -16,7 +16,6 @@ use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use runtime::device::Device;
-use runtime::mesh::Mesh;
 use runtime::output::{STEP, Series, writable, write_text};
 use runtime::processes::Group;
 use runtime::run::{Checkpoint, Interrupted, RunError, Solution, run_steps};
@@ -26,7 +25,7 @@ use serde_json::json;
 use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, written_as};
 use crate::blame::Blame;
 use crate::console::Console;
-use crate::problem::{begun, chosen, compile, overrides, prepare, read, spare, with_threads};
+use crate::problem::{chosen, compile, overrides, own_part, read, spare, with_threads};
 use crate::processes::{Processes, agree_on, together};
 use crate::report::{Failure, Report};
 use goal::Goal;
@@ -124,7 +123,10 @@ pub(crate) fn execute(
     processes: &Processes,
     console: &Console,
 ) -> Result<Report, Failure> {
-    alone_for_some(arguments, processes)?;
+    let standard = arguments.output.as_deref().is_some_and(|path| path == Path::new("-"));
+    let name = "name a file, or add --no-output";
+    processes.reads(&arguments.problem.file)?;
+    processes.alone_for(standard, "writes to standard output", name)?;
     let wanted = arguments.problem.problem.as_deref();
     let all = overrides(&arguments.problem);
     let sweep = Sweep::of(&all)?;
@@ -138,11 +140,13 @@ pub(crate) fn execute(
         }
     };
     let source = processes.settle(read(&arguments.problem.file), console)?;
-    processes.agree_on("file, build or command line", &given(source.text()))?;
+    processes.given(source.text())?;
     let program = compile(&source, wanted, &values[0].1, console)?;
     let names = chosen(&program, wanted)?;
     only_one(arguments, &names)?;
-    let device = own_device(arguments, processes, console)?;
+    let number = processes.number_of_host();
+    let device = arguments.device.open_in(&arguments.problem, &arguments.devices, number);
+    let device = processes.join(device, console)?;
     let (mut report, common) = (Report::default(), console.take());
     for name in &names {
         let mut start = None;
@@ -224,70 +228,6 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
     Ok(aside)
 }
 
-/// Refuses what is of one process.
-fn alone_for_some(arguments: &Arguments, processes: &Processes) -> Result<(), Failure> {
-    if !processes.are_several() {
-        return Ok(());
-    }
-    let standard = arguments.output.as_deref().is_some_and(|path| path == Path::new("-"));
-    let options = [
-        (arguments.problem.file == Path::new("-"), "reads from standard input", "name a file"),
-        (standard, "writes to standard output", "name a file, or add --no-output"),
-    ];
-    match options.into_iter().find(|(given, ..)| *given) {
-        Some((_, what, help)) => Err(Failure::usage(format!(
-            "only one process {what}, and there are {}\nhelp: {help}",
-            processes.group().size()
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// What all processes should be given alike: the text, the build, the command line.
-fn given(text: &str) -> Vec<u8> {
-    let mut all = Vec::from(text);
-    all.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
-    let build = std::env::current_exe().and_then(std::fs::metadata).map_or(0, |file| file.len());
-    all.extend_from_slice(&build.to_le_bytes());
-    for argument in std::env::args_os().skip(1) {
-        all.extend_from_slice(argument.as_encoded_bytes());
-        all.push(0);
-    }
-    all
-}
-
-/// The device of this process, which reaches those of the others where they can.
-fn own_device(
-    arguments: &Arguments,
-    processes: &Processes,
-    console: &Console,
-) -> Result<Option<Arc<dyn Device>>, Failure> {
-    let group = processes.group();
-    let own = arguments.device.open_in(&arguments.problem, &arguments.devices, group.of_host().1);
-    let Some(device) = processes.settle(own, console)? else { return Ok(None) };
-    if processes.are_several()
-        && let Err(apart) = device.join(group)
-    {
-        let apart = apart.to_string();
-        let (why, help) = apart.split_once('\n').unwrap_or((&apart, ""));
-        tracing::warn!("what devices tell each other goes by way of the host: {why}\n{help}");
-    }
-    Ok(Some(device))
-}
-
-/// A problem, and the part of its mesh that this process has.
-fn own_part(
-    which: Blame<'_>,
-    file: &Path,
-    group: &Arc<dyn Group>,
-) -> Result<(Problem, Arc<Mesh>), Failure> {
-    let (program, name) = (which.program, which.problem);
-    let (problem, mesh) = begun(program, name, file, which.overrides, group.size())?;
-    let part = mesh.part(problem.refine, &problem.periodic, group);
-    let part = part.map_err(|error| which.part(&problem, error))?;
-    Ok((problem, part))
-}
-
 /// The file of a checkpoint behind so many solutions; of one of several solves, `NAME-3.npy` for the third.
 fn checkpoint_file(path: &Path, solutions: usize, solve: Option<usize>) -> PathBuf {
     let path = PathBuf::from(path.to_string_lossy().replace(STEP, &solutions.to_string()));
@@ -348,11 +288,7 @@ impl Solve<'_> {
         let (name, file) = (which.problem, &arguments.problem.file);
         self.goal(log)?.try_out(file)?;
         console.progress().say(format!("{name}: making the mesh"));
-        let (problem, mesh) = match group.size() {
-            1 => prepare(which.program, name, file, which.overrides)
-                .map(|(problem, mesh)| (problem, Arc::new(mesh)))?,
-            _ => own_part(which, file, group)?,
-        };
+        let (problem, mesh) = own_part(which, file, group)?;
         let picture = arguments.picture.numbered(number);
         picture.check(&problem, &mesh)?;
         which.warn(&problem, console);

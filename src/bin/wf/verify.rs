@@ -19,6 +19,7 @@ use crate::arguments::{Assignment, Backend, CellArgument, Degrees, ProblemArgume
 use crate::console::{Console, Warning};
 use crate::picture;
 use crate::problem::{appended, chosen, compile, overrides, read, spare, with_threads};
+use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
 /// Verify forms: errors that fall as they should, Jacobians that are derivatives, kernels that agree.
@@ -36,7 +37,8 @@ Examples:
   wf verify examples/elasticity.wf --cell tet --degree 2
   wf verify form.wf --solution 'u=sin(x[0]) * exp(x[1])' --plot errors.svg
   wf verify form.wf --backend opencl --json
-  wf verify form.wf --interpret      without a compiler")]
+  wf verify form.wf --interpret      without a compiler
+  mpirun -n 4 wf verify examples/poisson.wf --dofs 500000     four processes: a build with `--features mpi`")]
 pub(crate) struct Arguments {
     /// The file with forms and problems; `-` is standard input.
     pub(crate) file: PathBuf,
@@ -118,11 +120,16 @@ impl Arguments {
         Overrides { tagged: true, ..overrides }
     }
 
-    fn settings(&self, cell: Option<Cell>) -> Result<Settings, Failure> {
+    fn settings(
+        &self,
+        cell: Option<Cell>,
+        devices: &[Arc<dyn Device>],
+        processes: &Processes,
+    ) -> Settings {
         let pairs = self.solution.iter().map(|said| (said.name.clone(), said.value.clone()));
         let degrees = self.degree.first..=self.degree.last;
         let execution = if self.interpret { Execution::Interpreted } else { Execution::Automatic };
-        Ok(Settings {
+        Settings {
             degrees: degrees.map(|degree| degree as usize).collect(),
             levels: usize::from(self.levels),
             dofs: self.dofs,
@@ -130,19 +137,23 @@ impl Arguments {
             cell,
             execution,
             kernels: !self.no_kernels,
-            devices: if self.no_kernels { Vec::new() } else { self.devices()? },
-        })
+            devices: devices.to_vec(),
+            group: Arc::clone(processes.group()),
+        }
     }
 
-    /// The devices: those that are named must be there.
-    fn devices(&self) -> Result<Vec<Arc<dyn Device>>, Failure> {
+    /// The devices of the process of this number on its machine: those that are named must be there.
+    fn devices(&self, number: usize) -> Result<Vec<Arc<dyn Device>>, Failure> {
         let mut found = Vec::new();
+        if self.no_kernels {
+            return Ok(found);
+        }
         for backend in [Backend::Cuda, Backend::OpenCl] {
             let named = self.backend.contains(&backend);
             if !named && !self.backend.is_empty() {
                 continue;
             }
-            match device::open(backend.into(), None) {
+            match device::open(backend.into(), backend.own(number).as_deref()) {
                 Ok(device) => found.push(device),
                 Err(error) if named => return Err(Failure::input(error.to_string())),
                 Err(error) => tracing::info!("{error}"),
@@ -156,10 +167,12 @@ impl Arguments {
 fn program(
     arguments: &Arguments,
     overrides: &Overrides,
+    processes: &Processes,
     console: &Console,
 ) -> Result<(Program, Vec<String>), Failure> {
     let wanted = arguments.problem.as_deref();
-    let source = read(&arguments.file)?;
+    let source = processes.settle(read(&arguments.file), console)?;
+    processes.given(source.text())?;
     let program = compile(&source, wanted, overrides, console)?;
     if wanted.is_some() || program.problems().next().is_some() {
         let names = chosen(&program, wanted)?;
@@ -176,14 +189,23 @@ fn program(
     Ok((compile(&appended(&source, &text), None, overrides, console)?, names))
 }
 
-pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+pub(crate) fn execute(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
+    processes.reads(&arguments.file)?;
     if let Some(path) = &arguments.plot {
         spare(path, &arguments.file)?;
         picture::possible(path, "--plot")?;
     }
     warn(arguments, console);
     let overrides = arguments.overrides();
-    let (program, names) = program(arguments, &overrides, console)?;
+    let (program, names) = program(arguments, &overrides, processes, console)?;
+    let devices = arguments.devices(processes.number_of_host());
+    let devices = processes.settle(devices, console)?;
+    let kinds: Vec<String> = devices.iter().map(|own| own.backend().to_string()).collect();
+    processes.agree_on("kind of device", kinds.join(" ").as_bytes())?;
     let cells: Vec<Option<Cell>> = match arguments.cell.is_empty() {
         true => vec![None],
         false => arguments.cell.iter().map(|&cell| Some(cell.into())).collect(),
@@ -195,24 +217,22 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let (mut all, mut report, common) = (Vec::new(), Report::default(), console.take());
     for name in &names {
         for &cell in &cells {
-            let settings = arguments.settings(cell)?;
-            let found = with_threads(None, || {
+            let settings = arguments.settings(cell, &devices, processes);
+            let found = with_threads(processes.threads(None), || {
                 verify(&program, name, &overrides, &folder, &settings, &mut |progress| {
                     console.progress().say_part(progress.what, progress.done);
                 })
             })?;
-            let done = match found {
-                Ok(found) => {
-                    let done = verified(&found);
-                    all.push(found);
-                    done
-                }
-                Err(error) => Err(Failure::library(&error)),
-            };
+            let found = found.map_err(|error| Failure::library(&error));
+            let done = processes.settle(found, console).and_then(|found| {
+                let done = verified(&found, processes.group().size());
+                all.push(found);
+                done
+            });
             report.add(("problem", name), done, [common.clone(), console.take()].concat());
         }
     }
-    if let Some(path) = &arguments.plot {
+    if let Some(path) = arguments.plot.as_ref().filter(|_| processes.speaks()) {
         if let Err(failure) = plot::draw(path, &all) {
             return Err(failure.after(report));
         }
@@ -232,9 +252,9 @@ fn warn(arguments: &Arguments, console: &Console) {
     }
 }
 
-/// A verification, and what does not hold.
-fn verified(found: &Verification) -> Result<Report, Failure> {
-    let (text, value) = (table::text(found), table::value(found));
+/// A verification by so many processes, and what does not hold.
+fn verified(found: &Verification, processes: usize) -> Result<Report, Failure> {
+    let (text, value) = (table::text(found, processes), table::value(found, processes));
     let said = said(found);
     if said.is_empty() {
         return Ok(Report::new(text, value));

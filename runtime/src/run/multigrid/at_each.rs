@@ -19,7 +19,7 @@ use crate::assembly::{Assembly, Representation};
 use crate::coupling::Coupling;
 use crate::device::DeviceError;
 use crate::discretisation::Discretisation;
-use crate::factor::{Analysis, Factors};
+use crate::factor::{Analysis, FactorError, Factors};
 use crate::operator::Operator;
 use crate::sharing::Sharing;
 use crate::solve::{Approximation, Figures, LinearOperator, NonlinearSystem, OperatorError};
@@ -32,6 +32,7 @@ const KEPT: usize = 10;
 /// The factors, and how parts lie in the whole.
 pub(in crate::run) struct AtEach {
     part: Arc<Discretisation>,
+    whole: Arc<Discretisation>,
     sharing: Arc<Sharing>,
     /// The place in the whole system of each unknown of this process.
     places: Vec<usize>,
@@ -85,6 +86,7 @@ impl Problem<'_> {
         let inner = Inner { operator, coupling, analysis, factors: None, state, stale: None };
         Ok(Some(AtEach {
             part: Arc::clone(self.on),
+            whole: on,
             sharing,
             places,
             symmetric: self.is_symmetric(),
@@ -96,15 +98,45 @@ impl Problem<'_> {
 
 impl Inner {
     /// The factors at the last state; within, why there are none.
-    fn factorise(&mut self, symmetric: bool) -> Result<Result<&Factors, String>, OperatorError> {
+    fn factorise(
+        &mut self,
+        symmetric: bool,
+    ) -> Result<Result<&Factors, FactorError>, OperatorError> {
         self.stale = None;
         self.operator.linearise(&self.state)?;
         let matrix = self.coupling.matrix(&self.operator, &self.state)?;
         let made = self.analysis.factorise(&matrix, symmetric);
-        Ok(match made {
-            Ok(factors) => Ok(self.factors.insert(factors)),
-            Err(error) => Err(format!("factors of the whole matrix: {error}")),
-        })
+        Ok(made.map(|factors| &*self.factors.insert(factors)))
+    }
+}
+
+/// Why there are no factors, in words.
+fn told(error: &FactorError) -> String {
+    format!("factors of the whole matrix: {error}")
+}
+
+impl AtEach {
+    /// What the whole is discretised on.
+    pub(in crate::run) fn whole(&self) -> &Arc<Discretisation> {
+        &self.whole
+    }
+
+    /// Takes a state, with the factors there where there are none yet; within, why there are none.
+    pub(in crate::run) fn take(
+        &mut self,
+        u: &Vector,
+    ) -> Result<Result<(), FactorError>, OperatorError> {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if self.linear && inner.factors.is_some() {
+            return Ok(Ok(()));
+        }
+        let all = self.sharing.gathered(&u.to_vec(), &self.places, inner.state.len());
+        inner.state.set(&all);
+        if inner.factors.is_some() {
+            inner.stale = Some(0);
+            return Ok(Ok(()));
+        }
+        Ok(inner.factorise(self.symmetric)?.map(|_| ()))
     }
 }
 
@@ -122,7 +154,9 @@ impl LinearOperator for AtEach {
         });
         let factors = match &inner.factors {
             Some(factors) if !late => factors,
-            _ => inner.factorise(self.symmetric)?.map_err(OperatorError::new)?,
+            _ => inner
+                .factorise(self.symmetric)?
+                .map_err(|error| OperatorError::new(told(&error)))?,
         };
         factors.solve(&mut all);
         z.set(&self.places.iter().map(|&place| all[place]).collect::<Vec<f64>>());
@@ -135,17 +169,7 @@ impl LinearOperator for AtEach {
 
 impl Approximation for AtEach {
     fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
-        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if self.linear && inner.factors.is_some() {
-            return Ok(Ok(()));
-        }
-        let all = self.sharing.gathered(&u.to_vec(), &self.places, inner.state.len());
-        inner.state.set(&all);
-        if inner.factors.is_some() {
-            inner.stale = Some(0);
-            return Ok(Ok(()));
-        }
-        Ok(inner.factorise(self.symmetric)?.map(|_| ()))
+        Ok(self.take(u)?.map_err(|error| told(&error)))
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {

@@ -1,20 +1,60 @@
 //! Solvers of several processes: the factors of the whole matrix at each of them, where these are asked for or nothing else serves.
 
 use super::super::RunError;
-use super::super::factors;
-use super::super::multigrid::{Asked, Problem};
-use super::{Levels, Settings, System, is_saddle};
+use super::super::factors::{self, Facts};
+use super::super::fixed::in_any;
+use super::super::multigrid::{Asked, AtEach, Problem};
+use super::{Levels, RESTART, Settings, System, is_saddle};
+use crate::factor::FactorError;
 use crate::operator::Operator;
-use crate::solve::{Approximation, Preconditioning};
+use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
+use crate::vector::Vector;
 
 impl System<'_> {
-    /// Gives an operator of several processes the factors of the whole matrix at each; whether it has them.
-    fn make_factors(&self, operator: &mut Operator) -> Result<bool, RunError> {
-        let Some(Levels { elements, target, device }) = self.levels else { return Ok(false) };
+    /// When one process would take the factors of a matrix that several have in parts; never where there is one.
+    pub(crate) fn factors_of_one(&self) -> Factors {
+        if self.on.mesh.cut().is_none() {
+            return Factors::Never;
+        }
+        // Those of one state serve others: Newton's method may begin with them, too.
+        let facts = Facts { linear: true, saddle: is_saddle(self.form), device: false };
+        let found = factors::of_one(self.on, facts);
+        // Each has looked at its own memory.
+        let mut never = [found == Factors::Never];
+        in_any(&self.on.mesh, &mut never);
+        if never[0] { Factors::Never } else { found }
+    }
+
+    /// Several processes from a state by the factors of the whole matrix, which each makes for itself; none where there are none. It is
+    /// an error that a matrix which is the same at every state is singular.
+    pub(crate) fn by_factors(
+        &self,
+        operator: &mut Operator,
+        u: &Vector,
+    ) -> Result<Option<Linear>, RunError> {
+        let (solver, preconditioning) = (InnerSolver::Fgmres, Preconditioning::Multigrid);
+        let linear = Linear { solver, restart: RESTART, preconditioning, factors: Factors::Never };
+        let Some(mut made) = self.at_each()? else { return Ok(None) };
+        if let (true, Err(FactorError::Singular { unknown, condition })) =
+            (self.is_linear(), made.take(u)?)
+        {
+            return Err(System { on: made.whole(), ..*self }.singular(unknown, condition));
+        }
+        operator.precondition_by(Some(Box::new(made)));
+        Ok(Some(linear))
+    }
+
+    /// What has the factors of the whole matrix at each of several processes.
+    fn at_each(&self) -> Result<Option<AtEach>, RunError> {
+        let Some(Levels { elements, target, device }) = self.levels else { return Ok(None) };
         let Self { form, on, parameters, prescribed, .. } = *self;
         let asked = &Asked::default();
-        let problem = Problem { form, elements, on, parameters, prescribed, target, device, asked };
-        let made = problem.at_each()?;
+        Problem { form, elements, on, parameters, prescribed, target, device, asked }.at_each()
+    }
+
+    /// Gives an operator of several processes the factors of the whole matrix at each; whether it has them.
+    fn make_factors(&self, operator: &mut Operator) -> Result<bool, RunError> {
+        let made = self.at_each()?;
         let is_made = made.is_some();
         operator.precondition_by(made.map(|made| Box::new(made) as Box<dyn Approximation>));
         Ok(is_made)

@@ -10,8 +10,8 @@ fn word(holds: bool) -> &'static str {
     if holds { "holds" } else { "DOES NOT HOLD" }
 }
 
-/// The table of a problem.
-pub(super) fn text(found: &Verification) -> String {
+/// The table of a problem, which so many processes have verified.
+pub(super) fn text(found: &Verification, processes: usize) -> String {
     let mut text = format!("{} ({}), {} cells\n", found.problem, found.form, found.cell.name());
     for (field, value) in &found.solution {
         let picked = if found.picked { "  (picked)" } else { "" };
@@ -19,6 +19,9 @@ pub(super) fn text(found: &Verification) -> String {
     }
     for note in &found.notes {
         let _ = writeln!(text, "  note        {note}");
+    }
+    if processes > 1 {
+        let _ = writeln!(text, "  processes   {processes}, each with a part of each mesh");
     }
     for Degree { degree, outcome } in &found.degrees {
         match outcome {
@@ -202,7 +205,7 @@ fn wrapped(text: &str) -> Vec<String> {
 }
 
 /// The same as JSON.
-pub(super) fn value(found: &Verification) -> Value {
+pub(super) fn value(found: &Verification, processes: usize) -> Value {
     let degrees = found.degrees.iter().map(|degree| match &degree.outcome {
         Ok(findings) => findings_value(&found.fields, degree.degree, findings),
         Err(reason) => json!({ "degree": degree.degree, "left_out": reason }),
@@ -217,6 +220,7 @@ pub(super) fn value(found: &Verification) -> Value {
         "solution": solution,
         "picked": found.picked,
         "notes": found.notes,
+        "processes": processes,
         "degrees": degrees.collect::<Vec<_>>(),
         "failures": failures,
         "holds": failures.is_empty(),

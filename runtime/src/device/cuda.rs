@@ -9,6 +9,7 @@ mod beside;
 mod compile;
 mod error;
 mod nccl;
+mod pool;
 mod record;
 mod sparse;
 
@@ -43,6 +44,7 @@ pub use compile::{
 pub use error::CudaError;
 use nccl::Nccl;
 pub use nccl::nccl_version;
+use pool::Pool;
 
 /// A GPU with one stream of work.
 pub struct Cuda {
@@ -58,6 +60,8 @@ pub struct Cuda {
     name: String,
     /// Bytes that the threads of a group may share.
     shared: usize,
+    /// Where memory comes from.
+    pool: Pool,
     /// The GPUs of other processes.
     nccl: OnceLock<Nccl>,
 }
@@ -116,8 +120,9 @@ impl Cuda {
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
+        let pool = Pool::keep(&context).map_err(driver("ask for the GPU's memory"))?;
         let (owner, nccl) = (Owner::new(), OnceLock::new());
-        Ok(Self { owner, context, stream, recorder, beside, ahead, arch, name, shared, nccl })
+        Ok(Self { owner, context, stream, recorder, beside, ahead, arch, name, shared, pool, nccl })
     }
 
     /// The GPU of this number, or the first whose name has this part; the first of all without a name.
@@ -170,6 +175,7 @@ impl Cuda {
             return driver(what)(error);
         }
         let (free, memory) = self.context.mem_get_info().unwrap_or_default();
+        let free = free + self.pool.unused() as usize;
         CudaError::OutOfMemory { device: self.name.clone(), bytes, free, memory }
     }
 }
@@ -240,7 +246,7 @@ impl Device for Cuda {
 
     fn free_bytes(&self) -> Option<f64> {
         self.context.bind_to_thread().ok()?;
-        result::mem_get_info().ok().map(|(free, _)| free as f64)
+        result::mem_get_info().ok().map(|(free, _)| free as f64 + self.pool.unused() as f64)
     }
 
     fn words(&self) -> &'static Words {

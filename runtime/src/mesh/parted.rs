@@ -10,7 +10,7 @@ use super::generate::{self, GenerateError};
 use super::periodic::{Pair, PeriodicError};
 use super::refined::{Descendants, Refined};
 use super::shape::vertex_function;
-use super::{LoadError, Mesh, MeshError, load};
+use super::{Counts, LoadError, Mesh, MeshError, load};
 use crate::forest::{Children, refined};
 use crate::processes::Group;
 use fem_dsl::problem::{Argument, MeshSource};
@@ -108,6 +108,14 @@ pub fn begin(source: &MeshSource, base: &Path, processes: usize) -> Result<Begun
     let mesh = generate::coarse(name, arguments, times)?;
     let generator = Generator { name: name.clone(), arguments: arguments.clone() };
     Ok(Begun { mesh, by: Some((generator, times)) })
+}
+
+/// Cells of the mesh that each of so many processes makes before parts are dealt out, of meshes each of which is the one before with its
+/// cells not divided: the coarsest that has some for all.
+pub fn made_by_all(meshes: &[Counts], processes: usize) -> u64 {
+    let cells = || meshes.iter().map(Counts::cells);
+    let enough = cells().filter(|&cells| cells >= (LEAST * processes) as u64).last();
+    enough.or_else(|| cells().next()).unwrap_or(0)
 }
 
 impl Begun {

@@ -7,6 +7,7 @@ use fem_dsl::problem::{MeshSource, Scheme, Stepping};
 use kernels_gen::generate::elements;
 use runtime::device::Device;
 use runtime::memory::{Bytes, Estimate, Room};
+use runtime::mesh::parted::made_by_all;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::{Counts, LoadError, generate};
 use runtime::run::{Forecast, RunError, Where, estimate, forecast};
@@ -25,12 +26,13 @@ pub(super) struct Count {
     pub(super) here: usize,
 }
 
-/// What each of several processes has: the whole mesh and a part of it, factors of all, and a share of all else.
-fn shared_out(estimate: &mut Estimate, processes: usize) {
+/// What each of several processes has: what all make of the mesh, a part of the whole, and a part of it, factors of all, and a share of all
+/// else.
+fn shared_out(estimate: &mut Estimate, processes: usize, made_by_all: f64) {
     let share = 1.0 / processes as f64;
     for (part, bytes) in estimate.parts.iter_mut().filter(|_| processes > 1) {
         *bytes *= match *part {
-            "mesh" => 1.0 + share,
+            "mesh" => made_by_all + share,
             "matrix and factors" => 1.0,
             _ => share,
         };
@@ -72,7 +74,11 @@ pub(super) fn estimated(
             .iter()
             .filter_map(|forecast| (forecast.bytes > 0.0).then_some(("levels", forecast.bytes))),
     );
-    shared_out(&mut estimate, processes.all);
+    // Adaptive steps, and simplices with periodic sides, begin with all of it.
+    let has_all =
+        problem.adapt.is_some() || !counts.cell.is_tensor() && !problem.periodic.is_empty();
+    let made = if has_all { counts.cells() } else { made_by_all(&meshes, processes.all) };
+    shared_out(&mut estimate, processes.all, made as f64 / counts.cells() as f64);
     let there = estimate.on_device();
     if device.is_some() {
         // They are in its memory alone.
@@ -265,7 +271,7 @@ fn text(
         let sum = Bytes(processes.all as f64 * estimate.bytes());
         let count = processes.all;
         lines.push(format!(
-            "  processes   {count}, each with so much, the whole mesh among it: {sum} in all"
+            "  processes   {count}, each with so much: {sum} in all"
         ));
     }
     if estimate.perhaps > 0.0 {

@@ -1,0 +1,63 @@
+//! The pool that a GPU's memory comes from: what is given back stays there for whoever asks next, until the device goes.
+//!
+//! By itself the driver returns what nobody uses whenever somebody waits for the GPU, and maps it anew for the next array, which takes
+//! milliseconds for each vector of a large problem, more where GPUs see each other's memory.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, DriverError, result, sys};
+
+/// The pool of a device.
+pub(super) struct Pool {
+    context: Arc<CudaContext>,
+    /// None where the driver has no pools.
+    pool: Option<sys::CUmemoryPool>,
+}
+
+// SAFETY: the driver's pools may be asked by any thread.
+unsafe impl Send for Pool {}
+// SAFETY: as above; nothing here is changed.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    /// The one of a device, which keeps from now on what is given back.
+    pub(super) fn keep(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
+        let context = Arc::clone(context);
+        if !context.has_async_alloc() {
+            return Ok(Self { context, pool: None });
+        }
+        context.bind_to_thread()?;
+        let kept = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        let mut all = u64::MAX;
+        // SAFETY: the device is open, the pool its own, and the attribute a number of 64 bits.
+        let pool = unsafe {
+            let pool = result::device::get_mem_pool(context.cu_device())?;
+            result::mem_pool::set_attribute(pool, kept, (&raw mut all).cast())?;
+            pool
+        };
+        Ok(Self { context, pool: Some(pool) })
+    }
+
+    /// Bytes that it has and nobody uses.
+    pub(super) fn unused(&self) -> u64 {
+        let of = |which| {
+            let (pool, mut bytes) = (self.pool?, 0u64);
+            // SAFETY: the pool is the device's, and the attribute a number of 64 bits.
+            let asked =
+                unsafe { result::mem_pool::get_attribute(pool, which, (&raw mut bytes).cast()) };
+            asked.ok().map(|()| bytes)
+        };
+        let own = of(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+        let used = of(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+        own.zip(used).map_or(0, |(own, used)| own.saturating_sub(used))
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let (Some(pool), Ok(())) = (self.pool, self.context.bind_to_thread()) {
+            // SAFETY: the pool is the device's; what is in use stays.
+            let _ = unsafe { result::mem_pool::trim_to(pool, 0) };
+        }
+    }
+}

@@ -114,7 +114,7 @@ pub fn begin(source: &MeshSource, base: &Path, processes: usize) -> Result<Begun
 /// cells not divided: the coarsest that has some for all.
 pub fn made_by_all(meshes: &[Counts], processes: usize) -> u64 {
     let cells = || meshes.iter().map(Counts::cells);
-    let enough = cells().filter(|&cells| cells >= (LEAST * processes) as u64).last();
+    let enough = cells().rfind(|&cells| cells >= (LEAST * processes) as u64);
     enough.or_else(|| cells().next()).unwrap_or(0)
 }
 

@@ -270,9 +270,7 @@ fn text(
     if processes.all > 1 {
         let sum = Bytes(processes.all as f64 * estimate.bytes());
         let count = processes.all;
-        lines.push(format!(
-            "  processes   {count}, each with so much: {sum} in all"
-        ));
+        lines.push(format!("  processes   {count}, each with so much: {sum} in all"));
     }
     if estimate.perhaps > 0.0 {
         let more = Bytes(estimate.perhaps);

@@ -34,6 +34,7 @@ pub mod mesh;
 pub mod operator;
 pub mod output;
 mod parallel;
+pub mod parted;
 pub mod partition;
 pub mod processes;
 pub mod purpose;

@@ -29,7 +29,6 @@ pub(crate) mod hanging;
 pub(crate) mod key;
 pub(crate) mod measure;
 mod near;
-pub mod parted;
 pub(crate) mod places;
 pub(crate) mod recursive;
 pub(crate) mod refined;

@@ -58,7 +58,7 @@ use crate::adapt::{AdaptError, Adaptive};
 use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
-use crate::discretisation::{Discretisation, WholeError, WithFieldsError};
+use crate::discretisation::{Discretisation, WithFieldsError};
 use crate::estimate::EstimateError;
 use crate::expression::Parameters;
 use crate::laps::Laps;
@@ -305,15 +305,6 @@ pub enum RunError {
         /// What it had reached by then.
         reached: Box<Reached>,
     },
-}
-
-impl From<WholeError> for RunError {
-    fn from(error: WholeError) -> Self {
-        match error {
-            WholeError::Mesh(error) => error.into(),
-            WholeError::Space(error) => error.into(),
-        }
-    }
 }
 
 /// What a solve that stopped short has reached: no solution.

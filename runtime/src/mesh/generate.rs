@@ -14,10 +14,12 @@
 mod arguments;
 mod blocks;
 mod grid;
+mod made;
 mod round;
 mod simplices;
 mod world;
 
+pub(crate) use made::Generator;
 pub(crate) use world::{Plain, World};
 
 use super::places::Rows;
@@ -98,7 +100,7 @@ pub fn generate(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Me
 
 /// A mesh of which that one is a refinement, with cells halved so many times less, at most [`halvings`]: [`Mesh::refined`] goes through
 /// its plain world. Cells come along a curve.
-pub(super) fn coarse(
+pub(crate) fn coarse(
     name: &str,
     arguments: &BTreeMap<String, Argument>,
     times: usize,
@@ -110,7 +112,7 @@ pub(super) fn coarse(
 }
 
 /// The middle of each cell of the mesh of a generator in its plain world.
-pub(super) fn centres(
+fn centres(
     name: &str,
     arguments: &BTreeMap<String, Argument>,
 ) -> Result<Vec<[f64; 3]>, GenerateError> {
@@ -121,7 +123,7 @@ pub(super) fn centres(
 }
 
 /// How often the cells of a coarser mesh are halved in that of a generator.
-pub(super) fn halvings(name: &str, arguments: &BTreeMap<String, Argument>) -> usize {
+pub(crate) fn halvings(name: &str, arguments: &BTreeMap<String, Argument>) -> usize {
     let less = coarser(name, arguments);
     std::iter::successors(less, |arguments| coarser(name, arguments)).count()
 }

@@ -3,6 +3,7 @@
 use super::RunError;
 use crate::assembly::Representation;
 use crate::compile::Target;
+use crate::discretisation::WholeError;
 use crate::mesh::Mesh;
 use fem_dsl::problem::{Argument, Problem};
 
@@ -96,5 +97,14 @@ pub(crate) fn together<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, Ru
             Err(RunError::Elsewhere { rank, size: group.size(), text })
         }
         _ => own,
+    }
+}
+
+impl From<WholeError> for RunError {
+    fn from(error: WholeError) -> Self {
+        match error {
+            WholeError::Mesh(error) => error.into(),
+            WholeError::Space(error) => error.into(),
+        }
     }
 }

@@ -9,10 +9,10 @@ use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
-use runtime::mesh::parted::PartError;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{Format, ReadError};
 use runtime::mesh::{LoadError, MeshError};
+use runtime::parted::PartError;
 use runtime::run::{Cause, RunError, Taker};
 use runtime::stored::FileError;
 

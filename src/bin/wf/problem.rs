@@ -11,8 +11,8 @@ use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
 use runtime::forest::refined;
-use runtime::mesh::parted::{Begun, begin};
 use runtime::mesh::{LoadError, Mesh, load};
+use runtime::parted::{Begun, begin};
 use runtime::processes::Group;
 
 use crate::arguments::{Assignment, ProblemArguments};

@@ -4,7 +4,7 @@
 //! see that one, orders it alike at each. The whole mesh, which files and pictures need, is made where somebody asks for it.
 
 use super::{Cut, Entity};
-use crate::mesh::parted::Generator;
+use crate::mesh::generate::Generator;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::refined::{Descendants, Refined};
 use crate::mesh::{Facet, Mesh, Topology};

@@ -20,6 +20,7 @@ use crate::discretisation::{Discretisation, Field, Targets};
 use crate::mesh::{Affine, Coarsened};
 use crate::operator::{Operator, Shelf};
 use crate::parallel::*;
+use crate::processes::any;
 use crate::sharing::Sharing;
 use crate::solve::{OperatorError, Transfer};
 use crate::space::Space;
@@ -357,6 +358,8 @@ pub enum State {
 pub struct Taken {
     /// Of each its place there.
     pub from: Vec<u32>,
+    /// Whether some process has an unknown whose place it does not know.
+    incomplete: bool,
     /// By which several processes agree, where the first that has an unknown does not know its place.
     naming: Option<Arc<Sharing>>,
 }
@@ -390,7 +393,9 @@ impl State {
             let known = (0..).zip(&known).filter(|(_, known)| **known);
             Naming::new(cut, own, known.map(|(node, _)| node)).sharing(cut, own)
         });
-        Self::Taken(Taken { from, naming })
+        let cut = coarse.mesh.cut();
+        let incomplete = cut.is_some_and(|cut| any(&**cut.group(), known.contains(&false)));
+        Self::Taken(Taken { from, incomplete, naming })
     }
 }
 
@@ -410,12 +415,14 @@ impl Transfer for Path {
                 coarse.fill(0.0);
                 by.prolong(fine, coarse)
             }
-            Some(State::Taken(Taken { from, naming })) => {
+            Some(State::Taken(Taken { from, incomplete, naming })) => {
                 let numbers = fine.to_vec();
                 let taken: Vec<f64> = from.iter().map(|&at| numbers[at as usize]).collect();
                 coarse.set(&taken);
-                if let Some(naming) = naming {
-                    coarse.agree_by(naming);
+                match naming {
+                    Some(naming) => coarse.agree_by(naming),
+                    None if *incomplete => coarse.agree(),
+                    None => {}
                 }
                 Ok(())
             }

@@ -14,7 +14,7 @@ use runtime::bench::scaling::{Product, product};
 use runtime::compile::Target;
 use runtime::device::Device;
 use runtime::mesh::Mesh;
-use runtime::mesh::parted::begin;
+use runtime::parted::begin;
 use runtime::processes::Group;
 use runtime::run::{RunError, Solution, compile_operator, run_on, set_up};
 use runtime::solve::Continue;

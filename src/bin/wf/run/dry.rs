@@ -7,9 +7,9 @@ use fem_dsl::problem::{MeshSource, Scheme, Stepping};
 use kernels_gen::generate::elements;
 use runtime::device::Device;
 use runtime::memory::{Bytes, Estimate, Room};
-use runtime::mesh::parted::made_by_all;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::{Counts, LoadError, generate};
+use runtime::parted::made_by_all;
 use runtime::run::{Forecast, RunError, Where, estimate, forecast};
 use serde_json::{Value, json};
 

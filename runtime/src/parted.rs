@@ -2,19 +2,17 @@
 //! be → a part of it → that part as fine as it should be.
 //!
 //! What all make is what a generator begins with, or what a file has, with no more refinement than gives each process some cells. From
-//! there each divides its own ([`super::cut`]); of a generator in its plain world, so that points come to lie where the generator has
+//! there each divides its own ([`crate::mesh::cut`]); of a generator in its plain world, so that points come to lie where the generator has
 //! them.
 
-use super::cut::{LEAST, TooFewCells};
-use super::generate::{self, GenerateError};
-use super::periodic::{Pair, PeriodicError};
-use super::refined::{Descendants, Refined};
-use super::shape::vertex_function;
-use super::{Counts, LoadError, Mesh, MeshError, load};
-use crate::forest::{Children, refined};
+use crate::forest::refined;
+use crate::mesh::cut::{LEAST, TooFewCells};
+use crate::mesh::generate::{self, Generator};
+use crate::mesh::periodic::{Pair, PeriodicError};
+use crate::mesh::refined::{Descendants, Refined};
+use crate::mesh::{Counts, LoadError, Mesh, load};
 use crate::processes::Group;
-use fem_dsl::problem::{Argument, MeshSource};
-use std::collections::{BTreeMap, HashMap};
+use fem_dsl::problem::MeshSource;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,55 +21,6 @@ pub struct Begun {
     mesh: Mesh,
     /// A generator, and how often its mesh is divided before it is the one that was asked for.
     by: Option<(Generator, usize)>,
-}
-
-/// A generator of the language by its name, and its arguments.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Generator {
-    pub(crate) name: String,
-    pub(crate) arguments: BTreeMap<String, Argument>,
-}
-
-impl Generator {
-    /// Its mesh.
-    pub(crate) fn mesh(&self) -> Result<Mesh, MeshError> {
-        generate::generate(&self.name, &self.arguments).map_err(failed)
-    }
-
-    /// The cells of its mesh that these descendants of the cells of a coarser one are, by their numbers where those of a cell follow one
-    /// another: each has its middle at one place of the plain world.
-    pub(crate) fn cells(
-        &self,
-        coarse: &Mesh,
-        times: usize,
-        numbers: impl Iterator<Item = u32>,
-    ) -> Result<Vec<u32>, MeshError> {
-        let bits = |at: [f64; 3]| at.map(|x| (x + 0.0).to_bits());
-        let centres = generate::centres(&self.name, &self.arguments).map_err(failed)?;
-        let known: HashMap<[u64; 3], u32> = centres.into_iter().map(bits).zip(0..).collect();
-        let (cell, points) = (coarse.cell(), coarse.plain_points());
-        let (children, each) = (Children::new(cell), 1 << (cell.dim() * times));
-        let found = numbers.map(|number| {
-            let way = children.path(times, number as usize % each);
-            let at = children.descendant(&way).at(&cell.centre());
-            let mut centre = [0.0; 3];
-            for (v, &vertex) in coarse.vertices(number as usize / each).iter().enumerate() {
-                let weight = vertex_function(cell, v, at);
-                (0..3).for_each(|c| centre[c] += weight * points[vertex as usize][c]);
-            }
-            known.get(&bits(centre)).copied()
-        });
-        let found: Option<Vec<u32>> = found.collect();
-        found.ok_or(MeshError::Empty)
-    }
-}
-
-/// What is wrong with a mesh that was generated in parts before.
-fn failed(error: GenerateError) -> MeshError {
-    match error {
-        GenerateError::Mesh { error, .. } => error,
-        _ => MeshError::Empty,
-    }
 }
 
 /// Why a process has no part of a mesh.

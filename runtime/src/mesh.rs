@@ -156,18 +156,30 @@ pub enum LoadError {
 pub fn load(source: &MeshSource, base: &Path) -> Result<Mesh, LoadError> {
     match source {
         MeshSource::Generator { name, arguments } => Ok(generate::generate(name, arguments)?),
-        MeshSource::File(file) => from_file(&base.join(file)),
+        MeshSource::File(file) => {
+            let path = base.join(file);
+            of_bytes(&path, &bytes_of(&path)?)
+        }
     }
 }
 
-fn from_file(path: &Path) -> Result<Mesh, LoadError> {
-    let wrong = |format, error| match error {
+/// What is wrong with a file, as far as its format is known.
+fn wrong(path: &Path, format: Option<Format>, error: ReadError) -> LoadError {
+    match error {
         open @ ReadError::Open { .. } => LoadError::Open(open),
         error => LoadError::File { path: path.display().to_string(), format, error },
-    };
-    let bytes = read::bytes(path).map_err(|error| wrong(None, error))?;
-    let format = Format::of(path, &bytes).ok_or_else(|| wrong(None, ReadError::Format))?;
-    read::parse(format, &bytes).map_err(|error| wrong(Some(format), error))
+    }
+}
+
+/// What a file of a mesh holds.
+pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
+    read::bytes(path).map_err(|error| wrong(path, None, error))
+}
+
+/// The mesh that is in what a file holds.
+pub(crate) fn of_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh, LoadError> {
+    let format = Format::of(path, bytes).ok_or_else(|| wrong(path, None, ReadError::Format))?;
+    read::parse(format, bytes).map_err(|error| wrong(path, Some(format), error))
 }
 
 /// A checked 32-bit index.

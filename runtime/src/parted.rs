@@ -10,11 +10,14 @@ use crate::mesh::cut::{LEAST, TooFewCells};
 use crate::mesh::generate::{self, Generator};
 use crate::mesh::periodic::{Pair, PeriodicError};
 use crate::mesh::refined::{Descendants, Refined};
-use crate::mesh::{Counts, LoadError, Mesh, load};
+use crate::mesh::{Counts, LoadError, Mesh, bytes_of, load, of_bytes};
 use crate::processes::Group;
 use fem_dsl::problem::MeshSource;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The longest file that is sent to other processes, in bytes.
+const LONGEST: usize = 1 << 30;
 
 /// What all processes have of a problem's mesh before parts of it are dealt out.
 pub struct Begun {
@@ -26,7 +29,7 @@ pub struct Begun {
 /// Why a process has no part of a mesh.
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
-    /// There are not enough cells to foretell anything.
+    /// There are not enough cells to foretell anything ([`Begun::ranks`]).
     #[error(transparent)]
     Few(#[from] TooFewCells),
     /// The mesh cannot be had.
@@ -57,6 +60,39 @@ pub fn begin(source: &MeshSource, base: &Path, processes: usize) -> Result<Begun
     let mesh = generate::coarse(name, arguments, times)?;
     let generator = Generator { name: name.clone(), arguments: arguments.clone() };
     Ok(Begun { mesh, by: Some((generator, times)) })
+}
+
+/// The same by all of some processes: a file is read by the first, which sends it to the others.
+///
+/// # Errors
+///
+/// A file or a generator that is wrong.
+pub fn begin_together(
+    source: &MeshSource,
+    base: &Path,
+    group: &dyn Group,
+) -> Result<Begun, LoadError> {
+    match source {
+        MeshSource::File(file) if group.size() > 1 => {
+            let path = base.join(file);
+            Ok(Begun { mesh: of_bytes(&path, &sent(&path, group)?)?, by: None })
+        }
+        _ => begin(source, base, group.size()),
+    }
+}
+
+/// What a file holds that the first process has read. What it cannot read, or is too long for a message, each reads for itself.
+fn sent(path: &Path, group: &dyn Group) -> Result<Vec<u8>, LoadError> {
+    let own = (group.rank() == 0).then(|| bytes_of(path)).transpose();
+    let read = own.as_ref().ok().and_then(Option::as_deref);
+    // A byte more tells a file without any from none.
+    let message = read.filter(|bytes| bytes.len() <= LONGEST).map(|bytes| [&[1], bytes].concat());
+    let first = group.gather(&message.unwrap_or_default()).into_iter().next();
+    match (own?, first.as_deref().and_then(<[u8]>::split_first)) {
+        (Some(own), _) => Ok(own),
+        (None, Some((_, bytes))) => Ok(bytes.to_vec()),
+        (None, None) => bytes_of(path),
+    }
 }
 
 /// Cells of the mesh that each of so many processes makes before parts are dealt out, of meshes each of which is the one before with its
@@ -135,7 +171,7 @@ impl Begun {
             return Ok(ranks);
         }
         // Both are divided from one mesh: what was dealt out, and what is asked about.
-        let each = 1u32 << (mesh.dim() * (times - before));
+        let each = 1u64 << (mesh.dim() * (times - before)).min(63);
         let (first, mut of) = match mesh.refined_from() {
             Some(Refined { coarse, cells: Descendants::Uniform { numbers, .. }, .. }) => {
                 let mut of = vec![0; numbers.len()];
@@ -150,7 +186,7 @@ impl Begun {
         if let Some(Refined { cells: Descendants::Uniform { numbers, .. }, .. }) =
             fine.refined_from()
         {
-            of = numbers.iter().map(|&number| of[(number / each) as usize]).collect();
+            of = numbers.iter().map(|&number| of[(u64::from(number) / each) as usize]).collect();
         }
         Ok(of)
     }

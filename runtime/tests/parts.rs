@@ -334,7 +334,7 @@ fn parts_that_are_refined_add_up_to_the_whole() {
         (file("plate_hole_quad9"), 1, 3, ["right", "left"], plain),
     ] {
         let (problem, base) = problem(&text(&mesh, degree, tags, more));
-        compare_refined(&problem, base, times);
+        compare_refined(&problem, base, &[times]);
     }
 }
 
@@ -344,16 +344,22 @@ fn turned_cells_are_refined_in_parts() {
     let (problem, base) = problem(&text("box(dim: 3, cells: 2)", 4, ["x1", "y0"], ""));
     let base = turned(&base);
     assert!(!base.topology().is_oriented());
-    compare_refined(&problem, base, 1);
+    compare_refined(&problem, base, &[1]);
+    // Cells of a small part may agree by chance.
+    let (problem, base) =
+        self::problem(&text("box(dim: 3, cells: [1, 1, 3])", 3, ["x1", "y0"], ""));
+    compare_refined(&problem, turned(&base), &[1, 1]);
 }
 
+/// Parts that are refined by some steps, one behind the other.
 #[track_caller]
-fn compare_refined(problem: &Problem, base: Mesh, times: usize) {
+fn compare_refined(problem: &Problem, base: Mesh, steps: &[usize]) {
     let base = with_periodic_sides(problem, Arc::new(base)).expect("a mesh");
-    let whole = Mesh::clone(&base).refined(times).expect("a finer mesh");
+    let whole = Mesh::clone(&base).refined(steps.iter().sum()).expect("a finer mesh");
     let finer = |_: &Arc<Mesh>, group: &Arc<dyn Group>| {
         let part = Arc::unwrap_or_clone(Arc::clone(&base).part(group));
-        Arc::new(part.refined(times).expect("a finer part"))
+        let finer = |part: Mesh, &times: &usize| part.refined(times).expect("a finer part");
+        Arc::new(steps.iter().fold(part, finer))
     };
     compare_parts(None, problem, whole.clone(), &[2, 3], &finer, None);
     for part in each(2, |group| finer(&base, &group)) {
@@ -378,6 +384,7 @@ fn parts_that_are_generated_add_up_to_the_whole() {
         ("ball(dim: 3, refine: 1, order: 2)", 2, ["surface", "surface"], ""),
         ("shell(dim: 2, refine: 2, order: 3)", 3, ["outer", "inner"], "refine = 1;"),
         ("lshape(dim: 2, refine: 3)", 2, ["boundary", "boundary"], ""),
+        ("ball(dim: 3, refine: 0, cell: tet)", 2, ["surface", "surface"], "refine = 1;"),
         ("\"meshes/plate_hole_quad.msh\"", 2, ["right", "left"], "refine = 1;"),
     ] {
         let text = text(mesh, degree, tags, more);

@@ -234,7 +234,7 @@ impl Device for Cuda {
 
     fn join(&self, group: &Arc<dyn Group>) -> Result<(), Apart> {
         if self.nccl.get().is_none() {
-            let made = Nccl::connect(&self.stream, group)?;
+            let made = Nccl::connect(&self.stream, group).inspect_err(|_| self.pool.share())?;
             self.nccl.get_or_init(|| made);
         }
         Ok(())
@@ -271,7 +271,10 @@ impl Device for Cuda {
         // No array is empty for CUDA.
         let bytes = len.saturating_mul(kind.width()).max(8);
         self.recorder.refuse("reserve memory")?;
-        let memory = self.stream.alloc_zeros::<u8>(bytes);
+        let memory = self.stream.alloc_zeros::<u8>(bytes).or_else(|_| {
+            self.pool.give_back();
+            self.stream.alloc_zeros::<u8>(bytes)
+        });
         let memory = memory.map_err(|error| self.short(bytes, "reserve memory", error))?;
         Ok(Array::new(self.owner, kind, len, Arc::new(memory)))
     }

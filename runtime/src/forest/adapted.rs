@@ -64,7 +64,7 @@ impl Forest {
         let outside = outside(coarse, &cells);
         let (cut, frames) = (coarse.cut(), Frames::new(coarse.connectivity()));
         // Of a part, processes agree on the direction of what lies on their trees' edges and faces.
-        let turned = cut.is_some() && !coarse.topology().is_oriented();
+        let turned = cut.is_some() && !coarse.connectivity().is_oriented();
         let mut connectivity = match hangs || coarse.is_periodic() || turned {
             true => Some(cells.connectivity(&frames)?),
             false => None,

@@ -135,6 +135,9 @@ impl Rooted {
         // A part of a mesh has a coarser one of its own.
         let are_trees =
             trees.cut().is_some() && forest.leaves().iter().all(|leaf| leaf.level() == 0);
+        if are_trees {
+            trees.check_placed()?;
+        }
         let mesh = if are_trees { Arc::clone(trees) } else { Arc::new(forest.mesh(trees)?) };
         if !are_trees {
             let numbers = mesh.leaves().unwrap_or_default();

@@ -72,11 +72,11 @@ impl Mesh {
     /// The mesh with each of its cells divided so many times, in 4 or 8 each time: squares and cubes halved along each
     /// axis, triangles and tetrahedra divided red. Children inherit tags, and the map of their parent; on a generated ball
     /// or shell new nodes of the boundary lie on its spheres. Periodic sides stay so. Of a part of a mesh this process divides its
-    /// own cells, and what others have of the finer mesh nobody makes here.
+    /// own cells, of which it must have some, and what others have of the finer mesh nobody makes here.
     ///
     /// # Errors
     ///
-    /// More than indices can number or memory hold; a part of simplices with periodic sides.
+    /// More than indices can number or memory hold; a part of simplices with periodic sides or on spheres.
     ///
     /// ```
     /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
@@ -101,7 +101,7 @@ impl Mesh {
         if is_part && self.cell().is_tensor() {
             return in_forest(self, times);
         }
-        if is_part && !sides.is_empty() {
+        if is_part && !(sides.is_empty() && self.spheres().is_empty()) {
             return Err(PeriodicError::Part.into());
         }
         let (mut parts, descendants) = match self.cell().is_tensor() {

@@ -30,7 +30,7 @@ pub(crate) const LEAST: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Cut {
     group: Arc<dyn Group>,
-    /// The shared vertices, edges and faces of the connectivity, in the order of the whole mesh.
+    /// The shared vertices, edges and faces of the connectivity: those that two processes have are in one order at both.
     shared: [Vec<Entity>; 3],
     origin: Origin,
 }
@@ -90,7 +90,8 @@ impl Cut {
         self.shared.get(dim).map_or(&[], Vec::as_slice)
     }
 
-    /// The whole mesh, as one process has it. Of a part that was refined it is made when it is first asked for.
+    /// The whole mesh, as one process has it. Of a part that was refined it is made when it is first asked for, by each process that does,
+    /// and kept as long as the part is.
     ///
     /// # Errors
     ///
@@ -186,10 +187,11 @@ impl Mesh {
     }
 
     /// How often a mesh that is to be divided so many times is divided before parts of it are dealt out to so many processes, each of
-    /// which divides its own from there on: until all have some. Simplices with periodic sides are divided before, as sides are joined
-    /// where all of them are known.
+    /// which divides its own from there on: until all have some. Simplices with periodic sides, or on spheres, are divided before: sides are
+    /// joined where all of them are known, and which edges lie on a sphere is known where all its faces are.
     pub fn divided_before(&self, times: usize, processes: usize, periodic: bool) -> usize {
-        if processes == 1 || periodic && !self.cell().is_tensor() {
+        let is_tensor = self.cell().is_tensor();
+        if processes == 1 || !is_tensor && (periodic || !self.spheres.is_empty()) {
             return times;
         }
         let cells = |before: usize| self.n_cells().saturating_mul(1 << (self.dim() * before));

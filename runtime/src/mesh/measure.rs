@@ -225,7 +225,9 @@ impl Mesh {
     pub(crate) fn mirrored_of(&self, cells: impl Iterator<Item = usize>) -> Vec<bool> {
         let Ok(shape) = Shape::new(self.cell, self.order) else { return Vec::new() };
         let gradients = Gradients::of_vertices(&shape, &[self.cell.centre()]);
-        let points = |v: &[u32]| v.iter().map(|&v| self.points[v as usize]).collect::<Vec<_>>();
+        // Maps of generators keep the sign, where large cells may be folded by them.
+        let all = self.plain_points();
+        let points = |v: &[u32]| v.iter().map(|&v| all[v as usize]).collect::<Vec<_>>();
         cells
             .map(|c| gradients.determinant(0, points(self.vertices(c)).into_iter()) < 0.0)
             .collect()

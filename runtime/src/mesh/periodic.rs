@@ -54,9 +54,9 @@ pub enum PeriodicError {
         /// Facets of the side, and of the other.
         counts: [usize; 2],
     },
-    /// Sides of which this process knows a part.
+    /// Sides or spheres of which this process knows a part.
     #[error(
-        "a part of a mesh of triangles or tetrahedra cannot be refined where sides are periodic"
+        "a part of a mesh of triangles or tetrahedra cannot be refined where sides are periodic or on spheres"
     )]
     Part,
     /// Identifications that contradict each other.

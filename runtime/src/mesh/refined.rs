@@ -192,6 +192,28 @@ impl Mesh {
         self.plain.as_ref().map_or(&self.points, |plain| &plain.points)
     }
 
+    /// The mean of the vertices of a cell there.
+    pub(crate) fn plain_centre(&self, cell: usize) -> [f64; 3] {
+        let (vertices, points) = (self.topology.vertices(cell), self.plain_points());
+        let sum = |c: usize| vertices.iter().map(|&v| points[v as usize][c]).sum::<f64>();
+        [0, 1, 2].map(|c| sum(c) / vertices.len() as f64)
+    }
+
+    /// Whether no cell is folded by the map of its generator.
+    ///
+    /// # Errors
+    ///
+    /// The first cell that is.
+    pub(crate) fn check_placed(&self) -> Result<(), MeshError> {
+        if self.plain.is_none() {
+            return Ok(());
+        }
+        let shape = Shape::new(self.cell, self.order)?;
+        let (points, nodes) = (self.points.clone(), self.nodes.clone());
+        let parts = Parts { points, nodes, ..Parts::default() };
+        measure::check_cells(&shape, &parts, Sign::Negative(&self.mirrored()))
+    }
+
     /// Takes points that descend from these to where they are.
     pub(crate) fn placed(&self, points: &mut [[f64; 3]]) {
         if let Some(world) = self.world() {

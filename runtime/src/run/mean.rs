@@ -39,19 +39,18 @@ const SOLVED: f64 = 1e-6;
 const INTERPOLATED: f64 = 0.05;
 
 /// Holds the first node of each field with a mean: that of the first process.
-pub(super) fn hold(
+pub(super) fn held(
     problem: &Problem,
     form: &PointForm,
     on: &Discretisation,
-    constraints: &mut [Constraints],
-) {
-    for (field, _) in &problem.mean {
+) -> Vec<(usize, Vec<u32>)> {
+    let of = |(field, _): &(usize, _)| {
         let name = &problem.form.fields[*field].name;
-        let Some(own) = form.fields.iter().position(|own| own.name == *name) else { continue };
+        let own = form.fields.iter().position(|own| own.name == *name)?;
         let first = if has_first(on) { vec![0] } else { Vec::new() };
-        let nodes = held_by_any(&on.mesh, &on.fields[own].space, first);
-        nodes.into_iter().for_each(|node| constraints[own].hold(node as usize));
-    }
+        Some((own, held_by_any(&on.mesh, &on.fields[own].space, first)))
+    };
+    problem.mean.iter().filter_map(of).collect()
 }
 
 /// Whether the first node is one of this process.

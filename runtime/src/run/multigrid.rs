@@ -248,12 +248,16 @@ impl Problem<'_> {
         if made.on.dofs_in_all() <= FEW {
             return Ok(None);
         }
-        let Ok(coarser) = made.on.mesh.coarsened() else { return Ok(None) };
+        // Parts that were refined find theirs alone.
+        let coarser = made.on.mesh.coarsened().ok();
+        let cut = made.on.mesh.cut();
+        if cut.is_some_and(|cut| any(&**cut.group(), coarser.is_none())) {
+            return Ok(None);
+        }
+        let Some(coarser) = coarser else { return Ok(None) };
         // Data may have no value at points that only a coarser mesh has; what is there ends the levels as well.
         let found = at(&coarser.mesh, k, Some(&coarser)).ok().flatten();
-        if let Some(cut) = made.on.mesh.cut()
-            && any(&**cut.group(), found.is_none())
-        {
+        if cut.is_some_and(|cut| any(&**cut.group(), found.is_none())) {
             return Ok(None);
         }
         Ok(found.map(|(elements, on)| Below { elements, on, coarser: Some(coarser) }))

@@ -337,11 +337,15 @@ impl OfProblem<'_> {
             Held::new(form, on, (*field, condition.trace), condition.tags.as_deref())
         });
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
+        // Asked of all processes before one of them may find no value.
+        let by_means = super::mean::held(self.problem, form, on);
         let mut all = conditions(on, &held, |index, places| {
             let value = &given[index].0.value;
             Ok::<_, RunError>(at_points(value, places, parameters, |_| f64::NAN))
         })?;
-        super::mean::hold(self.problem, form, on, &mut all);
+        for (field, nodes) in by_means {
+            nodes.into_iter().for_each(|node| all[field].hold(node as usize));
+        }
         Ok(all)
     }
 }

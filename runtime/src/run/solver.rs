@@ -659,6 +659,8 @@ impl<'a> Settings<'a> {
                 let why = match system.make_levels(operator, &Asked::default()) {
                     Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
                     Ok(Err(unsuited)) => unsuited.to_string(),
+                    // Which others may not have.
+                    Err(error) if system.on.mesh.cut().is_some() => return Err(error),
                     Err(error) => error.to_string(),
                 };
                 let why = why.lines().next().unwrap_or_default();

@@ -103,6 +103,10 @@ impl Blame<'_> {
                 let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
                 Failure::diagnostics(self.program.source(), &[found])
             }
+            // A whole mesh that one process has no room for.
+            RunError::Periodic(PeriodicError::Mesh(
+                MeshError::TooLarge { .. } | MeshError::Memory(_),
+            )) => Failure::input(text),
             RunError::Periodic(error) => {
                 let diagnostic = Diagnostic::new(Code::BadMesh, error.to_string());
                 let tag = error.tag().unwrap_or_default();

@@ -12,7 +12,7 @@ use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
 use runtime::forest::refined;
 use runtime::mesh::{LoadError, Mesh, load};
-use runtime::parted::{Begun, begin};
+use runtime::parted::{Begun, begin, begin_together};
 use runtime::processes::Group;
 
 use crate::arguments::{Assignment, ProblemArguments};
@@ -215,7 +215,7 @@ pub(crate) fn coarse(
     read_with(program, name, file, overrides, load, Mesh::dim)
 }
 
-/// The same with what all of several processes need of the mesh, before it is refined.
+/// The same with what all of so many processes need of the mesh, before it is refined.
 pub(crate) fn begun(
     program: &Program,
     name: &str,
@@ -259,8 +259,9 @@ pub(crate) fn own_part(
     file: &Path,
     group: &Arc<dyn Group>,
 ) -> Result<(Problem, Arc<Mesh>), Failure> {
-    let (program, name) = (which.program, which.problem);
-    let (problem, mesh) = begun(program, name, file, which.overrides, group.size())?;
+    let (program, name, overrides) = (which.program, which.problem, which.overrides);
+    let make = |source: &MeshSource, folder: &Path| begin_together(source, folder, &**group);
+    let (problem, mesh) = read_with(program, name, file, overrides, make, Begun::dim)?;
     let part = mesh.part(problem.refine, &problem.periodic, group);
     let part = part.map_err(|error| which.part(&problem, error))?;
     Ok((problem, part))

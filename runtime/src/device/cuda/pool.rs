@@ -27,15 +27,34 @@ impl Pool {
             return Ok(Self { context, pool: None });
         }
         context.bind_to_thread()?;
+        // SAFETY: the device is open.
+        let pool = unsafe { result::device::get_mem_pool(context.cu_device())? };
+        let own = Self { context, pool: Some(pool) };
+        own.hold(u64::MAX);
+        Ok(own)
+    }
+
+    /// Keeps so many bytes that nobody uses, if the driver lets it.
+    fn hold(&self, mut bytes: u64) {
         let kept = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-        let mut all = u64::MAX;
-        // SAFETY: the device is open, the pool its own, and the attribute a number of 64 bits.
-        let pool = unsafe {
-            let pool = result::device::get_mem_pool(context.cu_device())?;
-            result::mem_pool::set_attribute(pool, kept, (&raw mut all).cast())?;
-            pool
-        };
-        Ok(Self { context, pool: Some(pool) })
+        if let (Some(pool), Ok(())) = (self.pool, self.context.bind_to_thread()) {
+            // SAFETY: the pool is the device's, and the attribute a number of 64 bits.
+            let _ = unsafe { result::mem_pool::set_attribute(pool, kept, (&raw mut bytes).cast()) };
+        }
+    }
+
+    /// Keeps nothing more: others share the GPU.
+    pub(super) fn share(&self) {
+        self.hold(0);
+        self.give_back();
+    }
+
+    /// Gives back what nobody uses, once all that was started is done.
+    pub(super) fn give_back(&self) {
+        if let (Some(pool), Ok(())) = (self.pool, self.context.synchronize()) {
+            // SAFETY: the pool is the device's; what is in use stays.
+            let _ = unsafe { result::mem_pool::trim_to(pool, 0) };
+        }
     }
 
     /// Bytes that it has and nobody uses.
@@ -55,9 +74,6 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if let (Some(pool), Ok(())) = (self.pool, self.context.bind_to_thread()) {
-            // SAFETY: the pool is the device's; what is in use stays.
-            let _ = unsafe { result::mem_pool::trim_to(pool, 0) };
-        }
+        self.share();
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
     if processes == 1 || weights.len() < processes {
         return along;
     }
-    let centres: Vec<[f64; 3]> = (0..mesh.n_cells()).map(|cell| mesh.centre(cell)).collect();
+    let centres: Vec<[f64; 3]> = (0..mesh.n_cells()).map(|cell| mesh.plain_centre(cell)).collect();
     let mut halved = vec![0u32; weights.len()];
     let mut cells: Vec<u32> = (0..weights.len() as u32).collect();
     halve(&mut cells, &centres, weights, 0..processes, &mut halved);

@@ -29,6 +29,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Products with the factors of another state after which those of this one are made: making them takes as long as some tens.
 const KEPT: usize = 10;
 
+/// Products at one state from which on those of another are not near enough for the next.
+const SLOW: usize = 8;
+
 /// The factors, and how parts lie in the whole.
 pub(in crate::run) struct AtEach {
     part: Arc<Discretisation>,
@@ -49,8 +52,9 @@ struct Inner {
     coupling: Coupling,
     analysis: Analysis,
     factors: Option<Factors>,
-    /// The last state, of the whole.
+    /// The last state, of the whole, and its numbers.
     state: Vector,
+    taken: Vec<f64>,
     /// Products since the last state came, where the factors are those of one before.
     stale: Option<usize>,
 }
@@ -83,7 +87,8 @@ impl Problem<'_> {
         let missing = || OperatorError::new("the matrix is too dense for factors");
         let coupling = NonlinearSystem::coupling(&operator).ok_or_else(missing)?;
         let (analysis, state) = (Analysis::default(), operator.zeros());
-        let inner = Inner { operator, coupling, analysis, factors: None, state, stale: None };
+        let (factors, taken, stale) = (None, Vec::new(), None);
+        let inner = Inner { operator, coupling, analysis, factors, state, taken, stale };
         Ok(Some(AtEach {
             part: Arc::clone(self.on),
             whole: on,
@@ -131,8 +136,12 @@ impl AtEach {
             return Ok(Ok(()));
         }
         let all = self.sharing.gathered(&u.to_vec(), &self.places, inner.state.len());
+        // Who comes with one state again was not served; nor well who had to apply them so often before.
+        let again = inner.taken == all;
+        let served = !again && inner.stale.is_none_or(|applied| applied < SLOW);
         inner.state.set(&all);
-        if inner.factors.is_some() {
+        inner.taken = all;
+        if inner.factors.is_some() && served {
             inner.stale = Some(0);
             return Ok(Ok(()));
         }

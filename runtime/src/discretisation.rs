@@ -415,6 +415,14 @@ impl Discretisation {
         Some((field, own / components, own % components))
     }
 
+    /// The constrained unknowns of all fields that this process counts, by their place in a vector: no process before has them.
+    pub fn counted_conditions(&self) -> impl Iterator<Item = usize> {
+        let sharing = self.sharing();
+        let counts =
+            move |dof: &usize| sharing.as_ref().is_none_or(|sharing| !sharing.is_of_others(*dof));
+        self.conditions().map(|(dof, _)| dof).filter(counts)
+    }
+
     /// The constrained unknowns of all fields with their values, by their place in a vector.
     pub fn conditions(&self) -> impl Iterator<Item = (usize, f64)> {
         self.fields.iter().enumerate().flat_map(|(number, field)| {

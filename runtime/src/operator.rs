@@ -594,7 +594,9 @@ impl LinearOperator for Operator {
     }
 
     fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
-        Ok(self.assembled()?.map(|matrix| matrix.by_columns()))
+        // Of a part it is not that of the system.
+        let whole = self.sharing.is_none().then(|| self.assembled()).transpose()?.flatten();
+        Ok(whole.map(|matrix| matrix.by_columns()))
     }
 }
 

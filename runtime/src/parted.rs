@@ -52,7 +52,6 @@ pub fn begin(source: &MeshSource, base: &Path, processes: usize) -> Result<Begun
         return whole();
     }
     let counts = generate::counts(name, arguments)?;
-    generate::check(name, arguments)?;
     let enough =
         |times: &usize| counts.cells() >> (counts.cell.dim() * times) >= (LEAST * processes) as u64;
     let times = (1..=generate::halvings(name, arguments)).rev().find(enough);

@@ -497,7 +497,7 @@ fn run_started(
 ) -> Result<Solution, RunError> {
     let start = Instant::now();
     let mesh = with_periodic_sides(problem, mesh.into())?;
-    several::check_several(problem, &mesh, target)?;
+    several::check_several(problem, &mesh)?;
     let solver = problem.solver.as_ref();
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;

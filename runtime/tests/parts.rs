@@ -6,6 +6,7 @@ mod transfers;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;
+use runtime::assembly::{Assembly, Representation};
 use runtime::compile::{Execution, Target};
 use runtime::device::Device;
 use runtime::discretisation::Discretisation;
@@ -56,7 +57,17 @@ fn operator(
     mesh: Arc<Mesh>,
     device: Option<Arc<dyn Device>>,
 ) -> (Operator, Arc<Discretisation>) {
-    let target = Target { execution: Execution::Interpreted, ..Target::native() };
+    represented(problem, mesh, device, Representation::MatrixFree)
+}
+
+/// The same with a Jacobian that is applied in some way.
+fn represented(
+    problem: &Problem,
+    mesh: Arc<Mesh>,
+    device: Option<Arc<dyn Device>>,
+    how: Representation,
+) -> (Operator, Arc<Discretisation>) {
+    let target = Target { execution: Execution::Interpreted, ..Target::native() }.representing(how);
     let Setup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
     let (form, params) = (&problem.form, &parameters.values);
     let made = compile_operator(form, &elements, &on, params, &target, device);
@@ -466,6 +477,66 @@ fn parts_of_any_cells_add_up_to_the_whole() {
             mesh = random_forest(mesh, seed);
         }
         compare_parts(None, &problem, mesh, &[2 + seed as usize % 3], &by_chance, None);
+    }
+}
+
+/// Each process has a matrix of its own cells: what they are multiplied with together is what the whole is.
+#[test]
+fn matrices_of_parts_add_up_to_the_whole() {
+    let assembled = Assembly::ALL.map(Representation::Assembled);
+    let by_elements = [Representation::Stored, Representation::Recomputed];
+    let all = [&assembled[..], &by_elements].concat();
+    expect_products(None, "box(dim: 2, cells: 4, deform: 0.1)", 3, &all);
+    expect_products(None, "box(dim: 3, cells: 2, cell: tet)", 2, &all);
+}
+
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+#[test]
+fn matrices_of_parts_on_devices_add_up_to_the_whole() {
+    for device in super::devices::devices() {
+        let all = [Assembly::Pattern, Assembly::Acoo].map(Representation::Assembled);
+        expect_products(Some(&device), "box(dim: 2, cells: 4)", 2, &all);
+    }
+}
+
+#[track_caller]
+fn expect_products(
+    device: Option<&Arc<dyn Device>>,
+    mesh: &str,
+    degree: usize,
+    all_ways: &[Representation],
+) {
+    let (problem, mesh) = problem(&text(mesh, degree, ["x1", "y0"], ""));
+    let whole = Arc::new(mesh);
+    let product = |operator: &mut Operator, u: &[f64], x: &[f64]| {
+        let (mut state, mut direction) = (operator.vector(), operator.vector());
+        state.set(u);
+        direction.set(x);
+        let mut y = state.like();
+        operator.linearise(&state).expect("a state");
+        operator.jacobian().apply(&direction, &mut y).expect("a product");
+        y.to_vec()
+    };
+    let (mut all, on) = operator(&problem, Arc::clone(&whole), None);
+    let (u, x) = (numbers(on.n_dofs(), 0.1), numbers(on.n_dofs(), 0.4));
+    let known = product(&mut all, &u, &x);
+    let scale = known.iter().fold(1.0, |most: f64, y| most.max(y.abs()));
+    for &how in all_ways {
+        let parts = each(3, |group| {
+            let part = Arc::clone(&whole).part(&group);
+            let (mut own, part) = represented(&problem, part, device.cloned(), how);
+            let places = places(&part, &on);
+            let of = |all: &[f64]| -> Vec<f64> { places.iter().map(|&at| all[at]).collect() };
+            (product(&mut own, &of(&u), &of(&x)), places)
+        });
+        let mut seen = vec![None; on.n_dofs()];
+        for (&value, &at) in parts.iter().flat_map(|(found, places)| found.iter().zip(places)) {
+            let off = (value - known[at]).abs();
+            assert!(off < 1e-12 * scale, "{how:?}, unknown {at}: {value}, not {}", known[at]);
+            let bits = *seen[at].get_or_insert(value.to_bits());
+            assert_eq!(bits, value.to_bits(), "{how:?}, unknown {at}");
+        }
+        assert!(seen.iter().all(Option::is_some), "an unknown is nowhere");
     }
 }
 

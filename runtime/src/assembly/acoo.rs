@@ -17,7 +17,7 @@ const ROWS: usize = 1024;
 const LINKS: usize = 1 << 12;
 
 /// The elements of some kernels' element matrices, kernel after kernel, and those on the diagonal of unknowns with essential
-/// conditions, which have no others; unknown i has the place `place(i)`.
+/// conditions, which have no others, at the process that counts these; unknown i has the place `place(i)`.
 pub(crate) fn elements(
     on: &Discretisation,
     works: &[(&CellMatrix, &Batches)],
@@ -25,7 +25,7 @@ pub(crate) fn elements(
 ) -> Elements {
     let mut all = Elements::default();
     let mut places: Vec<u32> = (0..on.n_dofs()).map(|dof| place(dof) as u32).collect();
-    let fixed: Vec<u32> = on.conditions().map(|(dof, _)| places[dof]).collect();
+    let fixed: Vec<u32> = on.counted_conditions().map(|dof| places[dof]).collect();
     on.conditions().for_each(|(dof, _)| places[dof] = NOWHERE);
     let components = |field: usize| on.fields[field].space.components();
     let own = |field: usize| on.fields[field].space.nodes_per_cell() * components(field);

@@ -251,10 +251,12 @@ impl Sparsity {
         (self.bases, self.stride) = (dofs_of(on).map(base).listed(), stride);
     }
 
-    /// Where the entries on the diagonal of unknowns with essential conditions are.
-    pub(crate) fn fixed(&self) -> Vec<u32> {
-        let fixed = self.fixed.par_iter().with_min_len(NODES);
-        fixed.map(|&(dof, k)| self.bases[dof as usize] + self.stride * k).listed()
+    /// Where the entries on the diagonal of unknowns with essential conditions are, of those that this process counts.
+    pub(crate) fn fixed(&self, on: &Discretisation) -> Vec<u32> {
+        let mut counts = vec![false; on.n_dofs()];
+        on.counted_conditions().for_each(|dof| counts[dof] = true);
+        let own = self.fixed.iter().filter(|(dof, _)| counts[*dof as usize]);
+        own.map(|&(dof, k)| self.bases[dof as usize] + self.stride * k).collect()
     }
 
     /// Where the entries of element matrices go, `[batch][entry][lane]`: nowhere in the rows and columns of unknowns with

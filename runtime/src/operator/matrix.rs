@@ -6,6 +6,8 @@
 //!              added up place by place (owner)
 //! apply        y = Σ_c A_c x_c or y = A x, in the place of the matrix-free action
 //! ```
+//!
+//! Of several processes each has a matrix of its own cells; what they give to one row is added up behind the product, as that of cells is.
 
 pub(super) mod lists;
 pub(super) mod slices;
@@ -263,7 +265,7 @@ impl Operator {
             Some(sliced) => sliced.index_bytes() as f64,
             None => index * (n + len + 1) as f64,
         };
-        let fixed = sparsity.fixed();
+        let fixed = sparsity.fixed(on);
         let given = fixed.len() as f64 * index;
         let own = sums as f64 * self.real() + indices + lists + given;
         self.has_room(
@@ -396,7 +398,10 @@ impl Operator {
             Some(Represented::Matrix(matrix)) => {
                 self.fits(x)?;
                 self.fits(y)?;
-                self.engine.multiply(matrix, x, y)
+                self.engine.multiply(matrix, x, y)?;
+                // Each process has what its cells give to rows that several have.
+                y.add_up();
+                Ok(())
             }
         }
     }

@@ -1,8 +1,6 @@
 //! What several processes cannot do together yet, each with its error: rather none than a wrong number; and errors that one of them has.
 
 use super::RunError;
-use crate::assembly::Representation;
-use crate::compile::Target;
 use crate::discretisation::WholeError;
 use crate::mesh::Mesh;
 use fem_dsl::problem::{Argument, Problem};
@@ -12,21 +10,13 @@ use fem_dsl::problem::{Argument, Problem};
 /// # Errors
 ///
 /// What cannot be done, with what can be done instead.
-pub(super) fn check_several(
-    problem: &Problem,
-    mesh: &Mesh,
-    target: &Target,
-) -> Result<(), RunError> {
+pub(super) fn check_several(problem: &Problem, mesh: &Mesh) -> Result<(), RunError> {
     if mesh.cut().is_none() {
         return Ok(());
     }
-    let assembled = target.representation.is_some_and(|how| how != Representation::MatrixFree);
     let refused = |what: &str, help: &str| {
         Err(RunError::Setting(format!("several processes cannot {what} yet\nhelp: {help}")))
     };
-    if assembled {
-        return refused("assemble a matrix", "leave --operator out, or start one process");
-    }
     if problem.eigen.as_ref().is_some_and(|own| own.preconditioner.as_deref() == Some("direct")) {
         return refused("solve by factors", "leave `preconditioner` out, or start one process");
     }

@@ -143,7 +143,7 @@ pub fn run_steps(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
     let mesh = mesh.into();
-    check_several(problem, &mesh, target)?;
+    check_several(problem, &mesh)?;
     if let Some(adapt) = &problem.adapt {
         return solve_adaptively(problem, adapt, mesh, target, device.as_ref(), monitor);
     }

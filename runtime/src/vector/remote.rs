@@ -62,20 +62,31 @@ impl Remote {
     /// y_i ← what the first process that has i has there.
     pub(super) fn agree(&mut self) {
         if let Some(joint) = self.joint.clone() {
-            self.agree_by(Ok(joint));
+            self.exchange(Ok(joint), false);
         }
     }
 
-    /// The same where others may speak for entries.
+    /// y_i ← what all processes that have i have there, added up.
+    pub(super) fn add_up(&mut self) {
+        if let Some(joint) = self.joint.clone() {
+            self.exchange(Ok(joint), true);
+        }
+    }
+
+    /// y_i ← what the process has there that a list of shared entries has first.
     pub(super) fn agree_by(&mut self, joint: Result<Arc<Joint>, DeviceError>) {
+        self.exchange(joint, false);
+    }
+
+    fn exchange(&mut self, joint: Result<Arc<Joint>, DeviceError>, add: bool) {
         let failed = |error: Box<dyn std::error::Error>| match error.downcast::<DeviceError>() {
             Ok(error) => *error,
             Err(_) => DeviceError::Foreign,
         };
-        let agree = |on: &Arc<Arithmetic>, y: &mut Array| {
-            joint?.exchange(on, y, false, &mut || Ok(())).map_err(failed)
+        let exchange = |on: &Arc<Arithmetic>, y: &mut Array| {
+            joint?.exchange(on, y, add, &mut || Ok(())).map_err(failed)
         };
-        self.act(agree);
+        self.act(exchange);
     }
 
     pub(super) fn precision(&self) -> Precision {

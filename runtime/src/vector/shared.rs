@@ -41,6 +41,14 @@ impl Vector {
         with_entries!((y), (), sharing.agree(y));
     }
 
+    /// Gives entries that several processes have the sum of what each has there.
+    pub(crate) fn add_up(&mut self) {
+        let Some(sharing) = self.sharing.clone() else { return };
+        let y = self;
+        on_device!((y), (), y.add_up());
+        with_entries!((y), (), sharing.sum(y));
+    }
+
     /// The same where others than the first that have an entry may speak for it.
     pub(crate) fn agree_by(&mut self, sharing: &Arc<Sharing>) {
         let (unknowns, y) = (self.len, self);

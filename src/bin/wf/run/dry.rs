@@ -74,9 +74,10 @@ pub(super) fn estimated(
             .iter()
             .filter_map(|forecast| (forecast.bytes > 0.0).then_some(("levels", forecast.bytes))),
     );
-    // Adaptive steps, and simplices with periodic sides, begin with all of it.
-    let has_all =
-        problem.adapt.is_some() || !counts.cell.is_tensor() && !problem.periodic.is_empty();
+    // Adaptive steps, factors, and simplices with periodic sides need all of it at each.
+    let factors = estimate.parts.iter().any(|(part, _)| *part == "matrix and factors");
+    let simplices = !counts.cell.is_tensor() && !problem.periodic.is_empty();
+    let has_all = processes.all == 1 || problem.adapt.is_some() || factors || simplices;
     let made = if has_all { counts.cells() } else { made_by_all(&meshes, processes.all) };
     shared_out(&mut estimate, processes.all, made as f64 / counts.cells() as f64);
     let there = estimate.on_device();
@@ -130,7 +131,9 @@ pub(super) fn estimated(
         text.push_str(&through_time(stepping, &mut value));
     }
     let report = Report::new(text, value);
-    match numbered(which, &counts, problem.refine) {
+    // Of several processes each numbers a part.
+    let possible = if has_all { numbered(which, &counts, problem.refine) } else { Ok(()) };
+    match possible {
         Ok(()) => Ok(report),
         Err(failure) => Err(failure.after(report)),
     }

@@ -9,7 +9,6 @@ use crate::forest::refined;
 use crate::mesh::cut::{LEAST, TooFewCells};
 use crate::mesh::generate::{self, Generator};
 use crate::mesh::periodic::{Pair, PeriodicError};
-use crate::mesh::refined::{Descendants, Refined};
 use crate::mesh::{Counts, LoadError, Mesh, bytes_of, load, of_bytes};
 use crate::processes::Group;
 use fem_dsl::problem::MeshSource;
@@ -169,25 +168,10 @@ impl Begun {
         if times == before {
             return Ok(ranks);
         }
-        // Both are divided from one mesh: what was dealt out, and what is asked about.
-        let each = 1u64 << (mesh.dim() * (times - before)).min(63);
-        let (first, mut of) = match mesh.refined_from() {
-            Some(Refined { coarse, cells: Descendants::Uniform { numbers, .. }, .. }) => {
-                let mut of = vec![0; numbers.len()];
-                for (cell, &number) in numbers.iter().enumerate() {
-                    of[number as usize] = ranks[cell];
-                }
-                (Arc::clone(coarse), of)
-            }
-            _ => (Arc::clone(&mesh), ranks),
-        };
-        let fine = refined(Arc::unwrap_or_clone(first), times)?;
-        if let Some(Refined { cells: Descendants::Uniform { numbers, .. }, .. }) =
-            fine.refined_from()
-        {
-            of = numbers.iter().map(|&number| of[(u64::from(number) / each) as usize]).collect();
-        }
-        Ok(of)
+        let fine = mesh.divided_on(times - before)?;
+        let (cell_of, each) = (mesh.by_descendants(), 1u32 << (mesh.dim() * (times - before)));
+        let rank = |&number: &u32| ranks[cell_of[(number / each) as usize] as usize];
+        Ok(fine.descendants().iter().map(rank).collect())
     }
 }
 

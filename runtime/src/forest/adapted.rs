@@ -166,7 +166,7 @@ fn points(
             points[node as usize] = *place;
         }
     }
-    coarse.placed(&mut points);
+    coarse.place(&mut points);
     Ok((points, nodes))
 }
 

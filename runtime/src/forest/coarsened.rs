@@ -4,7 +4,7 @@
 use super::children::Children;
 use super::families::Rooted;
 use super::refined::RefineError;
-use crate::mesh::refined::{Descendants, Refined};
+use crate::mesh::refined::Descendants;
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{Affine, Cell, Coarsened, Facet, Mesh, NotCoarser};
 use std::collections::BTreeMap;
@@ -70,12 +70,10 @@ fn simplices(mesh: &Mesh) -> Result<Coarsened, NotCoarser> {
     };
     let each = 1 << mesh.dim();
     // The cells of the coarse mesh by their numbers among all.
-    let mut of: Vec<u32> = (0..coarse.n_cells() as u32).collect();
-    if let (2.., Some(Refined { cells: Descendants::Uniform { numbers, .. }, .. })) =
-        (times, coarse.refined_from())
-    {
-        (0..).zip(numbers).for_each(|(own, &number)| of[number as usize] = own);
-    }
+    let of = match times {
+        1 => (0..coarse.n_cells() as u32).collect(),
+        _ => coarse.by_descendants(),
+    };
     let mut children = vec![0; numbers.len()];
     for (own, &number) in (0..).zip(numbers) {
         children[of[number as usize / each] as usize * each + number as usize % each] = own;

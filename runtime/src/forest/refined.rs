@@ -108,7 +108,7 @@ impl Mesh {
             true => tensor(&self, times)?,
             false => simplices(&self, times)?,
         };
-        self.placed(&mut parts.points);
+        self.place(&mut parts.points);
         let each = 1 << (self.dim() * times);
         parts.cells = self.inherited_tags(descendants.iter().map(|&number| number as usize / each));
         let turned = turned(&self, times);

@@ -189,7 +189,7 @@ impl Mesh {
     /// How often a mesh that is to be divided so many times is divided before parts of it are dealt out to so many processes, each of
     /// which divides its own from there on: until all have some. Simplices with periodic sides, or on spheres, are divided before: sides are
     /// joined where all of them are known, and which edges lie on a sphere is known where all its faces are.
-    pub fn divided_before(&self, times: usize, processes: usize, periodic: bool) -> usize {
+    pub(crate) fn divided_before(&self, times: usize, processes: usize, periodic: bool) -> usize {
         let is_tensor = self.cell().is_tensor();
         if processes == 1 || !is_tensor && (periodic || !self.spheres.is_empty()) {
             return times;

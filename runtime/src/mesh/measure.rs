@@ -163,6 +163,12 @@ pub(crate) fn largest_distance(points: impl Iterator<Item = [f64; 3]>) -> f64 {
     largest.sqrt()
 }
 
+/// The mean of some of all points.
+pub(super) fn mean(all: &[[f64; 3]], points: &[u32]) -> [f64; 3] {
+    let sum = |c: usize| points.iter().map(|&point| all[point as usize][c]).sum::<f64>();
+    [0, 1, 2].map(|c| sum(c) / points.len() as f64)
+}
+
 impl Mesh {
     /// The diameter h of a cell: its largest distance from vertex to vertex.
     pub fn diameter(&self, cell: usize) -> f64 {
@@ -171,12 +177,7 @@ impl Mesh {
 
     /// The mean of a cell's vertices.
     pub fn centre(&self, cell: usize) -> [f64; 3] {
-        let vertices = self.vertices(cell);
-        let mean = |c: usize| {
-            vertices.iter().map(|&v| self.points[v as usize][c]).sum::<f64>()
-                / vertices.len() as f64
-        };
-        [mean(0), mean(1), mean(2)]
+        mean(&self.points, self.vertices(cell))
     }
 
     /// The smallest box that holds all geometry nodes: lower and upper corner.

@@ -3,6 +3,8 @@
 use super::assemble::{Joined, Sign, assemble};
 use super::generate::World;
 use super::key::{Key, Layout};
+use super::measure::mean;
+use super::periodic::PeriodicError;
 use super::places::{Order, Rows};
 use super::shape::Shape;
 use super::{Arrange, Counts, Facet, Mesh, MeshError, Parts, Topology, measure, seams};
@@ -174,6 +176,37 @@ impl Mesh {
         self
     }
 
+    /// The mesh that this one is all descendants of the cells of, and how often these were divided.
+    fn divided_from(&self) -> Option<(&Arc<Mesh>, usize)> {
+        let refined = self.refined_from()?;
+        let Descendants::Uniform { times, .. } = refined.cells else { return None };
+        Some((&refined.coarse, times))
+    }
+
+    /// Of each cell its number among all descendants of the cells of the mesh that this one was divided from, where those of a cell follow
+    /// one another; its own number where it was divided from none.
+    pub(crate) fn descendants(&self) -> Cow<'_, [u32]> {
+        match self.refined_from().map(|refined| &refined.cells) {
+            Some(Descendants::Uniform { numbers, .. }) => Cow::Borrowed(numbers),
+            _ => (0..self.n_cells() as u32).collect(),
+        }
+    }
+
+    /// The cells in the order of [`Self::descendants`].
+    pub(crate) fn by_descendants(&self) -> Vec<u32> {
+        let mut cells = vec![0; self.n_cells()];
+        (0..).zip(&*self.descendants()).for_each(|(cell, &number)| cells[number as usize] = cell);
+        cells
+    }
+
+    /// With each cell divided so many times more, at once from what this one was divided from.
+    pub(crate) fn divided_on(&self, times: usize) -> Result<Mesh, PeriodicError> {
+        Ok(match self.divided_from() {
+            Some((first, before)) => Mesh::clone(first).refined(before + times)?,
+            None => self.clone().refined(times)?,
+        })
+    }
+
     /// What it was refined from.
     pub(crate) fn refined_from(&self) -> Option<&Refined> {
         match &self.order_of_source {
@@ -194,9 +227,7 @@ impl Mesh {
 
     /// The mean of the vertices of a cell there.
     pub(crate) fn plain_centre(&self, cell: usize) -> [f64; 3] {
-        let (vertices, points) = (self.topology.vertices(cell), self.plain_points());
-        let sum = |c: usize| vertices.iter().map(|&v| points[v as usize][c]).sum::<f64>();
-        [0, 1, 2].map(|c| sum(c) / vertices.len() as f64)
+        mean(self.plain_points(), self.vertices(cell))
     }
 
     /// Whether no cell is folded by the map of its generator.
@@ -215,7 +246,7 @@ impl Mesh {
     }
 
     /// Takes points that descend from these to where they are.
-    pub(crate) fn placed(&self, points: &mut [[f64; 3]]) {
+    pub(crate) fn place(&self, points: &mut [[f64; 3]]) {
         if let Some(world) = self.world() {
             points.par_iter_mut().each(|point| *point = world.place(*point));
         }

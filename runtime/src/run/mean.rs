@@ -38,7 +38,7 @@ const SOLVED: f64 = 1e-6;
 /// Conditions that are interpolated balance up to the error of that, which is noted; more is no solution.
 const INTERPOLATED: f64 = 0.05;
 
-/// Holds the first node of each field with a mean: that of the first process.
+/// The node that is held of each field with a mean, at all processes that have it: the first one of the first process.
 pub(super) fn held(
     problem: &Problem,
     form: &PointForm,

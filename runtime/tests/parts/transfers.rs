@@ -71,6 +71,15 @@ impl Levels {
         Self { on, path: Path { between, state }, arithmetic: None }
     }
 
+    /// The last two of the meshes that a part has below itself, where the finer one is so many below.
+    fn below(problem: &Problem, mut part: Arc<Mesh>, times: usize) -> Self {
+        for _ in 0..times {
+            part = part.coarsened().expect("a coarser part").mesh;
+        }
+        let coarser = part.coarsened().expect("a coarser part");
+        Self::of_meshes(problem, &part, &coarser)
+    }
+
     /// Of the finer space.
     fn vector(&self, values: &[f64]) -> Vector {
         let mut vector = match &self.arithmetic {
@@ -198,12 +207,7 @@ fn transfers_between_forests_are_those_of_the_whole() {
                 let coarser = fine.coarsened().expect("a coarser forest");
                 let all = Levels::of_meshes(&problem, &fine, &coarser);
                 compare(&format!("{mesh}, {times}"), &all, size, |group| {
-                    let mut part = part(group);
-                    for _ in 0..times {
-                        part = part.coarsened().expect("a coarser part").mesh;
-                    }
-                    let coarser = part.coarsened().expect("a coarser part");
-                    Levels::of_meshes(&problem, &part, &coarser)
+                    Levels::below(&problem, part(group), times)
                 });
                 (fine, times) = (coarser.mesh, times + 1);
             }
@@ -242,12 +246,7 @@ fn transfers_between_refined_parts_are_those_of_the_whole() {
             let coarser = fine.coarsened().expect("a coarser mesh");
             let all = Levels::of_meshes(&problem, &fine, &coarser);
             compare(&format!("{mesh}, {times}"), &all, size, |group| {
-                let mut part = part(group);
-                for _ in 0..times {
-                    part = part.coarsened().expect("a coarser part").mesh;
-                }
-                let coarser = part.coarsened().expect("a coarser part");
-                Levels::of_meshes(&problem, &part, &coarser)
+                Levels::below(&problem, part(group), times)
             });
             fine = coarser.mesh;
         }

@@ -6,7 +6,6 @@
 use super::{Cut, Entity};
 use crate::mesh::generate::Generator;
 use crate::mesh::periodic::PeriodicError;
-use crate::mesh::refined::{Descendants, Refined};
 use crate::mesh::{Facet, Mesh, Topology};
 use std::sync::{Arc, OnceLock};
 
@@ -67,27 +66,14 @@ impl Descended {
                 cells: (0..self.coarse.n_cells() as u32).collect(),
             },
         };
-        // Divided at once from what was divided before.
-        let (first, before, known) = match above.mesh.refined_from() {
-            Some(Refined { coarse, cells: Descendants::Uniform { times, numbers }, .. }) => {
-                (coarse, *times, Some(numbers))
-            }
-            _ => (&above.mesh, 0, None),
-        };
-        let mut mesh = Mesh::clone(first).refined(before + self.times)?;
+        let mut mesh = above.mesh.divided_on(self.times)?;
         if mesh.periodic_sides() != above.mesh.periodic_sides() {
             mesh.make_periodic(above.mesh.periodic_sides())?;
         }
         let each = 1u32 << (mesh.dim() * self.times);
-        let mut cell_of = vec![0; mesh.n_cells()];
-        if let Some(Refined { cells: Descendants::Uniform { numbers, .. }, .. }) =
-            mesh.refined_from()
-        {
-            (0..).zip(numbers).for_each(|(cell, &number)| cell_of[number as usize] = cell);
-        }
+        let (roots, cell_of) = (above.mesh.descendants(), mesh.by_descendants());
         let cells = self.numbers.iter().map(|&number| {
-            let root = above.cells[(number / each) as usize];
-            let root = known.map_or(root, |numbers| numbers[root as usize]);
+            let root = roots[above.cells[(number / each) as usize] as usize];
             cell_of[(root * each + number % each) as usize]
         });
         let cells = cells.collect();

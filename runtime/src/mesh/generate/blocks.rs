@@ -8,6 +8,7 @@
 
 use super::simplices;
 use crate::mesh::assemble::{Joined, Sign, assemble};
+use crate::mesh::measure::mean;
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{
     Arrange, Cell, Counts, Mesh, MeshError, Parts, Topology, counts, index, order, orient,
@@ -93,7 +94,7 @@ impl Blocks {
     pub(super) fn centres(self, refined: Refined) -> Result<Vec<[f64; 3]>, MeshError> {
         let world = self.oriented()?.halved(refined)?;
         let cells = world.nodes.chunks_exact(world.cell.vertex_count());
-        Ok(cells.map(|cell| middle(&world.points, cell)).collect())
+        Ok(cells.map(|cell| mean(&world.points, cell)).collect())
     }
 
     /// What the refined blocks have how many times.
@@ -207,17 +208,10 @@ impl Blocks {
     }
 }
 
-/// The mean of some points.
-fn middle(points: &[[f64; 3]], nodes: &[u32]) -> [f64; 3] {
-    let sum = |c: usize| nodes.iter().map(|&node| points[node as usize][c]).sum::<f64>();
-    [0, 1, 2].map(|c| sum(c) / nodes.len() as f64)
-}
-
 /// The vertices of cells, cell by cell along Hilbert's curve through their middles.
 pub(super) fn along_curve(cell: Cell, points: &[[f64; 3]], nodes: &[u32]) -> Vec<u32> {
     let each = cell.vertex_count();
-    let middles: Vec<[f64; 3]> =
-        nodes.chunks_exact(each).map(|cell| middle(points, cell)).collect();
+    let middles: Vec<[f64; 3]> = nodes.chunks_exact(each).map(|cell| mean(points, cell)).collect();
     let order = order::hilbert_order(cell.dim(), &middles).into_iter();
     order.flat_map(|cell| &nodes[cell as usize * each..][..each]).copied().collect()
 }

@@ -32,7 +32,7 @@ pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError>
 pub(super) fn coarse(arguments: &Arguments<'_>, times: usize) -> Result<Mesh, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     let mut mesh = grid.coarse(cell, times).map_err(|error| arguments.mesh(error))?;
-    mesh.leave(World::Box(Box::new(grid.clone())));
+    mesh.place_by(World::Box(Box::new(grid.clone())));
     grid.tag(&mut mesh);
     Ok(mesh)
 }

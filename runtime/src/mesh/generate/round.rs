@@ -79,7 +79,7 @@ pub(super) fn coarse(
     let world = world(name, arguments, refined.cell.dim())?;
     let mesh = blocks.mesh(refined, |q| q, Along::Curve);
     let mut mesh = mesh.map_err(|error| arguments.mesh(error))?;
-    mesh.leave(world.clone());
+    mesh.place_by(world.clone());
     finish(&world, &mut mesh);
     Ok(mesh)
 }

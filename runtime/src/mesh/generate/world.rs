@@ -29,8 +29,8 @@ pub(crate) struct Plain {
 }
 
 impl Mesh {
-    /// Takes the points of a mesh of a plain world to the domain, and keeps them.
-    pub(super) fn leave(&mut self, world: World) {
+    /// Takes the points of a mesh of a plain world to the domain, and keeps where they were.
+    pub(super) fn place_by(&mut self, world: World) {
         let placed = self.points.iter().map(|&q| world.place(q)).collect();
         let points = std::mem::replace(&mut self.points, placed);
         self.plain = Some(Box::new(Plain { points, world }));

@@ -52,9 +52,8 @@ struct Inner {
     coupling: Coupling,
     analysis: Analysis,
     factors: Option<Factors>,
-    /// The last state, of the whole, and its numbers.
+    /// The last state, of the whole.
     state: Vector,
-    taken: Vec<f64>,
     /// Products since the last state came, where the factors are those of one before.
     stale: Option<usize>,
 }
@@ -87,8 +86,7 @@ impl Problem<'_> {
         let missing = || OperatorError::new("the matrix is too dense for factors");
         let coupling = NonlinearSystem::coupling(&operator).ok_or_else(missing)?;
         let (analysis, state) = (Analysis::default(), operator.zeros());
-        let (factors, taken, stale) = (None, Vec::new(), None);
-        let inner = Inner { operator, coupling, analysis, factors, state, taken, stale };
+        let inner = Inner { operator, coupling, analysis, factors: None, state, stale: None };
         Ok(Some(AtEach {
             part: Arc::clone(self.on),
             whole: on,
@@ -137,10 +135,9 @@ impl AtEach {
         }
         let all = self.sharing.gathered(&u.to_vec(), &self.places, inner.state.len());
         // Who comes with one state again was not served; nor well who had to apply them so often before.
-        let again = inner.taken == all;
+        let again = inner.state.to_vec() == all;
         let served = !again && inner.stale.is_none_or(|applied| applied < SLOW);
         inner.state.set(&all);
-        inner.taken = all;
         if inner.factors.is_some() && served {
             inner.stale = Some(0);
             return Ok(Ok(()));

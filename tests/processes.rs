@@ -376,8 +376,6 @@ fn errors_are_said_once() {
     let run = ["run", "problems.wf", "--interpret", "--threads", "1", "--no-output", "--problem"];
     let of = |more: &[&'static str]| [&run[..], more].concat();
     fails(2, &of(&["none"]), "none", 1);
-    let algebraic = ["beam", "--solver", "cg(preconditioner: algebraic)"];
-    fails(2, &of(&algebraic), "several processes cannot precondition by `algebraic` yet", 1);
     // A value that is none where one of the processes has cells, while the other goes on.
     let lost = ["periodic", "--aux", "a=1/(x[0] + x[1] + x[2])"];
     fails(2, &of(&lost), "this was process", 1);

@@ -34,8 +34,9 @@ mod simplices;
 
 use crate::bisect::{BisectError, Bisection};
 use crate::discretisation::Discretisation;
-use crate::forest::{self, Forest, ForestError, Key};
+use crate::forest::{self, Dealt, Forest, ForestError, Key};
 use crate::mesh::Mesh;
+use crate::processes::Group;
 use std::sync::Arc;
 
 /// Why a mesh cannot follow a rule.
@@ -70,7 +71,7 @@ pub struct Adaptive {
 #[derive(Clone, Debug)]
 enum Cells {
     /// In four or eight, with hanging nodes.
-    Forest(Box<Forest>),
+    Forest(Arc<Forest>),
     /// In two, without any.
     Bisection(Box<Bisection>),
 }
@@ -95,7 +96,7 @@ impl Adaptive {
     pub fn new(mesh: impl Into<Arc<Mesh>>) -> Result<Self, AdaptError> {
         let coarse = mesh.into();
         let cells = match coarse.cell().is_tensor() {
-            true => Cells::Forest(Box::new(Forest::new(&coarse)?)),
+            true => Cells::Forest(Arc::new(Forest::new(&coarse)?)),
             false => Cells::Bisection(Box::new(Bisection::new(&coarse)?)),
         };
         Ok(Self { coarse, cells })
@@ -111,6 +112,20 @@ impl Adaptive {
             Cells::Forest(forest) => forest.mesh(&self.coarse)?,
             Cells::Bisection(bisection) => bisection.mesh(&self.coarse)?,
         })
+    }
+
+    /// The cells of this process of the mesh that there is now. Of a forest nobody makes more than that; simplices are bisected as a whole.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::mesh`].
+    pub fn part(&self, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, AdaptError> {
+        match &self.cells {
+            Cells::Forest(forest) if group.size() > 1 => {
+                Ok(Arc::new(Dealt::new(&self.coarse, forest, group.size())?.part(group)?))
+            }
+            _ => Ok(Arc::new(self.mesh()?).part(group)),
+        }
     }
 
     /// The mesh that it began with.
@@ -156,22 +171,35 @@ impl Adaptive {
             up[leaf as usize] = marked(refine);
             down[leaf as usize] = marked(coarsen) && !marked(refine);
         }
+        self.adapt_leaves(&up, &down)
+    }
+
+    /// The same with marks for each leaf, as [`Mesh::leaves`] counts them, none of them for both.
+    pub(crate) fn adapt_leaves(
+        &mut self,
+        up: &[bool],
+        down: &[bool],
+    ) -> Result<Changed, AdaptError> {
         let mut cells = self.cells.clone();
         let (refined, coarsened) = match &mut cells {
-            Cells::Forest(forest) => in_forest(forest, &up, &down)?,
-            Cells::Bisection(bisection) => by_bisection(bisection, &up, &down)?,
+            Cells::Forest(forest) => in_forest(Arc::make_mut(forest), up, down)?,
+            Cells::Bisection(bisection) => by_bisection(bisection, up, down)?,
         };
         self.cells = cells;
         Ok(Changed { refined, coarsened, cells: self.n_cells() })
     }
 
     /// The unknowns on `to`, a mesh that [`Self::mesh`] gave at some time, of the function that `u` is on another of them:
-    /// at each node its value there. None where the meshes or spaces do not belong together.
+    /// at each node its value there. None where the meshes or spaces do not belong together. Of parts of meshes all processes call it.
     pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
-        match to.mesh.cell().is_tensor() {
-            true => forest::transfer(from, u, to),
-            false => simplices::transfer(from, u, to),
+        if to.mesh.cell().is_tensor() {
+            return forest::transfer(from, u, to);
         }
+        let (Some(old), Some(new)) = (from.on_whole().ok()?, to.on_whole().ok()?) else {
+            return simplices::transfer(from, u, to);
+        };
+        let moved = simplices::transfer(&old, &from.gathered(&old, u)?, &new)?;
+        Some(to.places_in(&new)?.into_iter().map(|place| moved[place]).collect())
     }
 }
 

@@ -20,7 +20,10 @@
 //!
 //! so that η is that of κ⁻¹ in diffusion with constant κ, whatever units it has. A field whose equation has no flux, as Stokes'
 //! pressure, has the dual of L2: ‖f0‖² with the scale that the fluxes' energy has beside ∫ |∇u|². See docs/design/estimate.md.
+//!
+//! Of several processes each estimates on its part of the mesh; what lies beyond a facet between two of them is told ([`across`]).
 
+mod across;
 mod boundary;
 mod cells;
 mod faces;
@@ -40,6 +43,7 @@ use crate::operator::{BuildError, Operator};
 use crate::parallel::*;
 use crate::solve::OperatorError;
 use crate::vector::Precision;
+use across::{Across, Beyond, Met, Other};
 use boundary::{Conditions, Sources, leave_free};
 use cells::{Cells, Reduction};
 use faces::{Faces, Pair};
@@ -110,9 +114,9 @@ pub enum EstimateError {
 /// What is known of the error of a solution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// η_K², the sum over the fields.
+    /// η_K², the sum over the fields, of the cells of the mesh or of the part that this process has of it.
     pub squares: Vec<f64>,
-    /// η², their sum.
+    /// η², their sum over all parts, as all that follows.
     pub total: f64,
     /// ‖u‖², to which η² is compared.
     pub energy: f64,
@@ -148,12 +152,14 @@ pub struct Estimator {
     operator: Operator,
     views: Views,
     faces: Faces,
+    across: Across,
     points: Points,
 }
 
 impl Estimator {
     /// Compiles what gives the numbers at the points, on a device where one is given; `params` are the time and the form's
-    /// parameters. They are in double precision whatever the solve was in: of its solution only that knows how far it is off.
+    /// parameters. They are in double precision whatever the solve was in: of its solution only that knows how far it is off. On a part of a
+    /// mesh all processes call it, and so they do what it offers.
     ///
     /// # Errors
     ///
@@ -173,7 +179,10 @@ impl Estimator {
         let operator = operator(&read.form, &elements, on, params, target, device)?;
         let views = Views::new(on.mesh.cell());
         let (faces, points) = (Faces::new(&on.mesh, &views), Points::new(rule, &views));
-        Ok(Self { on: Arc::clone(on), elements, wanted, operator, views, faces, points })
+        let sizes = [wanted.fields.len(), points.on_facet, wanted.traced * points.on_facet];
+        let across = Across::new(&on.mesh, &faces, sizes);
+        let on = Arc::clone(on);
+        Ok(Self { on, elements, wanted, operator, views, faces, across, points })
     }
 
     /// Replaces the time and the parameters.
@@ -189,7 +198,8 @@ impl Estimator {
     ///
     /// # Errors
     ///
-    /// A state of another length, numbers that are not finite, a device that fails.
+    /// A state of another length, numbers that are not finite, a device that fails. Numbers of a part that are not finite are an error of
+    /// its process; what others have is not finite either.
     pub fn estimate(&self, u: &[f64]) -> Result<Estimate, EstimateError> {
         let expected = self.on.n_dofs();
         if u.len() != expected {
@@ -229,8 +239,9 @@ impl Estimator {
         scales: &Scales,
     ) -> Result<Estimate, EstimateError> {
         let n = self.on.mesh.n_cells();
-        let mut squares = vec![0.0; n];
-        let mut fields = Vec::new();
+        let beyond = self.across.beyond(&self.faces, cells, surface, scales);
+        let (mut squares, mut sums) = (vec![0.0; n], Vec::new());
+        let mut error = None;
         for (field, of) in self.wanted.fields.iter().enumerate() {
             let inside = |cell: usize| {
                 let weight = scale::residual(of, self.on.mesh.diameter(cell), self.on.mesh.dim());
@@ -238,28 +249,40 @@ impl Estimator {
                 scales.of(cell, field) * size
             };
             let inside: Vec<f64> = (0..n).into_par_iter().with_min_len(1024).map(inside).listed();
-            let jumps = self.jumps(field, cells, surface, sources, scales)?;
+            let jumps = self.jumps(field, (cells, &beyond), surface, sources, scales)?;
             for (cell, (inside, jump)) in inside.iter().zip(&jumps).enumerate() {
                 let value = inside + jump;
-                if !value.is_finite() {
+                if !value.is_finite() && error.is_none() {
                     let (field, centre) = (of.name.clone(), self.on.mesh.centre(cell));
-                    return Err(EstimateError::NotFinite { field, cell, centre, value });
+                    error = Some(EstimateError::NotFinite { field, cell, centre, value });
                 }
                 squares[cell] += value;
             }
-            let (residual, jumps) = (sum(&inside), sum(&jumps));
-            let energy = scales.energies[field];
-            fields.push(OfField { name: of.name.clone(), residual, jumps, energy });
+            sums.extend([sum(&inside), sum(&jumps)]);
         }
+        sums.push(sum(&squares));
+        // What one process cannot estimate is known to none.
+        self.on.mesh.sum_in_all(&mut sums);
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let own = self.wanted.fields.iter().zip(sums.chunks_exact(2)).zip(&scales.energies);
+        let of = |((of, sums), &energy): ((&wanted::OfField, &[f64]), &f64)| OfField {
+            name: of.name.clone(),
+            residual: sums[0],
+            jumps: sums[1],
+            energy,
+        };
+        let fields: Vec<OfField> = own.map(of).collect();
         let energy = fields.iter().map(|field| field.energy).sum();
-        Ok(Estimate { total: sum(&squares), squares, energy, fields })
+        Ok(Estimate { total: sums.last().copied().unwrap_or(0.0), squares, energy, fields })
     }
 
     /// What the facets of each cell have of a field's part of η_K².
     fn jumps(
         &self,
         field: usize,
-        cells: &Cells,
+        (cells, beyond): (&Cells, &Beyond<'_>),
         surface: &Surface<'_>,
         sources: &Sources<'_>,
         scales: &Scales,
@@ -287,6 +310,21 @@ impl Estimator {
                 all[side.cell as usize] += value;
             }
         }
+        let on_met = |met: &Met| {
+            let (cell, other) = (met.own.cell as usize, beyond.of(met));
+            let own = scales.of(cell, field);
+            match of.continuous {
+                true => {
+                    0.5 * own.min(other.scales[field])
+                        * self.across(field, met, cells, surface, other)
+                }
+                false => own * self.alone(field, met.own, cells, surface),
+            }
+        };
+        let met: Vec<f64> = self.across.met.par_iter().with_min_len(256).map(on_met).listed();
+        for (met, value) in self.across.met.iter().zip(&met) {
+            all[met.own.cell as usize] += value;
+        }
         let conditions = Conditions::new(&self.on, &self.on.fields[field])?;
         let on_boundary = |&facet: &Facet| {
             let cell = facet.cell as usize;
@@ -310,11 +348,37 @@ impl Estimator {
     /// b h_F ∫ [σ · n]² ds between two cells.
     fn jump(&self, field: usize, pair: &Pair, cells: &Cells, surface: &Surface<'_>) -> f64 {
         let [first, second] = pair.sides.map(|side| (side.cell as usize, usize::from(side.local)));
-        let (points, dim) = (self.points.on_facet, self.points.dim());
-        let mut sum = self.own(field, cells.trace(first.0, first.1)).to_vec();
+        let own = self.own(field, cells.trace(first.0, first.1)).to_vec();
         let other = self.own(field, cells.trace(second.0, second.1));
+        let sum = self.sum_of(own, other, pair.child);
+        self.square(field, first, self.view(first), surface, &sum)
+    }
+
+    /// The same between a cell of this part and one of another. The facet is that of the child, if there is one.
+    fn across(
+        &self,
+        field: usize,
+        met: &Met,
+        cells: &Cells,
+        surface: &Surface<'_>,
+        other: Other<'_>,
+    ) -> f64 {
+        let place = (met.own.cell as usize, usize::from(met.own.local));
+        let own = self.own(field, cells.trace(place.0, place.1));
+        let theirs = self.own(field, other.trace);
+        if met.is_parent {
+            let sum = self.sum_of(theirs.to_vec(), own, met.child);
+            return self.square_of(field, surface, other.diameter, &sum, |q| other.areas[q]);
+        }
+        let sum = self.sum_of(own.to_vec(), theirs, met.child);
+        self.square(field, place, self.view(place), surface, &sum)
+    }
+
+    /// What flows out of two cells through the facet of the first, which may be a child of that of the second.
+    fn sum_of(&self, mut sum: Vec<f64>, other: &[f64], child: Option<u8>) -> Vec<f64> {
+        let (points, dim) = (self.points.on_facet, self.points.dim());
         let components = sum.chunks_exact_mut(points).zip(other.chunks_exact(points));
-        components.for_each(|(sum, other)| match pair.child {
+        components.for_each(|(sum, other)| match child {
             None => sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other),
             Some(child) => {
                 // A parameter of the child's facet is half of one of its parent's.
@@ -323,7 +387,7 @@ impl Estimator {
                 sum.iter_mut().zip(&part).for_each(|(sum, other)| *sum += share * other);
             }
         });
-        self.square(field, first, self.view(first), surface, &sum)
+        sum
     }
 
     /// The same of a cell with nothing beyond.
@@ -359,7 +423,7 @@ impl Estimator {
     }
 
     fn view(&self, (cell, local): (usize, usize)) -> u8 {
-        self.faces.views[cell * self.on.mesh.cell().facets().len() + local]
+        self.faces.view(cell, local)
     }
 
     /// b h_F ∫ r² ds of a residual r ds a parameter, `[component][point]`, in the view of a cell's facet.
@@ -371,18 +435,27 @@ impl Estimator {
         surface: &Surface<'_>,
         residual: &[f64],
     ) -> f64 {
+        let area = |q: usize| length(&surface.area(cell, local, view, q));
+        self.square_of(field, surface, surface.diameter(cell, local), residual, area)
+    }
+
+    /// The same on a facet of a diameter, with |n ds| a parameter at a point.
+    fn square_of(
+        &self,
+        field: usize,
+        surface: &Surface<'_>,
+        diameter: f64,
+        residual: &[f64],
+        area: impl Fn(usize) -> f64,
+    ) -> f64 {
         let points = self.points.on_facet;
         let sum: f64 = (0..points)
             .map(|q| {
                 let squares = residual.iter().skip(q).step_by(points).map(|r| r * r);
                 let square: f64 = squares.sum();
-                if square == 0.0 {
-                    return 0.0;
-                }
-                surface.weights[q] * square / length(&surface.area(cell, local, view, q))
+                if square == 0.0 { 0.0 } else { surface.weights[q] * square / area(q) }
             })
             .sum();
-        let diameter = surface.diameter(cell, local);
         scale::jump(&self.wanted.fields[field], diameter, self.on.mesh.dim()) * sum
     }
 }

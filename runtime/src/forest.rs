@@ -31,6 +31,7 @@ mod balance;
 mod children;
 mod coarse;
 mod coarsened;
+mod dealt;
 mod descent;
 mod entities;
 mod families;
@@ -45,6 +46,7 @@ mod visit;
 
 pub(crate) use children::Children;
 pub use coarse::{Around, Coarse};
+pub(crate) use dealt::Dealt;
 pub(crate) use key::Layout;
 pub use key::{FINEST, Key};
 pub(crate) use nodes::placed;

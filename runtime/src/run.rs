@@ -483,8 +483,6 @@ enum Start<'a> {
     At(&'a [f64]),
     /// At one on another mesh of the same adaptive one.
     On(&'a Discretisation, &'a [f64]),
-    /// At numbers on the whole mesh, of which this is a part.
-    Whole(&'a Discretisation, &'a [f64]),
 }
 
 fn run_started(
@@ -497,7 +495,6 @@ fn run_started(
 ) -> Result<Solution, RunError> {
     let start = Instant::now();
     let mesh = with_periodic_sides(problem, mesh.into())?;
-    several::check_several(problem, &mesh)?;
     let solver = problem.solver.as_ref();
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
@@ -538,15 +535,11 @@ fn run_started(
             laps.tell("the last solution is on the new mesh");
             moved
         }
-        Start::Whole(whole, u) => {
-            let places = on.places_in(whole);
-            places.map(|places| places.into_iter().map(|at| u[at]).collect())
-        }
         Start::OfProblem | Start::At(_) => None,
     };
     let earlier = match start_at {
         Start::At(u) => Some(u),
-        Start::OfProblem | Start::On(..) | Start::Whole(..) => moved.as_deref(),
+        Start::OfProblem | Start::On(..) => moved.as_deref(),
     };
     let said = initial::begin(problem, &on, &parameters, earlier, &operator, &mut u)?;
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };

@@ -174,6 +174,18 @@ impl Space {
         count_nodes(mesh.connectivity(), &Layout::new(element))
     }
 
+    /// The number that it has on all parts of a mesh. All processes call it.
+    pub fn count_in_all(mesh: &Mesh, element: Lagrange) -> usize {
+        let (own, layout) = (Self::count(mesh, element), Layout::new(element));
+        let Some(cut) = mesh.cut() else { return own };
+        let is_of_others = |entity: &&cut::Entity| {
+            entity.ranks.first().is_some_and(|&first| (first as usize) < cut.group().rank())
+        };
+        let of_others = (0..mesh.dim())
+            .map(|dim| layout.nodes_of(dim) * cut.shared(dim).iter().filter(is_of_others).count());
+        mesh.in_all(own - of_others.sum::<usize>())
+    }
+
     /// Which nodes are at which other processes.
     pub fn sharing(&self, group: &Arc<dyn Group>) -> Sharing {
         let all = self.shared.iter().flat_map(|shared| {

@@ -1,6 +1,8 @@
 //! Parts of a mesh, one a process, with threads in the place of processes: what operators, conditions and counts are at them is
 //! what they are on the whole mesh, to rounding, and the same bits where several have an unknown.
 
+mod adapted;
+mod estimates;
 mod transfers;
 
 use fem_dsl::check::problem::Overrides;
@@ -51,6 +53,11 @@ fn problem(text: &str) -> (Problem, Mesh) {
     (problem, mesh)
 }
 
+/// What needs no compiler.
+fn target() -> Target {
+    Target { execution: Execution::Interpreted, ..Target::native() }
+}
+
 /// The operator of a problem on a mesh, by the processor or by a device.
 fn operator(
     problem: &Problem,
@@ -67,7 +74,7 @@ fn represented(
     device: Option<Arc<dyn Device>>,
     how: Representation,
 ) -> (Operator, Arc<Discretisation>) {
-    let target = Target { execution: Execution::Interpreted, ..Target::native() }.representing(how);
+    let target = target().representing(how);
     let Setup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
     let (form, params) = (&problem.form, &parameters.values);
     let made = compile_operator(form, &elements, &on, params, &target, device);

@@ -4,6 +4,8 @@
 //! on it: their connectivity has the facet of their parent, which is that cell's own. Of such a pair the child comes first, and
 //! its facet is one half of the other's, or one quarter: the place of the child in the frame of the facet follows from its
 //! number among the children, whose axes are the parent's, and from how it sees the parent's facet.
+//!
+//! Of a part of a mesh, facets that other parts have, too, are of none of these alone: what this part has of each is [`Open`].
 
 use super::views::Views;
 use crate::mesh::{Facet, Mesh, Topology};
@@ -26,22 +28,54 @@ pub(super) struct Pair {
     pub(super) child: Option<u8>,
 }
 
+/// A cell at a facet that other processes have, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Open {
+    /// Its place among the shared facets of the mesh.
+    pub(super) place: u32,
+    pub(super) side: Side,
+    /// As of the first side of a [`Pair`].
+    pub(super) child: Option<u8>,
+}
+
 /// All facets of a mesh.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Faces {
     pub(super) pairs: Vec<Pair>,
     pub(super) boundary: Vec<Facet>,
+    /// By their places.
+    pub(super) open: Vec<Open>,
     /// How each cell sees each of its facets, `[cell][facet]`.
     pub(super) views: Vec<u8>,
+    /// Facets of a cell.
+    locals: usize,
 }
 
 impl Faces {
-    pub(super) fn new(mesh: &Mesh, views: &Views) -> Self {
-        Self::of(mesh.connectivity(), mesh.hanging(), views)
+    /// How a cell sees one of its facets.
+    pub(super) fn view(&self, cell: usize, local: usize) -> u8 {
+        self.views[cell * self.locals + local]
     }
 
-    /// The same with what hangs of each cell.
-    pub(super) fn of(topology: &Topology, hanging: Option<&[u32]>, views: &Views) -> Self {
+    pub(super) fn new(mesh: &Mesh, views: &Views) -> Self {
+        let (topology, facet) = (mesh.connectivity(), mesh.dim() - 1);
+        let mut places = Vec::new();
+        if let Some(cut) = mesh.cut() {
+            places.resize(topology.facets().len(), NONE);
+            for (place, shared) in (0..).zip(cut.shared(facet)) {
+                places[shared.number as usize] = place;
+            }
+        }
+        Self::of(topology, mesh.hanging(), &places, views)
+    }
+
+    /// The same with what hangs of each cell, and the place of each facet among the shared ones, if any is.
+    pub(super) fn of(
+        topology: &Topology,
+        hanging: Option<&[u32]>,
+        places: &[u32],
+        views: &Views,
+    ) -> Self {
         let (dim, locals) = (topology.cell().dim(), topology.cell().facets().len());
         let word = |cell: usize| hanging.map_or(0, |words| words[cell]);
         // The child that a cell is, where its facet is half of its entity.
@@ -53,22 +87,31 @@ impl Faces {
             let own = || along().map(|(bit, other)| (number >> other & 1) << bit).sum::<usize>();
             hangs.then(own)
         };
-        let mut all = Self::default();
+        let mut all = Self { locals, ..Self::default() };
         let each = |cell: usize| (0..locals).map(move |local| (cell, local));
         all.views = (0..topology.n_cells())
             .flat_map(each)
             .map(|(cell, local)| views.of(topology, cell, local))
             .collect();
-        for sides in Sides::new(topology).each() {
+        for (facet, sides) in Sides::new(topology).each().enumerate() {
             let whole: Vec<Side> = sides.iter().copied().filter(|&s| child(s).is_none()).collect();
             for &side in sides {
                 let (Some(own), Some(&coarse)) = (child(side), whole.first()) else { continue };
-                let view = all.views[side.cell as usize * locals + usize::from(side.local)];
+                let view = all.view(side.cell as usize, usize::from(side.local));
                 let child = Some(views.child(view, own));
                 all.pairs.push(Pair { sides: [side, coarse], child });
             }
+            let place = places.get(facet).copied().filter(|place| *place != NONE);
+            if let Some(place) = place {
+                let open = |&side: &Side| {
+                    let view = all.view(side.cell as usize, usize::from(side.local));
+                    Open { place, side, child: child(side).map(|own| views.child(view, own)) }
+                };
+                let own: Vec<Open> = sides.iter().map(open).collect();
+                all.open.extend(own);
+            }
             match whole[..] {
-                [Side { cell, local }] if sides.len() == 1 => {
+                [Side { cell, local }] if sides.len() == 1 && place.is_none() => {
                     all.boundary.push(Facet { cell, local });
                 }
                 [first, second, ..] => {
@@ -77,9 +120,13 @@ impl Faces {
                 _ => {}
             }
         }
+        all.open.sort_by_key(|open| open.place);
         all
     }
 }
+
+/// No place.
+const NONE: u32 = u32::MAX;
 
 /// The sides of each facet, in the order of their cells.
 struct Sides {

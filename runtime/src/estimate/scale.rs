@@ -21,11 +21,15 @@ impl Scales {
     pub(super) fn new(wanted: &Wanted, cells: &Cells, sources: &Sources<'_>, mesh: &Mesh) -> Self {
         let n = mesh.n_cells();
         let total = |field: usize, of: &dyn Fn(&Share) -> f64| {
-            sum(&(0..n).map(|cell| of(cells.share(cell, field))).collect::<Vec<f64>>())
+            in_all(mesh, (0..n).map(|cell| of(cells.share(cell, field))))
         };
         let energies = wanted.fields.iter().enumerate().map(|(field, of)| {
             let share = |part: usize| {
-                let on_facets = of.energy[part].map_or(0.0, |number| sources.sum(number));
+                let on_facets = of.energy[part].map_or(0.0, |number| {
+                    let mut sums = [sources.sum(number)];
+                    mesh.sum_in_all(&mut sums);
+                    sums[0]
+                });
                 total(field, &|share: &Share| share.energy[part]) + on_facets
             };
             energy([share(0), share(1), share(2)])
@@ -40,7 +44,7 @@ impl Scales {
                 return vec![quotient(flow, slope).unwrap_or(1.0); n];
             }
             let part = if of.has_flux { 0 } else { 2 };
-            local(n, part, |cell| cells.share(cell, field))
+            local(mesh, part, |cell| cells.share(cell, field))
         });
         Self { of: of.collect(), energies }
     }
@@ -51,16 +55,24 @@ impl Scales {
     }
 }
 
+/// The sum over the cells of all parts of what each cell has.
+fn in_all(mesh: &Mesh, of: impl Iterator<Item = f64>) -> f64 {
+    let mut sums = [sum(&of.collect::<Vec<f64>>())];
+    mesh.sum_in_all(&mut sums);
+    sums[0]
+}
+
 /// θ / κ_K of all cells.
-fn local<'s>(n: usize, part: usize, share: impl Fn(usize) -> &'s Share) -> Vec<f64> {
+fn local<'s>(mesh: &Mesh, part: usize, share: impl Fn(usize) -> &'s Share) -> Vec<f64> {
+    let n = mesh.n_cells();
     let sizes: Vec<f64> = (0..n).map(|cell| share(cell).coefficient.abs()).collect();
-    let mean = sum(&sizes) / n.max(1) as f64;
+    let mean = in_all(mesh, sizes.iter().copied()) / mesh.cells_in_all().max(1) as f64;
     if mean.is_nan() || mean <= 0.0 {
         return vec![1.0; n];
     }
     let size = |cell: usize| sizes[cell].max(LEAST * mean);
-    let energy = sum(&(0..n).map(|cell| share(cell).energy[part]).collect::<Vec<f64>>());
-    let fluxes = sum(&(0..n).map(|cell| share(cell).tangent / size(cell)).collect::<Vec<f64>>());
+    let energy = in_all(mesh, (0..n).map(|cell| share(cell).energy[part]));
+    let fluxes = in_all(mesh, (0..n).map(|cell| share(cell).tangent / size(cell)));
     let theta = quotient(energy.abs(), fluxes).unwrap_or(1.0);
     (0..n).map(|cell| theta / size(cell)).collect()
 }

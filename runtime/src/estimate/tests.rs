@@ -152,7 +152,7 @@ fn children_are_paired_with_the_cell_beside_their_parent() {
     let topology = Topology::new(Cell::Quadrilateral, 8, vertices).expect("a topology");
     let hangs = |child: usize| word(child, [true, false, false], [false; 3], 2);
     let words = [0, hangs(0), hangs(2)];
-    let faces = Faces::of(&topology, Some(&words), &Views::new(Cell::Quadrilateral));
+    let faces = Faces::of(&topology, Some(&words), &[], &Views::new(Cell::Quadrilateral));
     let coarse = Side { cell: 0, local: 1 };
     let pair = |cell: u32, child: u8| {
         let sides = [Side { cell, local: 0 }, coarse];

@@ -28,6 +28,11 @@ impl Factors {
         match self.0 {}
     }
 
+    /// Whether the matrix is near to a singular one.
+    pub fn is_near_singular(&self) -> bool {
+        match self.0 {}
+    }
+
     /// x = A⁻¹ x.
     pub fn solve(&self, _: &mut [f64]) {
         match self.0 {}

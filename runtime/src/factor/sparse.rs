@@ -28,7 +28,12 @@ pub struct Factors {
     /// The diagonals of R and C.
     rows: Vec<f64>,
     columns: Vec<f64>,
+    /// About ‖A⁻¹‖₁ of the scaled matrix, whose columns have norms of about 1.
+    inverse: f64,
 }
+
+/// What the smallest pivot of a scaled matrix is at least that is not near to a singular one.
+const NEAR: f64 = 1e-10;
 
 /// What depends on the pattern alone, kept from one matrix to the next.
 #[derive(Default)]
@@ -61,8 +66,9 @@ impl Analysis {
             Some(factors) => Kind::Cholesky(factors),
             None => Kind::Lu(Box::new(self.lu(&scaled)?)),
         };
-        let factors = Factors { kind, rows, columns };
+        let mut factors = Factors { kind, rows, columns, inverse: 0.0 };
         let (inverse, largest) = factors.inverse_norm(n);
+        factors.inverse = inverse;
         // How far rounding may move the smallest pivot.
         let bound = f64::EPSILON * (10.0 + (n as f64).sqrt());
         // Columns of the scaled matrix have norms from 1 to their number of entries.
@@ -118,6 +124,11 @@ impl Factors {
             Kind::Cholesky(_) => "cholesky",
             Kind::Lu(_) => "lu",
         }
+    }
+
+    /// Whether the matrix is so near to a singular one that rounding has most of what its smallest pivot is.
+    pub fn is_near_singular(&self) -> bool {
+        self.inverse * NEAR > 1.0
     }
 
     /// x = A⁻¹ x.

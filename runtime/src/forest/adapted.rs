@@ -9,7 +9,7 @@ use super::entities::{Frames, Leaves};
 use super::key::{Layout, UNITS};
 use super::nodes::geometry;
 use super::{Children, FINEST, Forest, ForestError, Key, Mask};
-use crate::mesh::cut::Inherited;
+use crate::mesh::cut::{Cut, Entity, Inherited};
 use crate::mesh::hanging::Hanging;
 use crate::mesh::order::chain_order;
 use crate::mesh::refined::{Descendants, Leafy, Refined};
@@ -37,48 +37,149 @@ impl Forest {
         if coarse.cut().is_some() && self.times().is_none() {
             return Err(ForestError::Part);
         }
-        let layout = self.coarse().layout;
-        let (masks, dim) = (self.masks(), coarse.dim());
-        let hangs = masks.iter().any(|mask| !mask.is_free());
+        let words = self.words(coarse.dim());
+        let mut chosen = Chosen::new(coarse, self.coarse().layout, self.leaves(), &words)?;
+        let mut shared = None;
+        if let (Some(cut), Some(times)) = (coarse.cut(), self.times()) {
+            chosen.agree()?;
+            shared = Some((chosen.inherit(cut), chosen.order.clone(), times));
+        }
+        let order = chosen.order.clone();
+        let mut mesh = chosen.mesh(order)?;
+        if let Some((shared, numbers, times)) = shared {
+            mesh.descend(times, numbers, shared);
+        }
+        Ok(mesh)
+    }
+
+    /// What kernels read of what hangs of each leaf of a balanced forest; nothing where nothing hangs.
+    pub(super) fn words(&self, dim: usize) -> Vec<u32> {
+        let masks = self.masks();
+        match masks.iter().any(|mask| !mask.is_free()) {
+            true => masks.into_iter().map(|mask| word_of(mask, dim)).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// How often trees are divided, where all are as often; not at all where there are none.
+    fn times(&self) -> Option<usize> {
+        let level = self.leaves().first().map_or(0, |leaf| leaf.level());
+        let same = self.leaves().iter().all(|leaf| leaf.level() == level);
+        same.then_some(level as usize)
+    }
+}
+
+/// A mesh of some leaves that is not yet made.
+pub(super) struct Chosen<'a> {
+    coarse: &'a Arc<Mesh>,
+    layout: Layout,
+    /// Which of the leaves each cell is.
+    pub(super) order: Vec<u32>,
+    /// The cells, as leaves.
+    keys: Vec<Key>,
+    corners: Vec<[u32; 3]>,
+    words: Vec<u32>,
+    points: Vec<[f64; 3]>,
+    nodes: Vec<u32>,
+    outside: Vec<Outside>,
+    pub(super) topology: Topology,
+    /// How unknowns see the cells, where that is something else.
+    pub(super) connectivity: Option<Topology>,
+}
+
+impl<'a> Chosen<'a> {
+    /// Of ascending leaves of the cells of `coarse`, with what hangs of them if anything does anywhere.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number.
+    pub(super) fn new(
+        coarse: &'a Arc<Mesh>,
+        layout: Layout,
+        leaves: &[Key],
+        words: &[u32],
+    ) -> Result<Self, ForestError> {
         let frames = Frames::new(coarse.topology());
         let corners: Vec<[u32; 3]> =
-            self.leaves().par_iter().with_min_len(1024).map(|&key| layout.corner(key)).listed();
-        let leaves = Leaves { keys: self.leaves(), corners: &corners, words: &[] };
-        let (vertices, n_vertices) = leaves.vertices(&frames);
+            leaves.par_iter().with_min_len(1024).map(|&key| layout.corner(key)).listed();
+        let own = Leaves { keys: leaves, corners: &corners, words: &[] };
+        let (vertices, n_vertices) = own.vertices(&frames);
         // Cells are leaves in another order.
-        let order = (0..self.n_leaves() as u32).collect();
-        let order = chain_order(coarse.cell(), &vertices, order);
-        let of_cells = |of: &dyn Fn(usize) -> u32| -> Vec<u32> {
-            order.iter().map(|&leaf| of(leaf as usize)).collect()
-        };
-        let keys: Vec<Key> = order.iter().map(|&leaf| self.leaves()[leaf as usize]).collect();
-        let words = match hangs {
-            true => of_cells(&|leaf| word_of(masks[leaf], dim)),
-            false => Vec::new(),
-        };
+        let order = chain_order(coarse.cell(), &vertices, (0..leaves.len() as u32).collect());
+        let along = || order.iter().map(|&leaf| leaf as usize);
+        let keys: Vec<Key> = along().map(|leaf| leaves[leaf]).collect();
+        let hangs = !words.is_empty();
+        let words = if hangs { along().map(|leaf| words[leaf]).collect() } else { Vec::new() };
         let vertices = renumbered(&vertices, n_vertices, &order, coarse.cell().vertex_count());
-        let corners: Vec<[u32; 3]> = order.iter().map(|&leaf| corners[leaf as usize]).collect();
+        let corners: Vec<[u32; 3]> = along().map(|leaf| corners[leaf]).collect();
         let cells = Leaves { keys: &keys, corners: &corners, words: &words };
-        let mut topology = Topology::new(coarse.cell(), n_vertices, vertices)?;
+        let topology = Topology::new(coarse.cell(), n_vertices, vertices)?;
         let (points, nodes) = points(coarse, &topology, &cells, &order, layout)?;
         let outside = outside(coarse, &cells);
-        let (cut, frames) = (coarse.cut(), Frames::new(coarse.connectivity()));
-        // Of a part, processes agree on the direction of what lies on their trees' edges and faces.
-        let turned = cut.is_some() && !coarse.connectivity().is_oriented();
-        let mut connectivity = match hangs || coarse.is_periodic() || turned {
-            true => Some(cells.connectivity(&frames)?),
-            false => None,
+        let mut own = Self {
+            coarse,
+            layout,
+            order,
+            keys,
+            corners,
+            words,
+            points,
+            nodes,
+            outside,
+            topology,
+            connectivity: None,
         };
-        let mut shared = None;
-        if let Some(cut) = cut {
-            count_facets(coarse.topology(), &cells, &mut topology);
-            if let Some(connectivity) = &mut connectivity {
-                count_facets(coarse.connectivity(), &cells, connectivity);
-            }
-            let mut inherited = Inherited::new(cut, coarse.connectivity());
-            cells.inherit(&frames, &mut inherited, connectivity.as_ref().unwrap_or(&topology));
-            shared = Some((inherited.shared(), order.clone()));
+        if hangs || coarse.is_periodic() {
+            own.connect()?;
         }
+        Ok(own)
+    }
+
+    /// The cells, as leaves.
+    pub(super) fn cells(&self) -> Leaves<'_> {
+        Leaves { keys: &self.keys, corners: &self.corners, words: &self.words }
+    }
+
+    /// Numbers what unknowns see.
+    fn connect(&mut self) -> Result<(), ForestError> {
+        let frames = Frames::new(self.coarse.connectivity());
+        self.connectivity = Some(self.cells().connectivity(&frames)?);
+        Ok(())
+    }
+
+    /// Sees to it that processes agree on the direction of what lies on the edges and faces of trees.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number.
+    pub(super) fn agree(&mut self) -> Result<(), ForestError> {
+        match self.connectivity.is_none() && !self.coarse.connectivity().is_oriented() {
+            true => self.connect(),
+            false => Ok(()),
+        }
+    }
+
+    /// What the cells of the leaves of a part of a mesh have in common with other processes.
+    fn inherit(&mut self, cut: &Cut) -> [Vec<Entity>; 3] {
+        let coarse = self.coarse;
+        let cells = Leaves { keys: &self.keys, corners: &self.corners, words: &self.words };
+        count_facets(coarse.topology(), &cells, &mut self.topology);
+        if let Some(connectivity) = &mut self.connectivity {
+            count_facets(coarse.connectivity(), &cells, connectivity);
+        }
+        let mut inherited = Inherited::new(cut, coarse.connectivity());
+        let numbers = self.connectivity.as_ref().unwrap_or(&self.topology);
+        cells.inherit(&Frames::new(coarse.connectivity()), &mut inherited, numbers);
+        inherited.shared()
+    }
+
+    /// The mesh, of whose cells these are the numbers of their leaves.
+    ///
+    /// # Errors
+    ///
+    /// Cells that fold when they are divided.
+    pub(super) fn mesh(self, leaves: Vec<u32>) -> Result<Mesh, ForestError> {
+        let Self { coarse, layout, keys, words, points, nodes, outside, topology, .. } = self;
         let parts = Leafy {
             points,
             nodes,
@@ -88,26 +189,16 @@ impl Forest {
         };
         let refined = Refined {
             coarse: Arc::clone(coarse),
-            cells: Descendants::Forest { layout, keys, leaves: order },
+            cells: Descendants::Forest { layout, keys, leaves },
             seen: Vec::new(),
         };
         let mut mesh = Mesh::of_leaves(parts, refined)?;
-        if let Some(connectivity) = connectivity {
+        if let Some(connectivity) = self.connectivity {
             let on_boundary = outside.iter().filter(|own| own.of_boundary);
             let surface = on_boundary.map(|own| own.facet).collect();
             mesh.hang(Hanging { words, surface }, connectivity, coarse.periodic_sides());
         }
-        if let Some(((shared, numbers), times)) = shared.zip(self.times()) {
-            mesh.descend(times, numbers, shared);
-        }
         Ok(mesh)
-    }
-
-    /// How often trees are divided, where all are as often; not at all where there are none.
-    fn times(&self) -> Option<usize> {
-        let level = self.leaves().first().map_or(0, |leaf| leaf.level());
-        let same = self.leaves().iter().all(|leaf| leaf.level() == level);
-        same.then_some(level as usize)
     }
 }
 

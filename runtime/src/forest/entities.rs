@@ -216,6 +216,24 @@ impl Numbers {
         (number, true)
     }
 
+    /// The number of a key that was met.
+    fn find(&self, key: u128) -> Option<u32> {
+        let (hash, mask) = (hash(key), self.slots.len() - 1);
+        let tag = hash & TAG;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return None;
+            }
+            let number = (slot & !TAG) as u32 - 1;
+            if slot & TAG == tag && self.keys[number as usize] == key {
+                return Some(number);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
     fn grow(&mut self) {
         let (len, mask) = (2 * self.slots.len(), 2 * self.slots.len() - 1);
         self.slots = vec![0; len];
@@ -303,6 +321,19 @@ impl Leaves<'_> {
         (vertices, numbers.count())
     }
 
+    /// The places of the entities of a dimension of one leaf.
+    fn spots<'s>(
+        &'s self,
+        frames: &'s Frames<'_>,
+        middles: &'s Middles,
+        leaf: usize,
+    ) -> impl Iterator<Item = u128> + 's {
+        let (key, word) = (self.keys[leaf], self.words.get(leaf).copied().unwrap_or(0));
+        let (size, corner) = (UNITS >> key.level(), self.corners[leaf]);
+        let locals = 0..middles.spans.len();
+        locals.map(move |local| frames.place(key.tree(), middles.of(local, word, corner, size)).key)
+    }
+
     /// Takes of the entities of all leaves, which have these numbers, those on what several processes have of the trees.
     pub(super) fn inherit(
         &self,
@@ -372,6 +403,80 @@ impl Leaves<'_> {
         }
         Ok((all, places.into_iter().map(|(_, seen)| seen).collect()))
     }
+}
+
+/// An entity of some leaves that others have, too.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    /// Where it lies: the same for all that have it, by which they can sort.
+    pub(super) place: u128,
+    pub(super) dim: usize,
+    /// Its number in the connectivity of the leaves.
+    pub(super) number: u32,
+    /// A leaf that has it, and as which of its own.
+    pub(super) of: (u32, u8),
+    /// The processes of the others, in no order.
+    pub(super) ranks: Vec<u32>,
+    /// How many cells of the others have it.
+    pub(super) cells: u8,
+}
+
+/// What leaves, which have these numbers, have in common with others, each of which a process has: entities of some dimensions.
+pub(super) fn common(
+    frames: &Frames<'_>,
+    (own, numbers): (&Leaves<'_>, &Topology),
+    (others, rank_of): (&Leaves<'_>, &[u32]),
+    dims: std::ops::Range<usize>,
+) -> Vec<Common> {
+    let cell = frames.topology.cell();
+    let vertices = Middles::new(cell, 0);
+    // Whoever has an edge or a face in common has its vertices.
+    let mut known = Numbers::new(2 * own.keys.len());
+    for leaf in 0..own.keys.len() {
+        for key in own.spots(frames, &vertices, leaf) {
+            known.number(key);
+        }
+    }
+    let meets =
+        |leaf: usize| others.spots(frames, &vertices, leaf).any(|k| known.find(k).is_some());
+    let meets = (0..others.keys.len()).into_par_iter().with_min_len(1024).map(meets);
+    let meets: Vec<bool> = meets.listed();
+    let meeting = || (0..others.keys.len()).filter(|&leaf| meets[leaf]);
+    let mut met = vec![false; known.count()];
+    for leaf in meeting() {
+        let keys = others.spots(frames, &vertices, leaf);
+        keys.filter_map(|key| known.find(key)).for_each(|vertex| met[vertex as usize] = true);
+    }
+    let mut all: Vec<Common> = Vec::new();
+    for dim in dims {
+        let middles = Middles::new(cell, dim);
+        let (mut table, first) = (Numbers::new(met.len() / 8), all.len());
+        for leaf in 0..own.keys.len() {
+            let mut vertices = own.spots(frames, &vertices, leaf);
+            if !vertices.any(|key| known.find(key).is_some_and(|vertex| met[vertex as usize])) {
+                continue;
+            }
+            for (local, place) in own.spots(frames, &middles, leaf).enumerate() {
+                if let (_, true) = table.number(place) {
+                    let (number, of) =
+                        (numbers.of_cell(dim, leaf)[local], (leaf as u32, local as u8));
+                    all.push(Common { place, dim, number, of, ranks: Vec::new(), cells: 0 });
+                }
+            }
+        }
+        for leaf in meeting() {
+            for key in others.spots(frames, &middles, leaf) {
+                let Some(at) = table.find(key) else { continue };
+                let common = &mut all[first + at as usize];
+                common.cells = common.cells.saturating_add(1);
+                if !common.ranks.contains(&rank_of[leaf]) {
+                    common.ranks.push(rank_of[leaf]);
+                }
+            }
+        }
+    }
+    all.retain(|common| common.cells > 0);
+    all
 }
 
 /// The vertices of an edge or a face that is seen so, in the order of its own frame.

@@ -60,18 +60,44 @@ impl Rooted {
         })
     }
 
+    /// Of the leaves of a forest of trees, in their order.
+    pub(super) fn of_forest(trees: &Arc<Mesh>, forest: &Forest) -> Self {
+        Self {
+            trees: Arc::clone(trees),
+            layout: forest.coarse.layout,
+            keys: forest.leaves.clone(),
+            turned: vec![0; forest.n_leaves()],
+            turns: vec![Affine::IDENTITY],
+        }
+    }
+
     /// The coarser mesh, with joined trees where that is needed.
     ///
     /// # Errors
     ///
     /// Too few families, leaves that make no mesh.
     pub(super) fn coarsened(self) -> Result<Coarsened, NotCoarser> {
+        self.step()?.coarsened()
+    }
+
+    /// The coarser forest, with joined trees where that is needed.
+    ///
+    /// # Errors
+    ///
+    /// Too few families.
+    pub(super) fn step(self) -> Result<Step, NotCoarser> {
         match self.families() {
             Err(stalled @ NotCoarser::Families { .. }) => {
-                self.in_patches().ok_or(stalled)?.families()
+                let joined = self.in_patches().ok_or(stalled)?;
+                joined.families().map(|(forest, places)| joined.to(forest, places))
             }
-            found => found,
+            found => found.map(|(forest, places)| self.to(forest, places)),
         }
+    }
+
+    fn to(self, forest: Forest, places: Vec<Place>) -> Step {
+        let Self { trees, turned, turns, .. } = self;
+        Step { trees, forest: Arc::new(forest), places, turned, turns }
     }
 
     /// The same leaves in patches of the trees, if these form some.
@@ -117,8 +143,8 @@ impl Rooted {
         Affine::onto(cell, &own.collect::<Vec<_>>())
     }
 
-    /// The mesh of the parents of all whole families.
-    fn families(&self) -> Result<Coarsened, NotCoarser> {
+    /// The forest of the parents of all whole families, and where each leaf is in it.
+    fn families(&self) -> Result<(Forest, Vec<Place>), NotCoarser> {
         let Self { trees, layout, keys, .. } = self;
         let mut leaves = keys.clone();
         leaves.par_sort_unstable();
@@ -129,7 +155,46 @@ impl Rooted {
         if forest.n_leaves() as f64 > STALLED * keys.len() as f64 {
             return Err(stalled);
         }
-        let each = layout.children();
+        let place = |key: &Key| {
+            if let Ok(leaf) = forest.leaves().binary_search(key) {
+                return Some(Place { leaf: leaf as u32, child: None });
+            }
+            let leaf = forest.leaves().binary_search(&layout.parent(*key)).ok()?;
+            let child = Some(layout.child_number(*key) as u8);
+            Some(Place { leaf: leaf as u32, child })
+        };
+        let places = keys.par_iter().with_min_len(GRAIN).map(place);
+        let places = places.listed().into_iter().collect::<Option<_>>().ok_or(stalled)?;
+        Ok((forest, places))
+    }
+}
+
+/// Where a leaf is in a coarser forest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The leaf of that one.
+    pub(super) leaf: u32,
+    /// Which child of it this one is; itself where there is none.
+    child: Option<u8>,
+}
+
+/// A way from the leaves of a forest to those of a coarser one.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The trees of the coarser one.
+    pub(super) trees: Arc<Mesh>,
+    pub(super) forest: Arc<Forest>,
+    /// For each leaf.
+    pub(super) places: Vec<Place>,
+    /// How each leaf is turned.
+    turned: Vec<u16>,
+    turns: Vec<Affine>,
+}
+
+impl Step {
+    /// The mesh of the coarser forest, and which parts of its cells those are that the leaves are in the order of the step.
+    fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+        let (trees, forest) = (&self.trees, &self.forest);
         // The coarse cell that each leaf is.
         let mut cells: Vec<u32> = (0..forest.n_leaves() as u32).collect();
         // A part of a mesh has a coarser one of its own.
@@ -143,25 +208,29 @@ impl Rooted {
             let numbers = mesh.leaves().unwrap_or_default();
             (0..).zip(&*numbers).for_each(|(cell, &leaf)| cells[leaf as usize] = cell);
         }
-        // Where a cell is in the coarser mesh, `[coarse cell][child]`, and as what: itself, then it comes first, or a child.
-        let place = |key: &Key| {
-            if let Ok(leaf) = forest.leaves().binary_search(key) {
-                return Some((cells[leaf] as usize * each, 0));
-            }
-            let leaf = forest.leaves().binary_search(&layout.parent(*key)).ok()?;
-            let child = layout.child_number(*key);
-            Some((cells[leaf] as usize * each + child, 1 + child))
-        };
-        let places = keys.par_iter().with_min_len(GRAIN).map(place);
-        let places: Vec<(usize, usize)> =
-            places.listed().into_iter().collect::<Option<_>>().ok_or(stalled)?;
-        let (mut children, turns) = (vec![NONE; cells.len() * each], self.turns.len());
+        Ok(self.between(mesh, |leaf| cells[leaf as usize], 0..self.places.len() as u32))
+    }
+
+    /// From a mesh with some of the leaves of the coarser forest, each of which is a cell, to cells that some of the leaves of the finer one
+    /// are.
+    pub(super) fn between(
+        &self,
+        mesh: Arc<Mesh>,
+        cell_of: impl Fn(u32) -> u32,
+        leaves: impl Iterator<Item = u32>,
+    ) -> Coarsened {
+        let (each, turns) = (self.forest.coarse.layout.children(), self.turns.len());
+        let mut children = vec![NONE; mesh.n_cells() * each];
         let mut kinds = vec![0; children.len()];
-        for (cell, &(place, kind)) in places.iter().enumerate() {
-            children[place] = cell as u32;
-            kinds[place] = (kind * turns + usize::from(self.turned[cell])) as u32;
+        for (cell, leaf) in (0..).zip(leaves) {
+            let Place { leaf: above, child } = self.places[leaf as usize];
+            // Where a cell is, and as what: itself, then it comes first, or a child.
+            let place = cell_of(above) as usize * each + child.map_or(0, usize::from);
+            let kind = child.map_or(0, |child| 1 + usize::from(child));
+            children[place] = cell;
+            kinds[place] = (kind * turns + usize::from(self.turned[leaf as usize])) as u32;
         }
-        let own = Children::new(trees.cell());
+        let own = Children::new(self.trees.cell());
         let map = |kind: u32| {
             let turn = &self.turns[kind as usize % turns];
             match kind as usize / turns {
@@ -169,6 +238,6 @@ impl Rooted {
                 child => own.child(child - 1).of(turn),
             }
         };
-        Ok(Coarsened::with_maps(mesh, children, kinds.into_iter(), map))
+        Coarsened::with_maps(mesh, children, kinds.into_iter(), map)
     }
 }

@@ -9,19 +9,23 @@
 //! Where there are coarser meshes, the last of them that has some cells for each process is what is dealt out, and finer cells
 //! go with those that they are of: each process can then go from mesh to mesh by itself.
 //!
-//! A part of a mesh that is to be refined is refined by its process alone ([`descended`]).
+//! A part of a mesh that is to be refined is refined by its process alone ([`descended`]); parts of a forest, of which all processes know the
+//! leaves, are made of these ([`Dealer`]).
 
 mod deal;
 mod descended;
 
-pub(crate) use descended::Inherited;
+pub(crate) use deal::deal;
+pub(crate) use descended::{InWhole, Inherited};
 
 use super::generate::Plain;
 use super::periodic::PeriodicError;
 use super::{Coarsened, Facet, Mesh, NotCoarser, Topology, hanging, places};
 use crate::processes::{Group, Reduce, total};
+use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
 
 /// Cells that each process has at least of the coarsest mesh that is dealt out.
 pub(crate) const LEAST: usize = 8;
@@ -42,6 +46,44 @@ enum Origin {
     Dealt(Whole, Vec<u32>),
     /// Parts of those of a coarser part.
     Descended(descended::Descended),
+    /// Some of those of a mesh that nobody has made, by the numbers that who deals them out gives them.
+    Made(Made),
+}
+
+/// Cells of a mesh that nobody has made.
+#[derive(Clone, Debug)]
+struct Made {
+    by: Arc<dyn Dealer>,
+    numbers: Vec<u32>,
+    whole: OnceLock<Result<InWhole, PeriodicError>>,
+}
+
+/// Who deals out cells of a mesh that no process need have.
+pub(crate) trait Dealer: Debug + Send + Sync {
+    /// Cells of all parts.
+    fn n_cells(&self) -> usize;
+
+    /// The mesh as one process has it, and which of its cells those with some numbers are.
+    fn whole(&self, numbers: &[u32]) -> Result<InWhole, PeriodicError>;
+
+    /// The part of the coarser mesh whose cells have those with some numbers for children.
+    fn coarsened(&self, numbers: &[u32], group: &Arc<dyn Group>) -> Result<Coarsened, NotCoarser>;
+
+    /// For those who know what it is.
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+impl PartialEq for Made {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.by, &other.by) && self.numbers == other.numbers
+    }
+}
+
+impl Made {
+    fn whole(&self) -> Result<&InWhole, PeriodicError> {
+        let make = || self.by.whole(&self.numbers);
+        self.whole.get_or_init(make).as_ref().map_err(Clone::clone)
+    }
 }
 
 impl PartialEq for Origin {
@@ -49,6 +91,7 @@ impl PartialEq for Origin {
         match (self, other) {
             (Self::Dealt(_, own), Self::Dealt(_, cells)) => own == cells,
             (Self::Descended(own), Self::Descended(other)) => own == other,
+            (Self::Made(own), Self::Made(other)) => own == other,
             _ => false,
         }
     }
@@ -100,6 +143,7 @@ impl Cut {
         match &self.origin {
             Origin::Dealt(whole, _) => Ok(&whole.mesh),
             Origin::Descended(own) => Ok(&own.whole()?.mesh),
+            Origin::Made(own) => Ok(&own.whole()?.mesh),
         }
     }
 
@@ -112,6 +156,7 @@ impl Cut {
         match &self.origin {
             Origin::Dealt(_, cells) => Ok(cells),
             Origin::Descended(own) => Ok(&own.whole()?.cells),
+            Origin::Made(own) => Ok(&own.whole()?.cells),
         }
     }
 
@@ -120,6 +165,15 @@ impl Cut {
         match &self.origin {
             Origin::Dealt(whole, _) => whole.mesh.n_cells(),
             Origin::Descended(own) => own.cells_in_all(),
+            Origin::Made(own) => own.by.n_cells(),
+        }
+    }
+
+    /// Who deals out the cells, and the numbers that it gives to those of this part, if they are of a mesh that nobody has made.
+    pub(crate) fn dealer(&self) -> Option<(&Arc<dyn Dealer>, &[u32])> {
+        match &self.origin {
+            Origin::Made(own) => Some((&own.by, &own.numbers)),
+            Origin::Dealt(..) | Origin::Descended(_) => None,
         }
     }
 
@@ -130,6 +184,9 @@ impl Cut {
 
     /// The part of the coarser mesh whose cells have these for children, where these are some of a whole mesh.
     pub(crate) fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+        if let Origin::Made(own) = &self.origin {
+            return own.by.coarsened(&own.numbers, &self.group);
+        }
         let Origin::Dealt(whole, cells) = &self.origin else { return Err(NotCoarser::Cut) };
         let Some(coarser) = &whole.coarser else { return Err(NotCoarser::Cut) };
         let mut place = vec![u32::MAX; whole.mesh.n_cells()];
@@ -245,7 +302,7 @@ impl Mesh {
             weights = (0..coarser.mesh.n_cells()).map(of).collect();
         }
         let dealt = chain.last().map_or(&self, |coarser| &coarser.mesh);
-        let mut rank_of = deal::deal(dealt, &weights, processes);
+        let mut rank_of = deal(dealt, &weights, processes);
         let mut coarser = None;
         while let Some(last) = chain.pop() {
             let finer = chain.last().map_or(cells, |own| own.mesh.n_cells());
@@ -331,6 +388,21 @@ impl Whole {
                 origin: Origin::Dealt(self.clone(), cells),
             })),
         }
+    }
+}
+
+impl Mesh {
+    /// Says that the cells are some, by these numbers, of a mesh that is dealt out without being made, and what others share of them.
+    pub(crate) fn be_dealt_by(
+        &mut self,
+        by: Arc<dyn Dealer>,
+        numbers: Vec<u32>,
+        shared: [Vec<Entity>; 3],
+        group: &Arc<dyn Group>,
+    ) {
+        self.notes.extend(idle(by.n_cells(), group.size()));
+        let origin = Origin::Made(Made { by, numbers, whole: OnceLock::new() });
+        self.cut = Some(Arc::new(Cut { group: Arc::clone(group), shared, origin }));
     }
 }
 

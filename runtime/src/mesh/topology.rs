@@ -489,6 +489,12 @@ impl Topology {
         self.facets().of_cell(facet.cell as usize)[facet.local as usize]
     }
 
+    /// Counts cells of a facet that are not here.
+    pub(crate) fn add_to_facet(&mut self, facet: Facet, cells: u8) {
+        let own = self.facets().n_cells(self.facet_entity(facet) as usize);
+        self.count_facet(facet, own.saturating_add(cells));
+    }
+
     /// Says of how many cells a facet is, those counted that are not here.
     pub(crate) fn count_facet(&mut self, facet: Facet, cells: u8) {
         let (entity, is_solid) = (self.facet_entity(facet), self.cell.dim() == 3);

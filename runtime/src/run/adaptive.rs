@@ -7,11 +7,13 @@
 //! until the estimate is what `until` asks for, the next mesh would have more unknowns than `max_dofs` allows, or all steps
 //! are taken. Each solve starts from the last solution.
 //!
-//! Of several processes each solves on a part of the mesh, gathers the solution, and does all the rest on the whole mesh, as all
-//! do, to the same bits.
+//! Of several processes each solves and estimates on a part of the mesh; all gather the squares and mark alike. Quadrilaterals and hexahedra
+//! are made of the leaves of the next forest that a process has, and what their functions are is sent to it; triangles and tetrahedra are
+//! bisected by each as a whole.
 
+use super::several::together;
 use super::step::{Monitor, Step, StepKind};
-use super::{Reached, RunError, Setup, Solution, Start, run_started, set_up, with_periodic_sides};
+use super::{Reached, RunError, Solution, Start, run_started, with_periodic_sides};
 use crate::adapt::Adaptive;
 use crate::compile::Target;
 use crate::device::Device;
@@ -21,11 +23,13 @@ use crate::expression::Parameters;
 use crate::laps::Laps;
 use crate::mark::{MarkError, coarsen, mark};
 use crate::mesh::Mesh;
-use crate::processes::Group;
+use crate::mesh::cut::Cut;
+use crate::processes::{Alone, Group};
 use crate::solve::Continue;
 use crate::space::Space;
 use fem_dsl::problem::{Adapt, Problem};
 use kernels_gen::plan::Elements;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -58,9 +62,9 @@ pub(super) fn solve_adaptively(
         None => mesh,
     };
     let adaptive = Adaptive::new(with_periodic_sides(problem, mesh)?)?;
-    let mut next = Some(Arc::new(adaptive.mesh()?));
-    let (taken, whole) = (0, None);
-    let mut steps = Steps { problem, adapt, target, device, adaptive, taken, group, whole };
+    let group = group.unwrap_or_else(|| Arc::new(Alone));
+    let mut next = Some(adaptive.part(&group)?);
+    let mut steps = Steps { problem, adapt, target, device, adaptive, taken: 0, group };
     let mut last: Option<Solution> = None;
     while let Some(mesh) = next.take() {
         match steps.take(mesh, last.as_ref(), monitor) {
@@ -88,10 +92,37 @@ struct Steps<'a> {
     device: Option<&'a Arc<dyn Device>>,
     adaptive: Adaptive,
     taken: usize,
-    /// The processes, where there are several.
-    group: Option<Arc<dyn Group>>,
-    /// Their last solution on the whole mesh.
-    whole: Option<(Arc<Discretisation>, Vec<f64>)>,
+    group: Arc<dyn Group>,
+}
+
+/// Numbers of the cells of all parts of a mesh, in the order of the leaves that they are.
+fn by_leaves(mesh: &Mesh, own: &[f64]) -> Result<Vec<f64>, RunError> {
+    let whole = |cut: &Arc<Cut>| -> Result<Vec<u32>, RunError> {
+        let leaves = cut.whole()?.leaves().unwrap_or_default();
+        Ok(cut.cells()?.iter().map(|&cell| leaves[cell as usize]).collect())
+    };
+    let leaves = match (mesh.leaves(), mesh.cut()) {
+        (None, Some(cut)) => Cow::Owned(whole(cut)?),
+        (leaves, _) => leaves.unwrap_or_default(),
+    };
+    let mut all = vec![0.0; mesh.cells_in_all()];
+    let mut put = |leaf: u32, number: f64| all[leaf as usize] = number;
+    let Some(cut) = mesh.cut() else {
+        leaves.iter().zip(own).for_each(|(&leaf, &number)| put(leaf, number));
+        return Ok(all);
+    };
+    let bytes = |(leaf, number): (&u32, &f64)| {
+        leaf.to_le_bytes().into_iter().chain(number.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    let bytes: Vec<u8> = leaves.iter().zip(own).flat_map(bytes).collect();
+    for bytes in cut.group().gather(&bytes) {
+        for one in bytes.chunks_exact(12) {
+            let (leaf, number) = one.split_at(4);
+            let leaf = u32::from_le_bytes(leaf.try_into().unwrap_or_default());
+            put(leaf, f64::from_le_bytes(number.try_into().unwrap_or_default()));
+        }
+    }
+    Ok(all)
 }
 
 /// What follows a step.
@@ -111,17 +142,11 @@ impl Steps<'_> {
     ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
         let begun = Instant::now();
         let mut laps = Laps::new(STEP);
-        let (mut solution, estimate, on) = match self.group.clone() {
-            None => {
-                let start = last.map_or(Start::OfProblem, |last| Start::On(&last.on, &last.u));
-                let solution = self.solve(mesh, start, monitor)?;
-                laps.tell("it is solved");
-                let on = Arc::clone(&solution.on);
-                let estimate = self.estimate(&solution.elements, &on, &solution.u)?;
-                (solution, estimate, on)
-            }
-            Some(group) => self.take_apart(mesh, &group, monitor, &mut laps)?,
-        };
+        let start = last.map_or(Start::OfProblem, |last| Start::On(&last.on, &last.u));
+        let mut solution = self.solve(mesh, start, monitor)?;
+        laps.tell("it is solved");
+        let on = Arc::clone(&solution.on);
+        let estimate = together(&on.mesh, self.estimate(&solution.elements, &on, &solution.u))?;
         laps.tell("its error is estimated");
         let next = match self.end(&estimate) {
             Some(note) => Next::End(note),
@@ -151,27 +176,6 @@ impl Steps<'_> {
     ) -> Result<Solution, RunError> {
         let observe = &mut |now| monitor.iteration(now);
         run_started(self.problem, mesh, start, self.target, self.device.cloned(), observe)
-    }
-
-    /// A step of several processes, on parts of a mesh: the solution on the part of this one, and what it is on the whole mesh with its
-    /// estimate there.
-    fn take_apart(
-        &mut self,
-        mesh: Arc<Mesh>,
-        group: &Arc<dyn Group>,
-        monitor: &mut dyn Monitor,
-        laps: &mut Laps,
-    ) -> Result<(Solution, Estimate, Arc<Discretisation>), RunError> {
-        let Setup { elements, on, .. } = set_up(self.problem, Arc::clone(&mesh))?;
-        let moved = self.whole.as_ref().and_then(|(before, u)| Adaptive::transfer(before, u, &on));
-        let start = moved.as_ref().map_or(Start::OfProblem, |u| Start::Whole(&on, u));
-        let solution = self.solve(mesh.part(group), start, monitor)?;
-        laps.tell("it is solved");
-        let missing = || RunError::Setting("the parts of the mesh do not fit".to_owned());
-        let u = solution.on.gathered(&on, &solution.u).ok_or_else(missing)?;
-        let estimate = self.estimate(&elements, &on, &u)?;
-        self.whole = Some((Arc::clone(&on), u));
-        Ok((solution, estimate, on))
     }
 
     fn estimate(
@@ -206,22 +210,23 @@ impl Steps<'_> {
     /// The cells of the next step.
     fn refine(&mut self, on: &Discretisation, estimate: &Estimate) -> Result<Next, RunError> {
         let adapt = self.adapt;
-        let refine = match mark(&estimate.squares, adapt.fraction) {
+        let squares = by_leaves(&on.mesh, &estimate.squares)?;
+        let refine = match mark(&squares, adapt.fraction) {
             Ok(refine) => refine,
             Err(error @ MarkError::Nothing) => return Ok(Next::End(Some(error.to_string()))),
             Err(error) => return Err(error.into()),
         };
-        let coarser = match adapt.coarsen > 0.0 {
-            true => coarsen(&estimate.squares, adapt.coarsen)?,
-            false => Vec::new(),
+        let mut coarser = match adapt.coarsen > 0.0 {
+            true => coarsen(&squares, adapt.coarsen)?,
+            false => vec![false; squares.len()],
         };
+        coarser.iter_mut().zip(&refine).for_each(|(coarser, refine)| *coarser &= !refine);
         let mut adaptive = self.adaptive.clone();
-        adaptive.adapt(&on.mesh, &refine, &coarser)?;
-        let next = adaptive.mesh()?;
-        let unknowns = on
-            .fields
-            .iter()
-            .map(|field| Space::count(&next, field.space.element()) * field.space.components());
+        adaptive.adapt_leaves(&refine, &coarser)?;
+        let next = adaptive.part(&self.group)?;
+        let unknowns = on.fields.iter().map(|field| {
+            Space::count_in_all(&next, field.space.element()) * field.space.components()
+        });
         let unknowns: usize = unknowns.sum();
         if adapt.max_dofs.is_some_and(|most| unknowns > most) {
             return Ok(Next::End(Some(format!(
@@ -229,6 +234,6 @@ impl Steps<'_> {
             ))));
         }
         self.adaptive = adaptive;
-        Ok(Next::Mesh(Arc::new(next)))
+        Ok(Next::Mesh(next))
     }
 }

@@ -7,7 +7,7 @@
 use super::kernels::compile_for;
 use super::multigrid::{Asked, Problem as OfLevels};
 use super::reports::{self, Outcome as Reported, State, ranges};
-use super::solver::{Levels, System, is_saddle};
+use super::solver::{Levels, System, UNKNOWN_DATA, is_saddle};
 use super::{RunError, factors};
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
@@ -148,7 +148,8 @@ enum Inverse {
     Nothing,
     Diagonal(Vector),
     Factors(ByFactors),
-    Levels,
+    /// What the operator has.
+    Approximation,
 }
 
 /// Finds the modes at the state `u`.
@@ -190,7 +191,7 @@ pub(super) fn modes(
     operator.linearise(u)?;
     let mut notes = Vec::new();
     let start = start(eigen, operator, &mut notes)?;
-    let inverse = inverse(problem, eigen, operator, &mass, system, &mut notes)?;
+    let inverse = inverse((problem, eigen), (operator, &mass), system, u, &mut notes)?;
     let precision = target.precision;
     let least = ROUNDING * epsilon(precision);
     let settings = EigenSettings {
@@ -203,7 +204,7 @@ pub(super) fn modes(
             Inverse::Nothing => Preconditioner::Identity,
             Inverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
             Inverse::Factors(factors) => Preconditioner::Operator(factors),
-            Inverse::Levels => match NonlinearSystem::preconditioner(operator) {
+            Inverse::Approximation => match NonlinearSystem::preconditioner(operator) {
                 Some(levels) => Preconditioner::Operator(levels),
                 None => Preconditioner::Identity,
             },
@@ -320,11 +321,10 @@ fn start(
 
 /// What approximates J⁻¹: as the problem says, or what fits.
 fn inverse(
-    problem: &Problem,
-    eigen: &Eigen,
-    operator: &mut Operator,
-    mass: &Operator,
+    (problem, eigen): (&Problem, &Eigen),
+    (operator, mass): (&mut Operator, &Operator),
     system: System<'_>,
+    u: &Vector,
     notes: &mut Vec<String>,
 ) -> Result<Inverse, RunError> {
     let diagonal = |operator: &Operator| -> Result<Inverse, RunError> {
@@ -334,25 +334,29 @@ fn inverse(
         diagonal.invert();
         Ok(Inverse::Diagonal(diagonal))
     };
+    let by_factors = |operator: &mut Operator| match system.on.mesh.cut() {
+        None => factorised(operator, mass),
+        Some(_) => factorised_at_each((problem, eigen), (operator, mass), system, u),
+    };
     match eigen.preconditioner.as_deref() {
         Some("none") => return Ok(Inverse::Nothing),
         Some("jacobi") => return diagonal(operator),
-        Some("direct") => return factorised(operator, mass),
+        Some("direct") => return by_factors(operator),
         Some(_) => {}
         None => {
             let facts = factors::Facts { linear: true, saddle: false, device: false };
             if factors::unasked(system.on, facts) == solve::Factors::First {
-                return factorised(operator, mass);
+                return by_factors(operator);
             }
         }
     }
     let asked = eigen.preconditioner.is_some();
     let why = match system.make_levels(operator, &Asked::default())? {
         Ok(()) => match NonlinearSystem::precondition(operator)? {
-            Ok(()) => return Ok(Inverse::Levels),
+            Ok(()) => return Ok(Inverse::Approximation),
             // J may be singular.
             Err(_) => match levels_of_shifted(problem, eigen, operator, mass, system)? {
-                Ok(()) => return Ok(Inverse::Levels),
+                Ok(()) => return Ok(Inverse::Approximation),
                 Err(why) => why,
             },
         },
@@ -379,6 +383,25 @@ fn shift(part: f64, operator: &Operator, mass: &Operator) -> Result<f64, Operato
     Ok(if largest > 0.0 { part * largest } else { part })
 }
 
+/// What becomes of the problem of J + σ M, with this part of the largest ratio of the diagonals for σ.
+fn with_shifted<T>(
+    part: f64,
+    (problem, eigen): (&Problem, &Eigen),
+    (operator, mass): (&Operator, &Operator),
+    system: System<'_>,
+    then: impl FnOnce(OfLevels<'_>) -> Result<T, RunError>,
+) -> Result<Option<T>, RunError> {
+    let Some(Levels { elements, target, device }) = system.levels else { return Ok(None) };
+    let form = shifted(system.form, &eigen.mass, shift(part, operator, mass)?);
+    let params = &problem.params;
+    let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
+    let prescribed = system.prescribed;
+    let (on, asked) = (system.on, &Asked::default());
+    let own = OfLevels { form: &form, elements, on, parameters, prescribed, target, device, asked };
+    let on = &own.restricted(&form, system.on.fields.clone())?;
+    then(OfLevels { on, ..own }).map(Some)
+}
+
 /// Gives an operator the levels of J + σ M; within, why there are none.
 fn levels_of_shifted(
     problem: &Problem,
@@ -387,21 +410,36 @@ fn levels_of_shifted(
     mass: &Operator,
     system: System<'_>,
 ) -> Result<Result<(), String>, RunError> {
-    let Some(Levels { elements, target, device }) = system.levels else {
-        return Ok(Err("the problem's elements are not known".to_owned()));
-    };
-    let form = shifted(system.form, &eigen.mass, shift(SINGLE, operator, mass)?);
-    let params = &problem.params;
-    let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
-    let prescribed = system.prescribed;
-    let (on, asked) = (system.on, &Asked::default());
-    let own = OfLevels { form: &form, elements, on, parameters, prescribed, target, device, asked };
-    let on = &own.restricted(&form, system.on.fields.clone())?;
-    match (OfLevels { on, ..own }).approximation(operator)? {
-        Ok(made) => operator.precondition_by(Some(made)),
-        Err(unsuited) => return Ok(Err(unsuited.to_string())),
+    let made = with_shifted(SINGLE, (problem, eigen), (operator, mass), system, |of| {
+        of.approximation(operator)
+    })?;
+    match made {
+        Some(Ok(made)) => operator.precondition_by(Some(made)),
+        Some(Err(unsuited)) => return Ok(Err(unsuited.to_string())),
+        None => return Ok(Err("the problem's elements are not known".to_owned())),
     }
     Ok(NonlinearSystem::precondition(operator)?)
+}
+
+/// Gives the operator of several processes the factors of J, or of J + σ M where it is singular, of the whole at each.
+fn factorised_at_each(
+    of: (&Problem, &Eigen),
+    (operator, mass): (&mut Operator, &Operator),
+    system: System<'_>,
+    u: &Vector,
+) -> Result<Inverse, RunError> {
+    let unknown = || RunError::Setting(UNKNOWN_DATA.to_owned());
+    let mut made = system.at_each()?.ok_or_else(unknown)?;
+    let taken = made.take(u)?;
+    if matches!(taken, Err(FactorError::Singular { .. })) || made.is_near_singular() {
+        let shifted = with_shifted(SHIFT, of, (operator, mass), system, |of| of.at_each())?;
+        made = shifted.flatten().ok_or_else(unknown)?;
+        made.take(u)?.map_err(|error| OperatorError::new(error.to_string()))?;
+    } else {
+        taken.map_err(|error| OperatorError::new(error.to_string()))?;
+    }
+    operator.precondition_by(Some(Box::new(made)));
+    Ok(Inverse::Approximation)
 }
 
 /// The factors of J, or of J + σ M where it is singular.
@@ -412,8 +450,8 @@ fn factorised(operator: &Operator, mass: &Operator) -> Result<Inverse, RunError>
     let by = |factors| Inverse::Factors(ByFactors { factors, size: like.len() });
     let own = coupling.matrix(operator.jacobian(), &like)?;
     match analysis.factorise(&own, true) {
-        Ok(factors) => return Ok(by(factors)),
-        Err(FactorError::Singular { .. }) => {}
+        Ok(factors) if !factors.is_near_singular() => return Ok(by(factors)),
+        Ok(_) | Err(FactorError::Singular { .. }) => {}
         Err(error) => return Err(OperatorError::new(error.to_string()).into()),
     }
     let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };

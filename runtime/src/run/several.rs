@@ -1,45 +1,17 @@
-//! What several processes cannot do together yet, each with its error: rather none than a wrong number; and errors that one of them has.
+//! Errors of several processes: which are of all of them, and which one has alone.
 
 use super::RunError;
 use crate::discretisation::WholeError;
+use crate::estimate::EstimateError;
 use crate::mesh::Mesh;
-use fem_dsl::problem::{Argument, Problem};
-
-/// Whether a problem can be solved on a mesh that is cut; where it is not cut, it can.
-///
-/// # Errors
-///
-/// What cannot be done, with what can be done instead.
-pub(super) fn check_several(problem: &Problem, mesh: &Mesh) -> Result<(), RunError> {
-    if mesh.cut().is_none() {
-        return Ok(());
-    }
-    let refused = |what: &str, help: &str| {
-        Err(RunError::Setting(format!("several processes cannot {what} yet\nhelp: {help}")))
-    };
-    if problem.eigen.as_ref().is_some_and(|own| own.preconditioner.as_deref() == Some("direct")) {
-        return refused("solve by factors", "leave `preconditioner` out, or start one process");
-    }
-    let Some(solver) = &problem.solver else { return Ok(()) };
-    let word = |key: &str| match solver.arguments.get(key) {
-        Some(Argument::Word(word) | Argument::Made { name: word, .. }) => word.as_str(),
-        _ => "",
-    };
-    match word("preconditioner") {
-        by @ "algebraic" => refused(
-            &format!("precondition by `{by}`"),
-            "write `preconditioner: jacobi`, leave it out, or start one process",
-        ),
-        _ => Ok(()),
-    }
-}
 
 impl RunError {
     /// Whether it is of values at some places, which may lie at one of several processes, not of a solve.
     pub fn is_of_data(&self) -> bool {
         matches!(
             self,
-            Self::Condition { .. }
+            Self::Estimate(EstimateError::NotFinite { .. })
+                | Self::Condition { .. }
                 | Self::AuxNotFinite { .. }
                 | Self::InitialNotFinite { .. }
                 | Self::ExactNotFinite { .. }

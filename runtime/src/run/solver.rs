@@ -39,6 +39,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) use again::Again;
+pub(super) use apart::UNKNOWN_DATA;
 
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;

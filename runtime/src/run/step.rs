@@ -4,7 +4,6 @@
 //! there whatever becomes of the run.
 
 use super::adaptive::solve_adaptively;
-use super::several::check_several;
 use super::time::{Checkpoint, march};
 use super::{RunError, Seconds, Solution, run_from};
 use crate::compile::Target;
@@ -143,7 +142,6 @@ pub fn run_steps(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
     let mesh = mesh.into();
-    check_several(problem, &mesh)?;
     if let Some(adapt) = &problem.adapt {
         return solve_adaptively(problem, adapt, mesh, target, device.as_ref(), monitor);
     }

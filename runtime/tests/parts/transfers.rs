@@ -18,7 +18,7 @@ use runtime::solve::Transfer;
 use runtime::vector::Vector;
 use std::sync::Arc;
 
-const FORM: &str = "form one { field u: vector; f1[u] = grad(u); }
+pub(super) const FORM: &str = "form one { field u: vector; f1[u] = grad(u); }
     problem p solves one {
         mesh = MESH;
         degree = 1;
@@ -26,7 +26,7 @@ const FORM: &str = "form one { field u: vector; f1[u] = grad(u); }
     }";
 
 /// Two spaces, the finer one first, and the way between them.
-struct Levels {
+pub(super) struct Levels {
     on: [Arc<Discretisation>; 2],
     path: Path,
     /// Of vectors on a device.
@@ -64,7 +64,7 @@ impl Levels {
         Self { on, path: Path { between, state }, arithmetic: device.map(arithmetic) }
     }
 
-    fn of_meshes(problem: &Problem, mesh: &Arc<Mesh>, coarser: &Coarsened) -> Self {
+    pub(super) fn of_meshes(problem: &Problem, mesh: &Arc<Mesh>, coarser: &Coarsened) -> Self {
         let on = [mesh, &coarser.mesh].map(|mesh| discretised(problem, mesh, 1));
         let between = Between::children(&on[1], &on[0], coarser, &place(None)).expect("kernels");
         let state = Some(State::at_vertices(&on[1], &on[0], coarser));
@@ -72,7 +72,7 @@ impl Levels {
     }
 
     /// The last two of the meshes that a part has below itself, where the finer one is so many below.
-    fn below(problem: &Problem, mut part: Arc<Mesh>, times: usize) -> Self {
+    pub(super) fn below(problem: &Problem, mut part: Arc<Mesh>, times: usize) -> Self {
         for _ in 0..times {
             part = part.coarsened().expect("a coarser part").mesh;
         }
@@ -112,7 +112,7 @@ impl Levels {
 
 /// What the levels of each process find against what those of the whole do.
 #[track_caller]
-fn compare(
+pub(super) fn compare(
     name: &str,
     whole: &Levels,
     size: usize,

@@ -9,7 +9,7 @@ use crate::mesh::{Mesh, Topology};
 use std::ops::Range;
 
 /// The process of each cell, in the order of the cells, by their weights.
-pub(super) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
+pub(crate) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
     let mut along = vec![0u32; weights.len()];
     for (rank, piece) in pieces(weights, processes).into_iter().enumerate() {
         along[piece].fill(rank as u32);

@@ -25,9 +25,9 @@ pub(super) struct Descended {
 
 /// The whole mesh, and the numbers that the cells of a part have there.
 #[derive(Clone, Debug)]
-pub(super) struct InWhole {
-    pub(super) mesh: Arc<Mesh>,
-    pub(super) cells: Vec<u32>,
+pub(crate) struct InWhole {
+    pub(crate) mesh: Arc<Mesh>,
+    pub(crate) cells: Vec<u32>,
 }
 
 impl PartialEq for Descended {

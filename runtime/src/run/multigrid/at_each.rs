@@ -124,6 +124,12 @@ impl AtEach {
         &self.whole
     }
 
+    /// Whether the matrix of the factors is near to a singular one.
+    pub(in crate::run) fn is_near_singular(&mut self) -> bool {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        inner.factors.as_ref().is_some_and(Factors::is_near_singular)
+    }
+
     /// Takes a state, with the factors there where there are none yet; within, why there are none.
     pub(in crate::run) fn take(
         &mut self,

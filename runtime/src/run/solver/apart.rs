@@ -10,6 +10,10 @@ use crate::operator::Operator;
 use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
 use crate::vector::Vector;
 
+/// Why several processes have no factors of the whole matrix each.
+pub(in crate::run) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not known on the whole mesh\n\
+     help: name another solver, or start one process";
+
 impl System<'_> {
     /// When one process would take the factors of a matrix that several have in parts; never where there is one.
     pub(crate) fn factors_of_one(&self) -> Factors {
@@ -45,7 +49,7 @@ impl System<'_> {
     }
 
     /// What has the factors of the whole matrix at each of several processes.
-    fn at_each(&self) -> Result<Option<AtEach>, RunError> {
+    pub(in crate::run) fn at_each(&self) -> Result<Option<AtEach>, RunError> {
         let Some(Levels { elements, target, device }) = self.levels else { return Ok(None) };
         let Self { form, on, parameters, prescribed, .. } = *self;
         let asked = &Asked::default();
@@ -88,11 +92,7 @@ impl Settings<'_> {
             return Ok(Some(Preconditioning::Multigrid));
         }
         match self.is_direct()? {
-            true => Err(RunError::Setting(
-                "several processes cannot factorise the matrix: its data is not known on the whole mesh\n\
-                 help: name another solver, or start one process"
-                    .to_owned(),
-            )),
+            true => Err(RunError::Setting(UNKNOWN_DATA.to_owned())),
             false => Ok(None),
         }
     }

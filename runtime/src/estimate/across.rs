@@ -1,0 +1,179 @@
+//! Facets between processes: what each has of its side → what lies beyond those of this part.
+//!
+//! ```text
+//! once        how each side is seen: whole, or which child                       2^(d − 1) numbers a facet
+//! each time   s_K of each field, h_F, n ds at the points, the traces             for each side
+//! ```
+//!
+//! A facet is seen in one frame by all, so that traces of both sides are at the same points. Each process makes of a jump what its own cells
+//! have of it: half.
+
+use super::cells::Cells;
+use super::faces::{Faces, Open, Side};
+use super::scale::Scales;
+use super::surface::{Surface, length};
+use crate::mesh::Mesh;
+use crate::processes::{Group, Parcel};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Of a side: it is not there, or it is the whole facet; else which child it is.
+const ABSENT: f64 = -2.0;
+const WHOLE: f64 = -1.0;
+
+/// A cell of this part, and a cell of another that it meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    pub(super) own: Side,
+    /// As of a pair whose first side is this cell, or the other one.
+    pub(super) child: Option<u8>,
+    /// Whether the child is the other one.
+    pub(super) is_parent: bool,
+    /// The neighbour that has the other, and which of the sides that it sends it is.
+    neighbour: usize,
+    number: usize,
+}
+
+/// With whom this process has facets in common.
+#[derive(Debug, Default)]
+pub(super) struct Across {
+    group: Option<Arc<dyn Group>>,
+    neighbours: Vec<Neighbour>,
+    pub(super) met: Vec<Met>,
+    /// Fields, points of a facet, numbers of a trace.
+    sizes: [usize; 3],
+}
+
+/// A process, the sides that it is sent, and how many it sends.
+#[derive(Debug)]
+struct Neighbour {
+    rank: usize,
+    sent: Vec<Side>,
+    received: usize,
+}
+
+impl Across {
+    /// Of a mesh whose facets these are, if it is a part of one; all processes call it.
+    pub(super) fn new(mesh: &Mesh, faces: &Faces, sizes: [usize; 3]) -> Self {
+        let Some(cut) = mesh.cut() else { return Self::default() };
+        let (group, dim) = (Arc::clone(cut.group()), mesh.dim());
+        let slots = 1 << (dim - 1);
+        // The sides of each shared facet, and the places that each neighbour shares.
+        let shared = cut.shared(dim - 1);
+        let starts = |place: usize| faces.open.partition_point(|own| (own.place as usize) < place);
+        let sides = |place: usize| &faces.open[starts(place)..starts(place + 1)];
+        let mut places: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, entity) in shared.iter().enumerate() {
+            let others = entity.ranks.iter().map(|&rank| rank as usize);
+            for rank in others.filter(|&rank| rank != group.rank()) {
+                places.entry(rank).or_default().push(place);
+            }
+        }
+        let told = |place: &usize| {
+            let own = sides(*place).iter();
+            let own = own.map(|own| own.child.map_or(WHOLE, f64::from));
+            own.chain(std::iter::repeat(ABSENT)).take(slots).collect::<Vec<f64>>()
+        };
+        let parcel = |(&with, places): (&usize, &Vec<usize>)| {
+            let sent: Vec<f64> = places.iter().flat_map(told).collect();
+            Parcel { with, received: vec![ABSENT; sent.len()], sent }
+        };
+        let mut parcels: Vec<Parcel> = places.iter().map(parcel).collect();
+        group.exchange(&mut parcels, &mut || {});
+        let (mut neighbours, mut met) = (Vec::new(), Vec::new());
+        for (neighbour, (parcel, places)) in parcels.iter().zip(places.values()).enumerate() {
+            let (mut sent, mut received) = (Vec::new(), 0);
+            for (&place, told) in places.iter().zip(parcel.received.chunks_exact(slots)) {
+                let own = sides(place);
+                sent.extend(own.iter().map(|own| own.side));
+                for &other in told.iter().filter(|other| **other != ABSENT) {
+                    let other = (other != WHOLE).then_some(other as u8);
+                    let number = received;
+                    let of = own.iter().filter_map(|own| meet(own, other, [neighbour, number]));
+                    met.extend(of);
+                    received += 1;
+                }
+            }
+            neighbours.push(Neighbour { rank: parcel.with, sent, received });
+        }
+        Self { group: Some(group), neighbours, met, sizes }
+    }
+
+    /// Numbers of a side.
+    fn each(&self) -> usize {
+        let [fields, points, trace] = self.sizes;
+        fields + 1 + points + trace
+    }
+
+    /// What the others have of their sides; all processes call it.
+    pub(super) fn beyond(
+        &self,
+        faces: &Faces,
+        cells: &Cells,
+        surface: &Surface<'_>,
+        scales: &Scales,
+    ) -> Beyond<'_> {
+        let (each, [fields, points, _]) = (self.each(), self.sizes);
+        let told = |&Side { cell, local }: &Side| {
+            let (cell, local) = (cell as usize, usize::from(local));
+            let view = faces.view(cell, local);
+            let mut all = Vec::with_capacity(each);
+            all.extend((0..fields).map(|field| scales.of(cell, field)));
+            all.push(surface.diameter(cell, local));
+            all.extend((0..points).map(|q| length(&surface.area(cell, local, view, q))));
+            all.extend_from_slice(cells.trace(cell, local));
+            all
+        };
+        let parcel = |own: &Neighbour| {
+            let sent = own.sent.iter().flat_map(told).collect();
+            Parcel { with: own.rank, sent, received: vec![0.0; own.received * each] }
+        };
+        let mut parcels: Vec<Parcel> = self.neighbours.iter().map(parcel).collect();
+        if let Some(group) = &self.group {
+            group.exchange(&mut parcels, &mut || {});
+        }
+        Beyond { across: self, numbers: parcels.into_iter().map(|own| own.received).collect() }
+    }
+}
+
+/// What a side of this part has with one of another; nothing where both are children.
+fn meet(own: &Open, other: Option<u8>, [neighbour, number]: [usize; 2]) -> Option<Met> {
+    let met = |child, is_parent| Met { own: own.side, child, is_parent, neighbour, number };
+    match (own.child, other) {
+        (None, None) => Some(met(None, false)),
+        (Some(child), None) => Some(met(Some(child), false)),
+        (None, Some(child)) => Some(met(Some(child), true)),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// What other processes have of their sides.
+pub(super) struct Beyond<'a> {
+    across: &'a Across,
+    /// Of each neighbour, side by side.
+    numbers: Vec<Vec<f64>>,
+}
+
+/// A side of another process.
+#[derive(Clone, Copy)]
+pub(super) struct Other<'a> {
+    /// s_K, field by field.
+    pub(super) scales: &'a [f64],
+    /// h_F.
+    pub(super) diameter: f64,
+    /// |n ds| a parameter, at the points.
+    pub(super) areas: &'a [f64],
+    /// `[component][point]`
+    pub(super) trace: &'a [f64],
+}
+
+impl Beyond<'_> {
+    /// The other side.
+    pub(super) fn of(&self, met: &Met) -> Other<'_> {
+        let (each, [fields, points, _]) = (self.across.each(), self.across.sizes);
+        let own = &self.numbers[met.neighbour][met.number * each..][..each];
+        let (scales, rest) = own.split_at(fields);
+        let (areas, trace) = rest[1..].split_at(points);
+        Other { scales, diameter: rest[0], areas, trace }
+    }
+}

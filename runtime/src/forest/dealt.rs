@@ -1,0 +1,271 @@
+//! Forests that are dealt out: leaves, which all processes know → the mesh of those of one process, and no other mesh.
+//!
+//! ```text
+//! 24 bytes for each leaf of all       its key, what hangs of it, who has it
+//! ```
+//!
+//! Dealt out are the leaves of the coarsest forest that has some for each process; those of finer ones go with the leaf that they are a part
+//! of. What a vertex, edge or face is has a place in the frame of the tree's own on which it lies ([`super::entities`]): who has it, and in
+//! which order, follows from the leaves, and no message is sent.
+
+use super::adapted::Chosen;
+use super::entities::{Common, Frames, Leaves, common};
+use super::families::{Rooted, Step};
+use super::key::UNITS;
+use super::refined::RefineError;
+use super::{Forest, ForestError, Key};
+use crate::mesh::cut::{Dealer, Entity, InWhole, LEAST, deal};
+use crate::mesh::periodic::PeriodicError;
+use crate::mesh::{Coarsened, Facet, Mesh, NotCoarser};
+use crate::processes::Group;
+use std::any::Any;
+use std::sync::Arc;
+
+/// A forest each of whose leaves a process has.
+#[derive(Debug)]
+pub(crate) struct Dealt {
+    trees: Arc<Mesh>,
+    forest: Arc<Forest>,
+    /// What hangs of each leaf; nothing where nothing hangs.
+    words: Vec<u32>,
+    rank_of: Vec<u32>,
+    coarser: Option<(Step, Arc<Dealt>)>,
+}
+
+/// No cell.
+const NONE: u32 = u32::MAX;
+
+impl Dealt {
+    /// Deals the leaves of a balanced forest out to so many processes.
+    ///
+    /// # Errors
+    ///
+    /// A forest of another mesh or without balance, leaves that make no mesh.
+    pub(crate) fn new(
+        trees: &Arc<Mesh>,
+        forest: &Arc<Forest>,
+        processes: usize,
+    ) -> Result<Arc<Self>, ForestError> {
+        forest.expect_balance()?;
+        let mut chain: Vec<Step> = Vec::new();
+        let least = (LEAST * processes) << trees.dim();
+        loop {
+            let (trees, last) = last_of(&chain, trees, forest);
+            if last.n_leaves() < least {
+                break;
+            }
+            let Ok(step) = Rooted::of_forest(trees, last).step() else { break };
+            chain.push(step);
+        }
+        let words = forest.words(trees.dim());
+        let weight = |leaf: usize| 1 + u32::from(words.get(leaf).is_some_and(|word| *word != 0));
+        let mut weights: Vec<u32> = (0..forest.n_leaves()).map(weight).collect();
+        for step in &chain {
+            let mut coarser = vec![0; step.forest.n_leaves()];
+            let all = step.places.iter().zip(&weights);
+            all.for_each(|(place, weight)| coarser[place.leaf as usize] += weight);
+            weights = coarser;
+        }
+        let rank_of = {
+            let (trees, last) = last_of(&chain, trees, forest);
+            let mesh = last.mesh(trees)?;
+            let leaves = mesh.leaves().unwrap_or_default();
+            let own: Vec<u32> = leaves.iter().map(|&leaf| weights[leaf as usize]).collect();
+            let mut rank_of = vec![0; own.len()];
+            let dealt = deal(&mesh, &own, processes);
+            leaves.iter().zip(dealt).for_each(|(&leaf, rank)| rank_of[leaf as usize] = rank);
+            rank_of
+        };
+        let level = |trees: &Arc<Mesh>, forest: &Arc<Forest>, rank_of, coarser| {
+            let words = forest.words(trees.dim());
+            let (trees, forest) = (Arc::clone(trees), Arc::clone(forest));
+            Arc::new(Self { trees, forest, words, rank_of, coarser })
+        };
+        let (mut rank_of, mut coarser) = (rank_of, None);
+        while let Some(step) = chain.pop() {
+            let place = |place: &super::families::Place| rank_of[place.leaf as usize];
+            let finer = step.places.iter().map(place).collect();
+            let own = std::mem::replace(&mut rank_of, finer);
+            let below = level(&step.trees, &step.forest, own, coarser.take());
+            coarser = Some((step, below));
+        }
+        Ok(level(trees, forest, rank_of, coarser))
+    }
+
+    /// The leaves.
+    pub(crate) fn forest(&self) -> &Forest {
+        &self.forest
+    }
+
+    /// Who has each leaf.
+    pub(crate) fn rank_of(&self) -> &[u32] {
+        &self.rank_of
+    }
+
+    /// The mesh of the leaves of this process; [`Mesh::leaves`] has their numbers among all.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number, cells that fold when they are divided.
+    pub(crate) fn part(self: &Arc<Self>, group: &Arc<dyn Group>) -> Result<Mesh, ForestError> {
+        let rank = group.rank() as u32;
+        let (own, others): (Vec<u32>, Vec<u32>) =
+            (0..self.rank_of.len() as u32).partition(|&leaf| self.rank_of[leaf as usize] == rank);
+        let (keys, words) = self.of(&own);
+        let mut chosen = Chosen::new(&self.trees, self.forest.coarse().layout, &keys, &words)?;
+        chosen.agree()?;
+        let shared = self.meet(&mut chosen, &own, others, rank);
+        let numbers: Vec<u32> = chosen.order.iter().map(|&leaf| own[leaf as usize]).collect();
+        let mut mesh = chosen.mesh(numbers.clone())?;
+        mesh.be_dealt_by(Arc::clone(self) as Arc<dyn Dealer>, numbers, shared, group);
+        Ok(mesh)
+    }
+
+    /// Some leaves with what hangs of them.
+    fn of(&self, leaves: &[u32]) -> (Vec<Key>, Vec<u32>) {
+        let keys = leaves.iter().map(|&leaf| self.forest.leaves()[leaf as usize]).collect();
+        let words = match self.words.is_empty() {
+            true => Vec::new(),
+            false => leaves.iter().map(|&leaf| self.words[leaf as usize]).collect(),
+        };
+        (keys, words)
+    }
+
+    /// What cells have in common with those of others; of facets that others have, too, it is said of how many cells they are.
+    fn meet(
+        &self,
+        chosen: &mut Chosen<'_>,
+        own: &[u32],
+        mut others: Vec<u32>,
+        rank: u32,
+    ) -> [Vec<Entity>; 3] {
+        self.near(own, &mut others);
+        let layout = self.forest.coarse().layout;
+        let (keys, words) = self.of(&others);
+        let corners: Vec<[u32; 3]> = keys.iter().map(|&key| layout.corner(key)).collect();
+        let rank_of: Vec<u32> = others.iter().map(|&leaf| self.rank_of[leaf as usize]).collect();
+        let dim = self.trees.dim();
+        let beside = |words| Leaves { keys: &keys, corners: &corners, words };
+        let frames = Frames::new(self.trees.connectivity());
+        let numbers = chosen.connectivity.as_ref().unwrap_or(&chosen.topology);
+        let mut all =
+            common(&frames, (&chosen.cells(), numbers), (&beside(&words), &rank_of), 0..dim);
+        // Sides as they lie, where unknowns see others.
+        let plain = chosen.connectivity.is_some().then(|| {
+            let frames = Frames::new(self.trees.topology());
+            let own = Leaves { words: &[], ..chosen.cells() };
+            let facets = dim - 1..dim;
+            common(&frames, (&own, &chosen.topology), (&beside(&[]), &rank_of), facets)
+        });
+        let facets: Vec<Common> =
+            all.iter().filter(|common| common.dim == dim - 1).cloned().collect();
+        for common in plain.as_ref().unwrap_or(&facets) {
+            chosen.topology.add_to_facet(facet_of(common), common.cells);
+        }
+        if let Some(connectivity) = &mut chosen.connectivity {
+            for common in &facets {
+                connectivity.add_to_facet(facet_of(common), common.cells);
+            }
+        }
+        all.sort_by_key(|common| common.place);
+        let mut shared: [Vec<Entity>; 3] = Default::default();
+        for Common { dim, number, mut ranks, .. } in all {
+            if !ranks.contains(&rank) {
+                ranks.push(rank);
+            }
+            ranks.sort_unstable();
+            shared[dim].push(Entity { number, ranks: ranks.into() });
+        }
+        shared
+    }
+
+    /// Leaves only those of others that may meet some leaves: in or beside their trees, and in a tree where these are.
+    fn near(&self, own: &[u32], others: &mut Vec<u32>) {
+        let connectivity = self.trees.connectivity();
+        let mut touched = vec![false; connectivity.n_vertices()];
+        // The box that the leaves, or their parents, fill in each tree.
+        let mut boxes: Vec<Option<[[u32; 3]; 2]>> = vec![None; self.trees.n_cells()];
+        for &leaf in own {
+            let key = self.forest.leaves()[leaf as usize];
+            let [low, high] = self.extent(key);
+            match &mut boxes[key.tree() as usize] {
+                Some([from, to]) => (0..3).for_each(|axis| {
+                    from[axis] = from[axis].min(low[axis]);
+                    to[axis] = to[axis].max(high[axis]);
+                }),
+                none => {
+                    *none = Some([low, high]);
+                    let vertices = connectivity.vertices(key.tree() as usize);
+                    vertices.iter().for_each(|&vertex| touched[vertex as usize] = true);
+                }
+            }
+        }
+        let beside = |tree: usize| connectivity.vertices(tree).iter().any(|&v| touched[v as usize]);
+        let beside: Vec<bool> = (0..self.trees.n_cells()).map(beside).collect();
+        others.retain(|&leaf| {
+            let key = self.forest.leaves()[leaf as usize];
+            let tree = key.tree() as usize;
+            beside[tree]
+                && boxes[tree].is_none_or(|[from, to]| {
+                    let [low, high] = self.extent(key);
+                    let inside =
+                        (0..3).all(|axis| low[axis] <= to[axis] && from[axis] <= high[axis]);
+                    // What meets them through another tree, or over periodic sides, lies on a side of this one.
+                    inside
+                        || (0..self.trees.dim()).any(|axis| low[axis] == 0 || high[axis] == UNITS)
+                })
+        });
+    }
+
+    /// The corners of the parent of a leaf in its tree, of which a side may stand for one of the leaf.
+    fn extent(&self, key: Key) -> [[u32; 3]; 2] {
+        let layout = self.forest.coarse().layout;
+        let key = if key.level() > 0 { layout.parent(key) } else { key };
+        let (low, size) = (layout.corner(key), UNITS >> key.level());
+        [low, low.map(|at| at + size)]
+    }
+}
+
+/// The last forest of a chain and its trees.
+fn last_of<'a>(
+    chain: &'a [Step],
+    trees: &'a Arc<Mesh>,
+    forest: &'a Arc<Forest>,
+) -> (&'a Arc<Mesh>, &'a Arc<Forest>) {
+    chain.last().map_or((trees, forest), |step| (&step.trees, &step.forest))
+}
+
+fn facet_of(common: &Common) -> Facet {
+    Facet { cell: common.of.0, local: common.of.1 }
+}
+
+impl Dealer for Dealt {
+    fn n_cells(&self) -> usize {
+        self.forest.n_leaves()
+    }
+
+    fn whole(&self, numbers: &[u32]) -> Result<InWhole, PeriodicError> {
+        let mesh = self.forest.mesh(&self.trees).map_err(RefineError::from)?;
+        let mut cell_of = vec![NONE; self.forest.n_leaves()];
+        let leaves = mesh.leaves().unwrap_or_default();
+        (0..).zip(&*leaves).for_each(|(cell, &leaf)| cell_of[leaf as usize] = cell);
+        let cells = numbers.iter().map(|&number| cell_of[number as usize]).collect();
+        drop(leaves);
+        Ok(InWhole { mesh: Arc::new(mesh), cells })
+    }
+
+    fn coarsened(&self, numbers: &[u32], group: &Arc<dyn Group>) -> Result<Coarsened, NotCoarser> {
+        let (step, coarser) = self.coarser.as_ref().ok_or(NotCoarser::Cut)?;
+        let mesh = coarser.part(group)?;
+        let mut cell_of = vec![NONE; coarser.forest.n_leaves()];
+        let leaves = mesh.leaves().unwrap_or_default();
+        (0..).zip(&*leaves).for_each(|(cell, &leaf)| cell_of[leaf as usize] = cell);
+        drop(leaves);
+        let leaves = numbers.iter().copied();
+        Ok(step.between(Arc::new(mesh), |leaf| cell_of[leaf as usize], leaves))
+    }
+
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}

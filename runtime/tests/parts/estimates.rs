@@ -1,0 +1,109 @@
+//! Estimates of errors of parts: what a cell has of the error does not depend on which process has it, nor what all have.
+
+use super::{FORM, numbers, places, problem, random_forest, scattered, target, text};
+use fem_dsl::problem::Problem;
+use runtime::estimate::{Estimate, EstimateError, Estimator};
+use runtime::mesh::Mesh;
+use runtime::processes::threads::each;
+use runtime::run::{Setup, set_up, with_periodic_sides};
+use std::sync::Arc;
+
+/// The estimate of a state that `u` gives by the discretisation.
+fn estimated(
+    problem: &Problem,
+    mesh: Arc<Mesh>,
+    u: impl Fn(&runtime::discretisation::Discretisation) -> Vec<f64>,
+) -> Result<Estimate, EstimateError> {
+    let Setup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
+    let params = &parameters.values;
+    let made = Estimator::new(&problem.form, &elements, &on, params, &target(), None);
+    made.expect("kernels").estimate(&u(&on))
+}
+
+/// Cells of parts that are cut by chance have the squares that they have on the whole mesh.
+#[track_caller]
+fn compare(problem: &Problem, mesh: Mesh, processes: usize, seed: u64) {
+    let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
+    let Setup { on, .. } = set_up(problem, Arc::clone(&whole)).expect("a problem");
+    let u = numbers(on.n_dofs(), 0.3);
+    let known = estimated(problem, Arc::clone(&whole), |_| u.clone()).expect("an estimate");
+    let largest = known.squares.iter().copied().fold(0.0, f64::max);
+    assert!(largest > 0.0);
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs();
+    let parts = each(processes, |group| {
+        let part = whole.part_by(scattered(whole.n_cells(), group.size(), seed), &group);
+        let own = estimated(problem, Arc::clone(&part), |part| {
+            places(part, &on).iter().map(|&at| u[at]).collect()
+        });
+        (part, own.expect("an estimate"))
+    });
+    let mut seen = 0;
+    for (part, own) in &parts {
+        let cells = part.cut().expect("a part").cells().expect("room");
+        seen += cells.len();
+        for (&cell, &square) in cells.iter().zip(&own.squares) {
+            let off = (square - known.squares[cell as usize]).abs();
+            assert!(off < 1e-11 * largest, "cell {cell}: {square}, off by {off:.1e}");
+        }
+        assert!(near(own.total, known.total) && near(own.energy, known.energy), "{own:?}");
+        for (own, known) in own.fields.iter().zip(&known.fields) {
+            assert_eq!(own.name, known.name);
+            assert!(near(own.residual, known.residual), "{own:?}, not {known:?}");
+            assert!(near(own.jumps, known.jumps), "{own:?}, not {known:?}");
+            assert!(near(own.energy, known.energy), "{own:?}, not {known:?}");
+        }
+        assert_eq!(own.total.to_bits(), parts[0].1.total.to_bits());
+    }
+    assert_eq!(seen, whole.n_cells());
+}
+
+#[test]
+fn estimates_of_parts_are_those_of_the_whole() {
+    let meshes = [
+        ("box(dim: 2, cells: 3, deform: 0.1)", 2, ["x1", "y0"], ""),
+        ("box(dim: 2, cells: 3)", 3, ["x1", "x0"], "periodic \"y0\" = \"y1\";"),
+        ("box(dim: 3, cells: 2)", 2, ["x1", "y0"], ""),
+        ("\"meshes/plate_hole_quad9.msh\"", 2, ["right", "left"], ""),
+    ];
+    for (seed, (mesh, degree, tags, more)) in (0..).zip(meshes) {
+        let (problem, mesh) = problem(&text(mesh, degree, tags, more));
+        let mesh = match mesh.order() {
+            1 => random_forest(periodic(&problem, mesh), seed),
+            _ => mesh,
+        };
+        compare(&problem, mesh, 2 + seed as usize % 3, seed);
+    }
+}
+
+fn periodic(problem: &Problem, mesh: Mesh) -> Mesh {
+    let mesh = with_periodic_sides(problem, Arc::new(mesh)).expect("sides");
+    Arc::unwrap_or_clone(mesh)
+}
+
+#[test]
+fn estimates_of_parts_of_simplices_are_those_of_the_whole() {
+    for (seed, (mesh, degree)) in (0..).zip([
+        ("box(dim: 2, cells: 3, cell: tri, deform: 0.1)", 3),
+        ("box(dim: 3, cells: 2, cell: tet)", 2),
+    ]) {
+        let (problem, mesh) = problem(&text(mesh, degree, ["x1", "y0"], ""));
+        compare(&problem, mesh, 3, seed);
+    }
+}
+
+/// A number that is none at one process is an error there, and what the others have says so.
+#[test]
+fn a_process_without_an_estimate_is_noticed_by_all() {
+    let text = text("box(dim: 2, cells: 4)", 2, ["x1", "y0"], "");
+    assert!(text.contains("else { 1 }"), "{FORM}");
+    let text = text.replace("else { 1 }", "else { 1 / (x[0] - x[0]) }");
+    let (problem, mesh) = problem(&text);
+    let whole = Arc::new(mesh);
+    let found = each(2, |group| {
+        let right = |cell: usize| u32::from(whole.centre(cell)[0] > 0.5);
+        let part = whole.part_by((0..whole.n_cells()).map(right).collect(), &group);
+        estimated(&problem, part, |on| numbers(on.n_dofs(), 0.3))
+    });
+    assert!(matches!(found[1], Err(EstimateError::NotFinite { .. })), "{:?}", found[1]);
+    assert!(found[0].as_ref().is_ok_and(|own| !own.total.is_finite()), "{:?}", found[0]);
+}

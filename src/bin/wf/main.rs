@@ -101,9 +101,12 @@ impl Command {
     }
 
     fn execute(&self, processes: &Processes, console: &Console) -> Result<Report, Failure> {
-        processes.check(matches!(self, Self::Run(_) | Self::Verify(_) | Self::Probe(_)))?;
+        processes.check(matches!(
+            self,
+            Self::Assemble(_) | Self::Probe(_) | Self::Run(_) | Self::Verify(_)
+        ))?;
         match self {
-            Self::Assemble(arguments) => assemble::execute(arguments, console),
+            Self::Assemble(arguments) => assemble::execute(arguments, processes, console),
             Self::Bench(arguments) => bench::execute(arguments, console),
             Self::Check(arguments) => check::execute(arguments, console),
             Self::Completions(arguments) => completions::execute(arguments),

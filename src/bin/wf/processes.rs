@@ -103,7 +103,7 @@ impl Processes {
         }
         match self.are_several() && !several {
             true => Err(Failure::usage(
-                "only `wf run`, `wf verify` and `wf probe` are for several processes\nhelp: start one process",
+                "only `wf assemble`, `wf probe`, `wf run` and `wf verify` are for several processes\nhelp: start one process",
             )),
             false => Ok(()),
         }

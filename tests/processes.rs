@@ -1,6 +1,8 @@
-//! `wf run`, `wf verify`, `wf probe` and `wf assemble` as several processes find what they find as one: `mpirun` starts the program that was built.
+//! `wf run`, `wf verify`, `wf probe`, `wf assemble` and `wf bench` as several processes find what they find as one: `mpirun` starts the
+//! program that was built.
 
 mod assembled;
+mod measured;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -389,7 +391,7 @@ fn errors_are_said_once() {
         ["--interpret", "--no-output", ":", "-n", "1", env!("CARGO_BIN_EXE_wf"), "run", "other.wf"];
     let both = [&["run", "problems.wf"], &other[..], &["--interpret", "--no-output"]].concat();
     fails(1, &both, "process 1 of 2 was given another file, build or command line", 1);
-    let only = "only `wf assemble`, `wf probe`, `wf run` and `wf verify` are for several processes";
+    let only = "only `wf assemble`, `wf bench`, `wf probe`, `wf run` and `wf verify` are for several processes";
     fails(2, &["check", "problems.wf"], only, 2);
     fails(2, &["verify", "-"], "only one process reads from standard input", 2);
 }

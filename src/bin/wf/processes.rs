@@ -43,18 +43,26 @@ impl Processes {
     /// This one alone.
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn open() -> Self {
-        Self { group: alone() }
+        Self::alone()
+    }
+
+    /// This one, whatever others there are.
+    pub(crate) fn alone() -> Self {
+        Self::of(alone())
+    }
+
+    /// Those of a group.
+    fn of(group: Arc<dyn Group>) -> Self {
+        Self {
+            group,
+            #[cfg(feature = "mpi")]
+            _launched: None,
+        }
     }
 
     /// Does something in so many threads, each of which is one of several processes.
     pub(crate) fn in_threads<T: Send>(count: usize, work: impl Fn(&Self) -> T + Sync) -> Vec<T> {
-        runtime::processes::threads::each(count, |group| {
-            #[cfg(feature = "mpi")]
-            let own = Self { group, _launched: None };
-            #[cfg(not(feature = "mpi"))]
-            let own = Self { group };
-            work(&own)
-        })
+        runtime::processes::threads::each(count, |group| work(&Self::of(group)))
     }
 
     /// The processes.
@@ -103,7 +111,7 @@ impl Processes {
         }
         match self.are_several() && !several {
             true => Err(Failure::usage(
-                "only `wf assemble`, `wf probe`, `wf run` and `wf verify` are for several processes\nhelp: start one process",
+                "only `wf assemble`, `wf bench`, `wf probe`, `wf run` and `wf verify` are for several processes\nhelp: start one process",
             )),
             false => Ok(()),
         }

@@ -35,9 +35,12 @@ impl Report {
     }
 
     /// Adds a row to the text, and shows all of it that is not shown yet: measuring the next one may take minutes. Where the
-    /// result is JSON, which comes at the end, the row goes to where progress is shown.
+    /// result is JSON, which comes at the end, the row goes to where progress is shown. Nothing is shown where another process speaks.
     pub(crate) fn row(&mut self, text: &str, console: &Console) {
         self.text.push_str(text);
+        if !console.speaks() {
+            return;
+        }
         if console.json() {
             return console.progress().line(text.trim_end());
         }

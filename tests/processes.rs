@@ -3,6 +3,7 @@
 
 mod assembled;
 mod measured;
+mod poles;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -382,9 +383,6 @@ fn errors_are_said_once() {
     fails(2, &of(&["none"]), "none", 1);
     let algebraic = ["beam", "--solver", "cg(preconditioner: algebraic)"];
     fails(2, &of(&algebraic), "several processes cannot precondition by `algebraic` yet", 1);
-    // A value that is none where one of the processes has cells, while the other goes on.
-    let lost = ["periodic", "--aux", "a=1/(x[0] + x[1] + x[2])"];
-    fails(2, &of(&lost), "this was process", 1);
     // The arguments of a second process, of another file.
     write("other.wf", &format!("{PROBLEMS}\n"));
     let other =

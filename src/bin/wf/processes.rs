@@ -200,7 +200,7 @@ impl Drop for Processes {
     }
 }
 
-/// What processes that all come here have come to: a failure where any has one.
+/// What processes that all come here have come to: a failure where any has one, that of the first which has more than heard of it.
 pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<T, Failure> {
     let (rank, size) = (group.rank(), group.size());
     if size == 1 {
@@ -208,7 +208,9 @@ pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<
     }
     let said = own.as_ref().err().map_or_else(Vec::new, Failure::to_bytes);
     let all = group.gather(&said);
-    let Some(first) = all.iter().position(|said| !said.is_empty()) else { return own };
+    let mut failed = (0..size).filter(|&rank| !all[rank].is_empty());
+    let Some(first) = failed.clone().next() else { return own };
+    let first = failed.find(|&rank| !Failure::from_bytes(&all[rank]).is_heard()).unwrap_or(first);
     let note = format!("this was process {first} of {size}");
     match own {
         Err(own) if first == rank => Err(own),

@@ -5,7 +5,7 @@ use std::process::Command;
 use weakform::{Csr, Error, Form};
 
 /// Problems of which each has something that a matrix must not forget.
-const PROBLEMS: &str = "
+pub(crate) const PROBLEMS: &str = "
 form poisson { field u: scalar; param f = 1; f0[u] = -f; f1[u] = (1 + x[0]) * grad(u); }
 form transport { field u: scalar; f0[u] = grad(u)[0] - 1; f1[u] = 0.1 * grad(u); on boundary \"x1\" { f0[u] = u; } }
 form nonlinear { field u: scalar; f0[u] = u^3 - 1; f1[u] = (1 + u^2) * grad(u); }
@@ -83,7 +83,7 @@ fn wf(arguments: &[&str]) -> (bool, String, String) {
 }
 
 /// The numbers of a file of NumPy with eight bytes each.
-fn reals(file: &Path) -> Vec<f64> {
+pub(crate) fn reals(file: &Path) -> Vec<f64> {
     let bytes = std::fs::read(file).expect("a file");
     let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let numbers = bytes[10 + length..].chunks_exact(8);

@@ -1,4 +1,9 @@
-//! `wf run`, `wf verify` and `wf probe` as several processes find what they find as one: `mpirun` starts the program that was built.
+//! `wf run`, `wf verify`, `wf probe`, `wf assemble` and `wf bench` as several processes find what they find as one: `mpirun` starts the
+//! program that was built.
+
+mod assembled;
+mod measured;
+mod poles;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -376,16 +381,13 @@ fn errors_are_said_once() {
     let run = ["run", "problems.wf", "--interpret", "--threads", "1", "--no-output", "--problem"];
     let of = |more: &[&'static str]| [&run[..], more].concat();
     fails(2, &of(&["none"]), "none", 1);
-    // A value that is none where one of the processes has cells, while the other goes on.
-    let lost = ["periodic", "--aux", "a=1/(x[0] + x[1] + x[2])"];
-    fails(2, &of(&lost), "this was process", 1);
     // The arguments of a second process, of another file.
     write("other.wf", &format!("{PROBLEMS}\n"));
     let other =
         ["--interpret", "--no-output", ":", "-n", "1", env!("CARGO_BIN_EXE_wf"), "run", "other.wf"];
     let both = [&["run", "problems.wf"], &other[..], &["--interpret", "--no-output"]].concat();
     fails(1, &both, "process 1 of 2 was given another file, build or command line", 1);
-    let only = "only `wf run`, `wf verify` and `wf probe` are for several processes";
+    let only = "only `wf assemble`, `wf bench`, `wf probe`, `wf run` and `wf verify` are for several processes";
     fails(2, &["check", "problems.wf"], only, 2);
     fails(2, &["verify", "-"], "only one process reads from standard input", 2);
 }

@@ -70,7 +70,8 @@ impl Csr {
     /// The matrix of the operator's Jacobian at its last linearisation; entries that are exactly
     /// zero are left out. The rows of unknowns with an essential condition are those of the identity, and so are their
     /// columns. Where unknowns have conditions in common, walls that nothing passes through or affine constraints, it is the
-    /// matrix with them: P A P + D N, or Cᵀ A C. For operators in double precision.
+    /// matrix with them: P A P + D N, or Cᵀ A C. For operators in double precision. On a part of a mesh it is what this process
+    /// has of the matrix, which is the sum over all: its own cells, and what conditions give to the unknowns that it counts.
     pub fn assemble(operator: &Operator) -> Result<Self, OperatorError> {
         let on = operator.discretisation();
         let fields: Vec<(&Space, usize)> = (0..on.fields.len())
@@ -98,7 +99,7 @@ impl Csr {
                 matrix.add(dofs, entries, &fixed);
             }
         })?;
-        for (dof, _) in on.conditions() {
+        for dof in on.counted_conditions() {
             let row = matrix.starts[dof]..matrix.starts[dof + 1];
             if let Ok(at) = matrix.columns[row.clone()].binary_search(&(dof as u32)) {
                 matrix.values[row.start + at] = 1.0;

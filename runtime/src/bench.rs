@@ -11,6 +11,9 @@
 //! y = A x for the whole operator on a deformed, non-affine box of hexahedra, without conditions.
 //! The floor is max(bytes / copy bandwidth, flops / rate of multiply-adds), both measured in the same
 //! run; bytes are what the kernel streams: its tables, x once, y read and written.
+//!
+//! Several processes have a part of the box each. Unknowns, cells, bytes, flops and rates are of all together, seconds those of the one
+//! that takes longest, from where all begin to where all have ended.
 
 pub mod assembly;
 pub mod balls;
@@ -29,21 +32,24 @@ use crate::assemble::Csr;
 use crate::compile::{CompileError, Compiled, Target, compile, facts};
 use crate::discretisation::Discretisation;
 use crate::forest::{ForestError, RefineError};
-use crate::mesh::Mesh;
-use crate::mesh::generate::{GenerateError, generate};
+use crate::mesh::generate::GenerateError;
+use crate::mesh::{LoadError, Mesh};
 use crate::operator::{BuildError, Operator};
+use crate::parted::{PartError, begin};
+use crate::processes::{Alone, Group};
 use crate::rates::Rates;
 use crate::run::RunError;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::space::SpaceError;
-use crate::vector::Precision;
+use crate::vector::{Precision, Vector};
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::Argument;
+use fem_dsl::problem::{Argument, MeshSource};
 use kernels_gen::cost::{Cost, Machine, Weights, count, stored_inside};
 use kernels_gen::element::{Cell, ElementError, Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, Linearisation, Plan, PlanError, Task};
 use kernels_gen::strategy::lower;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -102,6 +108,12 @@ pub enum BenchError {
     /// The mesh.
     #[error(transparent)]
     Mesh(#[from] GenerateError),
+    /// The mesh of all processes.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A part of it.
+    #[error(transparent)]
+    Part(#[from] PartError),
     /// A finer mesh.
     #[error(transparent)]
     Refine(#[from] RefineError),
@@ -152,11 +164,13 @@ pub struct Row {
     pub lanes: usize,
     /// The geometry that the kernel reads.
     pub geometry: String,
-    /// Threads.
+    /// Processes, each with a part of the box.
+    pub processes: usize,
+    /// Threads of each.
     pub threads: usize,
-    /// Unknowns.
+    /// Unknowns, of all processes.
     pub dofs: usize,
-    /// Seconds of one y = A x, the median.
+    /// Seconds of one y = A x, the median, of the process that takes longest.
     pub seconds: f64,
     /// Seconds that the model predicts, of a machine that copies and multiplies as fast as this one.
     pub predicted_seconds: f64,
@@ -168,7 +182,7 @@ pub struct Row {
     pub operations_per_dof: f64,
     /// Floor over measured time.
     pub floor_fraction: f64,
-    /// Cells.
+    /// Cells, of all processes.
     pub cells: usize,
     /// What a cell is counted to cost.
     pub cost: Cost,
@@ -219,6 +233,13 @@ pub struct Prepared {
     pub target: Target,
 }
 
+impl Prepared {
+    /// Whether other processes have parts of it too.
+    fn is_part(&self) -> bool {
+        self.operator.discretisation().mesh.cut().is_some()
+    }
+}
+
 /// Sets a case up with at least `dofs` unknowns.
 pub fn prepare(
     case: &Case,
@@ -226,7 +247,18 @@ pub fn prepare(
     dofs: usize,
     target: &Target,
 ) -> Result<Prepared, BenchError> {
-    let Setting { form, elements, on, params } = set_up(case, degree, dofs)?;
+    prepare_part(case, degree, dofs, target, &alone())
+}
+
+/// The part that this process has of a case with at least `dofs` unknowns; all processes call it.
+pub fn prepare_part(
+    case: &Case,
+    degree: usize,
+    dofs: usize,
+    target: &Target,
+    group: &Arc<dyn Group>,
+) -> Result<Prepared, BenchError> {
+    let Setting { form, elements, on, params } = set_up(case, degree, dofs, group)?;
     let compiled = compile(&form, &elements, &facts(&on), &[Task::Action], target)?;
     let mut operator = Operator::on_host(
         on,
@@ -242,8 +274,12 @@ pub fn prepare(
     Ok(Prepared { operator, compiled, elements, form, target })
 }
 
-/// A deformed box on which the fields have at least `dofs` unknowns.
-fn mesh(elements: &Elements, dofs: usize) -> Result<Mesh, BenchError> {
+fn alone() -> Arc<dyn Group> {
+    Arc::new(Alone)
+}
+
+/// The part that this process has of a deformed box on which the fields have at least `dofs` unknowns.
+fn mesh(elements: &Elements, dofs: usize, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, BenchError> {
     let fields = elements.spaces();
     let nodes = |element: Lagrange, cells: usize| match element.is_continuous() {
         true => (element.degree() * cells + 1).pow(3),
@@ -258,7 +294,8 @@ fn mesh(elements: &Elements, dofs: usize) -> Result<Mesh, BenchError> {
         ("cells".to_owned(), Argument::Number(cells as f64)),
         ("deform".to_owned(), Argument::Number(0.1)),
     ]);
-    Ok(generate("box", &arguments)?)
+    let source = MeshSource::Generator { name: "box".to_owned(), arguments };
+    Ok(begin(&source, Path::new(""), group.size())?.part(0, &[], group)?)
 }
 
 /// A case at a degree, before its kernels.
@@ -270,12 +307,17 @@ struct Setting {
     params: Vec<f64>,
 }
 
-fn set_up(case: &Case, degree: usize, dofs: usize) -> Result<Setting, BenchError> {
+fn set_up(
+    case: &Case,
+    degree: usize,
+    dofs: usize,
+    group: &Arc<dyn Group>,
+) -> Result<Setting, BenchError> {
     let cell = Cell::Hexahedron;
     let form = form_of(case.name, case.form, cell.dim())?;
     let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
     let elements = Elements::new(&form, cell, degree, rule)?;
-    let on = Arc::new(Discretisation::new(mesh(&elements, dofs)?, &elements.spaces())?);
+    let on = Arc::new(Discretisation::new(mesh(&elements, dofs, group)?, &elements.spaces())?);
     let own = form.params.iter().flat_map(|param| param.value.clone());
     let params = [0.0].into_iter().chain(own).collect();
     Ok(Setting { form, elements, on, params })
@@ -296,14 +338,23 @@ pub fn input(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect()
 }
 
-/// Measures y = A x in the current thread pool.
+/// An input of an operator: that of the first process where several have an unknown.
+fn input_of(operator: &Operator) -> Vector {
+    let mut x = operator.vector();
+    x.set(&input(x.len()));
+    x.agree();
+    x
+}
+
+/// Measures y = A x in the current thread pool; all processes call it, with the rates of all.
 pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, BenchError> {
     let operator = &prepared.operator;
-    let dofs = operator.vector().len();
-    let mut x = operator.vector();
-    x.set(&input(dofs));
-    let mut y = operator.vector();
-    let seconds = median_seconds(|| operator.apply(&x, &mut y))?;
+    let (x, mut y) = (input_of(operator), operator.vector());
+    let mut work = || operator.apply(&x, &mut y);
+    let seconds = match prepared.is_part() {
+        true => scaling::median(operator, &x, &mut work)?,
+        false => median_seconds(work)?,
+    };
     let row = describe(
         case,
         &prepared.form,
@@ -331,11 +382,14 @@ fn describe(
     let plan = plan.ok_or(BenchError::Form(case.name))?;
     let (kernel, abi) = lower(form, elements, plan)?;
     let cost = count(&kernel, &abi, elements);
-    let (cells, dofs) = (on.mesh.n_cells() as f64, on.n_dofs());
-    let per_dof = |all: f64| all / dofs as f64;
+    let cells = on.mesh.n_cells() as f64;
     let stored: usize =
         (0..elements.fields.len()).map(|field| stored_inside(&abi, elements, field)).sum();
-    let numbers = 3.0 * dofs as f64 - cells * stored as f64;
+    let numbers = 3.0 * on.n_dofs() as f64 - cells * stored as f64;
+    let mut sums = [cells, table_bytes as f64 + numbers * abi.precision.bytes() as f64];
+    on.mesh.sum_in_all(&mut sums);
+    let ([cells, bytes], dofs) = (sums, on.dofs_in_all());
+    let per_dof = |all: f64| all / dofs as f64;
     let geometry = match plan.linearisation {
         Linearisation::Stored => "coefficients".to_owned(),
         Linearisation::Recompute => plan.geometry.to_string(),
@@ -347,16 +401,17 @@ fn describe(
         components: elements.components.iter().sum(),
         lanes: plan.lanes,
         geometry,
+        processes: on.mesh.cut().map_or(1, |cut| cut.group().size()),
         threads: 0,
         dofs,
         seconds: 0.0,
         predicted_seconds: 0.0,
-        bytes_per_dof: per_dof(table_bytes as f64 + numbers * abi.precision.bytes() as f64),
+        bytes_per_dof: per_dof(bytes),
         flops_per_dof: per_dof(cost.flops() * cells),
         operations_per_dof: per_dof(cost.operations(&Weights::LANES) * cells),
         floor_fraction: 0.0,
         csr_seconds: None,
-        cells: on.mesh.n_cells(),
+        cells: cells as usize,
         cost,
     })
 }
@@ -379,14 +434,23 @@ pub fn median_seconds(
     Ok(times[times.len() / 2])
 }
 
-/// The median time of the product with the assembled matrix of a prepared case.
+/// The median time of the product with the assembled matrix of a prepared case. Of several processes each has the matrix of its own
+/// cells, and what they give to rows that several have is added up, as that of cells is.
 pub fn csr_seconds(prepared: &Prepared) -> Result<f64, BenchError> {
-    let matrix = Csr::assemble(&prepared.operator)?;
-    let n = matrix.starts.len() - 1;
+    let operator = &prepared.operator;
+    let matrix = Csr::assemble(operator)?;
+    let n = matrix.size();
     let x = input(n);
     let mut y = vec![0.0; n];
-    Ok(median_seconds(|| {
+    let Some(sharing) = operator.discretisation().sharing() else {
+        return Ok(median_seconds(|| {
+            matrix.apply(&x, &mut y);
+            Ok(())
+        })?);
+    };
+    Ok(scaling::median(operator, &operator.vector(), &mut || {
         matrix.apply(&x, &mut y);
+        sharing.sum(&mut y);
         Ok(())
     })?)
 }

@@ -1,5 +1,7 @@
 //! Sparse matrices in compressed rows, and in compressed columns.
 
+mod gathered;
+
 use crate::parallel::*;
 use crate::vector::Real;
 use std::sync::{Mutex, PoisonError};

@@ -4,6 +4,7 @@ pub mod kept;
 
 use crate::device::cpu::{Argument, Buffer, LaunchError, Module};
 use crate::jit::{self, JitError};
+use crate::processes::{Group, Reduce};
 use crate::vector::Precision;
 use kernels_gen::abi::{self, KernelAbi, Role};
 use kernels_gen::cost::{Machine, Weights};
@@ -34,6 +35,17 @@ pub fn named() -> String {
 }
 
 impl Rates {
+    /// Those of all processes together, each of which has measured its own.
+    pub fn of_all(&self, group: &dyn Group) -> Self {
+        let mut sums =
+            [self.copy, self.read, self.flops, self.divisions, self.shared, self.additions];
+        let mut longest = [self.launch];
+        group.reduce(Reduce::Sum, &mut sums);
+        group.reduce(Reduce::Largest, &mut longest);
+        let ([copy, read, flops, divisions, shared, additions], [launch]) = (sums, longest);
+        Self { copy, read, flops, divisions, shared, additions, launch }
+    }
+
     /// A machine that does as much in a second as was measured, and of which kernels reach the same shares as of another. On
     /// processors additions and divisions are arithmetic of the other's weights.
     pub fn machine(&self, like: &Machine) -> Machine {

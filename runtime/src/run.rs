@@ -284,8 +284,8 @@ pub enum RunError {
     /// An adaptive step that failed behind others.
     #[error("step {} of `adapt`: {}", .0.step, .0.source)]
     Interrupted(Box<Interrupted>),
-    /// What another process could not do, so that none goes on.
-    #[error("{text}\nnote: this was process {rank} of {size}")]
+    /// What another process could not do, so that none goes on; in words it is that process's error.
+    #[error("{text}")]
     Elsewhere {
         /// The process.
         rank: usize,

@@ -75,28 +75,16 @@ impl<'a> Trial<'a> {
     ///
     /// What is wrong with the problem on this mesh; of several processes all have an error where one has.
     pub fn new(problem: &'a Problem, mesh: Arc<Mesh>, rate: f64) -> Result<Self, RunError> {
-        let new = together(&mesh, Self::here(problem, Arc::clone(&mesh), rate))?;
-        let (on, means) = (&new.setup.on, problem.mean.iter().map(|(field, _)| *field));
-        let means: Vec<usize> = means.collect();
-        check_fixed(&problem.form, on, &new.setup.parameters, &means)?;
-        Ok(new)
-    }
-
-    /// The same as far as a process knows by itself.
-    fn here(problem: &'a Problem, mesh: Arc<Mesh>, rate: f64) -> Result<Self, RunError> {
         let mut setup = set_up(problem, mesh)?;
         at_an_instant(problem, &mut setup, rate)?;
-        let on = &setup.on;
-        let mut known = vec![0.0; on.n_dofs()];
+        let mut known = vec![0.0; setup.on.n_dofs()];
         for (field, exact) in &problem.exact {
-            let points = on.fields[*field].space.points(&on.mesh, &on.partition)?;
-            let values = evaluate(exact, &exact.value, &points, &setup.parameters, |_| f64::NAN);
-            if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
-                let field = problem.form.fields[*field].name.clone();
-                return Err(RunError::ExactNotFinite { field, value });
-            }
-            known[on.dofs_of(*field)].copy_from_slice(&values);
+            let own = at_nodes_of(problem, &setup, *field, exact);
+            let own = together(&setup.on.mesh, own)?;
+            known[setup.on.dofs_of(*field)].copy_from_slice(&own);
         }
+        let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
+        check_fixed(&problem.form, &setup.on, &setup.parameters, &means)?;
         Ok(Self { problem, setup, known })
     }
 
@@ -134,6 +122,25 @@ impl<'a> Trial<'a> {
         let mut d = u.like();
         operator.diagonal(&mut d)?;
         Ok([r, y, d].iter().all(|vector| vector.norm().is_finite()))
+    }
+}
+
+/// The values of a known solution at the nodes of its field.
+fn at_nodes_of(
+    problem: &Problem,
+    setup: &Setup,
+    field: usize,
+    exact: &Expression,
+) -> Result<Vec<f64>, RunError> {
+    let on = &setup.on;
+    let points = on.fields[field].space.points(&on.mesh, &on.partition)?;
+    let values = evaluate(exact, &exact.value, &points, &setup.parameters, |_| f64::NAN);
+    match values.iter().find(|value| !value.is_finite()) {
+        None => Ok(values),
+        Some(&value) => {
+            let field = problem.form.fields[field].name.clone();
+            Err(RunError::ExactNotFinite { field, value })
+        }
     }
 }
 

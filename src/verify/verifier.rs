@@ -14,6 +14,7 @@ use fem_dsl::program::Program;
 use kernels_gen::plan::PlanError;
 use runtime::compile::{CompileError, Target};
 use runtime::mesh::{Mesh, load};
+use runtime::processes::any;
 use runtime::run::RunError;
 use runtime::solve::Continue;
 use runtime::verify::{RATE, Trial};
@@ -244,9 +245,17 @@ impl<'a> Verifier<'a> {
                     self.candidates = candidates;
                     return Ok(Ok(problem));
                 }
-                Ok(false)
-                | Err(RunError::ExactNotFinite { .. } | RunError::AuxNotFinite { .. }) => {}
-                Err(error) if error.is_of_data() && !candidates.is_empty() => {}
+                Ok(false) => {}
+                Err(error) if error.is_of_data() => {
+                    let lost = matches!(
+                        error,
+                        RunError::ExactNotFinite { .. } | RunError::AuxNotFinite { .. }
+                    );
+                    // Others have only heard of it.
+                    if !any(&*self.settings.group, lost) && candidates.is_empty() {
+                        return Err(error.into());
+                    }
+                }
                 Err(error) if impossible(&error) => {
                     self.candidates = candidates;
                     return Ok(Err(error.to_string()));

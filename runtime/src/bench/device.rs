@@ -1,10 +1,12 @@
-//! The bake-off problems on a device, timed by its own clock.
+//! The bake-off problems on a device, timed by its own clock; of several processes with one each by that of the host, from where all begin
+//! to where all have ended.
 
-use super::{BenchError, Case, Row, Setting, describe, input, set_up};
+use super::{BenchError, Case, Row, Setting, alone, describe, input, input_of, scaling, set_up};
 use crate::assemble::Csr;
 use crate::compile::{CompiledForDevice, Origin, compile_for_device, facts};
 use crate::device::{Array, Device, DeviceError, Kind};
 use crate::operator::Operator;
+use crate::processes::Group;
 use crate::rates::Rates;
 use crate::solve::{LinearOperator, NonlinearSystem};
 use crate::vector::{Precision, Vector};
@@ -43,7 +45,19 @@ pub fn prepare(
     precision: Precision,
     wishes: &Wishes,
 ) -> Result<Prepared, BenchError> {
-    let Setting { form, elements, on, params } = set_up(case, degree, dofs)?;
+    prepare_part(device, case, degree, dofs, (precision, wishes), &alone())
+}
+
+/// The part that this process has of a case with at least `dofs` unknowns; all processes call it.
+pub fn prepare_part(
+    device: &Arc<dyn Device>,
+    case: &Case,
+    degree: usize,
+    dofs: usize,
+    (precision, wishes): (Precision, &Wishes),
+    group: &Arc<dyn Group>,
+) -> Result<Prepared, BenchError> {
+    let Setting { form, elements, on, params } = set_up(case, degree, dofs, group)?;
     let (facts, tasks) = (facts(&on), [Task::Action]);
     let device = Arc::clone(device);
     let compiled = compile_for_device(&form, &elements, &facts, &tasks, device, precision, wishes)?;
@@ -53,8 +67,7 @@ pub fn prepare(
     operator.linearise(&state)?;
     let bytes = operator.table_bytes(Task::Action);
     let row = describe(case, &form, &elements, &compiled.plans, &on, bytes)?;
-    let (mut x, y) = (operator.vector(), operator.vector());
-    x.set(&input(row.dofs));
+    let (x, y) = (input_of(&operator), operator.vector());
     operator.finish()?;
     Ok(Prepared { operator, compiled, x, y, row })
 }
@@ -96,7 +109,10 @@ impl Prepared {
     /// The median time, with y cleared in it.
     pub fn measure(&mut self, rates: &Rates) -> Result<Row, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
-        let seconds = median(&*self.compiled.device, 3, || Ok(operator.apply(x, y)?))?;
+        let seconds = match self.row.processes {
+            1 => median(&*self.compiled.device, 3, || Ok(operator.apply(x, y)?))?,
+            _ => scaling::median(operator, x, &mut || operator.apply(x, y))?,
+        };
         Ok(self.row.clone().timed(seconds, rates, &Cores::H200, 1.0))
     }
 }

@@ -12,7 +12,7 @@
 
 use super::device::median;
 use super::product::{Machine, held, made};
-use super::{BenchError, Case, form_of, input, median_seconds, mesh};
+use super::{BenchError, Case, alone, form_of, input, median_seconds, mesh};
 use crate::assembly::{Assembly, Representation};
 use crate::device::Device;
 use crate::mesh::Mesh;
@@ -194,7 +194,7 @@ fn discrete(case: &Case) -> Result<(PointForm, Elements), BenchError> {
 /// More than indices can number.
 pub fn grid(case: &Case, dofs: usize) -> Result<Arc<Mesh>, BenchError> {
     let (_, elements) = discrete(case)?;
-    Ok(Arc::new(mesh(&elements, dofs)?))
+    mesh(&elements, dofs, &alone())
 }
 
 /// A linear system whose operator is applied in one way.

@@ -70,7 +70,7 @@ pub fn product(operator: &mut Operator) -> Result<Product, OperatorError> {
 }
 
 /// Seconds of some work, which is done as often by all processes that share vectors like one.
-fn median(
+pub(super) fn median(
     operator: &Operator,
     like: &Vector,
     work: &mut dyn FnMut() -> Result<(), OperatorError>,

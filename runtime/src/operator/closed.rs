@@ -6,7 +6,8 @@
 //! ```
 //!
 //! That is what [`super::Operator`] applies: P, N and D are those of [`super::oblique`], C that of [`super::affine`]. T is the
-//! identity but for the rows of such unknowns, and the products are of sparse matrices, on the processor.
+//! identity but for the rows of such unknowns, and the products are of sparse matrices, on the processor. Of several processes, each
+//! of which has A of its own cells, N D + G is with the one that counts the unknown, so that their matrices add up to A'.
 
 use super::Operator;
 use super::oblique;
@@ -40,13 +41,16 @@ impl Operator {
         drop(matrix);
         let own = product(&transposed(&taken), &columns);
         let mut more: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-        affine.unknowns().iter().for_each(|&given| {
+        let sharing = on.sharing();
+        let counts = |dof: u32| sharing.as_ref().is_none_or(|all| !all.is_of_others(dof as usize));
+        affine.unknowns().iter().filter(|&&given| counts(given)).for_each(|&given| {
             more.insert((given, given), 1.0);
         });
         if let Some(diagonal) = &combined.diagonal {
             let d = diagonal.to_vec();
             for (dofs, given) in nodes.dofs.iter().zip(&nodes.given) {
-                for (&i, row) in dofs.iter().zip(given).filter(|(dof, _)| **dof != NONE) {
+                let own = |dof: u32| dof != NONE && counts(dof);
+                for (&i, row) in dofs.iter().zip(given).filter(|(dof, _)| own(**dof)) {
                     for (&j, value) in dofs.iter().zip(row).filter(|(dof, _)| **dof != NONE) {
                         *more.entry((i, j)).or_insert(0.0) += value * d[j as usize];
                     }

@@ -7,13 +7,18 @@
 //! Of a linear form that is its system, whatever u is; of another one the last step of Newton's method, whose x is u as far
 //! as u is solved for. Unknowns with an essential condition have a row and a column of the identity, and their values in b.
 //! Hanging nodes are no unknowns.
+//!
+//! Of several processes each assembles its own cells; what they have adds up at the first, in the numbering of the whole mesh
+//! ([`Assembled::of_all`]).
 
 use super::{Balance, RunError, Solution, compile_operator};
 use crate::assemble::Csr;
 use crate::compile::Target;
+use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::solve::NonlinearSystem;
 use fem_dsl::problem::Problem;
+use std::ops::Range;
 
 /// A linear system.
 pub struct Assembled {
@@ -23,10 +28,14 @@ pub struct Assembled {
     pub symmetric: bool,
     /// b.
     pub rhs: Vec<f64>,
+    /// u, which of a linear form is x.
+    pub solution: Vec<f64>,
     /// Where the node of each unknown is.
     pub points: Vec<[f64; 3]>,
     /// Whether each has an essential condition.
     pub constrained: Vec<bool>,
+    /// The unknowns of each field.
+    pub fields: Vec<Range<usize>>,
 }
 
 /// Whether a problem has one system: through time it has one for each stage.
@@ -43,7 +52,8 @@ pub fn has_one_system(problem: &Problem) -> Result<(), RunError> {
     Err(RunError::Setting(message.to_owned()))
 }
 
-/// Assembles the system of a solution, on the processor.
+/// Assembles the system of a solution, on the processor; of a part of a mesh the matrix of its own cells, as [`Csr::assemble`] says, and of
+/// all else what this process has.
 ///
 /// # Errors
 ///
@@ -67,14 +77,62 @@ pub fn assembled(
     operator.residual(&u, &mut r)?;
     operator.jacobian().apply(&u, &mut b)?;
     b.axpy(-1.0, &r);
+    let mut constrained = vec![false; on.n_dofs()];
+    on.conditions().for_each(|(unknown, _)| constrained[unknown] = true);
+    let (matrix, symmetric) = (Csr::of(&operator)?, operator.symmetric());
+    Ok(Assembled {
+        matrix,
+        symmetric,
+        rhs: b.to_vec(),
+        solution: solution.u.clone(),
+        points: points(on)?,
+        constrained,
+        fields: on.ranges(),
+    })
+}
+
+/// Where the node of each unknown is.
+fn points(on: &Discretisation) -> Result<Vec<[f64; 3]>, RunError> {
     let mut points = Vec::with_capacity(on.n_dofs());
     for field in &on.fields {
         let nodes = field.space.points(&on.mesh, &on.partition)?;
         let components = field.space.components();
         points.extend(nodes.into_iter().flat_map(|point| std::iter::repeat_n(point, components)));
     }
-    let mut constrained = vec![false; on.n_dofs()];
-    on.conditions().for_each(|(unknown, _)| constrained[unknown] = true);
-    let (matrix, symmetric) = (Csr::of(&operator)?, operator.symmetric());
-    Ok(Assembled { matrix, symmetric, rhs: b.to_vec(), points, constrained })
+    Ok(points)
+}
+
+impl Assembled {
+    /// The system of all processes, from what each has of it, numbered as one process numbers it: the first has it, the others
+    /// none. It is this one where there is one process. All processes call it; each numbers the unknowns of the whole mesh, and
+    /// the first has all entries.
+    ///
+    /// # Errors
+    ///
+    /// A mesh that is too large for one process; at the first, a matrix that is.
+    pub fn of_all(self, solution: &Solution) -> Result<Option<Self>, RunError> {
+        let on = &solution.on;
+        let (Some(sharing), Some(whole)) = (on.sharing(), on.on_whole()?) else {
+            return Ok(Some(self));
+        };
+        let Some(places) = on.places_in(&whole) else { return Ok(Some(self)) };
+        let n = whole.n_dofs();
+        let all = |numbers: &[f64]| sharing.gathered(numbers, &places, n);
+        let given = self.constrained.iter().map(|&given| f64::from(u8::from(given)));
+        let given = all(&given.collect::<Vec<f64>>());
+        let (rhs, u) = (all(&self.rhs), all(&self.solution));
+        // The last that is asked of all, for it may fail at the first alone.
+        let Some(matrix) = self.matrix.gathered(&places, n, &**sharing.group())? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            matrix,
+            symmetric: self.symmetric,
+            rhs,
+            solution: u,
+            points: points(&whole)?,
+            constrained: given.into_iter().map(|given| given > 0.0).collect(),
+            fields: whole.ranges(),
+        }))
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::RunError;
 use super::files::{Taker, at_nodes, failed, whole};
+use super::several::together;
 use crate::discretisation::Discretisation;
 use crate::expression::{Parameters, evaluate};
 use crate::mesh::Mesh;
@@ -45,8 +46,19 @@ pub(super) fn rates(
     Ok(Some(values))
 }
 
-/// What is given for a field at its nodes.
+/// What is given for a field at its nodes; of several processes all have an error where one has.
 fn of_field(
+    problem: &Problem,
+    on: &Discretisation,
+    parameters: &Parameters,
+    given: (usize, &Values),
+    notes: &mut Vec<String>,
+) -> Result<Vec<f64>, RunError> {
+    together(&on.mesh, of_field_here(problem, on, parameters, given, notes))
+}
+
+/// The same as far as this process knows by itself.
+fn of_field_here(
     problem: &Problem,
     on: &Discretisation,
     parameters: &Parameters,

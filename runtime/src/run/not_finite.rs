@@ -2,6 +2,7 @@
 //! finite value. Looked for after a solve has failed only, with the reference, in the cells whose rows are not finite.
 
 use super::RunError;
+use super::fixed::in_any;
 use super::solver::System;
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::operator::Operator;
@@ -73,26 +74,31 @@ impl Cause {
     }
 }
 
-/// Looks for the cause at the state `u` of a solve that failed.
+/// Looks for the cause at the state `u` of a solve that failed; of several processes all do, and each has found what lies in its own cells.
 pub(super) fn cause(
     system: System<'_>,
     operator: &mut Operator,
     u: &Vector,
 ) -> Result<Cause, RunError> {
     let state = u.to_vec();
-    if state.iter().any(|value| !value.is_finite()) {
+    let is_finite = |numbers: &[f64]| {
+        let mut lacks = [numbers.iter().any(|number| !number.is_finite())];
+        in_any(&system.on.mesh, &mut lacks);
+        !lacks[0]
+    };
+    if !is_finite(&state) {
         return Ok(Cause::Solver);
     }
     let (mut r, mut direction) = (u.like(), u.like());
     operator.residual(u, &mut r)?;
     let mut rows = r.to_vec();
-    if rows.iter().all(|row| row.is_finite()) {
+    if is_finite(&rows) {
         operator.linearise(u)?;
         direction.fill(1.0);
         operator.jacobian().apply(&direction, &mut r)?;
         rows = r.to_vec();
     }
-    if rows.iter().all(|row| row.is_finite()) {
+    if is_finite(&rows) {
         operator.diagonal(&mut r)?;
         rows = r.to_vec();
     }

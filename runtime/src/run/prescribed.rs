@@ -7,7 +7,7 @@
 mod means;
 mod normals;
 
-use super::{Files, RunError};
+use super::{Files, RunError, together};
 use crate::constraint::{Constraints, NotFinite};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::{Parameters, evaluate};
@@ -356,7 +356,7 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        self.conditions_of(&self.problem.form, on, parameters)
+        together(&on.mesh, self.conditions_of(&self.problem.form, on, parameters))
     }
 
     fn aux(
@@ -364,7 +364,8 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<AuxValues>, RunError> {
-        (0..self.problem.form.aux.len()).map(|index| self.datum(index, on, parameters)).collect()
+        let datum = |index| together(&on.mesh, self.datum(index, on, parameters));
+        (0..self.problem.form.aux.len()).map(datum).collect()
     }
 
     fn at(
@@ -385,13 +386,13 @@ impl Prescribed for OfProblem<'_> {
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
-        on.constrain(own.conditions_of(form, &on, &parameters)?);
+        on.constrain(together(&on.mesh, own.conditions_of(form, &on, &parameters))?);
         let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
         let datum = |index| match above {
             Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {
                 above.datum(index, &problem.form, &elements, &on)
             }
-            _ => own.datum(index, &on, &parameters),
+            _ => together(&on.mesh, own.datum(index, &on, &parameters)),
         };
         on.aux = (0..problem.form.aux.len()).map(datum).collect::<Result<_, _>>()?;
         Ok(Some((elements, on)))

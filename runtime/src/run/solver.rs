@@ -12,7 +12,8 @@ mod slow;
 
 use super::factors::{self, Facts};
 use super::multigrid::{Asked, Problem, Unsuited};
-use super::not_finite::cause;
+use super::not_finite::{Cause, cause};
+use super::several::told;
 use super::singular::Singular;
 use super::{Prescribed, RunError};
 use crate::assembly::{Assembly, Representation};
@@ -256,10 +257,13 @@ fn not_finite(
     report: &Report,
 ) -> RunError {
     let (solver, iterations) = (report.solver, report.iterations);
-    match cause(system, operator, u) {
-        Ok(cause) => RunError::NotFinite { solver, iterations, cause },
-        Err(error) => error,
-    }
+    let error = |cause| RunError::NotFinite { solver, iterations, cause };
+    // A point at which the form has no value is one process's.
+    let found = cause(system, operator, u).and_then(|cause| match cause {
+        Cause::Form(_) => Err(error(cause)),
+        Cause::Solver => Ok(()),
+    });
+    told(&system.on.mesh, found).err().unwrap_or_else(|| error(Cause::Solver))
 }
 
 /// How a linear problem is solved, until when, and what should be known of that.

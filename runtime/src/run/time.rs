@@ -224,8 +224,6 @@ pub(super) fn march(
         let taken = match way.step(own, &mut staged) {
             Ok(taken) => taken,
             Err(error) if staged.cancelled() => return Err(error),
-            // Others may not have it.
-            Err(error) if on.mesh.cut().is_some() && error.is_of_data() => return Err(error),
             Err(_) if pace.halve(own) => continue,
             Err(error) => return Err(failed(error, way.state(), own, &staged)),
         };

@@ -1,4 +1,5 @@
-//! `wf assemble`: the linear systems of a file's problems, for other codes.
+//! `wf assemble`: the linear systems of a file's problems, for other codes. Of several processes each assembles its own cells, and the first
+//! writes the sum.
 
 use std::fs::create_dir_all;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use serde_json::json;
 use crate::arguments::ProblemArguments;
 use crate::blame::Blame;
 use crate::console::Console;
-use crate::problem::{Meant, meant, prepare, with_threads};
+use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
+use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
 /// What is written, in this order.
@@ -28,12 +30,17 @@ const FILES: [&str; 5] =
 /// `constrained.npy` (true where an essential condition gives the unknown: its row and column are those of the identity,
 /// its value is in b). Unknowns are numbered field after field, node after node, components interleaved. Hanging nodes
 /// of an adaptive mesh are no unknowns.
+///
+/// Under `mpirun` each process solves and assembles on cells of its own, and the first adds up what all have and writes what one process
+/// would: the same numbers of unknowns, and values that differ by rounding, so that an entry whose terms cancel may be there or not. The whole
+/// matrix must have room at the first process, some 40 bytes an entry.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   wf assemble examples/poisson.wf -o poisson
   wf assemble examples/elasticity.wf --degree 1 -o stiffness --json
   wf assemble examples/stokes.wf --problem channel -o channel
+  mpirun -n 4 wf assemble examples/poisson.wf -o poisson      four processes, the same files: a build with `--features mpi`
 
 In Python:
   A = scipy.io.mmread('poisson/matrix.mtx').tocsr()
@@ -47,13 +54,23 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: PathBuf,
 
-    /// Threads to compute with; all cores without it.
+    /// Threads to compute with; all cores without it, or the share of each of several processes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let Meant { program, names, overrides } = meant(&arguments.problem, console)?;
+pub(crate) fn execute(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
+    let (file, wanted) = (&arguments.problem.file, arguments.problem.problem.as_deref());
+    processes.reads(file)?;
+    let overrides = overrides(&arguments.problem);
+    let source = processes.settle(read(file), console)?;
+    processes.given(source.text())?;
+    let program = compile(&source, wanted, &overrides, console)?;
+    let names = chosen(&program, wanted)?;
     let [name] = &names[..] else {
         let names = names.join(", ");
         return Err(Failure::input(format!(
@@ -61,9 +78,11 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
              help: choose one with --problem NAME"
         )));
     };
-    try_out(&arguments.output)?;
+    let folder = if processes.speaks() { try_out(&arguments.output) } else { Ok(()) };
+    processes.settle(folder, console)?;
     let which = Blame { program: &program, problem: name, overrides: &overrides };
-    with_threads(arguments.threads, || one(arguments, which, console)).flatten()
+    let threads = processes.threads(arguments.threads);
+    with_threads(threads, || one(arguments, which, processes, console)).flatten()
 }
 
 /// Makes the folder, and looks whether files can be written there, before the work.
@@ -98,44 +117,52 @@ impl Monitor for Shown<'_> {
     }
 }
 
-fn one(arguments: &Arguments, which: Blame<'_>, console: &Console) -> Result<Report, Failure> {
+fn one(
+    arguments: &Arguments,
+    which: Blame<'_>,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
     let (name, folder) = (which.problem, &arguments.output);
-    let (problem, mesh) = prepare(which.program, name, &arguments.problem.file, which.overrides)?;
+    let (problem, mesh) = own_part(which, &arguments.problem.file, processes.group())?;
     which.warn(&problem, console);
     has_one_system(&problem).map_err(|error| which.run(&problem, error))?;
     let target = arguments.problem.target();
     let mut shown = Shown { name, console };
     let solution = run_steps(&problem, mesh, None, &target, None, &mut shown);
     let solution = solution.map_err(|error| which.run(&problem, error))?;
-    console.progress().say(format!("{name}: assembling {} unknowns", solution.on.n_dofs()));
-    let system =
-        assembled(&problem, &solution, &target).map_err(|error| which.run(&problem, error))?;
+    console.progress().say(format!("{name}: assembling {} unknowns", solution.size[1]));
+    let own = assembled(&problem, &solution, &target);
+    let all = own.and_then(|own| own.of_all(&solution));
+    // What others have for the first to write.
+    let Some(system) = all.map_err(|error| which.run(&problem, error))? else {
+        return Ok(Report::default());
+    };
     console.progress().say(format!("{name}: writing {} entries", system.matrix.values.len()));
-    write(folder, &solution, &system)?;
-    Ok(told(&problem, &solution, &system, folder))
+    write(folder, solution.on.mesh.dim(), &system)?;
+    Ok(told(&problem, &system, folder, processes.group().size()))
 }
 
-fn write(folder: &Path, solution: &Solution, system: &Assembled) -> Result<(), OutputError> {
-    let dim = solution.on.mesh.dim();
+fn write(folder: &Path, dim: usize, system: &Assembled) -> Result<(), OutputError> {
     let points = system.points.iter().flat_map(|point| point[..dim].iter().copied());
     let points: Vec<f64> = points.collect();
     let [matrix, rhs, unknowns, coordinates, constrained] = FILES.map(|file| folder.join(file));
     write_matrix(&matrix, &system.matrix, system.symmetric)?;
     write_npy(&rhs, &system.rhs, None)?;
-    write_npy(&unknowns, &solution.u, None)?;
+    write_npy(&unknowns, &system.solution, None)?;
     write_npy(&coordinates, &points, Some(dim))?;
     write_npy(&constrained, &system.constrained, None)
 }
 
-/// What has been written.
-fn told(problem: &Problem, solution: &Solution, system: &Assembled, folder: &Path) -> Report {
+/// What so many processes have made.
+fn told(problem: &Problem, system: &Assembled, folder: &Path, processes: usize) -> Report {
     let (n, entries) = (system.matrix.size(), system.matrix.values.len());
     let conditions = system.constrained.iter().filter(|given| **given).count();
     let kind = if system.symmetric { "symmetric" } else { "general" };
     let fields = problem.form.fields.iter().enumerate();
     let fields: Vec<(&str, std::ops::Range<usize>, usize)> = fields
         .map(|(number, field)| {
-            (field.name.as_str(), solution.on.dofs_of(number), field.shape.components())
+            (field.name.as_str(), system.fields[number].clone(), field.shape.components())
         })
         .collect();
     let mut text = format!(
@@ -149,6 +176,9 @@ fn told(problem: &Problem, solution: &Solution, system: &Assembled, folder: &Pat
         };
         text.push_str(&format!("  {name:<10}  {} to {}{parts}\n", range.start, range.end - 1));
     }
+    if processes > 1 {
+        text.push_str(&format!("  processes   {processes}, each with a part of the mesh\n"));
+    }
     text.push_str(&format!("  folder      {}: {}\n", folder.display(), FILES.join(", ")));
     let fields: Vec<_> = fields
         .into_iter()
@@ -159,6 +189,7 @@ fn told(problem: &Problem, solution: &Solution, system: &Assembled, folder: &Pat
     let value = json!({
         "problem": problem.name,
         "form": problem.form.name,
+        "processes": processes,
         "unknowns": n,
         "entries": entries,
         "symmetric": system.symmetric,

@@ -1,6 +1,7 @@
 //! `wf bench`: measured speed beside what the machine allows.
 
 mod afem;
+mod bake_off;
 mod compare;
 mod cylinder;
 mod device;
@@ -22,18 +23,16 @@ use kernels_gen::abi::Slots;
 use kernels_gen::choose::Wishes;
 use kernels_gen::cost::Cost;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
-use runtime::bench::kronbichler::entries;
 use runtime::bench::product::Machine;
-use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};
 use runtime::compile::Target;
 use runtime::device::Device;
-use runtime::rates::{Rates, measure as measure_rates};
 use serde_json::{Value, json};
 
-use crate::arguments::{Backend, Degrees, DeviceArguments, Sizes};
+use crate::arguments::{Backend, Degrees, DeviceArguments, ProblemArguments, Sizes};
 use crate::console::{Console, Warning};
 use crate::picture;
 use crate::problem::with_threads;
+use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
 /// Entries up to which a matrix is assembled: beyond, it takes more than 12 GB to make.
@@ -43,6 +42,9 @@ const CSR_ENTRIES: f64 = 5e8;
 const CSR_DEGREE: usize = 4;
 
 /// Time y = A·x beside an assembled matrix, the machine's copy bandwidth and its arithmetic.
+///
+/// Under `mpirun` the suites bp and scaling measure what all processes do together, each on a part of the box: unknowns and rates are of
+/// all, seconds those of the one that takes longest, from where all begin to where all have ended.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -56,6 +58,8 @@ Examples:
   wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element
   wf bench --suite settgast --dofs 1e4..1e7 --plot s.svg  low order: matrix-free, partial assembly, matrix; iterations
   wf bench --suite scaling --backend cuda --devices 0,1 --dofs 2e7 --degree 3..4   two GPUs beside one
+  mpirun -n 2 wf bench --suite bp --degree 2..4           products on a part of the box each: a build with `--features mpi`
+  mpirun -n 2 wf bench --suite scaling                    these processes beside the first of them alone
   wf bench --suite multigrid --problem cube --degree 2..8 --dofs 1e6   whole solves by levels, beside the diagonal")]
 pub(crate) struct Arguments {
     /// The set of problems.
@@ -78,15 +82,17 @@ pub(crate) struct Arguments {
     pub(crate) degree: Option<Degrees>,
 
     /// Of the suite scaling: how many processes there are at most, of which 1, 2, 4, … are tried; as many as there are processors, or as
-    /// --devices names, without it.
+    /// --devices names, without it. They are threads of this program; under `mpirun` there are those that it starts, and one alone.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) processes: Option<u16>,
 
-    /// Of the suite scaling: GPUs by their numbers, one for each process: `--backend cuda --devices 0,1`.
+    /// Of the suite scaling: GPUs by their numbers, one for each process: `--backend cuda --devices 0,1`. Under `mpirun`, of bp too, the
+    /// processes of a machine take one each without it, in turn.
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
     pub(crate) devices: Vec<String>,
 
-    /// Threads to compute with; one, then all cores without it. On devices: those of the processor, which set up.
+    /// Threads to compute with; one, then all cores without it, or the share of each of several processes. On devices: those of the
+    /// processor, which set up.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 
@@ -231,16 +237,40 @@ pub(crate) enum Suite {
     Cylinder,
 }
 
-pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let Some(path) = &arguments.compare else { return measured(arguments, console) };
+pub(crate) fn execute(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
+    of_several(arguments, processes)?;
+    let Some(path) = &arguments.compare else { return measured(arguments, processes, console) };
     let old = compare::Old::read(path, arguments.suite)?;
-    match measured(arguments, console) {
+    match measured(arguments, processes, console) {
         Ok(report) => Ok(old.beside(report)),
         Err(failure) => Err(failure.with_done(|report| old.beside(report))),
     }
 }
 
-fn measured(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+/// Refuses what several processes do not measure together.
+fn of_several(arguments: &Arguments, processes: &Processes) -> Result<(), Failure> {
+    processes.given("")?;
+    let suite = arguments.suite.to_possible_value();
+    let suite = suite.map_or_else(String::new, |value| value.get_name().to_owned());
+    let apart = !matches!(arguments.suite, Suite::Bp | Suite::Scaling);
+    processes.alone_for(
+        apart,
+        &format!("measures the suite `{suite}`"),
+        "ask for --suite bp or --suite scaling, or start one process",
+    )?;
+    let help = "leave --processes out: there are those that `mpirun` has started";
+    processes.alone_for(arguments.processes.is_some(), "tries several numbers of them", help)
+}
+
+fn measured(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
     warn(arguments, console);
     if arguments.suite == Suite::Transposition {
         let Some(device) = arguments.device.open()? else {
@@ -276,10 +306,10 @@ fn measured(arguments: &Arguments, console: &Console) -> Result<Report, Failure>
         return kronbichler::suite(arguments, console);
     }
     if arguments.suite != Suite::Bp {
-        return others(arguments, console);
+        return others(arguments, processes, console);
     }
-    let mut report = bake_off(arguments, console)?;
-    if let Some(path) = &arguments.plot {
+    let mut report = bake_off::bake_off(arguments, processes, console)?;
+    if let Some(path) = arguments.plot.as_ref().filter(|_| processes.speaks()) {
         if let Err(failure) = plot::draw(path, &report.json) {
             return Err(failure.after(report));
         }
@@ -289,20 +319,24 @@ fn measured(arguments: &Arguments, console: &Console) -> Result<Report, Failure>
 }
 
 /// The suites with tables of their own.
-fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+fn others(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
     // Its processes have a device each.
     let device = match arguments.suite {
         Suite::Scaling => None,
         _ => arguments.device.open()?,
     };
     let mut report = Report::default();
-    let done = with_threads(arguments.threads, || match arguments.suite {
+    let done = with_threads(processes.threads(arguments.threads), || match arguments.suite {
         Suite::Afem => afem::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Scatter => scatter::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Settgast => settgast::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Multigrid => multigrid::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Cylinder => cylinder::suite(arguments, device.as_ref(), &mut report, console),
-        Suite::Scaling => scaling::suite(arguments, &mut report, console),
+        Suite::Scaling => scaling::suite(arguments, processes, &mut report, console),
         _ => ljungkvist::suite(arguments, device.as_ref(), &mut report, console),
     });
     let mut report = kept(report, done)?;
@@ -314,7 +348,7 @@ fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
         Suite::Scaling => scaling::draw,
         _ => return Ok(report),
     };
-    if let Some(path) = &arguments.plot {
+    if let Some(path) = arguments.plot.as_ref().filter(|_| processes.speaks()) {
         if let Err(failure) = draw(path, &report.json) {
             return Err(failure.after(report));
         }
@@ -366,34 +400,17 @@ fn warn(arguments: &Arguments, console: &Console) {
     }
 }
 
-fn bake_off(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let cases = named_in(&arguments.problem, &CASES, |case| case.name)?;
-    if let [case, ..] = &cases[..]
-        && cases.iter().all(|case| later(case, &arguments.degrees()))
-    {
-        return Err(Failure::input(format!(
-            "the degrees of `{}` begin at {least}\nhelp: ask for --degree {least}, or more",
-            case.name,
-            least = case.least
-        )));
+/// The device of this process; none for the processor.
+fn own_device(
+    arguments: &Arguments,
+    processes: &Processes,
+    console: &Console,
+) -> Result<Option<Arc<dyn Device>>, Failure> {
+    if !processes.are_several() {
+        return arguments.device.open();
     }
-    if let Some(device) = arguments.device.open()? {
-        let mut report = Report::default();
-        let done = with_threads(arguments.threads, || {
-            device::suite(arguments, &device, &cases, &mut report, console)
-        });
-        return kept(report, done);
-    }
-    let threads: Vec<u16> = match arguments.threads {
-        Some(threads) => vec![threads],
-        None => vec![1, std::thread::available_parallelism().map_or(1, |n| n.get() as u16)],
-    };
-    let mut report = Report::default();
-    for threads in threads {
-        let done = with_threads(Some(threads), || suite(arguments, &cases, &mut report, console));
-        report = kept(report, done)?;
-    }
-    Ok(report)
+    let (problem, number) = (ProblemArguments::default(), processes.number_of_host());
+    processes.join(arguments.device.open_in(&problem, &arguments.devices, number), console)
 }
 
 /// What has been measured, also where something failed after it.
@@ -405,66 +422,6 @@ fn kept<E: Into<Failure>>(
         Ok(()) => Ok(report),
         Err(failure) => Err(failure.after(report)),
     }
-}
-
-/// Whether all degrees that are asked for are below those of a problem.
-fn later(case: &Case, degrees: &Degrees) -> bool {
-    (degrees.last as usize) < case.least
-}
-
-/// The degrees at which a problem is measured, and a line on those that it does not have.
-fn degrees(case: &Case, asked: &Degrees) -> (std::ops::RangeInclusive<usize>, Option<String>) {
-    let (first, last) = (asked.first as usize, asked.last as usize);
-    let note = (first < case.least).then(|| {
-        format!("{:<14} {first:>2}  left out: its degrees begin at {}\n", case.name, case.least)
-    });
-    (first.max(case.least)..=last, note)
-}
-
-fn suite(
-    arguments: &Arguments,
-    cases: &[Case],
-    report: &mut Report,
-    console: &Console,
-) -> Result<(), Failure> {
-    console.progress().say("measuring this machine");
-    let rates = measure_rates()?;
-    report.text.push_str(&format!(
-        "{} threads: copy {:.1} GB/s, multiply-adds {:.1} GFLOP/s\n{:<14} {:>2} {:>9} {:>5}  {:<13} {:>8} {:>8} {:>7} {:>7} {:>6} {:>8} {:>6}\n",
-        rayon::current_num_threads(),
-        rates.copy / 1e9,
-        rates.flops / 1e9,
-        "problem",
-        "p",
-        "unknowns",
-        "lanes",
-        "geometry",
-        "MDoF/s",
-        "GFLOP/s",
-        "B/DoF",
-        "F/DoF",
-        "floor",
-        "CSR",
-        "ratio",
-    ));
-    for case in cases {
-        let (degrees, note) = degrees(case, &arguments.degrees());
-        report.text.extend(note);
-        for degree in degrees {
-            for dofs in arguments.sizes().each() {
-                say(console, case, degree, dofs);
-                let row = row(arguments, case, degree, dofs, &rates)?;
-                report.row(&line(&row), console);
-                report.json.push(value(&row));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Says what is measured.
-fn say(console: &Console, case: &Case, degree: usize, dofs: usize) {
-    console.progress().say(format!("{} of degree {degree}, {dofs} unknowns", case.name));
 }
 
 /// Where a kernel's geometry comes from.
@@ -532,48 +489,6 @@ fn wishes(arguments: &Arguments) -> Wishes {
     }
 }
 
-fn row(
-    arguments: &Arguments,
-    case: &Case,
-    degree: usize,
-    dofs: usize,
-    rates: &Rates,
-) -> Result<Row, BenchError> {
-    let target = Target { wishes: wishes(arguments), ..Target::native() };
-    let prepared = prepare(case, degree, dofs, &target)?;
-    let mut row = measure(case, &prepared, rates)?;
-    if has_csr(arguments, &row) {
-        row.csr_seconds = Some(csr_seconds(&prepared)?);
-    }
-    Ok(row)
-}
-
-/// Whether an operator is measured beside its assembled matrix.
-fn has_csr(arguments: &Arguments, row: &Row) -> bool {
-    let entries = entries(3, row.degree, row.components, row.dofs as f64);
-    row.degree <= CSR_DEGREE && !arguments.no_csr && entries <= CSR_ENTRIES
-}
-
-fn line(row: &Row) -> String {
-    let mega = |rate: f64| rate / 1e6;
-    let csr = row.csr_dofs_per_second();
-    format!(
-        "{:<14} {:>2} {:>9} {:>5}  {:<13} {:>8.1} {:>8.1} {:>7.0} {:>7.0} {:>5.0}% {:>8} {:>6}\n",
-        row.problem,
-        row.degree,
-        row.dofs,
-        row.lanes,
-        row.geometry,
-        mega(row.dofs_per_second()),
-        row.flops_per_second() / 1e9,
-        row.bytes_per_dof,
-        row.flops_per_dof,
-        100.0 * row.floor_fraction,
-        csr.map_or_else(String::new, |csr| format!("{:.1}", mega(csr))),
-        csr.map_or_else(String::new, |csr| format!("{:.2}", row.dofs_per_second() / csr)),
-    )
-}
-
 /// What a cell costs, as it was counted.
 pub(crate) fn cost(cost: &Cost) -> Value {
     let Cost { arithmetic, indexed, private_accesses, shared_accesses, bytes, issued, .. } = cost;
@@ -599,33 +514,5 @@ pub(crate) fn cost(cost: &Cost) -> Value {
         "bytes_stored": bytes.stored,
         "bytes_of_data": bytes.data,
         "bytes_of_indices": bytes.indices,
-    })
-}
-
-fn value(row: &Row) -> Value {
-    json!({
-        "suite": "bp",
-        "problem": row.problem,
-        "cell": "hexahedron",
-        "degree": row.degree,
-        "quadrature": row.quadrature,
-        "components": row.components,
-        "backend": "cpu",
-        "strategy": "cell_per_lane",
-        "lanes": row.lanes,
-        "geometry": row.geometry,
-        "scatter": "coloured",
-        "precision": "f64",
-        "threads": row.threads,
-        "dofs": row.dofs,
-        "dofs_per_second": row.dofs_per_second(),
-        "bytes_per_dof": row.bytes_per_dof,
-        "flops_per_dof": row.flops_per_dof,
-        "operations_per_dof": row.operations_per_dof,
-        "floor_fraction": row.floor_fraction,
-        "predicted_dofs_per_second": row.dofs as f64 / row.predicted_seconds,
-        "cells": row.cells,
-        "counts": cost(&row.cost),
-        "csr_dofs_per_second": row.csr_dofs_per_second(),
     })
 }

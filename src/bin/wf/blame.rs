@@ -184,6 +184,8 @@ impl Blame<'_> {
                     Diagnostic::new(Code::BadValue, unsuited.to_string()).help(unsuited.remedy());
                 self.at(Item::Quadrature, diagnostic, &unsuited.bound())
             }
+            // The process whose error it is says where that comes from.
+            RunError::Elsewhere { text, .. } => Failure::heard(text),
             other => Failure::input(format!("`{}`: {other}", self.problem)),
         }
     }

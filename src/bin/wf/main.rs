@@ -101,10 +101,14 @@ impl Command {
     }
 
     fn execute(&self, processes: &Processes, console: &Console) -> Result<Report, Failure> {
-        processes.check(matches!(self, Self::Run(_) | Self::Verify(_) | Self::Probe(_)))?;
+        let together = matches!(
+            self,
+            Self::Assemble(_) | Self::Bench(_) | Self::Probe(_) | Self::Run(_) | Self::Verify(_)
+        );
+        processes.check(together)?;
         match self {
-            Self::Assemble(arguments) => assemble::execute(arguments, console),
-            Self::Bench(arguments) => bench::execute(arguments, console),
+            Self::Assemble(arguments) => assemble::execute(arguments, processes, console),
+            Self::Bench(arguments) => bench::execute(arguments, processes, console),
             Self::Check(arguments) => check::execute(arguments, console),
             Self::Completions(arguments) => completions::execute(arguments),
             Self::Doctor(arguments) => doctor::execute(arguments, console),

@@ -43,18 +43,26 @@ impl Processes {
     /// This one alone.
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn open() -> Self {
-        Self { group: alone() }
+        Self::alone()
+    }
+
+    /// This one, whatever others there are.
+    pub(crate) fn alone() -> Self {
+        Self::of(alone())
+    }
+
+    /// Those of a group.
+    fn of(group: Arc<dyn Group>) -> Self {
+        Self {
+            group,
+            #[cfg(feature = "mpi")]
+            _launched: None,
+        }
     }
 
     /// Does something in so many threads, each of which is one of several processes.
     pub(crate) fn in_threads<T: Send>(count: usize, work: impl Fn(&Self) -> T + Sync) -> Vec<T> {
-        runtime::processes::threads::each(count, |group| {
-            #[cfg(feature = "mpi")]
-            let own = Self { group, _launched: None };
-            #[cfg(not(feature = "mpi"))]
-            let own = Self { group };
-            work(&own)
-        })
+        runtime::processes::threads::each(count, |group| work(&Self::of(group)))
     }
 
     /// The processes.
@@ -103,7 +111,7 @@ impl Processes {
         }
         match self.are_several() && !several {
             true => Err(Failure::usage(
-                "only `wf run`, `wf verify` and `wf probe` are for several processes\nhelp: start one process",
+                "only `wf assemble`, `wf bench`, `wf probe`, `wf run` and `wf verify` are for several processes\nhelp: start one process",
             )),
             false => Ok(()),
         }
@@ -192,7 +200,7 @@ impl Drop for Processes {
     }
 }
 
-/// What processes that all come here have come to: a failure where any has one.
+/// What processes that all come here have come to: a failure where any has one, that of the first which has more than heard of it.
 pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<T, Failure> {
     let (rank, size) = (group.rank(), group.size());
     if size == 1 {
@@ -200,7 +208,9 @@ pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<
     }
     let said = own.as_ref().err().map_or_else(Vec::new, Failure::to_bytes);
     let all = group.gather(&said);
-    let Some(first) = all.iter().position(|said| !said.is_empty()) else { return own };
+    let mut failed = (0..size).filter(|&rank| !all[rank].is_empty());
+    let Some(first) = failed.clone().next() else { return own };
+    let first = failed.find(|&rank| !Failure::from_bytes(&all[rank]).is_heard()).unwrap_or(first);
     let note = format!("this was process {first} of {size}");
     match own {
         Err(own) if first == rank => Err(own),

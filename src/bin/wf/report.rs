@@ -35,9 +35,12 @@ impl Report {
     }
 
     /// Adds a row to the text, and shows all of it that is not shown yet: measuring the next one may take minutes. Where the
-    /// result is JSON, which comes at the end, the row goes to where progress is shown.
+    /// result is JSON, which comes at the end, the row goes to where progress is shown. Nothing is shown where another process speaks.
     pub(crate) fn row(&mut self, text: &str, console: &Console) {
         self.text.push_str(text);
+        if !console.speaks() {
+            return;
+        }
         if console.json() {
             return console.progress().line(text.trim_end());
         }
@@ -94,13 +97,15 @@ pub(crate) struct Failure {
     /// What had been done before.
     done: Option<Box<Report>>,
     code: u8,
+    /// Whether it is what this process has heard of another, which knows more of it.
+    heard: bool,
 }
 
 impl Failure {
     /// Bad input: a file, a form, a mesh, an expression.
     pub(crate) fn input(message: impl Display) -> Self {
         let message = seen(&message.to_string()).into_owned();
-        Self { message, diagnostics: Vec::new(), found: None, done: None, code: 1 }
+        Self { message, diagnostics: Vec::new(), found: None, done: None, code: 1, heard: false }
     }
 
     /// Bad usage: options that do not go together.
@@ -126,9 +131,19 @@ impl Failure {
         }
     }
 
+    /// Bad input of another process, of which this one has heard.
+    pub(crate) fn heard(message: impl Display) -> Self {
+        Self { heard: true, ..Self::input(message) }
+    }
+
+    /// Whether it is that.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.heard
+    }
+
     /// What another process can make of it.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let all = json!([self.message, self.diagnostics, self.code]);
+        let all = json!([self.message, self.diagnostics, self.code, self.heard]);
         all.to_string().into_bytes()
     }
 
@@ -138,7 +153,8 @@ impl Failure {
         let message = all[0].as_str().unwrap_or("another process failed").to_owned();
         let diagnostics = all[1].as_array().cloned().unwrap_or_default();
         let code = if all[2] == json!(2) { 2 } else { 1 };
-        Self { message, diagnostics, found: None, done: None, code }
+        let heard = all[3] == json!(true);
+        Self { message, diagnostics, found: None, done: None, code, heard }
     }
 
     /// What had been done before it.

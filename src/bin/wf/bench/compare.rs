@@ -15,7 +15,7 @@ use super::Suite;
 use crate::report::{Failure, Report};
 
 /// What tells rows apart, where both have it; all else of a row is measured or chosen.
-const IDENTITY: [&str; 15] = [
+const IDENTITY: [&str; 16] = [
     "problem",
     "cell",
     "dim",
@@ -27,6 +27,7 @@ const IDENTITY: [&str; 15] = [
     "batches",
     "precision",
     "backend",
+    "processes",
     "threads",
     "quadrature",
     "dofs",

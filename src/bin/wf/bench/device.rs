@@ -1,20 +1,23 @@
-//! The suite on a device with memory of its own.
+//! The suite on a device with memory of its own, or on one of each process.
 
 use std::fmt;
 use std::sync::Arc;
 
 use kernels_gen::choose::Wishes;
 use runtime::assemble::Csr;
-use runtime::bench::device::{csr_seconds, prepare, rates};
+use runtime::bench::device::{csr_seconds, prepare, prepare_part, rates};
 use runtime::bench::{BenchError, Case, input, prepare as prepare_host};
 use runtime::compile::{Execution, Target};
 use runtime::device::Device;
+use runtime::processes::Reduce;
 use runtime::solve::LinearOperator;
 use runtime::vector::{Precision, Vector};
 use serde_json::json;
 
-use super::{Arguments, line, value};
+use super::Arguments;
+use super::bake_off::{degrees, has_csr, line, say, several, value};
 use crate::console::Console;
+use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
 /// Unknowns of the problem on which results are compared with the interpreter's.
@@ -24,28 +27,39 @@ pub(super) fn suite(
     arguments: &Arguments,
     device: &Arc<dyn Device>,
     cases: &[Case],
+    processes: &Processes,
     report: &mut Report,
     console: &Console,
 ) -> Result<(), Failure> {
     console.progress().say("measuring the device");
-    let measured = rates(&**device)?;
+    let group = processes.group();
+    // All at once, as they compute.
+    group.meet(None);
+    let measured = rates(&**device)?.of_all(&**group);
     report.text.push_str(&format!(
-        "{device:?}: copy {:.0} GB/s, multiply-adds {:.1} GFLOP/s\n",
+        "{}{device:?}: copy {:.0} GB/s, multiply-adds {:.1} GFLOP/s\n",
+        several(processes),
         measured.copy / 1e9,
         measured.flops / 1e9
     ));
     let wishes = super::wishes(arguments);
     for case in cases {
-        let (degrees, note) = super::degrees(case, &arguments.degrees());
+        let (degrees, note) = degrees(case, &arguments.degrees());
         report.text.extend(note);
         for degree in degrees {
-            super::say(console, case, degree, CHECK);
+            say(console, case, degree, CHECK);
+            // Each process has all of so small a problem.
             let (error, compiled) = check(device, case, degree, &wishes)?;
+            let mut error = [error];
+            group.reduce(Reduce::Largest, &mut error);
+            let [error] = error;
             for dofs in arguments.sizes().each() {
-                super::say(console, case, degree, dofs);
-                let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
+                say(console, case, degree, dofs);
+                let how = (Precision::F64, &wishes);
+                let mut prepared = prepare_part(device, case, degree, dofs, how, group)?;
                 let mut row = prepared.measure(&measured)?;
-                if super::has_csr(arguments, &row) {
+                // The vendor's library knows of one device.
+                if !processes.are_several() && has_csr(arguments, &row) {
                     // Its numbering is the host's own: the same entries in another order.
                     let host = prepare_host(case, degree, dofs, &Target::native())?;
                     let matrix = Csr::assemble(&host.operator).map_err(BenchError::from)?;

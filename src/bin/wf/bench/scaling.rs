@@ -1,7 +1,8 @@
 //! The suite `scaling`: a box in parts, one a process, beside the same on one → rows, a table and a picture of efficiencies.
 //!
-//! Processes are threads of this program, each with its share of the processors or a device of its own. Efficiency is the unknowns
-//! that are dealt with in a second over those of one process, times how many there are.
+//! Processes are threads of this program, each with its share of the processors or a device of its own, or those that `mpirun` has started:
+//! then the first measures alone while the others sleep, and all together. Efficiency is the unknowns that are dealt with in a second over
+//! those of one process, times how many there are.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -139,9 +140,11 @@ impl Member<'_> {
     }
 }
 
-/// What so many processes take; of all the first has the same numbers as the others, but for seconds, of which its own count.
+/// What so many processes take: threads of this program, or all that were started, or the first of them. Of all the first has the same
+/// numbers as the others, but for seconds, of which its own count; those that sleep have none.
 fn together(
     arguments: &Arguments,
+    processes: &Processes,
     count: usize,
     size: Size,
     console: &Console,
@@ -151,39 +154,51 @@ fn together(
         let (levels, _) = Size { cells: FIRST, ..size }.problem("multigrid", TOLERANCES[1])?;
         Ok::<_, Failure>((source, [diagonal, levels]))
     };
-    let threads = threads(arguments, count);
+    let threads = threads(arguments, processes, count);
     let (first, own) = (problems(Size { cells: FIRST, ..size })?, problems(size)?);
-    let all = Processes::in_threads(count, |processes| {
+    let one = |processes: &Processes| {
         let group = processes.group();
-        let rank = group.rank();
-        let device =
-            arguments.device.open_in(&ProblemArguments::default(), &arguments.devices, rank);
-        let device = processes.settle(device, console)?;
-        if let Some(device) = device.as_ref().filter(|_| count > 1) {
-            device.join(group).map_err(failed)?;
-        }
-        let member = Member { group, device };
+        let (problem, number) = (ProblemArguments::default(), processes.number_of_host());
+        let device = arguments.device.open_in(&problem, &arguments.devices, number);
+        let member = Member { group, device: processes.join(device, console)? };
         let found = with_threads(Some(threads), || {
             member.measured(&first.0, first.1.each_ref())?;
             member.measured(&own.0, own.1.each_ref())
         });
         processes.settle(found.flatten(), console)
-    });
-    all.into_iter().next().unwrap_or_else(|| Ok(Found::default()))
+    };
+    if !processes.are_several() {
+        let all = Processes::in_threads(count, one);
+        return all.into_iter().next().unwrap_or_else(|| Ok(Found::default()));
+    }
+    if count > 1 {
+        return one(processes);
+    }
+    let own = match processes.speaks() {
+        true => one(&Processes::alone()),
+        false => Ok(Found::default()),
+    };
+    // Here the others wait, asleep.
+    processes.settle(own, console)
 }
 
 /// Threads of each process: the same for any number of them on processors, so that several have several times what one has.
-fn threads(arguments: &Arguments, count: usize) -> u16 {
+fn threads(arguments: &Arguments, processes: &Processes, count: usize) -> u16 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = match arguments.device.backend {
-        Backend::Cpu => cores / counts(arguments).last().copied().unwrap_or(1),
-        _ => cores / count,
+    let share = match (arguments.device.backend, processes.are_several()) {
+        (Backend::Cpu, true) => cores / processes.of_host(),
+        (Backend::Cpu, false) => cores / counts(arguments, processes).last().copied().unwrap_or(1),
+        (_, true) => cores / count.min(processes.of_host()),
+        (_, false) => cores / count,
     };
     arguments.threads.unwrap_or_else(|| u16::try_from(share.max(1)).unwrap_or(u16::MAX))
 }
 
-/// 1, 2, 4, … up to as many as there may be, which come last.
-fn counts(arguments: &Arguments) -> Vec<usize> {
+/// 1, 2, 4, … up to as many as there may be, which come last; one and all of those that were started.
+fn counts(arguments: &Arguments, processes: &Processes) -> Vec<usize> {
+    if processes.are_several() {
+        return vec![1, processes.group().size()];
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let own = match arguments.device.backend {
         Backend::Cpu => cores,
@@ -196,6 +211,7 @@ fn counts(arguments: &Arguments) -> Vec<usize> {
 
 pub(super) fn suite(
     arguments: &Arguments,
+    processes: &Processes,
     report: &mut Report,
     console: &Console,
 ) -> Result<(), Failure> {
@@ -212,7 +228,7 @@ pub(super) fn suite(
         TOLERANCES[0],
         TOLERANCES[1],
     ));
-    let counts = counts(arguments);
+    let counts = counts(arguments, processes);
     let degrees = arguments.degree.unwrap_or(Degrees { first: 3, last: 4 });
     for degree in degrees.first as usize..=degrees.last as usize {
         for dofs in arguments.sizes().each() {
@@ -223,7 +239,7 @@ pub(super) fn suite(
                     console.progress().say(format!("{kind}, degree {degree}: {count} processes"));
                     let found = match (count, &one) {
                         (1, Some(known)) => Found::clone(known),
-                        _ => together(arguments, count, size, console)?,
+                        _ => together(arguments, processes, count, size, console)?,
                     };
                     let first = one.get_or_insert_with(|| found.clone());
                     let row = Row { kind, degree, count, found, first };

@@ -26,22 +26,24 @@ fn is_there() -> bool {
     there
 }
 
+/// `wf` as so many processes.
+fn mpirun(processes: usize) -> Command {
+    let mut mpirun = Command::new("mpirun");
+    // Any user, and more processes than cores.
+    for variable in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+        mpirun.env(variable, "1");
+    }
+    mpirun.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    mpirun.env("OMPI_MCA_mpi_yield_when_idle", "1");
+    mpirun.args(["-n", &processes.to_string(), env!("CARGO_BIN_EXE_wf")]);
+    mpirun
+}
+
 /// Starts `wf`, as so many processes.
 fn start(processes: usize, folder: &Path, arguments: &[&str]) -> Output {
-    let wf = env!("CARGO_BIN_EXE_wf");
     let mut command = match processes {
-        1 if !arguments.contains(&":") => Command::new(wf),
-        _ => {
-            let mut mpirun = Command::new("mpirun");
-            // Any user, and more processes than cores.
-            for variable in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
-                mpirun.env(variable, "1");
-            }
-            mpirun.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-            mpirun.env("OMPI_MCA_mpi_yield_when_idle", "1");
-            mpirun.args(["-n", &processes.to_string(), wf]);
-            mpirun
-        }
+        1 if !arguments.contains(&":") => Command::new(env!("CARGO_BIN_EXE_wf")),
+        _ => mpirun(processes),
     };
     command.args(arguments).current_dir(folder).env("WF_CACHE_DIR", folder.join("cache"));
     command.output().expect("the program should start")
@@ -98,6 +100,20 @@ fn several_processes_find_what_one_finds() {
     let known: Vec<Value> =
         alone.into_iter().filter(|known| known["problem"] == "levels").collect();
     same(3, &one, &known);
+}
+
+#[test]
+fn an_mpi_that_has_started_knows_whether_it_takes_device_pointers() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = mpirun(1);
+    command.args(["doctor", "--json"]).env("WF_CACHE_DIR", folder.path().join("cache"));
+    let output = command.output().expect("the program should start");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let report: Value = serde_json::from_str(&text).expect("an object");
+    assert!(report["mpi"]["device_pointers"].is_boolean(), "{}", report["mpi"]);
 }
 
 /// Problems on meshes with hanging nodes, of which levels are made.

@@ -21,6 +21,7 @@ pub mod mpi;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 mod repeated;
+mod staging;
 
 pub use acoo::{Tables, linked_rows};
 pub use arithmetic::{
@@ -28,12 +29,13 @@ pub use arithmetic::{
     Summed, Sums, Toward, WIDTH,
 };
 pub use bounded::Bounded;
-pub use group::{Apart, DeviceGroup};
+pub use group::{Apart, DeviceGroup, Joined, MESSAGES, Way};
 pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
 };
 pub use layout::{Layout, Part, TooManyPlaces, places};
 pub(crate) use repeated::Repeated;
+pub use staging::Staging;
 
 use crate::memory::Bytes;
 use std::fmt;

@@ -4,8 +4,8 @@
 //! the device; an array beyond is refused before the device is asked.
 
 use super::{
-    Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Kernel, Kind, Mark, Module,
-    Record, Recording, SparseMatrix,
+    Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Joined, Kernel, Kind, Mark,
+    Module, Record, Recording, SparseMatrix, Staging,
 };
 use crate::memory::Bytes;
 use crate::processes::Group;
@@ -73,7 +73,7 @@ impl Device for Bounded {
         Some(self.device.free_bytes().map_or(left, |free| free.min(left)))
     }
 
-    fn join(&self, group: &Arc<dyn Group>) -> Result<(), Apart> {
+    fn join(&self, group: &Arc<dyn Group>) -> Result<Joined, Apart> {
         self.device.join(group)
     }
 
@@ -114,6 +114,10 @@ impl Device for Bounded {
 
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
         self.device.read(array, at, bytes)
+    }
+
+    fn staging(&self, bytes: usize) -> Box<dyn Staging> {
+        self.device.staging(bytes)
     }
 
     fn synchronise(&self) -> Result<(), DeviceError> {

@@ -9,7 +9,11 @@ mod beside;
 mod compile;
 mod error;
 mod nccl;
+mod pinned;
+#[cfg(feature = "mpi")]
+mod pointers;
 mod pool;
+mod reach;
 mod record;
 mod sparse;
 
@@ -29,8 +33,8 @@ use kernels_gen::dialect::cuda::CUDA;
 
 use super::interface::{Own, Owner};
 use super::{
-    Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Kernel, Kind, Mark, Module,
-    Record, Recording, SparseMatrix,
+    Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Joined, Kernel, Kind, Mark,
+    Module, Record, Recording, SparseMatrix, Staging,
 };
 use crate::jit::Jit;
 use crate::processes::Group;
@@ -42,9 +46,9 @@ pub use compile::{
     Resources, compile, compile_parts, compile_through, find_nvrtc, resources, version,
 };
 pub use error::CudaError;
-use nccl::Nccl;
 pub use nccl::nccl_version;
 use pool::Pool;
+use reach::Reach;
 
 /// A GPU with one stream of work.
 pub struct Cuda {
@@ -63,7 +67,7 @@ pub struct Cuda {
     /// Where memory comes from.
     pool: Pool,
     /// The GPUs of other processes.
-    nccl: OnceLock<Nccl>,
+    reach: OnceLock<Reach>,
 }
 
 impl fmt::Debug for Cuda {
@@ -121,8 +125,20 @@ impl Cuda {
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
         let pool = Pool::keep(&context).map_err(driver("ask for the GPU's memory"))?;
-        let (owner, nccl) = (Owner::new(), OnceLock::new());
-        Ok(Self { owner, context, stream, recorder, beside, ahead, arch, name, shared, pool, nccl })
+        let (owner, reach) = (Owner::new(), OnceLock::new());
+        Ok(Self {
+            owner,
+            context,
+            stream,
+            recorder,
+            beside,
+            ahead,
+            arch,
+            name,
+            shared,
+            pool,
+            reach,
+        })
     }
 
     /// The GPU of this number, or the first whose name has this part; the first of all without a name.
@@ -232,16 +248,17 @@ impl Device for Cuda {
         self.shared
     }
 
-    fn join(&self, group: &Arc<dyn Group>) -> Result<(), Apart> {
-        if self.nccl.get().is_none() {
-            let made = Nccl::connect(&self.stream, group).inspect_err(|_| self.pool.share())?;
-            self.nccl.get_or_init(|| made);
+    fn join(&self, group: &Arc<dyn Group>) -> Result<Joined, Apart> {
+        if let Some(reach) = self.reach.get() {
+            return Ok(Joined { way: reach.way(), instead: None });
         }
-        Ok(())
+        let (reach, joined) = Reach::connect(&self.stream, &self.pool, group)?;
+        self.reach.get_or_init(|| reach);
+        Ok(joined)
     }
 
     fn group(&self) -> Option<&dyn DeviceGroup> {
-        self.nccl.get().map(|_| self as &dyn DeviceGroup)
+        self.reach.get().map(|_| self as &dyn DeviceGroup)
     }
 
     fn free_bytes(&self) -> Option<f64> {
@@ -322,6 +339,10 @@ impl Device for Cuda {
         let fail = driver("copy from the GPU");
         self.stream.memcpy_dtoh(&place, bytes).map_err(&fail)?;
         Ok(self.stream.synchronize().map_err(&fail)?)
+    }
+
+    fn staging(&self, bytes: usize) -> Box<dyn Staging> {
+        pinned::staging(&self.context, bytes)
     }
 
     fn synchronise(&self) -> Result<(), DeviceError> {

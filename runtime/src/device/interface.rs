@@ -26,7 +26,7 @@ use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Generated, SourceFile};
 
 use super::cpu::{Largest, LaunchError, Plain, indices_fit};
-use super::{Apart, Backend, DeviceError, DeviceGroup};
+use super::{Apart, Backend, DeviceError, DeviceGroup, Joined, Staging};
 use crate::processes::Group;
 
 /// The type of an array's elements.
@@ -377,7 +377,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Why they do not, where they do not.
-    fn join(&self, group: &Arc<dyn Group>) -> Result<(), Apart> {
+    fn join(&self, group: &Arc<dyn Group>) -> Result<Joined, Apart> {
         let _ = group;
         Err(Apart::Backend)
     }
@@ -429,6 +429,11 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// As [`Device::clear`], also for work that was asked for before.
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Host memory of so many bytes that is read into and written from again and again.
+    fn staging(&self, bytes: usize) -> Box<dyn Staging> {
+        Box::new(vec![0; bytes])
+    }
 
     /// Waits for all work.
     ///

@@ -1,7 +1,11 @@
 //! Processes by MPI: [`Group`] on the communicator of all that one `mpirun` has started.
 //!
 //! MPI is started only where a launcher has left its mark in the environment, so that a program alone asks nothing of it.
-//! Messages are numbers of this machine's memory. Threads call it one after another.
+//! Messages are numbers of this machine's memory, or of devices' where the library takes device pointers ([`direct`]). Threads call
+//! it one after another.
+
+#[cfg(feature = "cuda")]
+pub(super) mod direct;
 
 use crate::processes::{Group, Parcel, Reduce};
 use mpi::collective::SystemOperation;
@@ -11,11 +15,17 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpi::{Count, Threading};
 use std::fmt;
+#[cfg(feature = "cuda")]
+use std::sync::Weak;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What launchers leave in the environment of each process.
 const MARKS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
+
+/// The group of all processes, as long as there is one.
+#[cfg(feature = "cuda")]
+static STARTED: Mutex<Weak<Mpi>> = Mutex::new(Weak::new());
 
 /// MPI as long as it is in use.
 pub struct Launched {
@@ -61,10 +71,14 @@ impl Mpi {
     }
 }
 
+/// Whether a launcher has started this process.
+fn launched() -> bool {
+    MARKS.iter().any(|mark| std::env::var_os(mark).is_some())
+}
+
 /// Starts MPI where a launcher has started this process; once a program.
 pub fn open() -> Option<Launched> {
-    let launched = MARKS.iter().any(|mark| std::env::var_os(mark).is_some());
-    if !launched {
+    if !launched() {
         return None;
     }
     let (universe, _) = mpi::initialize_with_threading(Threading::Serialized)?;
@@ -73,6 +87,10 @@ pub fn open() -> Option<Launched> {
     let (ends, here) = (world.duplicate(), world.split_shared(rank as i32));
     let of_host = (here.size() as usize, here.rank() as usize);
     let group = Arc::new(Mpi { rank, size, of_host, ends: Mutex::new(Ends(ends)), turn });
+    #[cfg(feature = "cuda")]
+    {
+        *STARTED.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&group);
+    }
     Some(Launched { group, _universe: universe })
 }
 
@@ -82,6 +100,48 @@ pub fn version() -> String {
     let first = library.split([',', '\n', '\0']).next().unwrap_or_default().trim().to_owned();
     let (major, minor) = mpi::environment::version();
     format!("{first} (MPI {major}.{minor})")
+}
+
+/// Whether the library reads and writes the memory of NVIDIA's GPUs ("CUDA-aware"), as it says itself: by what Open MPI and MPICH
+/// have beside the standard, which is looked for while the program runs. None where it cannot know before it has started.
+#[cfg(unix)]
+pub fn takes_device_pointers() -> Option<bool> {
+    use libloading::os::unix::Library;
+    use std::ffi::c_int;
+    /// `MPIX_GPU_SUPPORT_CUDA`.
+    const CUDA: c_int = 0;
+    let (program, mut started) = (Library::this(), 0);
+    // SAFETY: writes a number; it may be asked at any time.
+    let known = unsafe { mpi::ffi::MPI_Initialized(&raw mut started) } == 0 && started != 0;
+    // SAFETY: functions of the library that this program is linked with, which have these types in the headers of Open MPI and of
+    // MPICH; the second is one that MPICH answers after its start only.
+    let says = unsafe {
+        let plain = program.get::<unsafe extern "C" fn() -> c_int>(b"MPIX_Query_cuda_support\0");
+        let of_gpus = program
+            .get::<unsafe extern "C" fn(c_int, *mut c_int) -> c_int>(b"MPIX_GPU_query_support\0");
+        match (plain, of_gpus) {
+            (_, Ok(query)) if known => {
+                let mut yes = 0;
+                query(CUDA, &raw mut yes) == 0 && yes != 0
+            }
+            (_, Ok(_)) => false,
+            (Ok(query), Err(_)) => query() == 1,
+            (Err(_), Err(_)) => return Some(false),
+        }
+    };
+    // Open MPI 4 says what it was built with. Whether that is turned off, by a parameter or for want of a driver, stands beside it.
+    // SAFETY: a `bool` of C, which is set while MPI starts.
+    let off = unsafe {
+        let on = program.get::<*const u8>(b"opal_cuda_support\0");
+        on.is_ok_and(|on| known && on.read() == 0)
+    };
+    (known || says).then_some(says && !off)
+}
+
+/// Whether the library takes device pointers: nobody is asked here.
+#[cfg(not(unix))]
+pub fn takes_device_pointers() -> Option<bool> {
+    Some(false)
 }
 
 fn world() -> SimpleCommunicator {

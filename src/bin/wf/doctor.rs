@@ -137,10 +137,22 @@ fn processor(machine: &Machine) -> Finding {
 #[cfg(feature = "mpi")]
 fn mpi() -> Finding {
     let version = runtime::device::mpi::version();
+    let pointers = runtime::device::mpi::takes_device_pointers();
+    let taken = match pointers {
+        Some(true) => {
+            "takes device pointers: GPUs reach each other by it where NCCL does not connect them"
+        }
+        Some(false) => {
+            "takes no device pointers: where NCCL does not connect GPUs, the host carries what they tell each other"
+        }
+        None => {
+            "whether it takes device pointers it knows when it has started: `mpirun -n 1 wf doctor`"
+        }
+    };
     let detail = format!(
-        "{version}\nseveral processes: `mpirun -n 4 wf run FILE`, with `--backend cuda` a GPU each"
+        "{version}\nseveral processes: `mpirun -n 4 wf run FILE`, with `--backend cuda` a GPU each\n{taken}"
     );
-    Finding::good("MPI", detail, json!({ "version": version }))
+    Finding::good("MPI", detail, json!({ "version": version, "device_pointers": pointers }))
 }
 
 /// What starts several processes.
@@ -303,7 +315,7 @@ fn nccl() -> Finding {
         None => Finding::bad(
             "NCCL",
             State::Missing,
-            "libnccl.so.2 does not load: several GPUs reach each other by way of the host",
+            "libnccl.so.2 does not load: several GPUs reach each other by MPI where it takes device pointers, else by way of the host",
             "to use several GPUs, install NCCL; or `pip install nvidia-nccl-cu12`, and name the folder of its library in \
              LD_LIBRARY_PATH",
         ),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::device::Device;
+use runtime::device::{Device, Way};
 use runtime::processes::{Alone, Group};
 
 use crate::console::Console;
@@ -145,12 +145,16 @@ impl Processes {
         console: &Console,
     ) -> Result<Option<Arc<dyn Device>>, Failure> {
         let Some(device) = self.settle(own, console)? else { return Ok(None) };
-        if self.are_several()
-            && let Err(apart) = device.join(&self.group)
-        {
-            let apart = apart.to_string();
-            let (why, help) = apart.split_once('\n').unwrap_or((&apart, ""));
-            tracing::warn!("what devices tell each other goes by way of the host: {why}\n{help}");
+        if self.are_several() {
+            let (way, instead) = match device.join(&self.group) {
+                Ok(joined) => (joined.way, joined.instead),
+                Err(apart) => (Way::Host, Some(apart)),
+            };
+            if let Some(apart) = instead {
+                let apart = apart.to_string();
+                let (why, help) = apart.split_once('\n').unwrap_or((&apart, ""));
+                tracing::warn!("what devices tell each other goes by {way}: {why}\n{help}");
+            }
         }
         Ok(Some(device))
     }

@@ -109,7 +109,8 @@ pub(crate) struct Arguments {
     pub(crate) dry_run: bool,
 
     /// Several GPUs of this machine by their numbers, each with a part of the mesh: `--backend cuda --devices 0,1`. Under `mpirun`
-    /// the processes of a machine take one each without it, in turn.
+    /// the processes of a machine take one each without it, in turn. They reach each other by NCCL, else by an MPI that takes device
+    /// pointers, else by way of the host; WF_MESSAGES=nccl, mpi or host takes that one.
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
     pub(crate) devices: Vec<String>,
 

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! Between devices that reach each other ([`DeviceGroup`]) nothing passes by the host. Otherwise it carries the messages:
-//! entries of the cut come back, go to the others as any numbers do, and theirs are written; sums are those of one process
-//! until the host reads them and asks the others.
+//! entries of the cut come back, to memory that is pinned where the device's driver can do that, go to the others as any numbers
+//! do, and theirs are written; sums are those of one process until the host reads them and asks the others.
 
 use super::{Arithmetic, THREADS, groups};
-use crate::device::{Array, DeviceError, DeviceGroup, Given, Record};
+use crate::device::{Array, DeviceError, DeviceGroup, Given, Kind, Record, Staging};
 use crate::processes::{Group, Parcel, Reduce};
-use crate::sharing::{Lists, Sharing};
+use crate::sharing::{Lists, Number, Sharing};
 use std::error::Error;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,6 +34,33 @@ pub struct Joint {
     groups: usize,
     /// What is sent, and what is received.
     messages: Mutex<[Array; 2]>,
+    /// What carries them by way of the host.
+    host: Option<Mutex<Host>>,
+}
+
+/// Messages on their way by the host.
+struct Host {
+    /// What the device copies to, and then from.
+    staging: Box<dyn Staging>,
+    parcels: Vec<Parcel>,
+}
+
+/// The numbers of an array's bytes.
+fn numbers(bytes: &[u8], kind: Kind) -> impl Iterator<Item = f64> {
+    bytes.chunks_exact(kind.width()).map(move |own| match kind {
+        Kind::F32 => f64::from(f32::from_ne_bytes(own.try_into().unwrap_or_default())),
+        _ => f64::from_ne_bytes(own.try_into().unwrap_or_default()),
+    })
+}
+
+/// Puts numbers into an array's bytes.
+fn put(bytes: &mut [u8], kind: Kind, numbers: impl Iterator<Item = f64>) {
+    for (own, number) in bytes.chunks_exact_mut(kind.width()).zip(numbers) {
+        match kind {
+            Kind::F32 => own.copy_from_slice(&f32::nearest(number).to_ne_bytes()),
+            _ => own.copy_from_slice(&number.to_ne_bytes()),
+        }
+    }
 }
 
 impl std::fmt::Debug for Joint {
@@ -75,10 +102,19 @@ impl Joint {
         let mut most = [groups(len) as f64];
         group.reduce(Reduce::Largest, &mut most);
         let messages = [arithmetic.zeros(all.len())?, arithmetic.zeros(all.len())?];
-        if let Some(devices) = Self::devices(arithmetic) {
+        let host = if let Some(devices) = Self::devices(arithmetic) {
             // The ways to neighbours are made when they are first taken.
             devices.exchange(&neighbours, &messages[0], &messages[1])?;
-        }
+            None
+        } else {
+            let parcel = |(with, range): &(usize, Range<usize>)| Parcel {
+                with: *with,
+                sent: vec![0.0; range.len()],
+                received: vec![0.0; range.len()],
+            };
+            let parcels = neighbours.iter().map(parcel).collect();
+            Some(Mutex::new(Host { staging: device.staging(messages[0].bytes()), parcels }))
+        };
         Ok(Self {
             group: Arc::clone(group),
             neighbours,
@@ -90,6 +126,7 @@ impl Joint {
             len,
             groups: most[0] as usize,
             messages: Mutex::new(messages),
+            host,
         })
     }
 
@@ -120,10 +157,7 @@ impl Joint {
             self.start(arithmetic, "get_at", n, &[&self.sent, y, out], None)?;
         }
         match Self::devices(arithmetic) {
-            Some(devices) => {
-                let aside = &mut || Ok(devices.exchange(&self.neighbours, out, come)?);
-                arithmetic.device.ahead(aside, meanwhile)?;
-            }
+            Some(devices) => devices.exchange_beside(&self.neighbours, out, come, meanwhile)?,
             None => self.by_the_host(arithmetic, out, come, meanwhile)?,
         }
         let all = Given::Size(u64::from(add));
@@ -144,21 +178,18 @@ impl Joint {
         come: &mut Array,
         meanwhile: Record<'_>,
     ) -> Result<(), Box<dyn Error>> {
-        let numbers = arithmetic.read(out, 0..out.len())?;
-        let parcel = |(with, range): &(usize, Range<usize>)| Parcel {
-            with: *with,
-            sent: numbers[range.clone()].to_vec(),
-            received: vec![0.0; range.len()],
-        };
-        let mut parcels: Vec<Parcel> = self.neighbours.iter().map(parcel).collect();
+        let host = self.host.as_ref().ok_or(DeviceError::Foreign)?;
+        let mut host = host.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Host { staging, parcels }, kind) = (&mut *host, out.kind());
+        let bytes = staging.bytes()?;
+        arithmetic.device.read(out, 0, bytes)?;
+        let sent = parcels.iter_mut().flat_map(|own| &mut own.sent);
+        sent.zip(numbers(bytes, kind)).for_each(|(to, number)| *to = number);
         let mut done = Ok(());
-        self.group.exchange(&mut parcels, &mut || done = meanwhile());
+        self.group.exchange(parcels, &mut || done = meanwhile());
         done?;
-        let received: Vec<f64> = parcels.into_iter().flat_map(|own| own.received).collect();
-        if !received.is_empty() {
-            arithmetic.overwrite(come, 0, &received)?;
-        }
-        Ok(())
+        put(bytes, kind, parcels.iter().flat_map(|own| &own.received).copied());
+        Ok(arithmetic.device.write(come, 0, bytes)?)
     }
 
     /// Starts a kernel on n entries of a list.
@@ -285,4 +316,24 @@ pub(super) enum Wanted {
     Second,
     /// Both.
     Both,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_pass_through_the_bytes_of_either_precision() {
+        let known = [0.1, -0.0, 3.0, f64::MAX];
+        for kind in [Kind::F64, Kind::F32] {
+            let mut bytes = vec![1; known.len() * kind.width()];
+            put(&mut bytes, kind, known.into_iter());
+            let found: Vec<u64> = numbers(&bytes, kind).map(f64::to_bits).collect();
+            let nearest = |number: f64| match kind {
+                Kind::F32 => f64::from(f32::nearest(number)),
+                _ => number,
+            };
+            assert_eq!(found, known.map(|number| nearest(number).to_bits()));
+        }
+    }
 }

@@ -11,9 +11,8 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use libloading::Library;
 
-use super::Cuda;
-use super::error::CudaError;
-use crate::device::{Apart, Array, DeviceError, DeviceGroup, Kind};
+use super::reach::agreed;
+use crate::device::{Apart, Kind};
 use crate::processes::Group;
 
 /// What the library is called: packages of it have the first name alone.
@@ -33,8 +32,9 @@ type Comm = *mut c_void;
 /// A CUDA stream, as the library takes it.
 type Stream = *mut c_void;
 
-/// `ncclSum`, and the numbers of `ncclFloat32` and `ncclFloat64`.
+/// `ncclSum`, and the numbers of `ncclUint32`, `ncclFloat32` and `ncclFloat64`.
 const SUM: c_int = 0;
+const UINT32: c_int = 3;
 const FLOAT32: c_int = 7;
 const FLOAT64: c_int = 8;
 
@@ -106,8 +106,6 @@ impl Calls {
 pub(super) struct Nccl {
     calls: &'static Calls,
     comm: Comm,
-    /// Whether all GPUs are of one host.
-    near: bool,
 }
 
 // SAFETY: NCCL takes a communicator from any thread, one at a time; the device that has it is used by one thread at a time where
@@ -122,10 +120,6 @@ impl fmt::Debug for Nccl {
     }
 }
 
-fn failed(what: &'static str) -> impl Fn(String) -> DeviceError {
-    move |error| CudaError::Driver { what: what.to_owned(), error }.into()
-}
-
 /// NCCL's version; none where it is not found.
 pub fn nccl_version() -> Option<String> {
     let (calls, mut version) = (Calls::get()?, 0);
@@ -134,32 +128,21 @@ pub fn nccl_version() -> Option<String> {
     Some(format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100))
 }
 
-/// What all processes have come to: one that fails keeps the others from it.
-fn agreed<T>(group: &Arc<dyn Group>, own: Result<T, String>) -> Result<T, Apart> {
-    let said = own.as_ref().err().map_or(&[][..], |error| error.as_bytes());
-    match group.gather(said).into_iter().find(|error| !error.is_empty()) {
-        Some(error) => Err(Apart::Library { error: String::from_utf8_lossy(&error).into_owned() }),
-        None => own.map_err(|error| Apart::Library { error }),
+/// The number of a kind of numbers.
+fn number_of(kind: Kind) -> c_int {
+    match kind {
+        Kind::F64 => FLOAT64,
+        Kind::F32 => FLOAT32,
+        Kind::U32 => UINT32,
     }
 }
 
 impl Nccl {
-    /// Connects the GPUs of all processes of a group, which all call it.
+    /// Connects the GPUs of all processes of a group, each of which has its own; all call it.
     pub(super) fn connect(stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<Self, Apart> {
         let context = stream.context();
-        // Which GPU each has; none without the library.
-        let calls = Calls::get();
-        let uuid = calls.and_then(|_| context.uuid().ok());
-        let own = uuid.map_or_else(Vec::new, |uuid| uuid.bytes.map(|byte| byte as u8).to_vec());
-        let all = group.gather(&own);
-        let Some(calls) = calls.filter(|_| !all.iter().any(Vec::is_empty)) else {
-            return Err(Apart::NoLibrary);
-        };
-        for (second, uuid) in all.iter().enumerate() {
-            if let Some(first) = all[..second].iter().position(|other| other == uuid) {
-                return Err(Apart::Shared { first, second });
-            }
-        }
+        let all = agreed(group, Calls::get().ok_or(String::new()));
+        let calls = all.map_err(|_| Apart::NoLibrary)?;
         let mut name = Name([0; NAME]);
         let named = match group.rank() {
             // SAFETY: writes a name to its place.
@@ -179,38 +162,42 @@ impl Nccl {
             // SAFETY: the place for the communicator is ours; the name has just come from the first process to all.
             calls.said(unsafe { (calls.init)(&raw mut comm, size, name, rank) })
         });
-        let made = made.map(|()| Self { calls, comm, near: group.of_host().0 == group.size() });
-        let made = agreed(group, made)?;
+        let library = |error| Apart::Library { error };
+        let made = agreed(group, made.map(|()| Self { calls, comm })).map_err(library)?;
         // NCCL makes its ways when it first takes them.
         let first = stream.alloc_zeros::<u8>(8).map_err(|error| error.to_string());
-        let first = first.and_then(|memory| made.sum(stream, &memory, (1, FLOAT64)));
+        let first = first.and_then(|memory| made.sum(stream, &memory, (1, Kind::F64)));
         let first = first.and_then(|()| stream.synchronize().map_err(|error| error.to_string()));
-        agreed(group, first)?;
+        agreed(group, first).map_err(library)?;
         Ok(made)
     }
 
-    fn sum(
+    /// The sum of each of the first n numbers, of which the memory has as many.
+    pub(super) fn sum(
         &self,
         stream: &CudaStream,
         memory: &CudaSlice<u8>,
-        (n, kind): (usize, c_int),
+        (n, kind): (usize, Kind),
     ) -> Result<(), String> {
         let (start, _guard) = memory.device_ptr(stream);
-        let (start, stream) = (start as *mut c_void, stream.cu_stream().cast());
+        let (start, stream, kind) =
+            (start as *mut c_void, stream.cu_stream().cast(), number_of(kind));
         // SAFETY: the memory has n numbers of this kind, as has been checked, and lives until the stream is done; that it is what is
         // read and written is allowed.
         let done = unsafe { (self.calls.sum)(start, start, n, kind, SUM, self.comm, stream) };
         self.calls.said(done)
     }
 
-    fn exchange(
+    /// Numbers to and from neighbours, of which both memories have the ranges.
+    pub(super) fn exchange(
         &self,
         stream: &CudaStream,
         neighbours: &[(usize, Range<usize>)],
         [sent, received]: [&CudaSlice<u8>; 2],
-        (width, kind): (usize, c_int),
+        kind: Kind,
     ) -> Result<(), String> {
-        let Self { calls, comm, .. } = self;
+        let Self { calls, comm } = self;
+        let (width, kind) = (kind.width(), number_of(kind));
         let ((out, _sent), (come, _received)) =
             (sent.device_ptr(stream), received.device_ptr(stream));
         let stream: Stream = stream.cu_stream().cast();
@@ -239,53 +226,5 @@ impl Drop for Nccl {
     fn drop(&mut self) {
         // SAFETY: the communicator is ours, and nothing uses it any more.
         unsafe { (self.calls.destroy)(self.comm) };
-    }
-}
-
-fn kind_of(array: &Array) -> Result<(usize, c_int), DeviceError> {
-    match array.kind() {
-        Kind::F64 => Ok((8, FLOAT64)),
-        Kind::F32 => Ok((4, FLOAT32)),
-        Kind::U32 => Err(DeviceError::Mismatch { operation: "send" }),
-    }
-}
-
-impl Cuda {
-    fn connected(&self) -> Result<&Nccl, DeviceError> {
-        self.nccl.get().ok_or(DeviceError::Foreign)
-    }
-}
-
-impl DeviceGroup for Cuda {
-    fn is_near(&self) -> bool {
-        self.nccl.get().is_some_and(|nccl| nccl.near)
-    }
-
-    fn sum(&self, array: &Array, n: usize) -> Result<(), DeviceError> {
-        let (width, kind) = kind_of(array)?;
-        array.holds(0, n.saturating_mul(width))?;
-        let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
-        let stream = self.stream(std::iter::once(array.own()));
-        self.connected()?.sum(stream, memory, (n, kind)).map_err(failed("sum over the GPUs"))
-    }
-
-    fn exchange(
-        &self,
-        neighbours: &[(usize, Range<usize>)],
-        sent: &Array,
-        received: &Array,
-    ) -> Result<(), DeviceError> {
-        let (kinds, memory) = (
-            [kind_of(sent)?, kind_of(received)?],
-            [sent.memory::<CudaSlice<u8>>(self.owner)?, received.memory(self.owner)?],
-        );
-        let end = neighbours.iter().map(|(_, range)| range.end).max().unwrap_or(0);
-        let ordered = neighbours.iter().all(|(_, range)| range.start <= range.end);
-        if kinds[0] != kinds[1] || sent.len() < end || received.len() < end || !ordered {
-            return Err(DeviceError::Mismatch { operation: "exchange" });
-        }
-        let stream = self.stream([sent.own(), received.own()].into_iter());
-        let done = self.connected()?.exchange(stream, neighbours, memory, kinds[0]);
-        done.map_err(failed("send and receive"))
     }
 }

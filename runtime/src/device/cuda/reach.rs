@@ -1,0 +1,295 @@
+//! How a GPU reaches those of other processes ([`Reach`]): the first [`Way`] that all of them have, or the one that they are asked for.
+
+use std::error::Error;
+use std::ops::Range;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream};
+
+use super::Cuda;
+use super::error::CudaError;
+use super::nccl::Nccl;
+#[cfg(feature = "mpi")]
+use super::pointers::{Pointers, Sent};
+use super::pool::Pool;
+use crate::device::{Apart, Array, DeviceError, DeviceGroup, Joined, Kind, MESSAGES, Record, Way};
+use crate::processes::Group;
+
+/// The GPUs of other processes.
+pub(super) struct Reach {
+    by: By,
+    /// Whether all are of one host.
+    near: bool,
+}
+
+/// What carries messages.
+enum By {
+    Nccl(Nccl),
+    #[cfg(feature = "mpi")]
+    Mpi(Pointers),
+}
+
+/// What all processes have come to: one that fails keeps the others from it.
+pub(super) fn agreed<T>(group: &Arc<dyn Group>, own: Result<T, String>) -> Result<T, String> {
+    // What fails may have nothing to say.
+    let said = own.as_ref().err().map_or_else(Vec::new, |error| [b"!", error.as_bytes()].concat());
+    match group.gather(&said).into_iter().find(|error| !error.is_empty()) {
+        Some(error) => Err(String::from_utf8_lossy(&error[1..]).into_owned()),
+        None => own,
+    }
+}
+
+/// The way that all processes are asked for, each by a word; none where it is empty.
+fn asked(group: &Arc<dyn Group>, own: &[u8]) -> Result<Option<Way>, Apart> {
+    let all = group.gather(own);
+    if let Some(other) = all.iter().position(|word| *word != all[0]) {
+        return Err(Apart::Unlike { other });
+    }
+    let word = String::from_utf8_lossy(own);
+    if word.is_empty() {
+        return Ok(None);
+    }
+    let way = Way::ALL.into_iter().find(|way| way.word() == word);
+    way.map_or_else(|| Err(Apart::Unknown { word: word.into_owned() }), |way| Ok(Some(way)))
+}
+
+/// The way that was asked for, or the first that there is; all processes find the same where each way does.
+fn choose<R>(
+    asked: Option<Way>,
+    nccl: impl FnOnce() -> Result<R, Apart>,
+    mpi: impl FnOnce() -> Result<R, Apart>,
+) -> Result<(R, Joined), Apart> {
+    let joined = |way, instead| move |made| (made, Joined { way, instead });
+    match asked {
+        Some(Way::Host) => Err(Apart::Asked),
+        Some(Way::Nccl) => nccl().map(joined(Way::Nccl, None)),
+        Some(Way::Mpi) => mpi().map(joined(Way::Mpi, Some(Apart::Asked))),
+        None => match nccl() {
+            Ok(made) => Ok(joined(Way::Nccl, None)(made)),
+            Err(why) => match mpi() {
+                Ok(made) => Ok(joined(Way::Mpi, Some(why))(made)),
+                // Threads are not started by MPI: that says nothing of what could be done for them.
+                Err(Apart::NoMpi) => Err(why),
+                Err(also) => Err(Apart::Neither(Box::new(why), Box::new(also))),
+            },
+        },
+    }
+}
+
+/// Whether each process has a GPU of its own: where one does not, or does not say, none keeps memory that nobody uses.
+fn apart(stream: &CudaStream, pool: &Pool, group: &Arc<dyn Group>) -> Result<(), Apart> {
+    let uuid = stream.context().uuid().ok();
+    let own = uuid.map_or_else(Vec::new, |uuid| uuid.bytes.map(|byte| byte as u8).to_vec());
+    let all = group.gather(&own);
+    let of_another = |second: usize| {
+        let before = || all[..second].iter().position(|other| *other == all[second]);
+        (!all[second].is_empty()).then(before).flatten()
+    };
+    let shared = (0..all.len()).find_map(|second| Some((of_another(second)?, second)));
+    if shared.is_some() || all.iter().any(Vec::is_empty) {
+        pool.share();
+    }
+    shared.map_or(Ok(()), |(first, second)| Err(Apart::Shared { first, second }))
+}
+
+impl Reach {
+    /// Connects the GPUs of all processes of a group, which all call it.
+    pub(super) fn connect(
+        stream: &Arc<CudaStream>,
+        pool: &Pool,
+        group: &Arc<dyn Group>,
+    ) -> Result<(Self, Joined), Apart> {
+        let each = apart(stream, pool, group);
+        let word = std::env::var_os(MESSAGES).unwrap_or_default();
+        let asked = asked(group, word.as_encoded_bytes())?;
+        let near = group.of_host().0 == group.size();
+        let nccl = || each.and_then(|()| Nccl::connect(stream, group)).map(By::Nccl);
+        #[cfg(feature = "mpi")]
+        let mpi = || Pointers::connect(stream, group).map(By::Mpi);
+        #[cfg(not(feature = "mpi"))]
+        let mpi = || Err(Apart::NoMpi);
+        let (by, joined) = choose(asked, nccl, mpi)?;
+        Ok((Self { by, near }, joined))
+    }
+
+    /// The way that it takes.
+    pub(super) fn way(&self) -> Way {
+        match self.by {
+            By::Nccl(_) => Way::Nccl,
+            #[cfg(feature = "mpi")]
+            By::Mpi(_) => Way::Mpi,
+        }
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(String) -> DeviceError {
+    move |error| CudaError::Driver { what: what.to_owned(), error }.into()
+}
+
+/// What is sent and what is received, and the type of both.
+struct Messages<'a> {
+    memory: [&'a CudaSlice<u8>; 2],
+    kind: Kind,
+}
+
+impl Cuda {
+    fn connected(&self) -> Result<&Reach, DeviceError> {
+        self.reach.get().ok_or(DeviceError::Foreign)
+    }
+
+    /// Arrays that have the ranges of all neighbours.
+    fn messages<'a>(
+        &self,
+        neighbours: &[(usize, Range<usize>)],
+        [sent, received]: [&'a Array; 2],
+    ) -> Result<Messages<'a>, DeviceError> {
+        let memory = [sent.memory::<CudaSlice<u8>>(self.owner)?, received.memory(self.owner)?];
+        let end = neighbours.iter().map(|(_, range)| range.end).max().unwrap_or(0);
+        let ordered = neighbours.iter().all(|(_, range)| range.start <= range.end);
+        if sent.kind() != received.kind() || sent.len() < end || received.len() < end || !ordered {
+            return Err(DeviceError::Mismatch { operation: "exchange" });
+        }
+        Ok(Messages { memory, kind: sent.kind() })
+    }
+
+    /// What MPI is to send, in the order of this thread's work, which is not recorded.
+    #[cfg(feature = "mpi")]
+    fn send<'a>(
+        &'a self,
+        pointers: &'a Pointers,
+        neighbours: &'a [(usize, Range<usize>)],
+        messages: &Messages<'a>,
+    ) -> Result<Sent<'a>, DeviceError> {
+        self.recorder.refuse("send and receive by MPI")?;
+        let stream = self.stream(std::iter::empty());
+        let sent = pointers.send(stream, neighbours, messages.memory, messages.kind);
+        sent.map_err(failed("send"))
+    }
+}
+
+impl DeviceGroup for Cuda {
+    fn is_near(&self) -> bool {
+        self.reach.get().is_some_and(|reach| reach.near)
+    }
+
+    fn sum(&self, array: &Array, n: usize) -> Result<(), DeviceError> {
+        let kind = array.kind();
+        array.holds(0, n.saturating_mul(kind.width()))?;
+        let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
+        let done = match &self.connected()?.by {
+            By::Nccl(nccl) => {
+                nccl.sum(self.stream(std::iter::once(array.own())), memory, (n, kind))
+            }
+            #[cfg(feature = "mpi")]
+            By::Mpi(pointers) => {
+                self.recorder.refuse("sum by MPI")?;
+                pointers.sum(self.stream(std::iter::empty()), memory, (n, kind))
+            }
+        };
+        done.map_err(failed("sum over the GPUs"))
+    }
+
+    fn exchange(
+        &self,
+        neighbours: &[(usize, Range<usize>)],
+        sent: &Array,
+        received: &Array,
+    ) -> Result<(), DeviceError> {
+        let messages = self.messages(neighbours, [sent, received])?;
+        let done = match &self.connected()?.by {
+            By::Nccl(nccl) => {
+                let stream = self.stream([sent.own(), received.own()].into_iter());
+                nccl.exchange(stream, neighbours, messages.memory, messages.kind)
+            }
+            #[cfg(feature = "mpi")]
+            By::Mpi(pointers) => self.send(pointers, neighbours, &messages)?.receive(),
+        };
+        done.map_err(failed("send and receive"))
+    }
+
+    fn exchange_beside(
+        &self,
+        neighbours: &[(usize, Range<usize>)],
+        sent: &Array,
+        received: &Array,
+        meanwhile: Record<'_>,
+    ) -> Result<(), Box<dyn Error>> {
+        match &self.connected()?.by {
+            // On a stream of its own, which the other work need not wait for.
+            By::Nccl(_) => {
+                let aside = &mut || Ok(self.exchange(neighbours, sent, received)?);
+                self.start_beside(&self.ahead, aside, meanwhile)
+            }
+            // The host waits for messages: the GPU has the other work by then.
+            #[cfg(feature = "mpi")]
+            By::Mpi(pointers) => {
+                let messages = self.messages(neighbours, [sent, received])?;
+                let sent = self.send(pointers, neighbours, &messages)?;
+                let done = meanwhile();
+                // Others wait for what is sent, whatever has become of the other work.
+                sent.receive().map_err(failed("send and receive"))?;
+                done
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processes::threads::each;
+
+    #[test]
+    fn one_that_fails_keeps_all_from_it() {
+        let found = each(3, |group| {
+            let own = group.rank();
+            let one = agreed(&group, if own == 1 { Err("no".to_owned()) } else { Ok(own) });
+            let silent = agreed(&group, if own == 2 { Err(String::new()) } else { Ok(own) });
+            (one, silent, agreed(&group, Ok(own)))
+        });
+        for (own, (one, silent, none)) in found.into_iter().enumerate() {
+            assert_eq!(one, Err("no".to_owned()));
+            assert_eq!((silent, none), (Err(String::new()), Ok(own)));
+        }
+    }
+
+    #[test]
+    fn all_are_asked_for_one_way() {
+        let of = |words: [&'static str; 2]| {
+            let mut found = each(2, |group| asked(&group, words[group.rank()].as_bytes()));
+            assert_eq!(found[0], found[1], "all find the same");
+            found.swap_remove(0)
+        };
+        assert_eq!(of(["", ""]), Ok(None));
+        for way in Way::ALL {
+            assert_eq!(of([way.word(); 2]), Ok(Some(way)));
+        }
+        assert_eq!(of(["mpi", ""]), Err(Apart::Unlike { other: 1 }));
+        assert_eq!(of(["NCCL", "NCCL"]), Err(Apart::Unknown { word: "NCCL".to_owned() }));
+    }
+
+    #[test]
+    fn the_first_way_is_taken_that_there_is() {
+        use Way::{Host, Mpi, Nccl};
+        let shared = || Err(Apart::Shared { first: 0, second: 1 });
+        let none = || Err(Apart::NoPointers { library: "Some MPI".to_owned() });
+        let joined = |way, instead| Joined { way, instead };
+        let taken =
+            |asked, nccl: Result<u8, Apart>, mpi: Result<u8, Apart>| choose(asked, || nccl, || mpi);
+        assert_eq!(taken(None, Ok(1), Ok(2)), Ok((1, joined(Nccl, None))));
+        assert_eq!(taken(None, shared(), Ok(2)), Ok((2, joined(Mpi, shared().err()))));
+        assert_eq!(taken(Some(Mpi), Ok(1), Ok(2)), Ok((2, joined(Mpi, Some(Apart::Asked)))));
+        assert_eq!(taken(Some(Host), Ok(1), Ok(2)), Err(Apart::Asked));
+        assert_eq!(taken(Some(Nccl), shared(), Ok(2)), Err(Apart::Shared { first: 0, second: 1 }));
+        assert_eq!(taken(Some(Mpi), Ok(1), none()).err(), none().err());
+        // Where NCCL is not wanted it is not asked, and the other way round.
+        let never = || -> Result<u8, Apart> { panic!("it was not asked for") };
+        assert!(choose(Some(Mpi), never, || Ok(2)).is_ok());
+        assert!(choose(Some(Nccl), || Ok(1), never).is_ok());
+        assert!(choose(None, || Ok(1), never).is_ok());
+        assert!(choose(Some(Host), never, never).is_err());
+        assert_eq!(taken(None, shared(), Err(Apart::NoMpi)).err(), shared().err());
+        let both = taken(None, shared(), none()).expect_err("neither is there").to_string();
+        assert!(both.contains("share one GPU, and Some MPI takes no"), "{both}");
+    }
+}

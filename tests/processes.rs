@@ -143,7 +143,8 @@ fn levels_of_meshes_with_hanging_nodes_are_those_of_one_process() {
             // λ is estimated with other random numbers at each process.
             let [own, known] = [found, known].map(|of| of["linear_iterations"].as_u64());
             let [own, known] = [own, known].map(|count| count.expect("a count"));
-            assert!(own.abs_diff(known) <= 1, "{}: {own}, not {known}", found["problem"]);
+            let near = own.abs_diff(known) <= 1 + known / 10;
+            assert!(near, "{}: {own}, not {known}", found["problem"]);
         }
     }
 }

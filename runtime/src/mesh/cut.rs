@@ -14,6 +14,7 @@
 
 mod deal;
 mod descended;
+mod smooth;
 
 pub(crate) use deal::deal;
 pub(crate) use descended::{InWhole, Inherited};

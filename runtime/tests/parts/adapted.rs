@@ -81,9 +81,12 @@ fn transfers_between_parts_of_forests_are_those_of_the_whole() {
         let tag = if mesh.starts_with("ball") { "surface" } else { "x0" };
         let text = transfers::FORM.replace("MESH", mesh).replace("x0", tag);
         let (problem, mesh) = problem(&text);
-        let single = mesh.n_cells() == 1;
         let mut adaptive = adaptive(&problem, mesh);
-        adapt(&mut adaptive, if single { 7 } else { 2 }, seed);
+        while adaptive.n_cells() < 32 {
+            let mesh = adaptive.mesh().expect("a mesh");
+            adaptive.adapt(&mesh, &vec![true; mesh.n_cells()], &[]).expect("few leaves");
+        }
+        adapt(&mut adaptive, 2, seed);
         for size in [2, 3] {
             let part = |group: &Arc<dyn Group>| adaptive.part(group).expect("a part");
             let depths = each(size, |group| {

@@ -1,10 +1,12 @@
 //! Which process has which cells: by pieces of the curve along which cells come, or by halves of the space that they fill, whichever has
 //! fewer facets between processes.
 //!
-//! A piece of a curve is as even as weights allow on any mesh, but its surface is that of a crumpled thing. Halves across the longest
+//! A piece of a curve is as even as weights allow on any mesh, but its surface is that of a crumpled thing. Halves across a long
 //! side, again and again (Berger and Bokhari, "A partitioning strategy for nonuniform problems on multiprocessors", IEEE Trans. Computers
-//! C-36, 1987), are smooth, best of all on boxes.
+//! C-36, 1987), are smooth, best of all on boxes; where cells do not lie in rows, a plane goes zigzag between them, which is made straight
+//! ([`smooth`]). On unstructured meshes that leaves as many facets between parts as METIS does (docs/design/scaling.md).
 
+use super::smooth::{APART, Graph, Halves};
 use crate::mesh::{Mesh, Topology};
 use std::ops::Range;
 
@@ -17,12 +19,18 @@ pub(crate) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
     if processes == 1 || weights.len() < processes {
         return along;
     }
-    let centres: Vec<[f64; 3]> = (0..mesh.n_cells()).map(|cell| mesh.plain_centre(cell)).collect();
-    let mut halved = vec![0u32; weights.len()];
+    let mut space = Space {
+        centres: (0..mesh.n_cells()).map(|cell| mesh.plain_centre(cell)).collect(),
+        weights,
+        graph: Graph::new(mesh.connectivity()),
+        side: vec![APART; weights.len()],
+        gains: vec![0; weights.len()],
+        rank_of: vec![0; weights.len()],
+    };
     let mut cells: Vec<u32> = (0..weights.len() as u32).collect();
-    halve(&mut cells, &centres, weights, 0..processes, &mut halved);
+    space.halve(&mut cells, 0..processes);
     let between = |ranks: &[u32]| facets_between(mesh.connectivity(), ranks);
-    if between(&halved) < between(&along) { halved } else { along }
+    if between(&space.rank_of) < between(&along) { space.rank_of } else { along }
 }
 
 /// Facets with cells of two processes.
@@ -40,46 +48,90 @@ fn facets_between(topology: &Topology, rank_of: &[u32]) -> usize {
     between
 }
 
-/// Gives cells to processes: those on one side of a plane to half of these, the others to the rest.
-fn halve(
-    cells: &mut [u32],
-    centres: &[[f64; 3]],
-    weights: &[u32],
-    ranks: Range<usize>,
-    rank_of: &mut [u32],
-) {
-    if ranks.len() == 1 {
-        cells.iter().for_each(|&cell| rank_of[cell as usize] = ranks.start as u32);
-        return;
+/// Cells that are halved.
+struct Space<'a> {
+    centres: Vec<[f64; 3]>,
+    weights: &'a [u32],
+    graph: Graph,
+    /// The half of each cell that is looked at.
+    side: Vec<u8>,
+    gains: Vec<i32>,
+    rank_of: Vec<u32>,
+}
+
+/// Sides that are so long beside the longest may be halved, too.
+const LONG: f64 = 0.5;
+
+impl Space<'_> {
+    /// Gives cells to processes: about those on one side of a plane to half of these, the others to the rest.
+    fn halve(&mut self, cells: &mut [u32], ranks: Range<usize>) {
+        if ranks.len() == 1 {
+            cells.iter().for_each(|&cell| self.rank_of[cell as usize] = ranks.start as u32);
+            return;
+        }
+        let at = |cell: u32| self.centres[cell as usize];
+        let length = |c: usize| {
+            let places = cells.iter().map(|&cell| at(cell)[c]);
+            let ends = (f64::MAX, f64::MIN);
+            let (low, high) = places.fold(ends, |(low, high), x| (low.min(x), high.max(x)));
+            high - low
+        };
+        let lengths = [0, 1, 2].map(length);
+        let mut axes = [0, 1, 2];
+        axes.sort_by(|&a, &b| lengths[b].total_cmp(&lengths[a]));
+        let mut best: Option<(usize, Vec<u32>, usize)> = None;
+        for first in 0..3 {
+            if first > 0 && lengths[axes[first]] < LONG * lengths[axes[0]] {
+                break;
+            }
+            let mut along = axes;
+            along[..=first].rotate_right(1);
+            let (between, end) = self.split(cells, along, ranks.len());
+            if best.as_ref().is_none_or(|(least, ..)| between < *least) {
+                best = Some((between, cells.to_vec(), end));
+            }
+            if between == 0 {
+                break;
+            }
+        }
+        let Some((_, sorted, end)) = best else { return };
+        cells.copy_from_slice(&sorted);
+        let middle = ranks.start + ranks.len() / 2;
+        let (below, above) = cells.split_at_mut(end);
+        self.halve(below, ranks.start..middle);
+        self.halve(above, middle..ranks.end);
     }
-    let at = |cell: u32| centres[cell as usize];
-    let side = |c: usize| {
-        let places = cells.iter().map(|&cell| at(cell)[c]);
-        let (low, high) =
-            places.fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(x), high.max(x)));
-        high - low
-    };
-    let mut axes = [0, 1, 2];
-    let sides = axes.map(side);
-    axes.sort_by(|&a, &b| sides[b].total_cmp(&sides[a]));
-    cells.sort_by(|&a, &b| {
-        let (a, b) = (at(a), at(b));
-        let order = |&axis: &usize| a[axis].total_cmp(&b[axis]);
-        axes.iter().map(order).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
-    });
-    let (half, count) = (ranks.len() / 2, ranks.len());
-    let all: u64 = cells.iter().map(|&cell| u64::from(weights[cell as usize])).sum();
-    let wanted = all * half as u64 / count as u64;
-    // Each process needs a cell.
-    let (mut end, mut sum, last) = (0, 0, cells.len() + half - count);
-    while end < last && (end < half || sum < wanted) {
-        sum += u64::from(weights[cells[end] as usize]);
-        end += 1;
+
+    /// Sorts cells into two halves for so many processes, along these axes at first: how many facets are between them, and how many cells
+    /// the first has.
+    fn split(&mut self, cells: &mut [u32], axes: [usize; 3], count: usize) -> (usize, usize) {
+        let (centres, weights) = (&self.centres, self.weights);
+        cells.sort_by(|&a, &b| {
+            let (own, other) = (centres[a as usize], centres[b as usize]);
+            let order = |&axis: &usize| own[axis].total_cmp(&other[axis]);
+            axes.iter().map(order).find(|order| order.is_ne()).unwrap_or_else(|| a.cmp(&b))
+        });
+        let half = count / 2;
+        let all: u64 = cells.iter().map(|&cell| u64::from(weights[cell as usize])).sum();
+        let wanted = all * half as u64 / count as u64;
+        // Each process needs a cell.
+        let (mut end, mut sum, last) = (0, 0, cells.len() + half - count);
+        while end < last && (end < half || sum < wanted) {
+            sum += u64::from(weights[cells[end] as usize]);
+            end += 1;
+        }
+        for (place, &cell) in cells.iter().enumerate() {
+            self.side[cell as usize] = u8::from(place >= end);
+        }
+        let least = [half, count - half];
+        let (graph, side, gains) = (&self.graph, &mut self.side[..], &mut self.gains[..]);
+        Halves { graph, weights, side, wanted, all, least, gains }.smooth(cells);
+        let between = self.graph.between(cells, &self.side);
+        cells.sort_by_key(|&cell| self.side[cell as usize]);
+        let end = cells.partition_point(|&cell| self.side[cell as usize] == 0);
+        cells.iter().for_each(|&cell| self.side[cell as usize] = APART);
+        (between, end)
     }
-    let middle = ranks.start + half;
-    let (below, above) = cells.split_at_mut(end);
-    halve(below, centres, weights, ranks.start..middle, rank_of);
-    halve(above, centres, weights, middle..ranks.end, rank_of);
 }
 
 /// The cells of each of `parts` processes, by the weight of each cell; none is without a cell but the last ones of more processes than
@@ -106,6 +158,9 @@ fn pieces(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mesh::{Cell, load};
+    use fem_dsl::problem::MeshSource;
+    use std::path::Path;
 
     #[test]
     fn pieces_are_even_by_weight_and_none_is_empty() {
@@ -115,25 +170,64 @@ mod tests {
         assert_eq!(pieces(&[1, 1, 9], 3), [0..1, 1..2, 2..3]);
         assert_eq!(pieces(&[1, 2], 4), [0..1, 1..2, 2..2, 2..2]);
     }
+
+    /// What a mesh of boxes is dealt out as, which halves of space are for.
+    fn halved(cells: [usize; 3], weights: &[u32], processes: usize) -> (Vec<[f64; 3]>, Vec<u32>) {
+        let count = cells.iter().product::<usize>();
+        let place = |i: usize| [i % cells[0], i / cells[0] % cells[1], i / cells[0] / cells[1]];
+        let centres: Vec<[f64; 3]> = (0..count).map(|i| place(i).map(|x| x as f64)).collect();
+        let vertex = |[x, y, z]: [usize; 3]| (x + (cells[0] + 1) * (y + (cells[1] + 1) * z)) as u32;
+        let corners = |i: usize| {
+            let [x, y, z] = place(i);
+            (0..8).map(move |v| vertex([x + (v & 1), y + (v >> 1 & 1), z + (v >> 2)]))
+        };
+        let vertices = (0..count).flat_map(corners).collect();
+        let all = cells.iter().map(|n| n + 1).product();
+        let topology = Topology::new(Cell::Hexahedron, all, vertices).expect("a topology");
+        let mut space = Space {
+            centres: centres.clone(),
+            weights,
+            graph: Graph::new(&topology),
+            side: vec![APART; count],
+            gains: vec![0; count],
+            rank_of: vec![u32::MAX; count],
+        };
+        space.halve(&mut (0..count as u32).collect::<Vec<u32>>(), 0..processes);
+        (centres, space.rank_of)
+    }
+
     /// Each process has as much as any other, and what lies between them is a plane.
     #[test]
     fn boxes_are_halved() {
-        let centres: Vec<[f64; 3]> =
-            (0..2 * 3 * 8).map(|i| [i % 2, i / 2 % 3, i / 6].map(|x| x as f64)).collect();
-        let mut ranks = vec![u32::MAX; centres.len()];
-        let mut cells: Vec<u32> = (0..centres.len() as u32).collect();
-        halve(&mut cells, &centres, &[1; 48], 0..4, &mut ranks);
+        let (centres, ranks) = halved([2, 3, 8], &[1; 48], 4);
         for (rank, centre) in ranks.iter().zip(&centres) {
             assert_eq!(f64::from(*rank), (centre[2] / 2.0).floor(), "{centre:?}");
         }
         // Of three processes the first has a third, and none is without a cell.
-        let mut cells: Vec<u32> = (0..48).collect();
-        halve(&mut cells, &centres, &[1; 48], 0..3, &mut ranks);
+        let (_, ranks) = halved([2, 3, 8], &[1; 48], 3);
         assert_eq!([0, 1, 2].map(|rank| ranks.iter().filter(|own| **own == rank).count()), [16; 3]);
-        let heavy: Vec<u32> = (0..4).map(|cell| if cell == 0 { 100 } else { 1 }).collect();
-        halve(&mut [0, 1, 2, 3], &centres, &heavy, 0..4, &mut ranks);
-        let mut own = ranks[..4].to_vec();
+        let (_, mut own) = halved([4, 1, 1], &[100, 1, 1, 1], 4);
         own.sort_unstable();
         assert_eq!(own, [0, 1, 2, 3]);
+    }
+
+    /// Of cells without rows there are fewer facets between halves than a plane leaves, and the halves are as even.
+    #[test]
+    fn halves_of_files_are_made_straight() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../meshes");
+        for (file, processes, plane) in [
+            ("ball_hex_unstructured.msh", 2, 303),
+            ("bracket_tet.msh", 2, 84),
+            ("bracket_tet.msh", 8, 425),
+            ("capacitor_tri.msh", 8, 416),
+        ] {
+            let mesh = load(&MeshSource::File(file.into()), Path::new(folder)).expect("a mesh");
+            let ranks = deal(&mesh, &vec![1; mesh.n_cells()], processes);
+            let between = facets_between(mesh.connectivity(), &ranks);
+            assert!(10 * between < 9 * plane, "{file}: {between}, by planes {plane}");
+            let count = |rank: u32| ranks.iter().filter(|own| **own == rank).count();
+            let most = (0..processes as u32).map(count).max().unwrap_or(0);
+            assert!(most * processes <= mesh.n_cells() * 103 / 100, "{file}: {most} cells");
+        }
     }
 }

@@ -114,7 +114,8 @@ impl Adaptive {
         })
     }
 
-    /// The cells of this process of the mesh that there is now. Of a forest nobody makes more than that; simplices are bisected as a whole.
+    /// The cells of this process of the mesh that there is now. Of a forest nobody makes more than that but the
+    /// coarsest of its coarser ones that has cells for all; simplices are bisected as a whole.
     ///
     /// # Errors
     ///

@@ -254,6 +254,9 @@ impl Estimator {
                 let value = inside + jump;
                 if !value.is_finite() && error.is_none() {
                     let (field, centre) = (of.name.clone(), self.on.mesh.centre(cell));
+                    // Of a part its number among all, where that is known.
+                    let leaves = self.on.mesh.cut().and_then(|_| self.on.mesh.leaves());
+                    let cell = leaves.map_or(cell, |leaves| leaves[cell] as usize);
                     error = Some(EstimateError::NotFinite { field, cell, centre, value });
                 }
                 squares[cell] += value;

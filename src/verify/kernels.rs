@@ -86,7 +86,8 @@ fn exchanged(
     failed: Option<Error>,
     count: usize,
 ) -> Result<Vec<Verdict>, Error> {
-    let own = own.iter().map(written).chain(failed.map(|error| format!("failed {error}")));
+    let said = failed.iter().map(|error| format!("failed {error}"));
+    let own = own.iter().map(written).chain(said);
     let own: Vec<String> = own.collect();
     // What ends a verdict is in none.
     let all: Vec<String> = group
@@ -103,7 +104,16 @@ fn exchanged(
             Error::Run(RunError::Elsewhere { rank, size, text })
         })
     };
-    (0..count).map(verdict).collect()
+    let found = (0..count).map(verdict).collect();
+    match (found, failed) {
+        // Whose error it is knows more of it than its words.
+        (Err(Error::Run(RunError::Elsewhere { rank, .. })), Some(error))
+            if rank == group.rank() =>
+        {
+            Err(error)
+        }
+        (found, _) => found,
+    }
 }
 
 /// A verdict for other processes, to the bit.

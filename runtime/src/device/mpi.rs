@@ -185,27 +185,34 @@ impl Group for Mpi {
 
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {
         let (world, _turn) = (world(), self.turn());
-        // The address of no bytes is one that means something else to Open MPI.
-        let own = [own, &[0]].concat();
-        let mut counts = vec![0 as Count; self.size];
-        world.all_gather_into(&(own.len() as Count), &mut counts[..]);
-        let mut next = 0;
-        let starts: Vec<Count> = counts
-            .iter()
-            .map(|count| {
+        let mut lens = vec![0u64; self.size];
+        world.all_gather_into(&(own.len() as u64), &mut lens[..]);
+        // All that comes at once is counted by an `int`.
+        let piece = (Count::MAX as usize / self.size).saturating_sub(1).max(1);
+        let longest = lens.iter().max().map_or(0, |&len| len as usize);
+        let mut found: Vec<Vec<u8>> = vec![Vec::new(); self.size];
+        for first in (0..longest.max(1)).step_by(piece) {
+            let of = |len: usize| len.min(first + piece).saturating_sub(first);
+            // The address of no bytes is one that means something else to Open MPI.
+            let own = [&own[first.min(own.len())..][..of(own.len())], &[0]].concat();
+            let counts: Vec<Count> =
+                lens.iter().map(|&len| of(len as usize) as Count + 1).collect();
+            let mut next = 0;
+            let start = |count: &Count| {
                 next += count;
                 next - count
-            })
-            .collect();
-        let mut all = vec![0u8; next as usize];
-        world.all_gather_varcount_into(
-            &own[..],
-            &mut PartitionMut::new(&mut all[..], &counts[..], &starts[..]),
-        );
-        let part = |(&start, &count): (&Count, &Count)| {
-            all[start as usize..(start + count) as usize - 1].to_vec()
-        };
-        starts.iter().zip(&counts).map(part).collect()
+            };
+            let starts: Vec<Count> = counts.iter().map(start).collect();
+            let mut all = vec![0u8; next as usize];
+            world.all_gather_varcount_into(
+                &own[..],
+                &mut PartitionMut::new(&mut all[..], &counts[..], &starts[..]),
+            );
+            for ((found, &start), &count) in found.iter_mut().zip(&starts).zip(&counts) {
+                found.extend_from_slice(&all[start as usize..][..count as usize - 1]);
+            }
+        }
+        found
     }
 
     fn meet(&self, within: Option<Duration>) -> bool {

@@ -38,7 +38,8 @@ impl Forest {
             return Err(ForestError::Part);
         }
         let words = self.words(coarse.dim());
-        let mut chosen = Chosen::new(coarse, self.coarse().layout, self.leaves(), &words)?;
+        let words = words.as_deref();
+        let mut chosen = Chosen::new(coarse, self.coarse().layout, self.leaves(), words)?;
         let mut shared = None;
         if let (Some(cut), Some(times)) = (coarse.cut(), self.times()) {
             chosen.agree()?;
@@ -52,13 +53,11 @@ impl Forest {
         Ok(mesh)
     }
 
-    /// What kernels read of what hangs of each leaf of a balanced forest; nothing where nothing hangs.
-    pub(super) fn words(&self, dim: usize) -> Vec<u32> {
+    /// What kernels read of what hangs of each leaf of a balanced forest; none where nothing hangs.
+    pub(super) fn words(&self, dim: usize) -> Option<Vec<u32>> {
         let masks = self.masks();
-        match masks.iter().any(|mask| !mask.is_free()) {
-            true => masks.into_iter().map(|mask| word_of(mask, dim)).collect(),
-            false => Vec::new(),
-        }
+        let hangs = masks.iter().any(|mask| !mask.is_free());
+        hangs.then(|| masks.into_iter().map(|mask| word_of(mask, dim)).collect())
     }
 
     /// How often trees are divided, where all are as often; not at all where there are none.
@@ -78,7 +77,7 @@ pub(super) struct Chosen<'a> {
     /// The cells, as leaves.
     keys: Vec<Key>,
     corners: Vec<[u32; 3]>,
-    words: Vec<u32>,
+    words: Option<Vec<u32>>,
     points: Vec<[f64; 3]>,
     nodes: Vec<u32>,
     outside: Vec<Outside>,
@@ -97,7 +96,7 @@ impl<'a> Chosen<'a> {
         coarse: &'a Arc<Mesh>,
         layout: Layout,
         leaves: &[Key],
-        words: &[u32],
+        words: Option<&[u32]>,
     ) -> Result<Self, ForestError> {
         let frames = Frames::new(coarse.topology());
         let corners: Vec<[u32; 3]> =
@@ -108,11 +107,11 @@ impl<'a> Chosen<'a> {
         let order = chain_order(coarse.cell(), &vertices, (0..leaves.len() as u32).collect());
         let along = || order.iter().map(|&leaf| leaf as usize);
         let keys: Vec<Key> = along().map(|leaf| leaves[leaf]).collect();
-        let hangs = !words.is_empty();
-        let words = if hangs { along().map(|leaf| words[leaf]).collect() } else { Vec::new() };
+        let words: Option<Vec<u32>> = words.map(|words| along().map(|leaf| words[leaf]).collect());
         let vertices = renumbered(&vertices, n_vertices, &order, coarse.cell().vertex_count());
         let corners: Vec<[u32; 3]> = along().map(|leaf| corners[leaf]).collect();
-        let cells = Leaves { keys: &keys, corners: &corners, words: &words };
+        let of_words = words.as_deref().unwrap_or_default();
+        let cells = Leaves { keys: &keys, corners: &corners, words: of_words };
         let topology = Topology::new(coarse.cell(), n_vertices, vertices)?;
         let (points, nodes) = points(coarse, &topology, &cells, &order, layout)?;
         let outside = outside(coarse, &cells);
@@ -129,7 +128,7 @@ impl<'a> Chosen<'a> {
             topology,
             connectivity: None,
         };
-        if hangs || coarse.is_periodic() {
+        if own.words.is_some() || coarse.is_periodic() {
             own.connect()?;
         }
         Ok(own)
@@ -137,7 +136,8 @@ impl<'a> Chosen<'a> {
 
     /// The cells, as leaves.
     pub(super) fn cells(&self) -> Leaves<'_> {
-        Leaves { keys: &self.keys, corners: &self.corners, words: &self.words }
+        let words = self.words.as_deref().unwrap_or_default();
+        Leaves { keys: &self.keys, corners: &self.corners, words }
     }
 
     /// Numbers what unknowns see.
@@ -162,7 +162,8 @@ impl<'a> Chosen<'a> {
     /// What the cells of the leaves of a part of a mesh have in common with other processes.
     fn inherit(&mut self, cut: &Cut) -> [Vec<Entity>; 3] {
         let coarse = self.coarse;
-        let cells = Leaves { keys: &self.keys, corners: &self.corners, words: &self.words };
+        let words = self.words.as_deref().unwrap_or_default();
+        let cells = Leaves { keys: &self.keys, corners: &self.corners, words };
         count_facets(coarse.topology(), &cells, &mut self.topology);
         if let Some(connectivity) = &mut self.connectivity {
             count_facets(coarse.connectivity(), &cells, connectivity);

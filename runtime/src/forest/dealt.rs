@@ -1,11 +1,11 @@
-//! Forests that are dealt out: leaves, which all processes know → the mesh of those of one process, and no other mesh.
+//! Forests that are dealt out: leaves, which all processes know → the mesh of those of one process, and no other but the coarsest.
 //!
 //! ```text
 //! 24 bytes for each leaf of all       its key, what hangs of it, who has it
 //! ```
 //!
-//! Dealt out are the leaves of the coarsest forest that has some for each process; those of finer ones go with the leaf that they are a part
-//! of. What a vertex, edge or face is has a place in the frame of the tree's own on which it lies ([`super::entities`]): who has it, and in
+//! Dealt out are the leaves of the coarsest forest that has some for each process, of which each makes all of the mesh; those of finer ones go
+//! with the leaf that they are a part of. What a vertex, edge or face is has a place in the frame of the tree's own on which it lies ([`super::entities`]): who has it, and in
 //! which order, follows from the leaves, and no message is sent.
 
 use super::adapted::Chosen;
@@ -26,8 +26,8 @@ use std::sync::Arc;
 pub(crate) struct Dealt {
     trees: Arc<Mesh>,
     forest: Arc<Forest>,
-    /// What hangs of each leaf; nothing where nothing hangs.
-    words: Vec<u32>,
+    /// What hangs of each leaf; none where nothing hangs.
+    words: Option<Vec<u32>>,
     rank_of: Vec<u32>,
     coarser: Option<(Step, Arc<Dealt>)>,
 }
@@ -57,8 +57,17 @@ impl Dealt {
             let Ok(step) = Rooted::of_forest(trees, last).step() else { break };
             chain.push(step);
         }
+        // What is only dealt out may fold where the mesh that is asked for does not.
+        let mesh = loop {
+            let (trees, last) = last_of(&chain, trees, forest);
+            match last.mesh(trees) {
+                Ok(mesh) => break mesh,
+                Err(error) => drop(chain.pop().ok_or(error)?),
+            }
+        };
         let words = forest.words(trees.dim());
-        let weight = |leaf: usize| 1 + u32::from(words.get(leaf).is_some_and(|word| *word != 0));
+        let hangs = |leaf: usize| words.as_ref().is_some_and(|words| words[leaf] != 0);
+        let weight = |leaf: usize| 1 + u32::from(hangs(leaf));
         let mut weights: Vec<u32> = (0..forest.n_leaves()).map(weight).collect();
         for step in &chain {
             let mut coarser = vec![0; step.forest.n_leaves()];
@@ -67,8 +76,6 @@ impl Dealt {
             weights = coarser;
         }
         let rank_of = {
-            let (trees, last) = last_of(&chain, trees, forest);
-            let mesh = last.mesh(trees)?;
             let leaves = mesh.leaves().unwrap_or_default();
             let own: Vec<u32> = leaves.iter().map(|&leaf| weights[leaf as usize]).collect();
             let mut rank_of = vec![0; own.len()];
@@ -76,8 +83,7 @@ impl Dealt {
             leaves.iter().zip(dealt).for_each(|(&leaf, rank)| rank_of[leaf as usize] = rank);
             rank_of
         };
-        let level = |trees: &Arc<Mesh>, forest: &Arc<Forest>, rank_of, coarser| {
-            let words = forest.words(trees.dim());
+        let level = |trees: &Arc<Mesh>, forest: &Arc<Forest>, words, rank_of, coarser| {
             let (trees, forest) = (Arc::clone(trees), Arc::clone(forest));
             Arc::new(Self { trees, forest, words, rank_of, coarser })
         };
@@ -86,10 +92,11 @@ impl Dealt {
             let place = |place: &super::families::Place| rank_of[place.leaf as usize];
             let finer = step.places.iter().map(place).collect();
             let own = std::mem::replace(&mut rank_of, finer);
-            let below = level(&step.trees, &step.forest, own, coarser.take());
+            let hangs = step.forest.words(trees.dim());
+            let below = level(&step.trees, &step.forest, hangs, own, coarser.take());
             coarser = Some((step, below));
         }
-        Ok(level(trees, forest, rank_of, coarser))
+        Ok(level(trees, forest, words, rank_of, coarser))
     }
 
     /// The leaves.
@@ -112,7 +119,8 @@ impl Dealt {
         let (own, others): (Vec<u32>, Vec<u32>) =
             (0..self.rank_of.len() as u32).partition(|&leaf| self.rank_of[leaf as usize] == rank);
         let (keys, words) = self.of(&own);
-        let mut chosen = Chosen::new(&self.trees, self.forest.coarse().layout, &keys, &words)?;
+        let mut chosen =
+            Chosen::new(&self.trees, self.forest.coarse().layout, &keys, words.as_deref())?;
         chosen.agree()?;
         let shared = self.meet(&mut chosen, &own, others, rank);
         let numbers: Vec<u32> = chosen.order.iter().map(|&leaf| own[leaf as usize]).collect();
@@ -122,12 +130,10 @@ impl Dealt {
     }
 
     /// Some leaves with what hangs of them.
-    fn of(&self, leaves: &[u32]) -> (Vec<Key>, Vec<u32>) {
+    fn of(&self, leaves: &[u32]) -> (Vec<Key>, Option<Vec<u32>>) {
         let keys = leaves.iter().map(|&leaf| self.forest.leaves()[leaf as usize]).collect();
-        let words = match self.words.is_empty() {
-            true => Vec::new(),
-            false => leaves.iter().map(|&leaf| self.words[leaf as usize]).collect(),
-        };
+        let of = |words: &Vec<u32>| leaves.iter().map(|&leaf| words[leaf as usize]).collect();
+        let words = self.words.as_ref().map(of);
         (keys, words)
     }
 
@@ -142,6 +148,7 @@ impl Dealt {
         self.near(own, &mut others);
         let layout = self.forest.coarse().layout;
         let (keys, words) = self.of(&others);
+        let words = words.unwrap_or_default();
         let corners: Vec<[u32; 3]> = keys.iter().map(|&key| layout.corner(key)).collect();
         let rank_of: Vec<u32> = others.iter().map(|&leaf| self.rank_of[leaf as usize]).collect();
         let dim = self.trees.dim();
@@ -205,15 +212,13 @@ impl Dealt {
         others.retain(|&leaf| {
             let key = self.forest.leaves()[leaf as usize];
             let tree = key.tree() as usize;
-            beside[tree]
-                && boxes[tree].is_none_or(|[from, to]| {
-                    let [low, high] = self.extent(key);
-                    let inside =
-                        (0..3).all(|axis| low[axis] <= to[axis] && from[axis] <= high[axis]);
-                    // What meets them through another tree, or over periodic sides, lies on a side of this one.
-                    inside
-                        || (0..self.trees.dim()).any(|axis| low[axis] == 0 || high[axis] == UNITS)
-                })
+            let [low, high] = self.extent(key);
+            let inside = boxes[tree].is_some_and(|[from, to]| {
+                (0..3).all(|axis| low[axis] <= to[axis] && from[axis] <= high[axis])
+            });
+            // What meets them through another tree, or over periodic sides, lies on a side of this one.
+            let mut axes = 0..self.trees.dim();
+            beside[tree] && (inside || axes.any(|axis| low[axis] == 0 || high[axis] == UNITS))
         });
     }
 

@@ -355,10 +355,10 @@ impl Whole {
             Box::new(Plain { points, world: plain.world.clone() })
         });
         let hanging = whole.hanging.as_ref().map(|all| hanging::Hanging {
-            words: match all.words.is_empty() {
-                true => Vec::new(),
-                false => own.iter().map(|&cell| all.words[cell as usize]).collect(),
-            },
+            words: all
+                .words
+                .as_ref()
+                .map(|words| own.iter().map(|&cell| words[cell as usize]).collect()),
             surface: of_facets(&all.surface),
         });
         let tagged = |(tag, facets): (&String, _)| (tag.clone(), of_facets(facets));

@@ -11,8 +11,8 @@ use kernels_gen::abi::hanging::{corner, others, side};
 /// What a mesh has where cells of two levels meet, or where its sides are periodic.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hanging {
-    /// The word of each cell; empty where nothing hangs.
-    pub(crate) words: Vec<u32>,
+    /// The word of each cell; none where nothing hangs, of a part of a mesh anywhere.
+    pub(crate) words: Option<Vec<u32>>,
     /// The facets on the boundary, in the order of the cells, periodic ones too.
     pub(crate) surface: Vec<Facet>,
 }
@@ -25,10 +25,10 @@ impl Mesh {
         self.hanging = Some(hanging);
     }
 
-    /// What hangs of each cell, as [`kernels_gen::abi::hanging::word`] has it; none where nothing hangs anywhere.
+    /// What hangs of each cell, as [`kernels_gen::abi::hanging::word`] has it; none where nothing hangs anywhere, in other parts of a mesh
+    /// neither.
     pub fn hanging(&self) -> Option<&[u32]> {
-        let words = self.hanging.as_ref()?.words.as_slice();
-        (!words.is_empty()).then_some(words)
+        self.hanging.as_ref()?.words.as_deref()
     }
 
     /// All facets of the surface of the body, those of periodic sides too.

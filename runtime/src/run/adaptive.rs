@@ -11,7 +11,7 @@
 //! are made of the leaves of the next forest that a process has, and what their functions are is sent to it; triangles and tetrahedra are
 //! bisected by each as a whole.
 
-use super::several::together;
+use super::several::{together, told};
 use super::step::{Monitor, Step, StepKind};
 use super::{Reached, RunError, Solution, Start, run_started, with_periodic_sides};
 use crate::adapt::Adaptive;
@@ -111,10 +111,11 @@ fn by_leaves(mesh: &Mesh, own: &[f64]) -> Result<Vec<f64>, RunError> {
         leaves.iter().zip(own).for_each(|(&leaf, &number)| put(leaf, number));
         return Ok(all);
     };
-    let bytes = |(leaf, number): (&u32, &f64)| {
-        leaf.to_le_bytes().into_iter().chain(number.to_le_bytes()).collect::<Vec<u8>>()
-    };
-    let bytes: Vec<u8> = leaves.iter().zip(own).flat_map(bytes).collect();
+    let mut bytes = Vec::with_capacity(12 * own.len());
+    for (leaf, number) in leaves.iter().zip(own) {
+        bytes.extend_from_slice(&leaf.to_le_bytes());
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
     for bytes in cut.group().gather(&bytes) {
         for one in bytes.chunks_exact(12) {
             let (leaf, number) = one.split_at(4);
@@ -223,7 +224,8 @@ impl Steps<'_> {
         coarser.iter_mut().zip(&refine).for_each(|(coarser, refine)| *coarser &= !refine);
         let mut adaptive = self.adaptive.clone();
         adaptive.adapt_leaves(&refine, &coarser)?;
-        let next = adaptive.part(&self.group)?;
+        // One process may have cells that fold.
+        let next = told(&on.mesh, adaptive.part(&self.group).map_err(RunError::from))?;
         let unknowns = on.fields.iter().map(|field| {
             Space::count_in_all(&next, field.space.element()) * field.space.components()
         });

@@ -13,6 +13,7 @@ use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, Analysis, FactorError, Factors};
 use crate::operator::Operator;
+use crate::processes::any;
 use crate::solve::{
     self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
     Preconditioner, Progress, Report, lobpcg,
@@ -431,7 +432,9 @@ fn factorised_at_each(
     let unknown = || RunError::Setting(UNKNOWN_DATA.to_owned());
     let mut made = system.at_each()?.ok_or_else(unknown)?;
     let taken = made.take(u)?;
-    if matches!(taken, Err(FactorError::Singular { .. })) || made.is_near_singular() {
+    // Devices add up in an order of their own: what one finds all do.
+    let shift = matches!(taken, Err(FactorError::Singular { .. })) || made.is_near_singular();
+    if any(&**made.group(), shift) {
         let shifted = with_shifted(SHIFT, of, (operator, mass), system, |of| of.at_each())?;
         made = shifted.flatten().ok_or_else(unknown)?;
         made.take(u)?.map_err(|error| OperatorError::new(error.to_string()))?;

@@ -70,6 +70,19 @@ fn a_process_may_have_no_leaf() {
     compare_parts(None, &problem, adaptive.mesh().expect("a mesh"), &[2, 3], &part, None);
 }
 
+/// Nodes hang, and some processes have no cell.
+#[test]
+fn a_process_may_have_no_leaf_where_nodes_hang() {
+    let (problem, mesh) = problem(&text("box(dim: 2, cells: [2, 1])", 2, ["x1", "y0"], ""));
+    let mut adaptive = adaptive(&problem, mesh);
+    let mesh = adaptive.mesh().expect("a mesh");
+    adaptive.adapt(&mesh, &[true, false], &[]).expect("few leaves");
+    let mesh = adaptive.mesh().expect("a mesh");
+    assert!(mesh.hanging().is_some() && mesh.n_cells() == 5);
+    let part = |_: &Arc<Mesh>, group: &Arc<dyn Group>| adaptive.part(group).expect("a part");
+    compare_parts(None, &problem, mesh, &[4, 7], &part, None);
+}
+
 #[test]
 fn transfers_between_parts_of_forests_are_those_of_the_whole() {
     for (mesh, seed) in [

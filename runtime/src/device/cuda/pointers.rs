@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Arrays come from a pool, which other processes cannot open, and whose addresses go from one array to another, while an MPI keeps
-//! open what it has once opened. So MPI sees only two pieces of memory, which stay: a copy on the GPU takes a few microseconds.
+//! open what it has once opened. So MPI sees only memory that stays, till the program ends: a copy on the GPU takes a few microseconds.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -25,7 +25,7 @@ use super::reach::agreed;
 /// Bytes that memory for MPI has at least.
 const LEAST: usize = 1 << 16;
 
-/// Memory of a GPU that is in no pool.
+/// Memory of a GPU that is in no pool, and is never given back: other processes may have it open for as long as MPI runs.
 struct Plain {
     context: Arc<CudaContext>,
     start: sys::CUdeviceptr,
@@ -45,15 +45,6 @@ impl Plain {
     }
 }
 
-impl Drop for Plain {
-    fn drop(&mut self) {
-        if self.context.bind_to_thread().is_ok() {
-            // SAFETY: it is ours, and nothing uses it any more: the driver waits for what was started.
-            let _ = unsafe { result::free_sync(self.start) };
-        }
-    }
-}
-
 /// What MPI reads, and what it writes.
 struct Memory {
     out: Plain,
@@ -65,7 +56,7 @@ impl Memory {
         Ok(Self { out: Plain::new(context, bytes)?, come: Plain::new(context, bytes)? })
     }
 
-    /// Has so many bytes from now on, at least.
+    /// Has so many bytes from now on, at least; what it had is half of that at most.
     fn hold(&mut self, bytes: usize) -> Result<(), DriverError> {
         if self.out.bytes < bytes {
             *self = Self::new(&Arc::clone(&self.out.context), bytes.next_power_of_two())?;
@@ -106,6 +97,8 @@ impl Pointers {
         let takes = agreed(group, takes_device_pointers().filter(|&yes| yes).ok_or_else(version));
         takes.map_err(|library| Apart::NoPointers { library })?;
         let context = stream.context();
+        // MPI closes what it has opened of other GPUs when it ends, behind all that is here: till then the context must live.
+        std::mem::forget(Arc::clone(context));
         let made = Memory::new(context, LEAST).and_then(|memory| {
             let [ready, taken] = [context.new_event(None)?, context.new_event(None)?];
             Ok(Self { direct, memory: Mutex::new(memory), ready, taken })
@@ -142,7 +135,7 @@ impl Pointers {
             let numbers = bytes.chunks_exact(8).map(|own| own.try_into().unwrap_or_default());
             Ok::<_, String>(numbers.map(f64::from_ne_bytes).collect::<Vec<f64>>())
         };
-        let found = read(&come)?;
+        let found = agreed(group, read(&come))?;
         // To the next goes the first number, to the one before the second; between two the first alone.
         let known = |(with, range): &(usize, Range<usize>)| match (size, range.start) {
             (2, _) | (_, 1) => *with as f64 + 0.5,

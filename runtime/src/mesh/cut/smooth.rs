@@ -12,7 +12,7 @@ const PASSES: usize = 8;
 /// Moves behind the best that was seen, at most.
 const PATIENCE: usize = 200;
 
-/// How far the weight of a half may be from what is wanted: a part of all, if it was not farther before.
+/// How far the weight of a half may be from what is wanted, if it was not farther before: a part of all, over how often all is halved.
 const UNEVEN: u64 = 200;
 
 /// The gain of a cell that is not yet worth a move, or was moved.
@@ -82,6 +82,8 @@ pub(super) struct Halves<'a> {
     pub(super) all: u64,
     /// Cells that each half has at least.
     pub(super) least: [usize; 2],
+    /// How often all cells are halved.
+    pub(super) times: u64,
     /// For each cell of the graph: what its next move gains.
     pub(super) gains: &'a mut [i32],
 }
@@ -116,7 +118,7 @@ impl Halves<'_> {
             weight += if self.side[cell as usize] == 0 { own } else { 0 };
         }
         let off = |weight: u64| weight.abs_diff(self.wanted);
-        let kept = off(weight).max(self.all / UNEVEN);
+        let kept = off(weight).max(self.all / (UNEVEN * self.times));
         let open = kept.max(heaviest);
         cells.iter().for_each(|&cell| self.gains[cell as usize] = UNKNOWN);
         let mut heaps: [BinaryHeap<(i32, Reverse<u32>)>; 2] = Default::default();

@@ -21,6 +21,7 @@ use crate::device::DeviceError;
 use crate::discretisation::Discretisation;
 use crate::factor::{Analysis, FactorError, Factors};
 use crate::operator::Operator;
+use crate::processes::Group;
 use crate::sharing::Sharing;
 use crate::solve::{Approximation, Figures, LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
@@ -122,6 +123,11 @@ impl AtEach {
     /// What the whole is discretised on.
     pub(in crate::run) fn whole(&self) -> &Arc<Discretisation> {
         &self.whole
+    }
+
+    /// The processes.
+    pub(in crate::run) fn group(&self) -> &Arc<dyn Group> {
+        self.sharing.group()
     }
 
     /// Whether the matrix of the factors is near to a singular one.

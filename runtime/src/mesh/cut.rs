@@ -1,7 +1,7 @@
 //! Meshes in parts, one a process: a whole mesh → the cells of this process, and what of their vertices, edges and faces is
 //! others' too ([`Cut`]).
 //!
-//! Each process has a piece of the curve along which cells come, or of the space that they fill ([`deal`]); cells with hanging nodes
+//! Each process has a piece of the curve along which cells come, or of the space that they fill ([`mod@deal`]); cells with hanging nodes
 //! count twice. A part numbers everything by first touch, as a mesh of its own does. What it takes from the whole is how each
 //! entity is seen and of how many cells it is: so all processes have the nodes of an edge or face in one order, and no facet
 //! between processes is taken for one of the boundary.

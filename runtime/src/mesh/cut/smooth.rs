@@ -15,6 +15,9 @@ const PATIENCE: usize = 200;
 /// How far the weight of a half may be from what is wanted, if it was not farther before: a part of all, over how often all is halved.
 const UNEVEN: u64 = 200;
 
+/// Cells of a process below which a half is as even as it was: one more would be a per cent of the work.
+const FEW: u64 = 100;
+
 /// The gain of a cell that is not yet worth a move, or was moved.
 const UNKNOWN: i32 = i32::MIN;
 const MOVED: i32 = i32::MAX;
@@ -84,6 +87,8 @@ pub(super) struct Halves<'a> {
     pub(super) least: [usize; 2],
     /// How often all cells are halved.
     pub(super) times: u64,
+    /// For how many processes these are.
+    pub(super) processes: u64,
     /// For each cell of the graph: what its next move gains.
     pub(super) gains: &'a mut [i32],
 }
@@ -118,7 +123,9 @@ impl Halves<'_> {
             weight += if self.side[cell as usize] == 0 { own } else { 0 };
         }
         let off = |weight: u64| weight.abs_diff(self.wanted);
-        let kept = off(weight).max(self.all / (UNEVEN * self.times));
+        let are_few = cells.len() as u64 <= FEW * self.processes;
+        let slack = if are_few { 0 } else { self.all / (UNEVEN * self.times) };
+        let kept = off(weight).max(slack);
         let open = kept.max(heaviest);
         cells.iter().for_each(|&cell| self.gains[cell as usize] = UNKNOWN);
         let mut heaps: [BinaryHeap<(i32, Reverse<u32>)>; 2] = Default::default();

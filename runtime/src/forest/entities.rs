@@ -196,39 +196,35 @@ impl Numbers {
         if 2 * self.keys.len() >= self.slots.len() {
             self.grow();
         }
-        let (hash, mask) = (hash(key), self.slots.len() - 1);
-        let tag = hash & TAG;
-        let mut at = hash as usize & mask;
-        loop {
-            let slot = self.slots[at];
-            if slot == 0 {
-                break;
+        match self.look_up(key) {
+            Ok(number) => (number, false),
+            Err(free) => {
+                let number = self.keys.len() as u32;
+                self.slots[free] = hash(key) & TAG | u64::from(number + 1);
+                self.keys.push(key);
+                (number, true)
             }
-            let number = (slot & !TAG) as u32 - 1;
-            if slot & TAG == tag && self.keys[number as usize] == key {
-                return (number, false);
-            }
-            at = (at + 1) & mask;
         }
-        let number = self.keys.len() as u32;
-        self.slots[at] = tag | u64::from(number + 1);
-        self.keys.push(key);
-        (number, true)
     }
 
     /// The number of a key that was met.
     fn find(&self, key: u128) -> Option<u32> {
+        self.look_up(key).ok()
+    }
+
+    /// The number of a key, or the slot that is for it.
+    fn look_up(&self, key: u128) -> Result<u32, usize> {
         let (hash, mask) = (hash(key), self.slots.len() - 1);
         let tag = hash & TAG;
         let mut at = hash as usize & mask;
         loop {
             let slot = self.slots[at];
             if slot == 0 {
-                return None;
+                return Err(at);
             }
             let number = (slot & !TAG) as u32 - 1;
             if slot & TAG == tag && self.keys[number as usize] == key {
-                return Some(number);
+                return Ok(number);
             }
             at = (at + 1) & mask;
         }

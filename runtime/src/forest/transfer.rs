@@ -43,7 +43,7 @@ pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option
         let own = to.mesh.cut()?.group();
         let (old, new) = parts?;
         let beyond = Beyond::new(&**own, [&old, &new], from, u);
-        return Some(beyond.to(&**own, there, (to, &here)));
+        return Some(beyond.to(own, there, (to, &here)));
     }
     let mut all = Vec::with_capacity(to.n_dofs());
     for (number, (old, new)) in from.fields.iter().zip(&to.fields).enumerate() {
@@ -150,7 +150,7 @@ impl Beyond {
     /// The unknowns of a part; those that only cells of others can say are theirs.
     fn to(
         &self,
-        group: &dyn Group,
+        group: &Arc<dyn Group>,
         there: Leaves<'_>,
         (to, here): (&Discretisation, &Leaves<'_>),
     ) -> Vec<f64> {
@@ -165,7 +165,7 @@ impl Beyond {
                 self.rows[cell * self.each + start + node * components + c]
             };
             let (mut values, known) = self::field(&there, &read, (here, space));
-            agree(group, to, space, &known, &mut values);
+            agree(group, space, &known, &mut values);
             all.extend(values);
         }
         all
@@ -173,15 +173,8 @@ impl Beyond {
 }
 
 /// Gives the nodes that several processes have the values that the first has which knows one.
-fn agree(
-    group: &dyn Group,
-    on: &Discretisation,
-    space: &Space,
-    known: &[bool],
-    values: &mut [f64],
-) {
-    let Some(cut) = on.mesh.cut() else { return };
-    let (sharing, rank) = (space.sharing(cut.group()), group.rank() as f64);
+fn agree(group: &Arc<dyn Group>, space: &Space, known: &[bool], values: &mut [f64]) {
+    let (sharing, rank) = (space.sharing(group), group.rank() as f64);
     let mut rank_of: Vec<f64> =
         known.iter().map(|known| if *known { rank } else { f64::INFINITY }).collect();
     sharing.least(&mut rank_of);

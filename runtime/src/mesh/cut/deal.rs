@@ -4,7 +4,7 @@
 //! A piece of a curve is as even as weights allow on any mesh, but its surface is that of a crumpled thing. Halves across a long
 //! side, again and again (Berger and Bokhari, "A partitioning strategy for nonuniform problems on multiprocessors", IEEE Trans. Computers
 //! C-36, 1987), are smooth, best of all on boxes; where cells do not lie in rows, a plane goes zigzag between them, which is made straight
-//! ([`super::smooth`]). On unstructured meshes that leaves as many facets between parts as METIS does (docs/design/scaling.md).
+//! ([`super::smooth`]). On unstructured meshes that leaves about as many facets between parts as METIS does (docs/design/scaling.md).
 
 use super::smooth::{APART, Graph, Halves};
 use crate::mesh::{Mesh, Topology};
@@ -20,7 +20,7 @@ pub(crate) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
     if processes == 1 || weights.len() < processes {
         return along;
     }
-    let mut space = Space {
+    let mut halving = Halving {
         centres: (0..mesh.n_cells()).map(|cell| mesh.plain_centre(cell)).collect(),
         weights,
         graph: Graph::new(mesh.connectivity()),
@@ -30,9 +30,9 @@ pub(crate) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
         times: u64::from(processes.next_power_of_two().ilog2()),
     };
     let mut cells: Vec<u32> = (0..weights.len() as u32).collect();
-    space.halve(&mut cells, 0..processes);
+    halving.halve(&mut cells, 0..processes);
     let between = |ranks: &[u32]| facets_between(mesh.connectivity(), ranks);
-    if between(&space.rank_of) < between(&along) { space.rank_of } else { along }
+    if between(&halving.rank_of) < between(&along) { halving.rank_of } else { along }
 }
 
 /// Facets with cells of two processes.
@@ -51,7 +51,7 @@ fn facets_between(topology: &Topology, rank_of: &[u32]) -> usize {
 }
 
 /// Cells that are halved.
-struct Space<'a> {
+struct Halving<'a> {
     centres: Vec<[f64; 3]>,
     weights: &'a [u32],
     graph: Graph,
@@ -66,7 +66,7 @@ struct Space<'a> {
 /// Sides that are so long beside the longest may be halved, too.
 const LONG: f64 = 0.5;
 
-impl Space<'_> {
+impl Halving<'_> {
     /// Gives cells to processes: about those on one side of a plane to half of these, the others to the rest.
     fn halve(&mut self, cells: &mut [u32], ranks: Range<usize>) {
         if ranks.len() == 1 {
@@ -189,7 +189,7 @@ mod tests {
         let vertices = (0..count).flat_map(corners).collect();
         let all = cells.iter().map(|n| n + 1).product();
         let topology = Topology::new(Cell::Hexahedron, all, vertices).expect("a topology");
-        let mut space = Space {
+        let mut halving = Halving {
             centres: centres.clone(),
             weights,
             graph: Graph::new(&topology),
@@ -198,8 +198,8 @@ mod tests {
             rank_of: vec![u32::MAX; count],
             times: u64::from(processes.next_power_of_two().ilog2()),
         };
-        space.halve(&mut (0..count as u32).collect::<Vec<u32>>(), 0..processes);
-        (centres, space.rank_of)
+        halving.halve(&mut (0..count as u32).collect::<Vec<u32>>(), 0..processes);
+        (centres, halving.rank_of)
     }
 
     /// Each process has as much as any other, and what lies between them is a plane.

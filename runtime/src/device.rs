@@ -29,7 +29,7 @@ pub use arithmetic::{
     Summed, Sums, Toward, WIDTH,
 };
 pub use bounded::Bounded;
-pub use group::{Apart, DeviceGroup, Joined, MESSAGES, Way};
+pub use group::{Apart, Common, DeviceGroup, Joined, MESSAGES, Way};
 pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
 };

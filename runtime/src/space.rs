@@ -359,7 +359,7 @@ impl Starts {
             }
             starts.new_nodes.push(begin..next as usize);
         }
-        debug_assert_eq!(next as usize, n_nodes, "every entity should belong to a cell");
+        assert_eq!(next as usize, n_nodes, "every entity should belong to a cell");
         starts
     }
 

@@ -11,6 +11,7 @@ mod coupled;
 mod cuda_kernels;
 mod cuda_sources;
 mod device_estimates;
+mod device_groups;
 mod device_solves;
 mod device_sparse;
 mod device_vectors;

@@ -17,7 +17,8 @@ use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
 use runtime::bench::CASES;
 use runtime::bench::device::rates_source;
 use runtime::device::cuda::{
-    CudaError, Resources, compile, compile_parts, compile_through, find_nvrtc, resources,
+    CudaError, Resources, compile, compile_parts, compile_through, find_nvrtc, peer_kernels,
+    resources,
 };
 use runtime::device::{Arithmetic, Tables, linked_rows};
 use runtime::jit::{Environment, Jit};
@@ -210,6 +211,21 @@ fn operations_on_vectors_compile() {
             for kernel in &source.kernels {
                 assert!(code.contains(&kernel.name), "no {} in the code", kernel.name);
             }
+        }
+    }
+}
+
+/// Beside the kernels: that a word is written and read as one, which only the assembler knows to be possible.
+#[test]
+fn what_gpus_write_into_each_others_memory_compiles() {
+    if !nvrtc() {
+        return;
+    }
+    for arch in ["sm_80", "sm_90"] {
+        let image = compile(&peer_kernels().text, arch).unwrap_or_else(|error| panic!("{error}"));
+        let code = String::from_utf8_lossy(&image);
+        for name in ["peers_exchange", "peers_sum"] {
+            assert!(code.contains(name), "no {name} in the code");
         }
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
     let dofs = Dofs::new(&mut setting);
     let declared = setting.shared_bytes();
     dofs.write(&mut setting);
-    debug_assert_eq!(declared, setting.shared_bytes(), "what is shared should be known at first");
+    assert_eq!(declared, setting.shared_bytes(), "what is shared should be known at first");
     setting.finish()
 }
 

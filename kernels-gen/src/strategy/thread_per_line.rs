@@ -100,7 +100,7 @@ pub(super) fn lower(facts: &Facts<'_>, cells: usize) -> (Kernel, KernelAbi) {
     let group = Group::new(&mut setting, cells);
     let declared = setting.shared_bytes();
     group.write(&mut setting);
-    debug_assert_eq!(declared, setting.shared_bytes(), "what is shared should be known at first");
+    assert_eq!(declared, setting.shared_bytes(), "what is shared should be known at first");
     setting.finish()
 }
 

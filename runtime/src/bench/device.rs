@@ -215,9 +215,10 @@ const COPIED: usize = 1 << 27;
 const SHARE: usize = 1024;
 /// Doubles that are added to: 8 MiB, as much as a level of caches holds.
 const PLACES: usize = 1 << 20;
-/// Groups of threads that multiply: a few, and that many times more where these take no time.
+/// Groups of threads that multiply: a few, and so many times more, time after time, up to the most, where these take no time.
 const GROUPS: usize = 8;
-const MORE: usize = 1056;
+const MORE: usize = 4;
+const MOST_GROUPS: usize = 8448;
 /// Seconds that are long enough to be measured.
 const LONG: f64 = 0.01;
 
@@ -265,9 +266,8 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     };
     let copy = time("rates_copy", batches, &[&from, &to])?;
     let mut groups = GROUPS;
-    let long = |seconds: f64| seconds >= LONG;
-    if !long(time("rates_fma", groups, &[&to])?) {
-        groups *= MORE;
+    while groups < MOST_GROUPS && time("rates_fma", groups, &[&to])? < LONG {
+        groups = (groups * MORE).min(MOST_GROUPS);
     }
     let [fma, divide, shared] = COMPUTE.map(|name| time(name, groups, &[&to]));
     let add = time("rates_add", groups, &[&to])?;

@@ -9,7 +9,9 @@ mod beside;
 mod compile;
 mod error;
 mod nccl;
+mod peers;
 mod pinned;
+mod plain;
 #[cfg(feature = "mpi")]
 mod pointers;
 mod pool;
@@ -47,6 +49,7 @@ pub use compile::{
 };
 pub use error::CudaError;
 pub use nccl::nccl_version;
+pub use peers::{open_to_each_other, peer_kernels};
 use pool::Pool;
 use reach::Reach;
 
@@ -252,7 +255,7 @@ impl Device for Cuda {
         if let Some(reach) = self.reach.get() {
             return Ok(Joined { way: reach.way(), instead: None });
         }
-        let (reach, joined) = Reach::connect(&self.stream, &self.pool, group)?;
+        let (reach, joined) = Reach::connect((&self.stream, &self.arch), &self.pool, group)?;
         self.reach.get_or_init(|| reach);
         Ok(joined)
     }

@@ -1,6 +1,7 @@
 //! [`DeviceGroup`]: devices of several processes that reach each other's memory, without the host between them.
 //!
 //! ```text
+//! memory            a kernel of ours writes where another GPU of the host reads
 //! NCCL              messages take their places on the streams of devices, and the host waits for none
 //! device pointers   MPI reads and writes the memory of devices: the host waits for what is sent and what comes
 //! host              a copy to pinned memory, messages of `Group`, and a copy back: then there is no `DeviceGroup`
@@ -17,6 +18,8 @@ pub const MESSAGES: &str = "WF_MESSAGES";
 /// How devices of several processes reach each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
+    /// Each writes into the memory of the others.
+    Peers,
     /// By NVIDIA's library.
     Nccl,
     /// By MPI, which takes device pointers.
@@ -27,11 +30,12 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order in which they are tried.
-    pub const ALL: [Self; 3] = [Self::Nccl, Self::Mpi, Self::Host];
+    pub const ALL: [Self; 4] = [Self::Peers, Self::Nccl, Self::Mpi, Self::Host];
 
     /// Its word in [`MESSAGES`].
     pub fn word(self) -> &'static str {
         match self {
+            Self::Peers => "peers",
             Self::Nccl => "nccl",
             Self::Mpi => "mpi",
             Self::Host => "host",
@@ -42,6 +46,7 @@ impl Way {
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Peers => "each other's memory",
             Self::Nccl => "NCCL",
             Self::Mpi => "MPI, which takes device pointers",
             Self::Host => "way of the host",
@@ -64,6 +69,19 @@ pub enum Apart {
     /// Devices of this kind do not.
     #[error("devices of this backend know of no other")]
     Backend,
+    /// There are several hosts, or more GPUs than reach each other's memory.
+    #[error(
+        "not all processes are of one host, with 16 GPUs at most\nhelp: leave WF_MESSAGES unset, and they take a way between hosts"
+    )]
+    Far,
+    /// The driver does not open the memory of one GPU to another.
+    #[error(
+        "GPUs do not reach each other's memory: {error}\nhelp: leave WF_MESSAGES unset, and they take another way"
+    )]
+    Closed {
+        /// What it says.
+        error: String,
+    },
     /// A process has no library that carries messages.
     #[error(
         "NCCL was not found\nhelp: install it, or `pip install nvidia-nccl-cu12`, and put the folder of libnccl.so.2 on LD_LIBRARY_PATH"
@@ -112,7 +130,9 @@ pub enum Apart {
     )]
     Asked,
     /// No such way.
-    #[error("WF_MESSAGES is `{word}`, which names no way\nhelp: it is `nccl`, `mpi` or `host`")]
+    #[error(
+        "WF_MESSAGES is `{word}`, which names no way\nhelp: it is `peers`, `nccl`, `mpi` or `host`"
+    )]
     Unknown {
         /// What was given.
         word: String,
@@ -137,11 +157,32 @@ fn split(apart: &Apart) -> [String; 2] {
     [why.to_owned(), help.to_owned()]
 }
 
+/// Entries of vectors that several processes have, as tables on a device.
+pub struct Common<'a> {
+    /// The neighbours, and which of all that is sent is theirs, one behind the other.
+    pub neighbours: &'a [(usize, Range<usize>)],
+    /// The most that any two processes have in common; beyond all numbers where `sources` are not places at which the entry itself is
+    /// sent.
+    pub longest: usize,
+    /// The entries.
+    pub dofs: &'a Array,
+    /// Where the sources of each begin, and the end of the last.
+    pub starts: &'a Array,
+    /// Places among all that is sent, at which the entry comes from the neighbour, too; `u32::MAX` for the entry itself.
+    pub sources: &'a Array,
+    /// Whether the entry becomes the sum of its sources, in their order, or the first.
+    pub add: bool,
+}
+
 /// Devices of which each process has one. All ask for the same in one order; it takes its place in the order of a device's work,
 /// beside other work where that is asked for.
 pub trait DeviceGroup: fmt::Debug + Send + Sync {
-    /// Whether all are of one host, between which a message takes some ten microseconds.
+    /// Whether all are of one host, between which a message takes less than to start kernels twice.
     fn is_near(&self) -> bool;
+
+    /// Seconds of a short message, from where numbers lie to where they are added, as measured between large GPUs of one host; none
+    /// where the host waits for messages.
+    fn latency(&self) -> Option<f64>;
 
     /// Makes each of the first `n` numbers of an array the sum of those at all devices; the same bits at all.
     ///
@@ -150,6 +191,16 @@ pub trait DeviceGroup: fmt::Debug + Send + Sync {
     /// For this and all that follows: a library that fails, an array of another device or with too few numbers; while work is
     /// recorded, where the host waits for messages.
     fn sum(&self, array: &Array, n: usize) -> Result<(), DeviceError>;
+
+    /// Entries of y that several processes have become what they say, without arrays between them, where devices do that; false
+    /// where none of them does, and nothing has been done.
+    ///
+    /// # Safety
+    ///
+    /// The tables go together, entries lie in y, and all processes have the same of each other.
+    unsafe fn meet(&self, _common: &Common<'_>, _y: &Array) -> Result<bool, DeviceError> {
+        Ok(false)
+    }
 
     /// Sends each neighbour its part of an array, and receives as many numbers at the same place of another.
     fn exchange(

@@ -514,7 +514,7 @@ fn shared(whole: &Topology, dim: usize, rank_of: &[u32], rank: u32, own: &[u32])
     }
     let entity = |(number, mut ranks): (u32, Vec<u32>)| {
         ranks.sort_unstable();
-        debug_assert!(ranks.contains(&rank), "a process should have its own entities");
+        assert!(ranks.contains(&rank), "a process should have its own entities");
         Entity { number, ranks: ranks.into() }
     };
     found.into_values().map(entity).collect()

@@ -196,7 +196,7 @@ impl Problem<'_> {
                 None => self.path(&made, &next)?,
             };
             let part = next.on.mesh.cut().is_some();
-            let small = part && is_small(next.on.dofs_in_all(), self.device.is_some());
+            let small = part && is_small(next.on.dofs_in_all(), self.device);
             if !small {
                 under = below(&next)?;
             }

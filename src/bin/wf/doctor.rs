@@ -140,10 +140,10 @@ fn mpi() -> Finding {
     let pointers = runtime::device::mpi::takes_device_pointers();
     let taken = match pointers {
         Some(true) => {
-            "takes device pointers: GPUs reach each other by it where NCCL does not connect them"
+            "takes device pointers: GPUs reach each other by it where neither their memory nor NCCL connects them"
         }
         Some(false) => {
-            "takes no device pointers: where NCCL does not connect GPUs, the host carries what they tell each other"
+            "takes no device pointers: where neither their memory nor NCCL connects GPUs, the host carries what they tell each other"
         }
         None => {
             "whether it takes device pointers it knows when it has started: `mpirun -n 1 wf doctor`"
@@ -264,8 +264,20 @@ fn cuda_driver() -> Finding {
             ),
             Ok(devices) => {
                 let shown = devices.iter().enumerate().map(|(i, one)| format!("{i}: {one}"));
-                let detail = format!("{library}\n{}", shown.collect::<Vec<_>>().join("\n"));
-                Finding::good(name, detail, json!({ "library": library, "devices": devices }))
+                let peers = runtime::device::cuda::open_to_each_other();
+                let reached = match peers {
+                    Some(true) => {
+                        "\nthey reach each other's memory: the shortest way for what several tell each other"
+                    }
+                    Some(false) => {
+                        "\nthey do not reach each other's memory: what several tell each other goes by NCCL"
+                    }
+                    None => "",
+                };
+                let shown = shown.collect::<Vec<_>>().join("\n");
+                let detail = format!("{library}\n{shown}{reached}");
+                let facts = json!({ "library": library, "devices": devices, "peers": peers });
+                Finding::good(name, detail, facts)
             }
             Err(error) => Finding::error(name, State::Broken, &error.to_string()),
         },
@@ -308,15 +320,16 @@ fn nvrtc() -> Finding {
 fn nccl() -> Finding {
     match runtime::device::cuda::nccl_version() {
         Some(version) => {
-            let detail =
-                format!("{version}\nseveral GPUs: `wf run FILE --backend cuda --devices 0,1`");
+            let detail = format!(
+                "{version}\nseveral GPUs: `wf run FILE --backend cuda --devices 0,1`, between hosts and where they do not reach each other's memory by it"
+            );
             Finding::good("NCCL", detail, json!({ "version": version }))
         }
         None => Finding::bad(
             "NCCL",
             State::Missing,
-            "libnccl.so.2 does not load: several GPUs reach each other by MPI where it takes device pointers, else by way of the host",
-            "to use several GPUs, install NCCL; or `pip install nvidia-nccl-cu12`, and name the folder of its library in \
+            "libnccl.so.2 does not load: GPUs that do not reach each other's memory go by MPI where it takes device pointers, else by way of the host",
+            "to use GPUs of several hosts, install NCCL; or `pip install nvidia-nccl-cu12`, and name the folder of its library in \
              LD_LIBRARY_PATH",
         ),
     }

@@ -109,8 +109,8 @@ pub(crate) struct Arguments {
     pub(crate) dry_run: bool,
 
     /// Several GPUs of this machine by their numbers, each with a part of the mesh: `--backend cuda --devices 0,1`. Under `mpirun`
-    /// the processes of a machine take one each without it, in turn. They reach each other by NCCL, else by an MPI that takes device
-    /// pointers, else by way of the host; WF_MESSAGES=nccl, mpi or host takes that one.
+    /// the processes of a machine take one each without it, in turn. They write into each other's memory where they reach it, else they
+    /// go by NCCL, else by an MPI that takes device pointers, else by way of the host; WF_MESSAGES=peers, nccl, mpi or host takes that one.
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
     pub(crate) devices: Vec<String>,
 

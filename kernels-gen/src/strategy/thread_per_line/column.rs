@@ -83,7 +83,7 @@ impl Line {
 
 /// The place of a point that is written out.
 fn known(at: &Index) -> usize {
-    debug_assert!(at.terms.is_empty(), "registers have no index");
+    assert!(at.terms.is_empty(), "registers have no index");
     at.constant as usize
 }
 

@@ -11,7 +11,7 @@
 //! do, and theirs are written; sums are those of one process until the host reads them and asks the others.
 
 use super::{Arithmetic, THREADS, groups};
-use crate::device::{Array, DeviceError, DeviceGroup, Given, Kind, Record, Staging};
+use crate::device::{Array, Common, DeviceError, DeviceGroup, Given, Kind, Record, Staging};
 use crate::processes::{Group, Parcel, Reduce};
 use crate::sharing::{Lists, Number, Sharing};
 use std::error::Error;
@@ -32,6 +32,8 @@ pub struct Joint {
     len: usize,
     /// Groups that form a sum.
     groups: usize,
+    /// As [`Common`] has it.
+    longest: usize,
     /// What is sent, and what is received.
     messages: Mutex<[Array; 2]>,
     /// What carries them by way of the host.
@@ -99,7 +101,15 @@ impl Joint {
             return Err(DeviceError::Mismatch { operation: "list what others have" });
         }
         let device = &arithmetic.device;
-        let mut most = [groups(len) as f64];
+        // What comes at a place is of the entry that is sent there.
+        let of = |i: usize| starts[i] as usize..starts[i + 1] as usize;
+        let alike = (0..dofs.len()).all(|i| {
+            let mut own = sources[of(i)].iter().filter(|&&source| source != u32::MAX);
+            own.all(|&source| all[source as usize] == dofs[i])
+        });
+        let longest = neighbours.iter().map(|(_, range)| range.len()).max().unwrap_or(0);
+        let longest = if alike { longest as f64 } else { f64::INFINITY };
+        let mut most = [groups(len) as f64, longest];
         group.reduce(Reduce::Largest, &mut most);
         let messages = [arithmetic.zeros(all.len())?, arithmetic.zeros(all.len())?];
         let host = if let Some(devices) = Self::devices(arithmetic) {
@@ -125,6 +135,7 @@ impl Joint {
             others: device.upload(others)?,
             len,
             groups: most[0] as usize,
+            longest: most[1] as usize,
             messages: Mutex::new(messages),
             host,
         })
@@ -149,6 +160,9 @@ impl Joint {
         meanwhile: Record<'_>,
     ) -> Result<(), Box<dyn Error>> {
         arithmetic.same("exchange", &[y], self.len)?;
+        if self.meet(arithmetic, y, add)? {
+            return meanwhile();
+        }
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let [out, come] = &mut *messages;
         let n = self.sent.len();
@@ -168,6 +182,15 @@ impl Joint {
             self.start(arithmetic, "meet", self.dofs.len(), &tables, Some(all))?;
         }
         Ok(())
+    }
+
+    /// The same in one go, where devices do that.
+    fn meet(&self, arithmetic: &Arithmetic, y: &Array, add: bool) -> Result<bool, DeviceError> {
+        let Some(devices) = Self::devices(arithmetic) else { return Ok(false) };
+        let Self { neighbours, longest, dofs, starts, sources, .. } = self;
+        let common = Common { neighbours, longest: *longest, dofs, starts, sources, add };
+        // SAFETY: the lists were compared with each other and with the length of vectors when they were made.
+        unsafe { devices.meet(&common, y) }
     }
 
     /// The same messages by way of the host.

@@ -7,7 +7,6 @@
 //! Arrays come from a pool, which other processes cannot open, and whose addresses go from one array to another, while an MPI keeps
 //! open what it has once opened. So MPI sees only memory that stays, till the program ends: a copy on the GPU takes a few microseconds.
 
-use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,30 +19,11 @@ use crate::device::mpi::{takes_device_pointers, version};
 use crate::device::{Apart, Kind};
 use crate::processes::Group;
 
-use super::reach::agreed;
+use super::plain::Plain;
+use super::reach::{agreed, numbers};
 
 /// Bytes that memory for MPI has at least.
 const LEAST: usize = 1 << 16;
-
-/// Memory of a GPU that is in no pool, and is never given back: other processes may have it open for as long as MPI runs.
-struct Plain {
-    context: Arc<CudaContext>,
-    start: sys::CUdeviceptr,
-    bytes: usize,
-}
-
-impl Plain {
-    fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Self, DriverError> {
-        context.bind_to_thread()?;
-        // SAFETY: it is written before it is read.
-        let start = unsafe { result::malloc_sync(bytes)? };
-        Ok(Self { context: Arc::clone(context), start, bytes })
-    }
-
-    fn address(&self) -> *mut c_void {
-        self.start as *mut c_void
-    }
-}
 
 /// What MPI reads, and what it writes.
 struct Memory {
@@ -58,8 +38,8 @@ impl Memory {
 
     /// Has so many bytes from now on, at least; what it had is half of that at most.
     fn hold(&mut self, bytes: usize) -> Result<(), DriverError> {
-        if self.out.bytes < bytes {
-            *self = Self::new(&Arc::clone(&self.out.context), bytes.next_power_of_two())?;
+        if self.out.bytes() < bytes {
+            *self = Self::new(&Arc::clone(self.out.context()), bytes.next_power_of_two())?;
         }
         Ok(())
     }
@@ -121,21 +101,15 @@ impl Pointers {
         if size == 2 {
             neighbours.truncate(1);
         }
-        let numbers = [own as f64 + 0.5, own as f64 + 0.25];
-        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        let sent = [own as f64 + 0.5, own as f64 + 0.25];
+        let bytes: Vec<u8> = sent.iter().flat_map(|number| number.to_ne_bytes()).collect();
         let out = stream.clone_htod(&bytes).map_err(text);
         let come = stream.alloc_zeros::<u8>(bytes.len()).map_err(text);
         // A failure here leaves the others with a message that never comes, so it is told first.
         let (out, come) = agreed(group, out.and_then(|out| Ok((out, come?))))?;
         let sent = agreed(group, self.send(stream, &neighbours, [&out, &come], Kind::F64))?;
         sent.receive()?;
-        let read = |memory: &CudaSlice<u8>| {
-            let bytes = stream.clone_dtoh(memory).map_err(text)?;
-            stream.synchronize().map_err(text)?;
-            let numbers = bytes.chunks_exact(8).map(|own| own.try_into().unwrap_or_default());
-            Ok::<_, String>(numbers.map(f64::from_ne_bytes).collect::<Vec<f64>>())
-        };
-        let found = agreed(group, read(&come))?;
+        let found = agreed(group, numbers(stream, &come))?;
         // To the next goes the first number, to the one before the second; between two the first alone.
         let known = |(with, range): &(usize, Range<usize>)| match (size, range.start) {
             (2, _) | (_, 1) => *with as f64 + 0.5,
@@ -143,7 +117,8 @@ impl Pointers {
         };
         let right = neighbours.iter().all(|own| found[own.1.start] == known(own));
         self.sum(stream, &out, (1, Kind::F64))?;
-        let (found, all) = (read(&out)?[0], (0..size).map(|rank| rank as f64 + 0.5).sum::<f64>());
+        let (found, all) =
+            (numbers(stream, &out)?[0], (0..size).map(|rank| rank as f64 + 0.5).sum::<f64>());
         match right && found == all {
             true => Ok(()),
             false => Err("other numbers came than were sent".to_owned()),
@@ -162,13 +137,13 @@ impl Pointers {
         own.hold(bytes).map_err(text)?;
         let (start, _guard) = memory.device_ptr(stream);
         // SAFETY: both have so many bytes, as the caller has compared, and live until the copy is done, for which this waits.
-        unsafe { copy(stream, start, own.out.start, bytes)? };
+        unsafe { copy(stream, start, own.out.start(), bytes)? };
         self.ready.record(stream).map_err(text)?;
         self.wait()?;
         // SAFETY: the memory is ours alone as long as it is locked; all that was started with it is done.
         unsafe { self.direct.sum(own.out.address(), own.come.address(), n, kind)? };
         // SAFETY: as above; it is not freed before the driver is done with it.
-        unsafe { copy(stream, own.come.start, start, bytes)? };
+        unsafe { copy(stream, own.come.start(), start, bytes)? };
         self.taken.record(stream).map_err(text)
     }
 
@@ -192,7 +167,7 @@ impl Pointers {
         memory.hold(bytes).map_err(text)?;
         let (start, _guard) = sent.device_ptr(stream);
         // SAFETY: both have so many bytes; MPI has read what was sent before, since it is given messages and waited for at once.
-        unsafe { copy(stream, start, memory.out.start, bytes)? };
+        unsafe { copy(stream, start, memory.out.start(), bytes)? };
         self.ready.record(stream).map_err(text)?;
         Ok(Sent { pointers: self, memory, stream, neighbours, received, kind, bytes })
     }
@@ -210,7 +185,7 @@ impl Sent<'_> {
         unsafe { pointers.direct.exchange(neighbours, addresses, kind)? };
         let (start, _guard) = received.device_ptr(stream);
         // SAFETY: both have so many bytes; the memory is not freed before the driver is done with it.
-        unsafe { copy(stream, memory.come.start, start, bytes)? };
+        unsafe { copy(stream, memory.come.start(), start, bytes)? };
         pointers.taken.record(stream).map_err(text)
     }
 }

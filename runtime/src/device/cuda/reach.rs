@@ -9,10 +9,13 @@ use cudarc::driver::{CudaSlice, CudaStream};
 use super::Cuda;
 use super::error::CudaError;
 use super::nccl::Nccl;
+use super::peers::Peers;
 #[cfg(feature = "mpi")]
 use super::pointers::{Pointers, Sent};
 use super::pool::Pool;
-use crate::device::{Apart, Array, DeviceError, DeviceGroup, Joined, Kind, MESSAGES, Record, Way};
+use crate::device::{
+    Apart, Array, Common, DeviceError, DeviceGroup, Joined, Kind, MESSAGES, Record, Way,
+};
 use crate::processes::Group;
 
 /// The GPUs of other processes.
@@ -24,6 +27,7 @@ pub(super) struct Reach {
 
 /// What carries messages.
 enum By {
+    Peers(Peers),
     Nccl(Nccl),
     #[cfg(feature = "mpi")]
     Mpi(Pointers),
@@ -37,6 +41,17 @@ pub(super) fn agreed<T>(group: &Arc<dyn Group>, own: Result<T, String>) -> Resul
         Some(error) => Err(String::from_utf8_lossy(&error[1..]).into_owned()),
         None => own,
     }
+}
+
+/// The numbers in some memory, behind what was started on a stream: what was sent for trial is compared with what should come.
+pub(super) fn numbers(
+    stream: &Arc<CudaStream>,
+    memory: &CudaSlice<u8>,
+) -> Result<Vec<f64>, String> {
+    let bytes = stream.clone_dtoh(memory).map_err(|error| error.to_string())?;
+    stream.synchronize().map_err(|error| error.to_string())?;
+    let numbers = bytes.chunks_exact(8).map(|own| own.try_into().unwrap_or_default());
+    Ok(numbers.map(f64::from_ne_bytes).collect())
 }
 
 /// The way that all processes are asked for, each by a word; none where it is empty.
@@ -56,23 +71,32 @@ fn asked(group: &Arc<dyn Group>, own: &[u8]) -> Result<Option<Way>, Apart> {
 /// The way that was asked for, or the first that there is; all processes find the same where each way does.
 fn choose<R>(
     asked: Option<Way>,
+    peers: impl FnOnce() -> Result<R, Apart>,
     nccl: impl FnOnce() -> Result<R, Apart>,
     mpi: impl FnOnce() -> Result<R, Apart>,
 ) -> Result<(R, Joined), Apart> {
     let joined = |way, instead| move |made| (made, Joined { way, instead });
     match asked {
         Some(Way::Host) => Err(Apart::Asked),
-        Some(Way::Nccl) => nccl().map(joined(Way::Nccl, None)),
+        Some(Way::Peers) => peers().map(joined(Way::Peers, None)),
+        Some(Way::Nccl) => nccl().map(joined(Way::Nccl, Some(Apart::Asked))),
         Some(Way::Mpi) => mpi().map(joined(Way::Mpi, Some(Apart::Asked))),
-        None => match nccl() {
-            Ok(made) => Ok(joined(Way::Nccl, None)(made)),
-            Err(why) => match mpi() {
-                Ok(made) => Ok(joined(Way::Mpi, Some(why))(made)),
-                // Threads are not started by MPI: that says nothing of what could be done for them.
-                Err(Apart::NoMpi) => Err(why),
-                Err(also) => Err(Apart::Neither(Box::new(why), Box::new(also))),
-            },
-        },
+        None => {
+            match peers() {
+                Ok(made) => return Ok(joined(Way::Peers, None)(made)),
+                // Of several hosts, or of GPUs that are made so, there is nothing to be done about it.
+                Err(why) => tracing::debug!("GPUs do not reach each other's memory: {why}"),
+            }
+            match nccl() {
+                Ok(made) => Ok(joined(Way::Nccl, None)(made)),
+                Err(why) => match mpi() {
+                    Ok(made) => Ok(joined(Way::Mpi, Some(why))(made)),
+                    // Threads are not started by MPI: that says nothing of what could be done for them.
+                    Err(Apart::NoMpi) => Err(why),
+                    Err(also) => Err(Apart::Neither(Box::new(why), Box::new(also))),
+                },
+            }
+        }
     }
 }
 
@@ -95,7 +119,7 @@ fn apart(stream: &CudaStream, pool: &Pool, group: &Arc<dyn Group>) -> Result<(),
 impl Reach {
     /// Connects the GPUs of all processes of a group, which all call it.
     pub(super) fn connect(
-        stream: &Arc<CudaStream>,
+        (stream, arch): (&Arc<CudaStream>, &str),
         pool: &Pool,
         group: &Arc<dyn Group>,
     ) -> Result<(Self, Joined), Apart> {
@@ -103,18 +127,21 @@ impl Reach {
         let word = std::env::var_os(MESSAGES).unwrap_or_default();
         let asked = asked(group, word.as_encoded_bytes())?;
         let near = group.of_host().0 == group.size();
-        let nccl = || each.and_then(|()| Nccl::connect(stream, group)).map(By::Nccl);
+        let of_each = || each.clone();
+        let peers = || of_each().and_then(|()| Peers::connect(stream, arch, group)).map(By::Peers);
+        let nccl = || of_each().and_then(|()| Nccl::connect(stream, group)).map(By::Nccl);
         #[cfg(feature = "mpi")]
         let mpi = || Pointers::connect(stream, group).map(By::Mpi);
         #[cfg(not(feature = "mpi"))]
         let mpi = || Err(Apart::NoMpi);
-        let (by, joined) = choose(asked, nccl, mpi)?;
+        let (by, joined) = choose(asked, peers, nccl, mpi)?;
         Ok((Self { by, near }, joined))
     }
 
     /// The way that it takes.
     pub(super) fn way(&self) -> Way {
         match self.by {
+            By::Peers(_) => Way::Peers,
             By::Nccl(_) => Way::Nccl,
             #[cfg(feature = "mpi")]
             By::Mpi(_) => Way::Mpi,
@@ -172,11 +199,23 @@ impl DeviceGroup for Cuda {
         self.reach.get().is_some_and(|reach| reach.near)
     }
 
+    fn latency(&self) -> Option<f64> {
+        match self.reach.get()?.by {
+            By::Peers(_) => Some(5.6e-6),
+            By::Nccl(_) => Some(27e-6),
+            #[cfg(feature = "mpi")]
+            By::Mpi(_) => None,
+        }
+    }
+
     fn sum(&self, array: &Array, n: usize) -> Result<(), DeviceError> {
         let kind = array.kind();
         array.holds(0, n.saturating_mul(kind.width()))?;
         let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
         let done = match &self.connected()?.by {
+            By::Peers(peers) => {
+                peers.sum(self.stream(std::iter::once(array.own())), memory, (n, kind))
+            }
             By::Nccl(nccl) => {
                 nccl.sum(self.stream(std::iter::once(array.own())), memory, (n, kind))
             }
@@ -189,6 +228,16 @@ impl DeviceGroup for Cuda {
         done.map_err(failed("sum over the GPUs"))
     }
 
+    unsafe fn meet(&self, common: &Common<'_>, y: &Array) -> Result<bool, DeviceError> {
+        let By::Peers(peers) = &self.connected()?.by else { return Ok(false) };
+        let arrays = [common.dofs, common.starts, common.sources];
+        let [dofs, starts, sources] = arrays.map(|table| table.memory::<CudaSlice<u8>>(self.owner));
+        let (tables, memory) = ([dofs?, starts?, sources?], y.memory(self.owner)?);
+        let stream = self.stream(arrays.into_iter().chain([y]).map(Array::own));
+        let done = peers.meet(stream, common, tables, (memory, y.kind()));
+        done.map_err(failed("send and receive"))
+    }
+
     fn exchange(
         &self,
         neighbours: &[(usize, Range<usize>)],
@@ -197,6 +246,10 @@ impl DeviceGroup for Cuda {
     ) -> Result<(), DeviceError> {
         let messages = self.messages(neighbours, [sent, received])?;
         let done = match &self.connected()?.by {
+            By::Peers(peers) => {
+                let stream = self.stream([sent.own(), received.own()].into_iter());
+                peers.exchange(stream, neighbours, messages.memory, messages.kind)
+            }
             By::Nccl(nccl) => {
                 let stream = self.stream([sent.own(), received.own()].into_iter());
                 nccl.exchange(stream, neighbours, messages.memory, messages.kind)
@@ -215,6 +268,11 @@ impl DeviceGroup for Cuda {
         meanwhile: Record<'_>,
     ) -> Result<(), Box<dyn Error>> {
         match &self.connected()?.by {
+            // So soon done that another stream would take longer.
+            By::Peers(_) => {
+                self.exchange(neighbours, sent, received)?;
+                meanwhile()
+            }
             // On a stream of its own, which the other work need not wait for.
             By::Nccl(_) => {
                 let aside = &mut || Ok(self.exchange(neighbours, sent, received)?);
@@ -270,26 +328,40 @@ mod tests {
 
     #[test]
     fn the_first_way_is_taken_that_there_is() {
-        use Way::{Host, Mpi, Nccl};
+        use Way::{Host, Mpi, Nccl, Peers};
         let shared = || Err(Apart::Shared { first: 0, second: 1 });
         let none = || Err(Apart::NoPointers { library: "Some MPI".to_owned() });
         let joined = |way, instead| Joined { way, instead };
         let taken =
-            |asked, nccl: Result<u8, Apart>, mpi: Result<u8, Apart>| choose(asked, || nccl, || mpi);
-        assert_eq!(taken(None, Ok(1), Ok(2)), Ok((1, joined(Nccl, None))));
-        assert_eq!(taken(None, shared(), Ok(2)), Ok((2, joined(Mpi, shared().err()))));
-        assert_eq!(taken(Some(Mpi), Ok(1), Ok(2)), Ok((2, joined(Mpi, Some(Apart::Asked)))));
-        assert_eq!(taken(Some(Host), Ok(1), Ok(2)), Err(Apart::Asked));
-        assert_eq!(taken(Some(Nccl), shared(), Ok(2)), Err(Apart::Shared { first: 0, second: 1 }));
-        assert_eq!(taken(Some(Mpi), Ok(1), none()).err(), none().err());
-        // Where NCCL is not wanted it is not asked, and the other way round.
+            |asked, peers: Result<u8, Apart>, nccl: Result<u8, Apart>, mpi: Result<u8, Apart>| {
+                choose(asked, || peers, || nccl, || mpi)
+            };
+        let far = || Err(Apart::Far);
+        assert_eq!(taken(None, Ok(0), Ok(1), Ok(2)), Ok((0, joined(Peers, None))));
+        // That GPUs of several hosts do not reach each other's memory is nothing to speak of.
+        assert_eq!(taken(None, far(), Ok(1), Ok(2)), Ok((1, joined(Nccl, None))));
+        assert_eq!(taken(None, far(), shared(), Ok(2)), Ok((2, joined(Mpi, shared().err()))));
+        let by_request = |way| joined(way, Some(Apart::Asked));
+        assert_eq!(taken(Some(Peers), Ok(0), Ok(1), Ok(2)), Ok((0, joined(Peers, None))));
+        assert_eq!(taken(Some(Nccl), Ok(0), Ok(1), Ok(2)), Ok((1, by_request(Nccl))));
+        assert_eq!(taken(Some(Mpi), Ok(0), Ok(1), Ok(2)), Ok((2, by_request(Mpi))));
+        assert_eq!(taken(Some(Host), Ok(0), Ok(1), Ok(2)), Err(Apart::Asked));
+        assert_eq!(taken(Some(Peers), far(), Ok(1), Ok(2)), Err(Apart::Far));
+        assert_eq!(
+            taken(Some(Nccl), Ok(0), shared(), Ok(2)),
+            Err(Apart::Shared { first: 0, second: 1 })
+        );
+        assert_eq!(taken(Some(Mpi), Ok(0), Ok(1), none()).err(), none().err());
+        // What is not wanted is not asked.
         let never = || -> Result<u8, Apart> { panic!("it was not asked for") };
-        assert!(choose(Some(Mpi), never, || Ok(2)).is_ok());
-        assert!(choose(Some(Nccl), || Ok(1), never).is_ok());
-        assert!(choose(None, || Ok(1), never).is_ok());
-        assert!(choose(Some(Host), never, never).is_err());
-        assert_eq!(taken(None, shared(), Err(Apart::NoMpi)).err(), shared().err());
-        let both = taken(None, shared(), none()).expect_err("neither is there").to_string();
+        assert!(choose(Some(Mpi), never, never, || Ok(2)).is_ok());
+        assert!(choose(Some(Nccl), never, || Ok(1), never).is_ok());
+        assert!(choose(Some(Peers), || Ok(0), never, never).is_ok());
+        assert!(choose(None, || Ok(0), never, never).is_ok());
+        assert!(choose(None, far, || Ok(1), never).is_ok());
+        assert!(choose(Some(Host), never, never, never).is_err());
+        assert_eq!(taken(None, far(), shared(), Err(Apart::NoMpi)).err(), shared().err());
+        let both = taken(None, far(), shared(), none()).expect_err("neither is there").to_string();
         assert!(both.contains("share one GPU, and Some MPI takes no"), "{both}");
     }
 }

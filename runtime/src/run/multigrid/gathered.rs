@@ -13,19 +13,24 @@
 use super::super::RunError;
 use super::transfer::Path;
 use super::{Bottom, Made, Manner, Problem};
-use crate::device::{Arithmetic, DeviceError, Moved};
+use crate::device::{Arithmetic, Device, DeviceError, Moved};
 use crate::sharing::Sharing;
 use crate::solve::{Coarsest, OperatorError, Transfer};
 use crate::vector::Vector;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Unknowns of all processes up to which each has all of a level: on processors, where two messages take as long as a product with
-/// about so many; and on devices, where starting kernels beside messages does.
-const SMALL: [usize; 2] = [2_000, 2_000_000];
+/// Unknowns of all processes up to which each has all of a level on processors: two messages take as long as a product with so many.
+const SMALL: usize = 2_000;
+/// Unknowns with which a device passes through a product in a second, in single precision.
+const PASSED: f64 = 7.5e10;
+/// Seconds of a message by way of the host, or by MPI: what is told by these takes longer, but memory must not grow with it.
+const BY_THE_HOST: f64 = 27e-6;
 
-/// Whether a level of so many unknowns in all is small.
-pub(super) fn is_small(unknowns: usize, device: bool) -> bool {
-    unknowns <= SMALL[usize::from(device)]
+/// Whether a level of so many unknowns in all is small: on devices, whether a message takes longer than a product.
+pub(super) fn is_small(unknowns: usize, device: Option<&Arc<dyn Device>>) -> bool {
+    let Some(device) = device else { return unknowns <= SMALL };
+    let latency = device.group().and_then(|devices| devices.latency()).unwrap_or(BY_THE_HOST);
+    unknowns as f64 <= PASSED * latency
 }
 
 /// The ways to a whole level and back.

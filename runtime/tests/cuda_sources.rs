@@ -224,7 +224,7 @@ fn what_gpus_write_into_each_others_memory_compiles() {
     for arch in ["sm_80", "sm_90"] {
         let image = compile(&peer_kernels().text, arch).unwrap_or_else(|error| panic!("{error}"));
         let code = String::from_utf8_lossy(&image);
-        for name in ["peers_exchange", "peers_sum"] {
+        for name in ["peers_exchange", "peers_sum", "peers_meet_f64", "peers_meet_f32"] {
             assert!(code.contains(name), "no {name} in the code");
         }
     }

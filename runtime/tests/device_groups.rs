@@ -8,7 +8,7 @@ use runtime::sharing::Lists;
 use runtime::vector::Precision;
 use std::io::Write as _;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many GPUs this build and this machine have; none for one.
 fn gpus() -> usize {
@@ -21,6 +21,15 @@ fn gpus() -> usize {
         return 0;
     }
     count
+}
+
+/// Held by the test that uses several GPUs: one takes part in one group at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Does something by as many threads as there are GPUs, where there are several.
+fn each_gpu(work: impl Fn(Arc<dyn Group>) + Sync) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    each(gpus(), work);
 }
 
 /// The GPU of this thread, which reaches the others.
@@ -49,7 +58,7 @@ const LENGTHS: [usize; 9] = [1, 2, 3, 700, 65_537, 1, 131_073, 300_001, 5];
 
 #[test]
 fn sums_of_all_gpus_are_the_same_everywhere() {
-    each(gpus(), |group| {
+    each_gpu(|group| {
         let device = joined(&group);
         let (size, own) = (group.size(), group.rank());
         for (time, (&n, single)) in LENGTHS.iter().flat_map(|n| [(n, false), (n, true)]).enumerate()
@@ -69,7 +78,7 @@ fn sums_of_all_gpus_are_the_same_everywhere() {
 
 #[test]
 fn what_gpus_send_each_other_arrives_in_its_place() {
-    each(gpus(), |group| {
+    each_gpu(|group| {
         let device = joined(&group);
         let (size, own) = (group.size(), group.rank());
         for (time, (&n, single)) in LENGTHS.iter().flat_map(|n| [(n, false), (n, true)]).enumerate()
@@ -153,7 +162,7 @@ fn lists(owners: &[Vec<usize>], own: usize, size: usize) -> Lists {
 /// Compares what becomes of entries of several processes, a thread each, with what should.
 fn compare(device: &Arc<dyn Device>, group: &Arc<dyn Group>, most: usize) {
     let (size, own) = (group.size(), group.rank());
-    let of_lengths = [9, 1000, 90_000, 200_000].into_iter().filter(|&entries| entries <= most);
+    let of_lengths = [9, 1000, 90_000, 300_000].into_iter().filter(|&entries| entries <= most);
     let cases = of_lengths.flat_map(|n| [(n, Precision::F64), (n, Precision::F32)]);
     for (time, (entries, precision)) in cases.enumerate() {
         let owners = owners(entries, size);
@@ -179,7 +188,7 @@ fn compare(device: &Arc<dyn Device>, group: &Arc<dyn Group>, most: usize) {
 
 #[test]
 fn entries_that_several_have_become_one() {
-    each(gpus(), |group| compare(&joined(&group), &group, usize::MAX));
+    each_gpu(|group| compare(&joined(&group), &group, usize::MAX));
     for device in super::devices::devices() {
         each(3, |group| compare(&device, &group, 1000));
     }

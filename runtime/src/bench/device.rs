@@ -219,6 +219,8 @@ const PLACES: usize = 1 << 20;
 const GROUPS: usize = 8;
 const MORE: usize = 4;
 const MOST_GROUPS: usize = 8448;
+/// Groups that add to each of these places.
+const ADDING: usize = PLACES / 4096;
 /// Seconds that are long enough to be measured.
 const LONG: f64 = 0.01;
 
@@ -270,7 +272,8 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
         groups = (groups * MORE).min(MOST_GROUPS);
     }
     let [fma, divide, shared] = COMPUTE.map(|name| time(name, groups, &[&to]));
-    let add = time("rates_add", groups, &[&to])?;
+    let adding = groups.max(ADDING);
+    let add = time("rates_add", adding, &[&to])?;
     let launch = time("rates_nothing", 1, &[&to])?;
     let threads = (groups * 256) as f64;
     let copy = (2 * batches * SHARE * size_of::<f64>()) as f64 / copy;
@@ -280,7 +283,7 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
         flops: threads * (2048 * 8 * 2) as f64 / fma?,
         divisions: threads * (256 * 8) as f64 / divide?,
         shared: threads * (256 * 8) as f64 / shared?,
-        additions: threads * 16.0 / add,
+        additions: (adding * 256 * 16) as f64 / add,
         launch,
     })
 }

@@ -74,9 +74,10 @@ pub enum Apart {
         "not all processes are of one host, with 16 GPUs at most\nhelp: leave WF_MESSAGES unset, and they take a way between hosts"
     )]
     Far,
-    /// The driver does not open the memory of one GPU to another.
+    /// The driver does not open the memory of one GPU to another, or the kernels that would write there do not compile.
     #[error(
-        "GPUs do not reach each other's memory: {error}\nhelp: leave WF_MESSAGES unset, and they take another way"
+        "GPUs do not reach each other's memory: {}\nhelp: leave WF_MESSAGES unset, and they take another way",
+        .error.lines().next().unwrap_or_default()
     )]
     Closed {
         /// What it says.

@@ -2,7 +2,8 @@
 //! count each of them once.
 //!
 //! ```text
-//! exchange   pack what is for each neighbour → send and receive, while something else runs → y_i ← Σ over all that have i
+//! exchange   pack what is for each neighbour → send and receive, while something else runs → y_i ← Σ over all that have i;
+//!            one kernel where devices write into each other's memory
 //! settle     what each group summed, less what others count there → the same of all processes, group by group
 //! ```
 //!
@@ -101,12 +102,17 @@ impl Joint {
             return Err(DeviceError::Mismatch { operation: "list what others have" });
         }
         let device = &arithmetic.device;
-        // What comes at a place is of the entry that is sent there.
-        let of = |i: usize| starts[i] as usize..starts[i + 1] as usize;
+        // What comes at a place is of the entry that is sent there, and each place comes once.
+        let mut seen = vec![false; all.len()];
+        let of = |i: usize| &sources[starts[i] as usize..starts[i + 1] as usize];
         let alike = (0..dofs.len()).all(|i| {
-            let mut own = sources[of(i)].iter().filter(|&&source| source != u32::MAX);
-            own.all(|&source| all[source as usize] == dofs[i])
+            let mut own = of(i).iter().filter(|&&source| source != u32::MAX);
+            own.all(|&source| {
+                let before = std::mem::replace(&mut seen[source as usize], true);
+                !before && all[source as usize] == dofs[i]
+            })
         });
+        let alike = alike && seen.iter().all(|&seen| seen);
         let longest = neighbours.iter().map(|(_, range)| range.len()).max().unwrap_or(0);
         let longest = if alike { longest as f64 } else { f64::INFINITY };
         let mut most = [groups(len) as f64, longest];

@@ -5,12 +5,14 @@
 //! ```
 //!
 //! Messages take their places on the stream, as kernels do, and the host waits for none; between two of NVIDIA's large GPUs one
-//! takes some five microseconds, which is a fifth of what it takes by NCCL. Processes open each other's memory by handles of the
-//! driver (CUDA driver API, section "Memory Management", `cuIpcGetMemHandle`), threads of one program as it is.
+//! takes some six microseconds, which is a fifth of what it takes by NCCL. Processes open each other's memory by handles of the
+//! driver (CUDA driver API, section "Memory Management", `cuIpcGetMemHandle`), threads of one program as it is. A GPU has room for the
+//! blocks of one kernel that waits: it takes part in one group at a time.
 
 use std::ffi::c_char;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError,
@@ -37,10 +39,13 @@ const WORDS: usize = 1 << 17;
 const WORD: usize = 16;
 /// Threads of a block.
 const THREADS: usize = 512;
-/// Blocks at most, all of which a GPU that takes part has room for at once: they wait for others.
+/// Blocks at most; fewer where a GPU does not have room for as many at once: they wait for those of other GPUs, which may wait for the
+/// ones that have found none.
 const BLOCKS: usize = 128;
 /// How long the first messages may take, in nanoseconds.
 const PATIENCE: u64 = 10_000_000_000;
+/// What is said where they come, but not as they were sent.
+const OTHERS: &str = "other numbers came than were sent";
 
 /// The kernels as the compiler takes them.
 pub fn peer_kernels() -> SourceFile {
@@ -119,6 +124,32 @@ struct Kernels {
     sum: CudaFunction,
     /// Of numbers of 64 and 32 bits.
     meet: [CudaFunction; 2],
+    /// Blocks of each of them at most.
+    blocks: usize,
+}
+
+impl Kernels {
+    fn load(context: &Arc<CudaContext>, code: Vec<u8>) -> Result<Self, DriverError> {
+        let module = context.load_module(Ptx::from_binary(code))?;
+        let kernel = |name| module.load_function(name);
+        let meet = [kernel("peers_meet_f64")?, kernel("peers_meet_f32")?];
+        let (exchange, sum) = (kernel("peers_exchange")?, kernel("peers_sum")?);
+        let several = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let (several, mut blocks) = (context.attribute(several)? as usize, BLOCKS);
+        for kernel in meet.iter().chain([&exchange, &sum]) {
+            let most =
+                kernel.occupancy_max_active_blocks_per_multiprocessor(THREADS as u32, 0, None);
+            blocks = blocks.min(most? as usize * several);
+        }
+        Ok(Self { exchange, sum, meet, blocks })
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        // The driver does not wait for kernels whose code it unloads.
+        let _ = self.state.stream().context().synchronize();
+    }
 }
 
 /// What the driver says.
@@ -129,13 +160,19 @@ fn text(error: DriverError) -> String {
 /// Where the slots of another process are.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The process of the system that has them.
-    program: u32,
+    /// The program that has them.
+    program: u64,
     /// The context, and the address in it: threads of one program share both.
     context: u64,
     start: u64,
     /// What opens the memory elsewhere.
     handle: [u8; HANDLE],
+}
+
+/// A number that this program alone has: those that systems give are given again in another container.
+fn program() -> u64 {
+    static OWN: OnceLock<u64> = OnceLock::new();
+    *OWN.get_or_init(|| RandomState::new().build_hasher().finish())
 }
 
 /// Bytes of a handle.
@@ -148,7 +185,7 @@ impl Place {
         // SAFETY: the memory is from `cuMemAlloc`, and never given back.
         unsafe { sys::cuIpcGetMemHandle(&raw mut handle, memory.start()) }.result()?;
         Ok(Self {
-            program: std::process::id(),
+            program: program(),
             context: memory.context().cu_ctx() as u64,
             start: memory.start(),
             handle: handle.reserved.map(|byte| byte as u8),
@@ -156,7 +193,7 @@ impl Place {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let numbers = [u64::from(self.program), self.context, self.start];
+        let numbers = [self.program, self.context, self.start];
         numbers.iter().flat_map(|number| number.to_ne_bytes()).chain(self.handle).collect()
     }
 
@@ -164,7 +201,7 @@ impl Place {
         let (numbers, handle) = bytes.split_at_checked(24)?;
         let number = |i: usize| Some(u64::from_ne_bytes(numbers[8 * i..][..8].try_into().ok()?));
         Some(Self {
-            program: number(0)? as u32,
+            program: number(0)?,
             context: number(1)?,
             start: number(2)?,
             handle: handle.try_into().ok()?,
@@ -174,7 +211,7 @@ impl Place {
     /// Where this GPU reaches it.
     fn open(&self, context: &Arc<CudaContext>) -> Result<sys::CUdeviceptr, DriverError> {
         context.bind_to_thread()?;
-        if self.program == std::process::id() {
+        if self.program == program() {
             // SAFETY: a context of this program, whose thread waits for this one.
             let enabled = unsafe { sys::cuCtxEnablePeerAccess(self.context as sys::CUcontext, 0) };
             return match enabled {
@@ -205,12 +242,8 @@ impl Peers {
         let closed = |error| Apart::Closed { error };
         let context = stream.context();
         let code = compile_through(Jit::global(), &peer_kernels(), arch);
-        let kernels = code.map_err(|error| error.to_string()).and_then(|(code, _)| {
-            let module = context.load_module(Ptx::from_binary(code)).map_err(text)?;
-            let kernel = |name| module.load_function(name).map_err(text);
-            let meet = [kernel("peers_meet_f64")?, kernel("peers_meet_f32")?];
-            Ok(Kernels { exchange: kernel("peers_exchange")?, sum: kernel("peers_sum")?, meet })
-        });
+        let code = code.map_err(|error| error.to_string());
+        let kernels = code.and_then(|(code, _)| Kernels::load(context, code).map_err(text));
         let kernels = agreed(group, kernels).map_err(closed)?;
         let own = Plain::zeros(context, size * 2 * WORDS * WORD);
         let own =
@@ -241,17 +274,15 @@ impl Peers {
         // A failure here leaves the others with a message that never comes, so it is told first.
         let (out, come) = agreed(group, out.and_then(|out| Ok((out, come?))))?;
         let neighbours: Vec<_> = others.iter().copied().zip((0..).map(|i| i..i + 1)).collect();
-        let patience = PATIENCE;
-        self.exchange_within(stream, &neighbours, [&out, &come], Kind::F64, patience)?;
-        let found = agreed(group, numbers(stream, &come))?;
+        let sent = self.exchange_within(stream, &neighbours, [&out, &come], Kind::F64, PATIENCE);
+        let found = agreed(group, sent.and_then(|()| numbers(stream, &come)))?;
         let wanted: Vec<f64> = others.iter().map(|&other| number(other, self.rank)).collect();
-        self.sum_within(stream, &out, (1, Kind::F64), patience)?;
+        let right = |yes| if yes { Ok(()) } else { Err(OTHERS.to_owned()) };
+        agreed(group, right(found == wanted))?;
+        let summed = self.sum_within(stream, &out, (1, Kind::F64), PATIENCE);
+        let found = agreed(group, summed.and_then(|()| numbers(stream, &out)))?;
         let first = |of: usize| number(of, usize::from(of == 0));
-        let all: f64 = (0..self.size).map(first).sum();
-        match found == wanted && numbers(stream, &out)?[0] == all {
-            true => Ok(()),
-            false => Err("other numbers came than were sent".to_owned()),
-        }
+        right(found[0] == (0..self.size).map(first).sum::<f64>())
     }
 
     /// The messages of one launch of numbers of a kind.
@@ -272,8 +303,8 @@ impl Peers {
     }
 
     /// How a kernel is launched for messages of which the longest has so many words.
-    fn shape(words: usize) -> LaunchConfig {
-        let blocks = words.div_ceil(THREADS).clamp(1, BLOCKS) as u32;
+    fn shape(&self, words: usize) -> LaunchConfig {
+        let blocks = words.div_ceil(THREADS).min(self.kernels.blocks).max(1) as u32;
         let (grid_dim, block_dim) = ((blocks, 1, 1), (THREADS as u32, 1, 1));
         LaunchConfig { grid_dim, block_dim, shared_mem_bytes: 0 }
     }
@@ -306,7 +337,7 @@ impl Peers {
             builder.arg(sent).arg(received).arg(&messages).arg(&width).arg(&most).arg(&self.state);
             // SAFETY: both arrays have the ranges, as has been checked, in numbers of this kind, and live until the stream is done;
             // slots have the words of a message, and all GPUs start the same messages in the same order.
-            unsafe { builder.launch(Self::shape(longest.div_ceil(of_word))) }.map_err(text)?;
+            unsafe { builder.launch(self.shape(longest.div_ceil(of_word))) }.map_err(text)?;
         }
         Ok(())
     }
@@ -336,7 +367,7 @@ impl Peers {
         builder.arg(&messages).arg(&all).arg(&self.state);
         // SAFETY: entries lie in y and sources among what is sent, as `Common` says; slots have as many words as each neighbour is sent,
         // and all GPUs start the same messages in the same order.
-        unsafe { builder.launch(Self::shape(common.dofs.len())) }.map_err(text)?;
+        unsafe { builder.launch(self.shape(common.dofs.len())) }.map_err(text)?;
         Ok(true)
     }
 
@@ -371,7 +402,7 @@ impl Peers {
             let mut builder = stream.launch_builder(&self.kernels.sum);
             builder.arg(memory).arg(&messages).arg(&own).arg(&number).arg(&most).arg(&self.state);
             // SAFETY: as above; the array has n numbers of this kind.
-            unsafe { builder.launch(Self::shape(longest.div_ceil(of_word))) }.map_err(text)?;
+            unsafe { builder.launch(self.shape(longest.div_ceil(of_word))) }.map_err(text)?;
         }
         Ok(())
     }

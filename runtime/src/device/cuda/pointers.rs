@@ -108,8 +108,7 @@ impl Pointers {
         // A failure here leaves the others with a message that never comes, so it is told first.
         let (out, come) = agreed(group, out.and_then(|out| Ok((out, come?))))?;
         let sent = agreed(group, self.send(stream, &neighbours, [&out, &come], Kind::F64))?;
-        sent.receive()?;
-        let found = agreed(group, numbers(stream, &come))?;
+        let found = agreed(group, sent.receive().and_then(|()| numbers(stream, &come)))?;
         // To the next goes the first number, to the one before the second; between two the first alone.
         let known = |(with, range): &(usize, Range<usize>)| match (size, range.start) {
             (2, _) | (_, 1) => *with as f64 + 0.5,

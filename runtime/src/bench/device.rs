@@ -209,8 +209,9 @@ $KERNEL rates_nothing(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTR
 }
 ";
 
-/// Doubles of an array that is copied: 1 GiB.
-const COPIED: usize = 1 << 27;
+/// Doubles of an array that is copied: 256 MiB, and so many times more where that takes no time.
+const COPIED: usize = 1 << 25;
+const MORE_COPIED: usize = 4;
 /// Doubles that a group of threads copies.
 const SHARE: usize = 1024;
 /// Doubles that are added to: 8 MiB, as much as a level of caches holds.
@@ -256,27 +257,35 @@ pub fn rates_source(words: &Words) -> SourceFile {
 /// What is timed beside a copy and additions.
 const COMPUTE: [&str; 3] = ["rates_fma", "rates_divide", "rates_shared"];
 
-/// Measures a copy of 1 GiB, or of what there is room for, loops of multiply-adds, divisions and shared reads, additions, and
+/// Measures a copy of 256 MiB, or 1 GiB of devices that are faster than processors, or of what there is room for, loops of multiply-adds, divisions and shared reads, additions, and
 /// launches.
 pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     let module = device.load_written(&rates_source(device.words()))?;
-    let (from, to) = two(device)?;
-    let batches = from.len() / SHARE;
     let time = |name: &str, batches: usize, arrays: &[&Array]| {
         let kernel = module.kernel(name).map_err(DeviceError::from)?;
         median(device, 1, || Ok(device.launch(kernel, 0..batches, arrays)?))
     };
-    let copy = time("rates_copy", batches, &[&from, &to])?;
+    let mut copied = two(device, COPIED)?;
+    let copy_of = |copied: &(Array, Array)| {
+        let (from, to) = copied;
+        Ok::<_, BenchError>((from.len(), time("rates_copy", from.len() / SHARE, &[from, to])?))
+    };
+    let (mut doubles, mut copy) = copy_of(&copied)?;
+    if copy < LONG {
+        copied = two(device, MORE_COPIED * COPIED)?;
+        (doubles, copy) = copy_of(&copied)?;
+    }
+    let (_, to) = &copied;
     let mut groups = GROUPS;
-    while groups < MOST_GROUPS && time("rates_fma", groups, &[&to])? < LONG {
+    while groups < MOST_GROUPS && time("rates_fma", groups, &[to])? < LONG {
         groups = (groups * MORE).min(MOST_GROUPS);
     }
-    let [fma, divide, shared] = COMPUTE.map(|name| time(name, groups, &[&to]));
+    let [fma, divide, shared] = COMPUTE.map(|name| time(name, groups, &[to]));
     let adding = groups.max(ADDING);
-    let add = time("rates_add", adding, &[&to])?;
-    let launch = time("rates_nothing", 1, &[&to])?;
+    let add = time("rates_add", adding, &[to])?;
+    let launch = time("rates_nothing", 1, &[to])?;
     let threads = (groups * 256) as f64;
-    let copy = (2 * batches * SHARE * size_of::<f64>()) as f64 / copy;
+    let copy = (2 * (doubles / SHARE) * SHARE * size_of::<f64>()) as f64 / copy;
     Ok(Rates {
         copy,
         read: copy,
@@ -288,13 +297,12 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     })
 }
 
-/// Two arrays as large as there is room for.
-fn two(device: &dyn Device) -> Result<(Array, Array), DeviceError> {
-    let mut len = COPIED;
+/// Two arrays of so many doubles, or as large as there is room for.
+fn two(device: &dyn Device, mut len: usize) -> Result<(Array, Array), DeviceError> {
     loop {
         let both =
             device.zeros(Kind::F64, len).and_then(|a| Ok((a, device.zeros(Kind::F64, len)?)));
-        if both.is_ok() || len <= COPIED >> 5 {
+        if both.is_ok() || len <= COPIED >> 3 {
             return both;
         }
         len /= 2;

@@ -56,13 +56,18 @@ fn upload(device: &dyn Device, single: bool, numbers: &[f64]) -> Array {
 /// Shorter and longer than what a kernel has threads, and than what goes at once.
 const LENGTHS: [usize; 9] = [1, 2, 3, 700, 65_537, 1, 131_073, 300_001, 5];
 
+/// Which time it is, how many numbers, and whether in single precision.
+fn lengths() -> impl Iterator<Item = (usize, usize, bool)> {
+    let cases = LENGTHS.into_iter().flat_map(|n| [(n, false), (n, true)]);
+    cases.enumerate().map(|(time, (n, single))| (time, n, single))
+}
+
 #[test]
 fn sums_of_all_gpus_are_the_same_everywhere() {
     each_gpu(|group| {
         let device = joined(&group);
         let (size, own) = (group.size(), group.rank());
-        for (time, (&n, single)) in LENGTHS.iter().flat_map(|n| [(n, false), (n, true)]).enumerate()
-        {
+        for (time, n, single) in lengths() {
             let numbers = |of: usize| (0..n + 1).map(move |i| number(of, i, time));
             let array = upload(&*device, single, &numbers(own).collect::<Vec<_>>());
             let devices = device.group().expect("GPUs that reach each other");
@@ -81,8 +86,7 @@ fn what_gpus_send_each_other_arrives_in_its_place() {
     each_gpu(|group| {
         let device = joined(&group);
         let (size, own) = (group.size(), group.rank());
-        for (time, (&n, single)) in LENGTHS.iter().flat_map(|n| [(n, false), (n, true)]).enumerate()
-        {
+        for (time, n, single) in lengths() {
             // As many for each pair of processes at both, behind each other and behind three that nobody is sent.
             let of_pair = |a: usize, b: usize| n + 2 * (a + b);
             let mut neighbours: Vec<(usize, Range<usize>)> = Vec::new();

@@ -31,11 +31,11 @@ fn products_of_several_processes_are_measured_together() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let drawing = folder.path().join("bp.svg");
-    let small = ["--problem", "BP1", "--degree", "1", "--dofs", "1e3"];
-    let alone = rows(1, folder.path(), &[&small[..], &["--no-csr"]].concat());
+    let small = ["--problem", "BP3", "--problem", "stokes", "--degree", "2", "--dofs", "2e3"];
+    let alone = rows(1, folder.path(), &small);
     let drawn = [&small[..], &["--plot", "bp.svg"]].concat();
     let found = rows(3, folder.path(), &drawn);
-    assert_eq!((alone.len(), found.len()), (1, 1), "{found:?}");
+    assert_eq!((alone.len(), found.len()), (2, 2), "{found:?}");
     for (found, known) in found.iter().zip(&alone) {
         assert_eq!((&found["processes"], &known["processes"]), (&3.into(), &1.into()));
         for key in ["suite", "problem", "degree", "quadrature", "components", "dofs", "cells"] {
@@ -57,14 +57,22 @@ fn processes_are_measured_beside_the_first_of_them() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let small = ["--suite", "scaling", "--degree", "1", "--dofs", "1e3", "--plot", "scaling.svg"];
-    let found = rows(2, folder.path(), &small);
+    let small = ["--suite", "scaling", "--degree", "2", "--dofs", "2e3"];
+    // As threads of one program.
+    let threads = rows(1, folder.path(), &[&small[..], &["--processes", "2"]].concat());
+    let drawn = [&small[..], &["--plot", "scaling.svg"]].concat();
+    let found = rows(2, folder.path(), &drawn);
+    assert_eq!((threads.len(), found.len()), (4, 4), "{found:?}");
     let counts: Vec<(&str, u64)> = found
         .iter()
         .map(|row| (row["problem"].as_str().unwrap_or(""), row["processes"].as_u64().unwrap_or(0)))
         .collect();
     assert_eq!(counts, [("weak", 1), ("weak", 2), ("strong", 1), ("strong", 2)]);
-    for found in &found {
+    for (found, known) in found.iter().zip(&threads) {
+        for key in ["problem", "degree", "processes", "dofs", "iterations", "solve_iterations"] {
+            assert_eq!(found[key], known[key], "{key}: {found}");
+        }
+        assert_eq!(found["bytes_sent"], known["bytes_sent"], "{found}");
         has_numbers(found, &["dofs", "iterations", "solve_iterations"]);
         has_numbers(found, &["product_seconds", "iteration_seconds", "solve_seconds"]);
         has_numbers(found, &["product_efficiency", "iteration_efficiency", "solve_efficiency"]);

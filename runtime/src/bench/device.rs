@@ -216,12 +216,14 @@ const MORE_COPIED: usize = 4;
 const SHARE: usize = 1024;
 /// Doubles that are added to: 8 MiB, as much as a level of caches holds.
 const PLACES: usize = 1 << 20;
-/// Groups of threads that multiply: a few, and so many times more, time after time, up to the most, where these take no time.
+/// Groups of threads that multiply: a few, and so many times more, time after time, where these take no time; at most 64 for each of an
+/// H200's 132 multiprocessors.
 const GROUPS: usize = 8;
 const MORE: usize = 4;
-const MOST_GROUPS: usize = 8448;
-/// Groups that add to each of these places.
-const ADDING: usize = PLACES / 4096;
+const MOST_GROUPS: usize = 64 * 132;
+/// Numbers that a group of threads adds, and groups that add to each of the places.
+const ADDED: usize = 16 * 256;
+const ADDING: usize = PLACES / ADDED;
 /// Seconds that are long enough to be measured.
 const LONG: f64 = 0.01;
 
@@ -257,8 +259,8 @@ pub fn rates_source(words: &Words) -> SourceFile {
 /// What is timed beside a copy and additions.
 const COMPUTE: [&str; 3] = ["rates_fma", "rates_divide", "rates_shared"];
 
-/// Measures a copy of 256 MiB, or 1 GiB of devices that are faster than processors, or of what there is room for, loops of multiply-adds, divisions and shared reads, additions, and
-/// launches.
+/// Measures a copy of 256 MiB, of 1 GiB where that takes no time, or of what there is room for, loops of multiply-adds, divisions and
+/// shared reads, additions, and launches.
 pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     let module = device.load_written(&rates_source(device.words()))?;
     let time = |name: &str, batches: usize, arrays: &[&Array]| {
@@ -266,16 +268,13 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
         median(device, 1, || Ok(device.launch(kernel, 0..batches, arrays)?))
     };
     let mut copied = two(device, COPIED)?;
-    let copy_of = |copied: &(Array, Array)| {
-        let (from, to) = copied;
-        Ok::<_, BenchError>((from.len(), time("rates_copy", from.len() / SHARE, &[from, to])?))
-    };
-    let (mut doubles, mut copy) = copy_of(&copied)?;
+    let copy_of = |(from, to): &(Array, Array)| time("rates_copy", from.len() / SHARE, &[from, to]);
+    let mut copy = copy_of(&copied)?;
     if copy < LONG {
         copied = two(device, MORE_COPIED * COPIED)?;
-        (doubles, copy) = copy_of(&copied)?;
+        copy = copy_of(&copied)?;
     }
-    let (_, to) = &copied;
+    let (from, to) = &copied;
     let mut groups = GROUPS;
     while groups < MOST_GROUPS && time("rates_fma", groups, &[to])? < LONG {
         groups = (groups * MORE).min(MOST_GROUPS);
@@ -285,14 +284,14 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     let add = time("rates_add", adding, &[to])?;
     let launch = time("rates_nothing", 1, &[to])?;
     let threads = (groups * 256) as f64;
-    let copy = (2 * (doubles / SHARE) * SHARE * size_of::<f64>()) as f64 / copy;
+    let copy = (2 * from.len() * size_of::<f64>()) as f64 / copy;
     Ok(Rates {
         copy,
         read: copy,
         flops: threads * (2048 * 8 * 2) as f64 / fma?,
         divisions: threads * (256 * 8) as f64 / divide?,
         shared: threads * (256 * 8) as f64 / shared?,
-        additions: (adding * 256 * 16) as f64 / add,
+        additions: (adding * ADDED) as f64 / add,
         launch,
     })
 }

@@ -49,7 +49,7 @@ pub use compile::{
 };
 pub use error::CudaError;
 pub use nccl::nccl_version;
-pub use peers::{open_to_each_other, peer_kernels};
+pub use peers::{have_peer_access, peer_kernels};
 use pool::Pool;
 use reach::Reach;
 

@@ -264,7 +264,7 @@ fn cuda_driver() -> Finding {
             ),
             Ok(devices) => {
                 let shown = devices.iter().enumerate().map(|(i, one)| format!("{i}: {one}"));
-                let peers = runtime::device::cuda::open_to_each_other();
+                let peers = runtime::device::cuda::have_peer_access();
                 let reached = match peers {
                     Some(true) => {
                         "\nthey reach each other's memory: the shortest way for what several tell each other"
@@ -276,7 +276,7 @@ fn cuda_driver() -> Finding {
                 };
                 let shown = shown.collect::<Vec<_>>().join("\n");
                 let detail = format!("{library}\n{shown}{reached}");
-                let facts = json!({ "library": library, "devices": devices, "peers": peers });
+                let facts = json!({ "library": library, "devices": devices, "peer_access": peers });
                 Finding::good(name, detail, facts)
             }
             Err(error) => Finding::error(name, State::Broken, &error.to_string()),

@@ -64,6 +64,11 @@ pub enum CudaError {
     },
 }
 
+/// What the driver says.
+pub(super) fn text(error: DriverError) -> String {
+    error.to_string()
+}
+
 /// The error of something that the driver refused.
 pub(super) fn driver(what: &str) -> impl Fn(DriverError) -> CudaError + '_ {
     move |error| CudaError::Driver { what: what.to_owned(), error: error.to_string() }

@@ -22,6 +22,7 @@ use cudarc::nvrtc::Ptx;
 use kernels_gen::dialect::{Language, SourceFile};
 
 use super::compile::compile_through;
+use super::error::text;
 use super::plain::Plain;
 use super::reach::{agreed, numbers};
 use crate::device::{Apart, Common, Kind};
@@ -44,8 +45,6 @@ const THREADS: usize = 512;
 const BLOCKS: usize = 128;
 /// How long the first messages may take, in nanoseconds.
 const PATIENCE: u64 = 10_000_000_000;
-/// What is said where they come, but not as they were sent.
-const OTHERS: &str = "other numbers came than were sent";
 
 /// The kernels as the compiler takes them.
 pub fn peer_kernels() -> SourceFile {
@@ -57,7 +56,7 @@ pub fn peer_kernels() -> SourceFile {
 }
 
 /// Whether each GPU of this machine reaches the memory of all others; none where there is one, or no driver.
-pub fn open_to_each_other() -> Option<bool> {
+pub fn have_peer_access() -> Option<bool> {
     let numbers = 0..super::count().ok().filter(|&count| count > 1)? as i32;
     let of = |number| result::device::get(number).ok();
     let reaches = |own, other| {
@@ -152,14 +151,9 @@ impl Drop for Peers {
     }
 }
 
-/// What the driver says.
-fn text(error: DriverError) -> String {
-    error.to_string()
-}
-
-/// Where the slots of another process are.
+/// Memory that others may open: where the slots of a process are.
 #[derive(Clone, Copy)]
-struct Place {
+struct Exported {
     /// The program that has them.
     program: u64,
     /// The context, and the address in it: threads of one program share both.
@@ -178,7 +172,7 @@ fn program() -> u64 {
 /// Bytes of a handle.
 const HANDLE: usize = size_of::<sys::CUipcMemHandle>();
 
-impl Place {
+impl Exported {
     /// Of memory that this process has.
     fn of(memory: &Plain) -> Result<Self, DriverError> {
         let mut handle = sys::CUipcMemHandle { reserved: [0; HANDLE] };
@@ -246,17 +240,17 @@ impl Peers {
         let kernels = code.and_then(|(code, _)| Kernels::load(context, code).map_err(text));
         let kernels = agreed(group, kernels).map_err(closed)?;
         let own = Plain::zeros(context, size * 2 * WORDS * WORD);
-        let own =
-            own.and_then(|memory| Ok((Place::of(&memory)?, memory, stream.alloc_zeros(1 + size)?)));
+        let own = own
+            .and_then(|memory| Ok((Exported::of(&memory)?, memory, stream.alloc_zeros(1 + size)?)));
         let (own, memory, state) = agreed(group, own.map_err(text)).map_err(closed)?;
         // Others have the memory open for as long as they run: till then the context must live.
         std::mem::forget(Arc::clone(context));
-        let places = group.gather(&own.bytes()).into_iter().enumerate().map(|(other, bytes)| {
-            let place = Place::from_bytes(&bytes).ok_or("another build of this program")?;
-            let opened = if other == rank { Ok(memory.start()) } else { place.open(context) };
+        let opened = group.gather(&own.bytes()).into_iter().enumerate().map(|(other, bytes)| {
+            let theirs = Exported::from_bytes(&bytes).ok_or("another build of this program")?;
+            let opened = if other == rank { Ok(memory.start()) } else { theirs.open(context) };
             opened.map_err(text)
         });
-        let slots = agreed(group, places.collect::<Result<Vec<_>, _>>()).map_err(closed)?;
+        let slots = agreed(group, opened.collect::<Result<Vec<_>, _>>()).map_err(closed)?;
         let made = Self { rank, size, slots, state, kernels };
         let tried = made.try_out(stream, group);
         agreed(group, tried).map_err(closed)?;
@@ -277,7 +271,8 @@ impl Peers {
         let sent = self.exchange_within(stream, &neighbours, [&out, &come], Kind::F64, PATIENCE);
         let found = agreed(group, sent.and_then(|()| numbers(stream, &come)))?;
         let wanted: Vec<f64> = others.iter().map(|&other| number(other, self.rank)).collect();
-        let right = |yes| if yes { Ok(()) } else { Err(OTHERS.to_owned()) };
+        let right =
+            |yes| if yes { Ok(()) } else { Err("other numbers came than were sent".to_owned()) };
         agreed(group, right(found == wanted))?;
         let summed = self.sum_within(stream, &out, (1, Kind::F64), PATIENCE);
         let found = agreed(group, summed.and_then(|()| numbers(stream, &out)))?;
@@ -309,6 +304,19 @@ impl Peers {
         LaunchConfig { grid_dim, block_dim, shared_mem_bytes: 0 }
     }
 
+    /// What is sent to neighbours and comes from them, in messages that slots have room for, and how a kernel is launched for them.
+    fn launches(
+        &self,
+        neighbours: &[(usize, Range<usize>)],
+        kind: Kind,
+    ) -> impl Iterator<Item = (Messages, LaunchConfig)> {
+        let of_word = 8 / kind.width();
+        in_pieces(neighbours, WORDS * of_word).into_iter().map(move |parts| {
+            let longest = parts.iter().map(|(_, range)| range.len()).max().unwrap_or(0);
+            (self.messages(&parts, kind.width()), self.shape(longest.div_ceil(of_word)))
+        })
+    }
+
     /// Numbers to and from neighbours, of which both memories have the ranges.
     pub(super) fn exchange(
         &self,
@@ -328,16 +336,13 @@ impl Peers {
         kind: Kind,
         most: u64,
     ) -> Result<(), String> {
-        let (width, of_word) = (kind.width(), 8 / kind.width());
-        for parts in in_pieces(neighbours, WORDS * of_word) {
-            let messages = self.messages(&parts, width);
-            let longest = parts.iter().map(|(_, range)| range.len()).max().unwrap_or(0);
-            let (width, mut builder) =
-                (width as u32, stream.launch_builder(&self.kernels.exchange));
+        let width = kind.width() as u32;
+        for (messages, shape) in self.launches(neighbours, kind) {
+            let mut builder = stream.launch_builder(&self.kernels.exchange);
             builder.arg(sent).arg(received).arg(&messages).arg(&width).arg(&most).arg(&self.state);
             // SAFETY: both arrays have the ranges, as has been checked, in numbers of this kind, and live until the stream is done;
             // slots have the words of a message, and all GPUs start the same messages in the same order.
-            unsafe { builder.launch(self.shape(longest.div_ceil(of_word))) }.map_err(text)?;
+            unsafe { builder.launch(shape) }.map_err(text)?;
         }
         Ok(())
     }
@@ -355,12 +360,10 @@ impl Peers {
         }
         let ([dofs, starts, sources], (memory, kind)) = (tables, y);
         let (n, all) = (common.dofs.len() as u64, u32::from(common.add));
-        let neighbours = common.neighbours.iter().filter(|(_, range)| !range.is_empty());
-        let neighbours: Vec<_> = neighbours.cloned().collect();
-        if neighbours.is_empty() {
-            return Ok(true);
-        }
-        let messages = self.messages(&neighbours, 1);
+        // All go at once; those with nothing in common are left out.
+        let Some(parts) = in_pieces(common.neighbours, WORDS).pop() else { return Ok(true) };
+        // Each number is a word here, and counted as one.
+        let messages = self.messages(&parts, 1);
         let kernel = &self.kernels.meet[usize::from(kind == Kind::F32)];
         let mut builder = stream.launch_builder(kernel);
         builder.arg(dofs).arg(starts).arg(sources).arg(&n).arg(memory);
@@ -390,19 +393,17 @@ impl Peers {
     ) -> Result<(), String> {
         let others = (0..self.size).filter(|&other| other != self.rank);
         let neighbours: Vec<_> = others.map(|other| (other, 0..n)).collect();
-        let (own, of_word) = (self.rank as u64, 8 / kind.width());
+        let own = self.rank as u64;
         let number: u32 = match kind {
             Kind::F64 => 0,
             Kind::F32 => 1,
             Kind::U32 => 2,
         };
-        for parts in in_pieces(&neighbours, WORDS * of_word) {
-            let messages = self.messages(&parts, kind.width());
-            let longest = parts.iter().map(|(_, range)| range.len()).max().unwrap_or(0);
+        for (messages, shape) in self.launches(&neighbours, kind) {
             let mut builder = stream.launch_builder(&self.kernels.sum);
             builder.arg(memory).arg(&messages).arg(&own).arg(&number).arg(&most).arg(&self.state);
             // SAFETY: as above; the array has n numbers of this kind.
-            unsafe { builder.launch(self.shape(longest.div_ceil(of_word))) }.map_err(text)?;
+            unsafe { builder.launch(shape) }.map_err(text)?;
         }
         Ok(())
     }
@@ -423,10 +424,10 @@ mod tests {
     }
 
     #[test]
-    fn places_pass_through_bytes() {
-        let place = Place { program: 7, context: 1 << 60, start: 3, handle: [5; HANDLE] };
-        let found = Place::from_bytes(&place.bytes()).expect("as many bytes");
-        assert_eq!(found.bytes(), place.bytes());
-        assert!(Place::from_bytes(&place.bytes()[1..]).is_none());
+    fn exported_memory_passes_through_bytes() {
+        let known = Exported { program: 7, context: 1 << 60, start: 3, handle: [5; HANDLE] };
+        let found = Exported::from_bytes(&known.bytes()).expect("as many bytes");
+        assert_eq!(found.bytes(), known.bytes());
+        assert!(Exported::from_bytes(&known.bytes()[1..]).is_none());
     }
 }

@@ -1,7 +1,5 @@
 //! Memory of a GPU that is in no pool, so that other processes can open it.
 
-#[cfg(feature = "mpi")]
-use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, DriverError, result, sys};
@@ -10,8 +8,6 @@ use cudarc::driver::{CudaContext, DriverError, result, sys};
 pub(super) struct Plain {
     context: Arc<CudaContext>,
     start: sys::CUdeviceptr,
-    #[cfg(feature = "mpi")]
-    bytes: usize,
 }
 
 impl Plain {
@@ -20,12 +16,7 @@ impl Plain {
         context.bind_to_thread()?;
         // SAFETY: whoever asks for it writes it before it is read.
         let start = unsafe { result::malloc_sync(bytes)? };
-        Ok(Self {
-            context: Arc::clone(context),
-            start,
-            #[cfg(feature = "mpi")]
-            bytes,
-        })
+        Ok(Self { context: Arc::clone(context), start })
     }
 
     /// So many bytes of zeros.
@@ -46,17 +37,5 @@ impl Plain {
     /// Whose it is.
     pub(super) fn context(&self) -> &Arc<CudaContext> {
         &self.context
-    }
-
-    /// How much it is.
-    #[cfg(feature = "mpi")]
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Where it is, for a library.
-    #[cfg(feature = "mpi")]
-    pub(super) fn address(&self) -> *mut c_void {
-        self.start as *mut c_void
     }
 }

@@ -7,6 +7,7 @@
 //! Arrays come from a pool, which other processes cannot open, and whose addresses go from one array to another, while an MPI keeps
 //! open what it has once opened. So MPI sees only memory that stays, till the program ends: a copy on the GPU takes a few microseconds.
 
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +20,7 @@ use crate::device::mpi::{takes_device_pointers, version};
 use crate::device::{Apart, Kind};
 use crate::processes::Group;
 
+use super::error::text;
 use super::plain::Plain;
 use super::reach::{agreed, numbers};
 
@@ -29,16 +31,23 @@ const LEAST: usize = 1 << 16;
 struct Memory {
     out: Plain,
     come: Plain,
+    /// Of each of them.
+    bytes: usize,
 }
 
 impl Memory {
     fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Self, DriverError> {
-        Ok(Self { out: Plain::new(context, bytes)?, come: Plain::new(context, bytes)? })
+        Ok(Self { out: Plain::new(context, bytes)?, come: Plain::new(context, bytes)?, bytes })
+    }
+
+    /// Where both are.
+    fn addresses(&self) -> [*mut c_void; 2] {
+        [&self.out, &self.come].map(|memory| memory.start() as *mut c_void)
     }
 
     /// Has so many bytes from now on, at least; what it had is half of that at most.
     fn hold(&mut self, bytes: usize) -> Result<(), DriverError> {
-        if self.out.bytes() < bytes {
+        if self.bytes < bytes {
             *self = Self::new(&Arc::clone(self.out.context()), bytes.next_power_of_two())?;
         }
         Ok(())
@@ -52,11 +61,6 @@ pub(super) struct Pointers {
     /// When what is to be sent is there, and when what has come was taken.
     ready: CudaEvent,
     taken: CudaEvent,
-}
-
-/// What the driver says.
-fn text(error: DriverError) -> String {
-    error.to_string()
 }
 
 /// Messages that MPI has not been given yet.
@@ -139,8 +143,9 @@ impl Pointers {
         unsafe { copy(stream, start, own.out.start(), bytes)? };
         self.ready.record(stream).map_err(text)?;
         self.wait()?;
+        let [out, come] = own.addresses();
         // SAFETY: the memory is ours alone as long as it is locked; all that was started with it is done.
-        unsafe { self.direct.sum(own.out.address(), own.come.address(), n, kind)? };
+        unsafe { self.direct.sum(out, come, n, kind)? };
         // SAFETY: as above; it is not freed before the driver is done with it.
         unsafe { copy(stream, own.come.start(), start, bytes)? };
         self.taken.record(stream).map_err(text)
@@ -178,10 +183,9 @@ impl Sent<'_> {
         let Self { pointers, memory, stream, neighbours, received, kind, bytes } = self;
         pointers.wait()?;
         stream.context().bind_to_thread().map_err(text)?;
-        let addresses = [memory.out.address(), memory.come.address()];
         // SAFETY: the memory is ours alone as long as it is locked and has the ranges; what is sent is there, and what came before was
         // taken.
-        unsafe { pointers.direct.exchange(neighbours, addresses, kind)? };
+        unsafe { pointers.direct.exchange(neighbours, memory.addresses(), kind)? };
         let (start, _guard) = received.device_ptr(stream);
         // SAFETY: both have so many bytes; the memory is not freed before the driver is done with it.
         unsafe { copy(stream, memory.come.start(), start, bytes)? };

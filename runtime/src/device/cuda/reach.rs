@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream};
 
 use super::Cuda;
-use super::error::CudaError;
+use super::error::{CudaError, text};
 use super::nccl::Nccl;
 use super::peers::Peers;
 #[cfg(feature = "mpi")]
@@ -48,8 +48,8 @@ pub(super) fn numbers(
     stream: &Arc<CudaStream>,
     memory: &CudaSlice<u8>,
 ) -> Result<Vec<f64>, String> {
-    let bytes = stream.clone_dtoh(memory).map_err(|error| error.to_string())?;
-    stream.synchronize().map_err(|error| error.to_string())?;
+    let bytes = stream.clone_dtoh(memory).map_err(text)?;
+    stream.synchronize().map_err(text)?;
     let numbers = bytes.chunks_exact(8).map(|own| own.try_into().unwrap_or_default());
     Ok(numbers.map(f64::from_ne_bytes).collect())
 }

@@ -222,10 +222,15 @@ mod tests {
     fn halves_of_files_are_made_straight() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../meshes");
         for (file, processes, plane) in [
+            ("ball_hex_unstructured.msh", 2, 303),
             ("ball_hex_unstructured.msh", 8, 877),
+            ("ball_hex_unstructured.msh", 32, 1859),
             ("bracket_tet.msh", 2, 84),
+            ("bracket_tet.msh", 8, 425),
             ("bracket_tet.msh", 32, 1057),
+            ("capacitor_tri.msh", 2, 59),
             ("capacitor_tri.msh", 8, 416),
+            ("capacitor_tri.msh", 32, 811),
         ] {
             let mesh = load(&MeshSource::File(file.into()), Path::new(folder)).expect("a mesh");
             let ranks = deal(&mesh, &vec![1; mesh.n_cells()], processes);

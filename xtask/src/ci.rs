@@ -1,31 +1,46 @@
 //! `cargo xtask ci`: the steps of CI. Every step runs, and all failures are listed at the end.
+//!
+//! README's two commands run first, to the letter, with default features and before anything else is installed. Then come the tests
+//! that the other features add, beside formatting, clippy and the documentation.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::{capture, cargo, execute, root, validate};
 
 /// The backends that must be there when CI tests; a test that needs one of these fails without it.
 const REQUIRED: &str = "rust nvrtc opencl mpi";
 
-/// How long what tests need may take to be installed.
-const LONGEST: Duration = Duration::from_secs(600);
-
 type Step = (&'static str, fn() -> Result<(), String>);
 
 /// What only looks at the sources, which it does while the tests run: those leave a part of the processor alone, and
 /// compiling them before takes all of it.
-const LOOKS: [Step; 6] = [
+const LOOKS: [Step; 5] = [
     ("format", || give_way(cargo(&["fmt", "--all", "--check"]))),
     ("clippy", clippy),
     ("documentation", documentation),
-    ("default features", default_features),
     ("the library alone", library),
     ("validate rust", validate::rust),
 ];
+
+/// Tests of devices that are programs or crates of their own; a filter would hold for all programs of a command.
+const DEVICE_TESTS: [Step; 2] = [
+    ("tests of devices", || {
+        execute(&mut feature_tests(
+            &["--test", "device_operators", "--test", "opencl_kernels"],
+            &[],
+        ))
+    }),
+    ("unit tests of devices", || {
+        execute(&mut feature_tests(&["--test", "runtime"], &["device::".to_owned()]))
+    }),
+];
+
+/// Text by which a test file shows that a feature changes what it tests.
+const MARKS: [&str; 4] = ["feature = \"", "devices()", "mpirun", "backend: \"opencl\""];
 
 /// What is held while tests are built; never sent.
 enum Built {}
@@ -48,30 +63,27 @@ fn give_way(command: Command) -> Result<(), String> {
     Err(format!("{command:?} failed: {}\n{out}{log}", output.status))
 }
 
-/// Runs all steps; those that run something once `file`, which says that what they need is installed, is there.
-pub(crate) fn run(file: Option<&Path>) -> Result<(), String> {
+/// Runs all steps: README's commands, then `install`, a script that brings what the other features need, then the rest.
+pub(crate) fn run(install: Option<&str>) -> Result<(), String> {
     let before = changed_files()?;
-    let mut failures = std::thread::scope(|scope| {
-        let (built, when_built) = channel::<Built>();
-        let looks = scope.spawn(move || {
-            // Nothing is ever sent: the other end goes when tests are built, or cannot be.
-            let _ = when_built.recv();
-            LOOKS.iter().filter_map(|&(name, look)| failed(name, look)).collect()
-        });
-        let mut failed: Vec<_> = match file.map_or(Ok(()), wait) {
-            Ok(()) => {
-                let tested = failed("test", || test(built));
-                tested.into_iter().chain(failed("command line", command_line)).collect()
-            }
-            Err(error) => {
-                println!("=== {error}");
-                drop(built);
-                vec!["what tests need"]
-            }
-        };
-        failed.extend(looks.join().unwrap_or_else(|_| vec!["looks that panicked"]));
-        failed
-    });
+    let mut failures: Vec<_> = failed("README's commands", readme).into_iter().collect();
+    let script = || install.map_or(Ok(()), |script| execute(&mut Command::new(script)));
+    match failed("install", script) {
+        Some(name) => failures.push(name),
+        None => failures.extend(std::thread::scope(|scope| {
+            let (built, when_built) = channel::<Built>();
+            let looks = scope.spawn(move || {
+                // Nothing is ever sent: the sender is dropped when the tests are built, or cannot be.
+                let _ = when_built.recv();
+                failures_of(&LOOKS)
+            });
+            let mut failed: Vec<_> =
+                failed("tests of features", || tests_of_features(built)).into_iter().collect();
+            failed.extend(failures_of(&DEVICE_TESTS));
+            failed.extend(looks.join().unwrap_or_else(|_| vec!["looks that panicked"]));
+            failed
+        })),
+    }
     if changed_files()? != before {
         println!("=== the steps above changed tracked files:\n{}", changed_files()?);
         failures.push("a clean tree");
@@ -79,18 +91,9 @@ pub(crate) fn run(file: Option<&Path>) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
 }
 
-/// Waits for a file, which must say `yes`.
-fn wait(file: &Path) -> Result<(), String> {
-    let started = Instant::now();
-    while !file.exists() {
-        if started.elapsed() > LONGEST {
-            return Err(format!("what tests need is not installed after {LONGEST:?}"));
-        }
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    let said = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-    println!("=== what tests need: installed after {} s", started.elapsed().as_secs());
-    if said.trim() == "yes" { Ok(()) } else { Err("what tests need was not installed".to_owned()) }
+/// Runs steps, and returns the names of those that fail.
+fn failures_of(steps: &[Step]) -> Vec<&'static str> {
+    steps.iter().filter_map(|&(name, step)| failed(name, step)).collect()
 }
 
 /// Runs a step, and gives its name if it fails.
@@ -111,12 +114,41 @@ fn failed(name: &'static str, step: impl FnOnce() -> Result<(), String>) -> Opti
     }
 }
 
-/// README's test command with every feature on, where nothing may be left out for want of a backend. Lets go of `built`
-/// when the first test program runs: until then nothing else can be compiled.
-fn test(built: Sender<Built>) -> Result<(), String> {
+/// Runs the commands of README's first `sh` block, as they stand there.
+fn readme() -> Result<(), String> {
+    let text = std::fs::read_to_string(root().join("README.md"));
+    let text = text.map_err(|error| format!("README.md: {error}"))?;
+    let block = text.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next());
+    let lines = block.ok_or("README.md has no block of commands")?.lines();
+    for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
+        let started = Instant::now();
+        println!("$ {line}");
+        execute(Command::new("sh").args(["-c", line]).current_dir(root()))?;
+        println!("=== `{line}`: {} s", started.elapsed().as_secs());
+    }
+    Ok(())
+}
+
+/// The command that tests with every feature on, where nothing may be left out for want of a backend.
+fn feature_tests(programs: &[&str], filters: &[String]) -> Command {
     let mut test = cargo(&["test", "--workspace", "--all-features"]);
-    test.env("WF_REQUIRE", REQUIRED).stderr(Stdio::piped());
-    let mut child = test.spawn().map_err(|error| format!("cannot start {test:?}: {error}"))?;
+    test.args(programs).arg("--").args(filters).env("WF_REQUIRE", REQUIRED);
+    test
+}
+
+/// Runs the modules of `tests` and `runtime/tests` that a feature changes; README's second command has run the others. Drops `built`
+/// when the first test program runs: until then nothing else can be compiled.
+fn tests_of_features(built: Sender<Built>) -> Result<(), String> {
+    let mut modules = Vec::new();
+    for folder in ["tests", "runtime/tests"] {
+        modules.extend(marked_modules(&root().join(folder)).map_err(|error| error.to_string())?);
+    }
+    if modules.is_empty() {
+        return Err("no test file names a feature".to_owned());
+    }
+    let mut test = feature_tests(&["--test", "all"], &modules);
+    let mut child = test.stderr(Stdio::piped()).spawn();
+    let child = child.as_mut().map_err(|error| format!("cannot start {test:?}: {error}"))?;
     let mut built = Some(built);
     for line in child.stderr.take().into_iter().flat_map(|log| BufReader::new(log).split(b'\n')) {
         let line = line.map_err(|error| error.to_string())?;
@@ -130,6 +162,41 @@ fn test(built: Sender<Built>) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{test:?} failed: {status}")) }
 }
 
+/// Returns the modules of a folder of tests, as filters, of which a file has one of `MARKS`.
+fn marked_modules(folder: &Path) -> std::io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
+        let own = path.extension().is_some_and(|extension| extension == "rs");
+        if own && !["all", "tidy"].contains(&name) && is_marked(&path)?
+            || path.is_dir() && folder.join(format!("{name}.rs")).exists() && is_marked(&path)?
+        {
+            found.push(format!("{name}::"));
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Whether a Rust file, or one below a folder, has one of `MARKS`.
+fn is_marked(path: &Path) -> std::io::Result<bool> {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            if is_marked(&entry?.path())? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+    Ok(is_rust && {
+        let text = std::fs::read_to_string(path)?;
+        MARKS.iter().any(|mark| text.contains(mark))
+    })
+}
+
 /// What macros need is compiled for clippy alone, and runs for some seconds: to optimise it takes longer.
 fn clippy() -> Result<(), String> {
     let plain = "profile.dev.package.kernels-gen.opt-level=0";
@@ -139,11 +206,6 @@ fn clippy() -> Result<(), String> {
 
 // What others wrote is checked once for these two, for clippy and for documents: examples are among them for the features of what
 // tests need, and all packages for those of what the others need.
-
-/// As README's first command compiles.
-fn default_features() -> Result<(), String> {
-    give_way(cargo(&["check", "--workspace", "--lib", "--bins", "--examples"]))
-}
 
 /// Without what the program needs beside it; `xtask`, which has nothing to check here, brings the features of what derives that the other
 /// steps have.
@@ -157,15 +219,6 @@ fn documentation() -> Result<(), String> {
     let mut doc = cargo(&[&flags[..], &["--lib", "--bins", "--examples"]].concat());
     doc.env("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links");
     give_way(doc)
-}
-
-/// What a newcomer does first, with the program that the tests have built: built alone it would have other features of
-/// what others wrote, and take a minute more.
-fn command_line() -> Result<(), String> {
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut wf = Command::new(own.with_file_name("wf"));
-    wf.args(["run", "examples/poisson.wf", "--no-output"]).current_dir(root());
-    execute(&mut wf)
 }
 
 /// The files that differ from the last commit, with their states.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
-usage: cargo xtask ci                 all that CI runs; with `--after FILE`, tests once the file is there and says `yes`
+usage: cargo xtask ci                 all that CI runs; `--install SCRIPT` brings what other features need
        cargo xtask validate rust      every generated Rust source of tests/snapshots, compiled
        cargo xtask gallery            docs/gallery.md and its pictures, written anew
        cargo xtask miri               the processor's device, but for foreign code, interpreted by Miri
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["ci"] => ci::run(None),
-        ["ci", "--after", file] => ci::run(Some(Path::new(file))),
+        ["ci", "--install", script] => ci::run(Some(script)),
         ["validate", "rust"] => validate::rust(),
         ["gallery"] => gallery::run(),
         ["miri"] => miri::run(),

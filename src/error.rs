@@ -2,6 +2,7 @@
 
 use crate::render::{Style, render};
 use fem_dsl::diagnostic::{Diagnostic, nearest};
+use fem_dsl::problem::Freedom;
 use fem_dsl::source::Source;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::PlanError;
@@ -13,6 +14,7 @@ use std::fmt;
 
 /// Why something could not be done. Its debug text is its message, so that `main` may return it.
 #[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Mistakes in text of the language, each with its place.
     #[error("{}", render(source_text, diagnostics, Style::Plain).trim_end())]
@@ -28,6 +30,10 @@ pub enum Error {
     /// The problem cannot be set up or solved.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A form on a mesh, a [`System`](crate::System), cannot be set up or solved: a [`RunError`] with the remedies of this library in the
+    /// place of the language's.
+    #[error("{}", of_library(.0))]
+    System(RunError),
     /// A file cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -71,6 +77,19 @@ pub enum Error {
         /// The field.
         field: String,
     },
+    /// A condition on a part of the boundary that has no facets.
+    #[error(
+        "the condition on `{field}` is on no tag, and holds nothing\nhelp: name tags of the mesh, or take `weakform::ALL`"
+    )]
+    NoBoundary {
+        /// The field.
+        field: String,
+    },
+    /// A product with a Jacobian that was taken at no state.
+    #[error(
+        "the Jacobian depends on the state, and was taken at none\nhelp: call `linearise(&u)` before `apply` and `diagonal`"
+    )]
+    NotLinearised,
     /// Other numbers than there are places for them.
     #[error("`{name}` takes {expected} numbers, but there are {found}")]
     Numbers {
@@ -143,6 +162,14 @@ impl Error {
         Self::Language { source_text: source.clone(), diagnostics }
     }
 
+    /// The error of a system, not of a problem, which the language writes.
+    pub(crate) fn of_system(self) -> Self {
+        match self {
+            Self::Run(error) => Self::System(error),
+            other => other,
+        }
+    }
+
     pub(crate) fn unknown<'a>(
         what: &'static str,
         name: &str,
@@ -163,6 +190,39 @@ pub(crate) fn index<'a>(
     known.position(|known| known == name).ok_or_else(|| Error::unknown(what, name, all))
 }
 
+/// What a run says, with remedies that a program can write.
+fn of_library(error: &RunError) -> String {
+    let fixed = |field: &str| {
+        format!(
+            "add a condition, `.dirichlet(\"{field}\", ALL, |_| 0.0)`, or a mean, \
+             `system.constrain(&[system.mean(\"{field}\", 0, 0.0)?])`, or give the form a term that fixes it"
+        )
+    };
+    let help = match error {
+        RunError::NoAux { name } => {
+            format!("give it before `build`, `.aux(\"{name}\", |x| …)`, or all data by `.data(…)`")
+        }
+        RunError::Unfixed(unfixed) => match unfixed.freedom {
+            Freedom::Constant => fixed(&unfixed.field),
+            Freedom::Part { .. } => format!(
+                "let a condition, `.dirichlet(\"{}\", …)`, reach each part, or mesh the parts as one: nodes that lie in one place \
+                 and are not merged join nothing",
+                unfixed.field
+            ),
+            _ => return error.to_string(),
+        },
+        RunError::Singular(singular) if singular.free => fixed(&singular.name),
+        RunError::LoadStep { steps, .. } => format!(
+            "take more of them: `(\"steps\".to_owned(), Argument::Number({}.0))` among the arguments of the solver",
+            2 * steps
+        ),
+        _ => return error.to_string(),
+    };
+    let text = error.to_string();
+    let said = text.split("\nhelp: ").next().unwrap_or_default();
+    format!("{said}\nhelp: {help}")
+}
+
 fn unknown(what: &str, name: &str, known: &[String]) -> String {
     let help = match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -176,7 +236,7 @@ fn which(known: &[String]) -> String {
     match known {
         [] => "there is no form".to_owned(),
         _ => format!(
-            "there are several forms: {}\nhelp: name one of them, as `--form NAME` does",
+            "there are several forms: {}\nhelp: name one of them, by `Emission::form`",
             known.join(", ")
         ),
     }

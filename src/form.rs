@@ -4,7 +4,7 @@ use crate::{Emission, Error, Solution, emit_program, threads};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::{Quadrature, Reports};
+use fem_dsl::problem::{Quadrature, Reports, Solver};
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
@@ -95,6 +95,12 @@ impl Form {
         found.map_err(|found| Error::language(self.program.source(), found))
     }
 
+    /// Checks a solver as if a problem of the form named it.
+    pub(crate) fn check_solver(&self, form: &PointForm, solver: &Solver) -> Result<(), Error> {
+        let found = self.program.solver(&self.name, form, solver);
+        found.map_err(|found| Error::language(self.program.source(), found))
+    }
+
     /// What comes out of a stage of the compiler for this form; see [`emit`](crate::emit()).
     ///
     /// # Errors
@@ -124,7 +130,7 @@ impl Form {
         Problem {
             form: self.clone(),
             name: name.to_owned(),
-            overrides: Overrides::default(),
+            overrides: Overrides { library: true, ..Overrides::default() },
             folder: PathBuf::new(),
             execution: Execution::default(),
             device: None,

@@ -165,6 +165,25 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 /// let data = a::Aux { b: weakform::at(|x| x[0]) };
 /// ```
 ///
+/// # Warnings and names
+///
+/// What is right but hardly meant (a parameter that nothing uses, conditions that later ones replace) is a warning at its token. The
+/// compiler shows it as the use of a constant that is deprecated, whose name is the code; `#![allow(deprecated)]` in a module around the
+/// macro silences it.
+///
+/// Where this crate is a dependency of another name, or is re-exported, the macro is told:
+///
+/// ```
+/// extern crate weakform as wf;
+///
+/// wf::weak_form! {
+///     #![crate = wf]
+///     form mass { field u: scalar; f0[u] = u; }
+/// }
+///
+/// assert_eq!(mass::form().name(), "mass");
+/// ```
+///
 /// # Ahead of time
 ///
 /// Kernels are compiled where the program runs, by `rustc`, for the mesh at hand. With the attribute

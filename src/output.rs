@@ -55,13 +55,26 @@ pub fn write_vtu_to(
     with_output(form, on, u, |output| runtime::output::write_vtu_to(out, output))
 }
 
+/// Refuses unknowns of something else.
+fn fit(form: &PointForm, on: &Discretisation, u: &[f64]) -> Result<(), OutputError> {
+    let counts =
+        [("fields", form.fields.len(), on.fields.len()), ("entries", u.len(), on.n_dofs())];
+    match counts.into_iter().find(|(_, found, expected)| found != expected) {
+        Some((what, found, expected)) => {
+            Err(OutputError::Field { name: form.name.clone(), what, found, expected })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Does something with all that goes into the file.
-pub(crate) fn with_output<T>(
+pub(crate) fn with_output<T, E: From<OutputError>>(
     form: &PointForm,
     on: &Discretisation,
     u: &[f64],
-    work: impl FnOnce(&Output<'_>) -> T,
-) -> T {
+    work: impl FnOnce(&Output<'_>) -> Result<T, E>,
+) -> Result<T, E> {
+    fit(form, on, u)?;
     let own = on.fields.iter().enumerate();
     let own = own.map(|(number, field)| field.space.resolved(&u[on.dofs_of(number)]));
     let resolved: Vec<(Cow<'_, Space>, Cow<'_, [f64]>)> = own.collect();

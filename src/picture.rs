@@ -102,6 +102,7 @@ const AXES: [&str; 3] = ["x", "y", "z"];
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PictureError {
     /// A name that ends otherwise.
     #[error("a picture is PNG or SVG, which its name says\nhelp: name it {}", .0.with_extension("png").display())]

@@ -51,7 +51,8 @@ pub fn mesh(text: &str) -> Result<Mesh, Error> {
         "mesh",
         "form any { field u: scalar; f0[u] = u; } problem any solves any { mesh = box(dim: 2, cells: 1); }",
     );
-    let overrides = Overrides { mesh: Some(text.to_owned()), ..Overrides::default() };
+    let overrides =
+        Overrides { mesh: Some(text.to_owned()), library: true, ..Overrides::default() };
     let (program, diagnostics) = compile(&source);
     let Some(program) = program else { return Err(Error::language(&source, diagnostics)) };
     let found = program.mesh("any", &overrides);
@@ -263,8 +264,9 @@ impl System {
     ///
     /// # Errors
     ///
-    /// A vector does not fit, or there was no linearisation and the form is not linear.
+    /// A vector does not fit, or there was no linearisation ([`Error::NotLinearised`]) and the Jacobian depends on the state.
     pub fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), Error> {
+        self.is_linearised()?;
         let operator = &self.operator;
         threads::roomy(|| operator.jacobian().apply(x, y)).map_err(RunError::from)?;
         Ok(())
@@ -276,6 +278,7 @@ impl System {
     ///
     /// As for [`System::apply`].
     pub fn diagonal(&self, diagonal: &mut Vector) -> Result<(), Error> {
+        self.is_linearised()?;
         let operator = &self.operator;
         threads::roomy(|| operator.diagonal(diagonal)).map_err(RunError::from)?;
         Ok(())
@@ -297,7 +300,8 @@ impl System {
     ///
     /// As for [`System::solve`].
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
-        check_fixed(&self.form, &self.on, &self.parameters, &[])?;
+        self.checks(solver)?;
+        check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
         let (report, _) = self.with_operator(|system, operator| {
@@ -309,7 +313,12 @@ impl System {
             operator.precondition_by(None);
             solved
         })?;
-        Ok(report.converged().map_err(RunError::from)?)
+        report.converged().map_err(|error| Error::System(error.into()))
+    }
+
+    /// Checks a solver as if the language named it.
+    fn checks(&self, solver: Option<&Solver>) -> Result<(), Error> {
+        solver.map_or(Ok(()), |solver| self.source.check_solver(&self.form, solver))
     }
 
     /// Does something with the operator and what it is of.
@@ -331,7 +340,7 @@ impl System {
         };
         let operator = &mut self.operator;
         let done = threads::roomy(|| act(system, operator));
-        done.map_err(|error| self.source.told(self.form.dim, error))
+        done.map_err(|error| self.source.told(self.form.dim, error).of_system())
     }
 
     /// Writes `u` for ParaView.
@@ -352,6 +361,10 @@ impl System {
     /// The kernels: where they run, and the plans that led to them.
     pub fn kernels(&self) -> &Kernels {
         &self.kernels
+    }
+
+    fn is_linearised(&self) -> Result<(), Error> {
+        if self.operator.awaits_linearisation() { Err(Error::NotLinearised) } else { Ok(()) }
     }
 
     /// Whether a vector is one of this system's unknowns.

@@ -11,6 +11,7 @@ mod discontinuous;
 mod eigen;
 mod emit;
 mod examples;
+mod facade;
 mod files;
 mod flows;
 mod fmt;

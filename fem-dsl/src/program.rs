@@ -7,6 +7,7 @@ mod blame;
 mod mass;
 mod reported;
 mod solution;
+mod solver;
 mod suited;
 
 pub use blame::Item;

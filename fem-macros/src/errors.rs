@@ -1,9 +1,10 @@
-//! Diagnostics → `compile_error!`, each from the first to the last token that it is about.
+//! Diagnostics → `compile_error!`, each from the first to the last token that it is about; warnings → the use of a constant that is
+//! deprecated, at the first of these tokens, because stable compilers take no warnings from macros.
 
 use crate::layout::Layout;
 use fem_dsl::diagnostic::Diagnostic;
-use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream};
-use quote::{ToTokens as _, quote_spanned};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
+use quote::{ToTokens as _, quote, quote_spanned};
 
 /// One `compile_error!` for each error. The compiler underlines what lies between the place of an
 /// invocation's path and that of its body.
@@ -13,6 +14,26 @@ pub(crate) fn errors(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStream
         let place = diagnostic.primary().map(|label| label.span);
         let (first, last) = layout.tokens(place);
         all.extend(compile_error(&message(layout, diagnostic), first, last));
+    }
+    all
+}
+
+/// One warning for each: the compiler says of the constant, whose name is the code, what its note says.
+pub(crate) fn warnings(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStream {
+    let mut all = TokenStream::new();
+    for diagnostic in diagnostics.iter().filter(|diagnostic| !diagnostic.is_error()) {
+        let place = diagnostic.primary().map(|label| label.span);
+        let (first, _) = layout.tokens(place);
+        let message = message(layout, diagnostic);
+        let name = Ident::new(diagnostic.code.id(), Span::call_site());
+        let used = Ident::new(diagnostic.code.id(), Span::call_site().located_at(first));
+        all.extend(quote! {
+            const _: () = {
+                #[deprecated(note = #message)]
+                const #name: u8 = 0;
+                let _ = #used;
+            };
+        });
     }
     all
 }

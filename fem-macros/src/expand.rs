@@ -4,7 +4,7 @@
 //! #![ahead_of_time(…)] + text ─compile→ Program ─ahead::module→ text of the kernels ─→ tokens
 //! ```
 
-use crate::errors::errors;
+use crate::errors::{errors, warnings};
 use crate::layout::{Layout, layout};
 use crate::settings::{Settings, Wanted, settings};
 use crate::typed::{names, structs};
@@ -15,14 +15,48 @@ use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::source::Source;
 use kernels_gen::ahead::{self, Setting};
 use kernels_gen::dialect::rust::{Isa, print_nested};
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use std::collections::BTreeSet;
 use syn::Error;
 
-/// A module for each form, or one `compile_error!` for each diagnostic.
+/// A module for each form with the warnings of its text, or one `compile_error!` for each mistake.
 pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
-    let Settings { wanted, mistakes, rest } = settings(tokens);
+    let Settings { wanted, facade, mistakes, rest } = settings(tokens);
+    let made = made(&wanted, &mistakes, rest);
+    match facade {
+        Some(path) => renamed(made, &path),
+        None => made,
+    }
+}
+
+/// Tokens with another path in the place of each `::weakform`.
+fn renamed(tokens: TokenStream, path: &TokenStream) -> TokenStream {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is_colon = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Punct(sign)) if sign.as_char() == ':');
+    let (mut all, mut at) = (TokenStream::new(), 0);
+    while let Some(token) = tokens.get(at) {
+        let named =
+            matches!(tokens.get(at + 2), Some(TokenTree::Ident(name)) if name == "weakform");
+        if named && is_colon(Some(token)) && is_colon(tokens.get(at + 1)) {
+            all.extend(path.clone());
+            at += 3;
+            continue;
+        }
+        match token {
+            TokenTree::Group(group) => {
+                let mut own = Group::new(group.delimiter(), renamed(group.stream(), path));
+                own.set_span(group.span());
+                all.extend([TokenTree::Group(own)]);
+            }
+            token => all.extend([token.clone()]),
+        }
+        at += 1;
+    }
+    all
+}
+
+fn made(wanted: &[Wanted], mistakes: &[Error], rest: TokenStream) -> TokenStream {
     let layout = layout(rest);
     let source = Source::new("weak_form!", layout.text());
     let (program, diagnostics) = compile(&source);
@@ -30,12 +64,15 @@ pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
     let mut all = errors(&layout, &diagnostics);
     all.extend(mistakes.iter().map(Error::to_compile_error));
     if let Some(program) = program.filter(|_| right) {
-        match kernels(&program, &wanted) {
+        match kernels(&program, wanted) {
             Ok(kernels) => {
                 let value = |form: &str| embedded(&source, form, &kernels);
                 let typed = |form: &ast::Form| structs(&program, &form.name.name);
                 let made = modules(&layout, program.file(), value, typed);
-                return made.unwrap_or_else(|error| error.to_compile_error());
+                let made = made.unwrap_or_else(|error| error.to_compile_error());
+                all.extend(warnings(&layout, &diagnostics));
+                all.extend(made);
+                return all;
             }
             Err(found) => all.extend(found.to_compile_error()),
         }

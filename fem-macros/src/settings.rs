@@ -1,17 +1,18 @@
-//! `settings`: the attribute `#![ahead_of_time(…)]` of the macro → for which cells and degrees kernels
-//! are compiled with the program.
+//! `settings`: the attributes `#![ahead_of_time(…)]` and `#![crate = …]` of the macro → for which cells and degrees kernels
+//! are compiled with the program, and where the facade is.
 //!
-//! The attribute is none of the language, which has no `#`: it is taken out before the rest is laid
-//! out. `hex(1, 2)` asks for degrees 1 and 2 on cells of geometry order 1 and 2, with the quadrature that the
+//! Attributes are none of the language, which has no `#`: they are taken out before the rest is laid
+//! out. `#![crate = wf]` names the crate of the facade where it is no `weakform`. `hex(1, 2)` asks for degrees 1 and 2 on cells of geometry order 1 and 2, with the quadrature that the
 //! language prescribes; `hex(2, order = 3, quadrature = 6)` names these too.
 
 use fem_dsl::problem::Quadrature;
 use kernels_gen::element::Cell;
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quote::ToTokens;
+use quote::{ToTokens as _, quote};
+use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Ident, Lit, Token, parenthesized, parse2, token};
+use syn::{Error, Ident, Lit, Path, Token, parenthesized, parse2, token};
 
 /// Kernels asked for.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) wanted: Vec<Wanted>,
+    /// The path of the facade, where it has another name than `::weakform`.
+    pub(crate) facade: Option<TokenStream>,
     pub(crate) mistakes: Vec<Error>,
     pub(crate) rest: TokenStream,
 }
@@ -37,7 +40,7 @@ pub(crate) struct Settings {
 /// Takes the attributes out of the macro's tokens.
 pub(crate) fn settings(tokens: TokenStream) -> Settings {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let (mut wanted, mut mistakes) = (Vec::new(), Vec::new());
+    let (mut wanted, mut facade, mut mistakes) = (Vec::new(), None, Vec::new());
     let mut rest = TokenStream::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -48,15 +51,17 @@ pub(crate) fn settings(tokens: TokenStream) -> Settings {
         };
         match parse2::<Attribute>(group.stream()) {
             Ok(Attribute::AheadOfTime(found)) => wanted.extend(found),
+            Ok(Attribute::Crate(path)) => facade = Some(path),
             Ok(Attribute::Unknown(name)) => {
-                let message = format!("unknown attribute `{name}`; there is `ahead_of_time`");
+                let message =
+                    format!("unknown attribute `{name}`; there are `ahead_of_time` and `crate`");
                 mistakes.push(Error::new(group.span(), message));
             }
             Err(mistake) => mistakes.push(mistake),
         }
         at += 3;
     }
-    Settings { wanted, mistakes, rest }
+    Settings { wanted, facade, mistakes, rest }
 }
 
 /// The inside of `#![…]`, where tokens begin with one that is no documentation.
@@ -70,19 +75,25 @@ fn attribute(tokens: &[TokenTree]) -> Option<&Group> {
 }
 
 const SHAPE: &str = "expected cells with degrees, as in `#![ahead_of_time(hex(2), tri(1, 3))]`";
+const PATH: &str = "expected the name of a dependency or a path from the root, as in `#![crate = wf]` or `#![crate = crate::wf]`";
 const DEGREE: &str = "expected a degree, as in `hex(2)`";
 
 /// An attribute of the macro.
 enum Attribute {
     /// `ahead_of_time(hex(2), …)`.
     AheadOfTime(Vec<Wanted>),
+    /// `crate = wf`.
+    Crate(TokenStream),
     /// One that there is not.
     Unknown(Ident),
 }
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let name: Ident = input.parse()?;
+        let name = input.call(Ident::parse_any)?;
+        if name == "crate" {
+            return facade(&name, input).map(Self::Crate);
+        }
         if name != "ahead_of_time" {
             input.parse::<TokenStream>()?;
             return Ok(Self::Unknown(name));
@@ -99,6 +110,21 @@ impl Parse for Attribute {
             return Err(shape);
         }
         Ok(Self::AheadOfTime(wanted))
+    }
+}
+
+/// The path behind `crate =`: of a name alone that of a dependency. Modules of the expansion lie at several depths, so that it begins at
+/// a root.
+fn facade(name: &Ident, input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let wrong = || Error::new(name.span(), PATH);
+    input.parse::<Token![=]>().map_err(|_| wrong())?;
+    let path = input.call(Path::parse_mod_style).map_err(|_| wrong())?;
+    let from_root = path.leading_colon.is_some() || path.segments[0].ident == "crate";
+    match (from_root, path.segments.len()) {
+        _ if !input.is_empty() => Err(wrong()),
+        (true, _) => Ok(path.to_token_stream()),
+        (false, 1) => Ok(quote!(::#path)),
+        (false, _) => Err(wrong()),
     }
 }
 
@@ -198,6 +224,21 @@ mod tests {
     }
 
     #[test]
+    fn the_facade_is_named_from_a_root() {
+        for (text, path) in [
+            ("#![crate = wf] form a { }", ":: wf"),
+            ("#![crate = crate::deep::wf] form a { }", "crate :: deep :: wf"),
+            ("#![crate = ::wf] form a { }", ":: wf"),
+        ] {
+            let found = settings(text.parse().expect("tokens"));
+            assert!(found.mistakes.is_empty(), "{text}");
+            assert_eq!(found.facade.expect(text).to_string(), path);
+            assert_eq!(found.rest.to_string(), "form a { }");
+        }
+        assert!(settings("form a { }".parse().expect("tokens")).facade.is_none());
+    }
+
+    #[test]
     fn mistakes_say_what_was_expected() {
         for (text, message) in [
             ("#![ahead(hex(2))]", "unknown attribute `ahead`"),
@@ -216,6 +257,11 @@ mod tests {
             ("#![ahead_of_time(hex(2.5))]", "`2.5` is not a degree"),
             ("#![ahead_of_time(hex(2, rule = 1))]", "unknown setting `rule`"),
             ("#![ahead_of_time(hex(2 2))]", "expected a degree"),
+            ("#![crate]", "expected the name of a dependency"),
+            ("#![crate(wf)]", "expected the name of a dependency"),
+            ("#![crate = \"wf\"]", "expected the name of a dependency"),
+            ("#![crate = deep::wf]", "expected the name of a dependency"),
+            ("#![crate = wf wf]", "expected the name of a dependency"),
         ] {
             let found = taken(text).expect_err(text);
             assert!(found.starts_with(message), "{text}: {found}");

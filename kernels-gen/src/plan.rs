@@ -208,6 +208,7 @@ pub struct Elements {
 
 /// Why a form and its elements, or a plan, are not supported.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlanError {
     /// The cell and the form differ in dimension.
     #[error("the form `{form}` is for {form_dim} dimensions, but a {cell} has {cell_dim}")]

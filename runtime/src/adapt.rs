@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 /// Why a mesh cannot follow a rule.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AdaptError {
     /// Quadrilaterals or hexahedra.
     #[error(transparent)]

@@ -104,6 +104,7 @@ pub const CASES: [Case; 9] = [
 
 /// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BenchError {
     /// The mesh.
     #[error(transparent)]

@@ -47,6 +47,7 @@ use tree::Tree;
 
 /// Why a mesh cannot be bisected, or no mesh made of what was.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BisectError {
     /// Quadrilaterals and hexahedra have forests.
     #[error("tri and tet cells are bisected, not {cell}; `Forest` divides these")]

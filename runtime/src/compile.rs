@@ -115,6 +115,7 @@ impl Target {
 
 /// Why there are no kernels.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// No plan is possible.
     #[error(transparent)]

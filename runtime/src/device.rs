@@ -72,6 +72,7 @@ impl fmt::Display for Backend {
 
 /// Why a device cannot be used, or cannot do something.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DeviceError {
     /// This program was built without the backend.
     #[error("this build has no {backend} backend\nhelp: build with `--features {backend}`")]

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 /// Why there is nothing on the whole mesh of which this is a part.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WholeError {
     /// The mesh is too large for one process.
     #[error(transparent)]
@@ -37,6 +38,7 @@ pub struct Field {
 
 /// Why there cannot be further fields.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WithFieldsError {
     /// They cannot be numbered.
     #[error(transparent)]

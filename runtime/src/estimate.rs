@@ -66,6 +66,7 @@ const PIECE: [usize; 2] = [4 << 20, 64 << 20];
 
 /// Why there is no estimate.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EstimateError {
     /// The elements are not possible.
     #[error(transparent)]

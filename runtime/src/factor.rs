@@ -18,6 +18,7 @@ pub const AVAILABLE: bool = cfg!(feature = "direct");
 
 /// Why there are no factors.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FactorError {
     /// The matrix is singular to working precision; the unknown is where its null vector is largest.
     #[error("the matrix is singular")]

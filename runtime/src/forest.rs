@@ -60,6 +60,7 @@ use balance::Divided;
 
 /// Why a forest cannot be made, or not refined.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ForestError {
     /// The mesh of the leaves cannot be made.
     #[error(transparent)]

@@ -25,7 +25,7 @@ use std::time::Duration;
 use kernels_gen::dialect::Language;
 use kernels_gen::dialect::rust::Isa;
 
-use crate::device::cpu::{LaunchError, Library, LoadError, Machine};
+use crate::device::cpu::{LaunchError, Library, LoadError, Machine, limit};
 use crate::output::write_text;
 use crate::scratch::Folder;
 
@@ -56,16 +56,21 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let flags = ["opt-level=3", "target-cpu=native", "panic=abort", "strip=symbols"];
-        Self {
+        let own = Self {
             name: "kernels".into(),
             flags: flags.iter().map(|flag| format!("-C{flag}")).collect(),
             codegen_units: 1,
+        };
+        match limit() {
+            Some(isa) => own.tuned_for(isa),
+            None => own,
         }
     }
 }
 
 /// Why there is no compiled module.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum JitError {
     /// There is no `rustc` that can be used.
     #[error(transparent)]

@@ -24,6 +24,7 @@ mod fingerprint;
 pub mod forest;
 pub mod functional;
 pub mod geometry;
+pub mod input;
 pub mod jit;
 mod lanczos;
 mod laps;

@@ -24,6 +24,7 @@ const SLACK: f64 = 1e-10;
 
 /// Why nothing is marked.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MarkError {
     /// A square that is no number, or negative.
     #[error("the square of cell {cell} is {value}, which is no square")]

@@ -124,6 +124,7 @@ pub struct Mesh {
 
 /// Why the mesh of a problem cannot be had.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be opened.
     #[error(transparent)]

@@ -51,6 +51,7 @@ pub use shelf::Shelf;
 
 /// Why an operator cannot be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// The module lacks a kernel.
     #[error(transparent)]

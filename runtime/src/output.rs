@@ -91,6 +91,7 @@ pub struct Output<'a> {
 
 /// Why a file is not written.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OutputError {
     /// The file or its folder cannot be written.
     #[error("cannot write {path}: {error}; nothing was left behind\nhelp: {}", remedy(.error))]

@@ -82,6 +82,7 @@ use std::time::Instant;
 
 /// Why a problem has no solution here.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The elements are not possible.
     #[error(transparent)]

@@ -192,6 +192,7 @@ fn residual(
 
 /// How a solve went.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Report {
     /// The solver's name.
     pub solver: &'static str,
@@ -284,6 +285,7 @@ impl Report {
 
 /// A solve that gave no solution.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SolveError {
     /// See [`Outcome::IterationLimit`].
     #[error(

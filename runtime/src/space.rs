@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 /// Why a space cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpaceError {
     /// More unknowns than a 32-bit index can number.
     #[error(

@@ -12,7 +12,7 @@ mod refine;
 pub(crate) mod state;
 pub mod system;
 
-use crate::memory::{Bytes, Room};
+use crate::input::{self, InputError};
 use crate::mesh::Mesh;
 use crate::mesh::places::Rows;
 use crate::mesh::read::Format;
@@ -369,7 +369,8 @@ fn bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     if !found.is_file() {
         return Err(FileError::NoFile);
     }
-    let length = found.len() as f64;
-    Room::check(|| format!("reading a file of {}", Bytes(length)), 3.0 * length)?;
-    std::fs::read(path).map_err(FileError::Open)
+    input::read(path, 3.0, |_| true).map_err(|error| match error {
+        InputError::Open(error) => FileError::Open(error),
+        InputError::Memory(error) => error.into(),
+    })
 }

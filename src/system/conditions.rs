@@ -140,6 +140,9 @@ impl Condition {
         if !on.fields[field].space.element().is_continuous() {
             return Err(Error::Discontinuous { field: name });
         }
+        if tags(&boundary).is_some_and(<[String]>::is_empty) {
+            return Err(Error::NoBoundary { field: name });
+        }
         let of = (field, trace);
         let held = Held::new(form, on, of, tags(&boundary))?;
         let count = if trace == Trace::Whole { count } else { 1 };
@@ -175,7 +178,7 @@ fn number(form: &PointForm, name: &str) -> Result<usize, Error> {
 
 fn told(error: Error) -> RunError {
     match error {
-        Error::Run(error) => error,
+        Error::Run(error) | Error::System(error) => error,
         other => RunError::Setting(other.to_string()),
     }
 }

@@ -176,7 +176,14 @@ impl System {
         let index = self.field(field)?;
         self.fits(u)?;
         let found = errors_of(&self.on, index, &u.to_vec(), exact, gradient);
-        found.map_err(|error| Error::Run(error.into()))
+        let (l2, h1) = found.map_err(|error| Error::Run(error.into()))?;
+        match [l2, h1].into_iter().find(|error| !error.is_finite()) {
+            Some(value) => {
+                let field = field.to_owned();
+                Err(RunError::ExactNotFinite { field, value }.into())
+            }
+            None => Ok((l2, h1)),
+        }
     }
 
     fn field_at(

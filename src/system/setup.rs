@@ -301,7 +301,7 @@ impl Setup {
     ///
     /// A name or value that does not fit the form, an element that is not supported, kernels that cannot be made.
     pub fn build(self) -> Result<System, Error> {
-        threads::roomy(|| self.build_here())
+        threads::roomy(|| self.build_here()).map_err(Error::of_system)
     }
 
     fn build_here(self) -> Result<System, Error> {

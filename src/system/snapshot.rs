@@ -72,8 +72,10 @@ impl System {
     ///
     /// A time that is not between them, vectors of another system.
     pub fn between(&self, from: &Snapshot, to: &Snapshot, time: f64) -> Result<Vector, Error> {
-        self.fits(&from.u)?;
-        self.fits(&to.u)?;
+        for end in [from, to] {
+            self.fits(&end.u)?;
+            end.rate.as_ref().map_or(Ok(()), |rate| self.fits(rate))?;
+        }
         let length = to.time - from.time;
         let part = (time - from.time) / length;
         if !(length > 0.0 && (-SAME..=1.0 + SAME).contains(&part)) {
@@ -137,6 +139,11 @@ impl Iterator for Steps<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let left = self.to - self.motion.time();
+        if left.is_nan() && !self.failed {
+            self.failed = true;
+            let message = format!("steps to the time {}, which is no number", self.to);
+            return Some(Err(RunError::Setting(message).into()));
+        }
         if self.failed || left <= SAME * self.step.abs() {
             return None;
         }

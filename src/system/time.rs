@@ -115,6 +115,7 @@ impl System {
             return Err(RunError::Setting(message).into());
         }
         self.fits(motion.u())?;
+        self.checks(solver)?;
         let travel = &mut motion.travel;
         let (estimate, on) = self.with_operator(|system, operator| {
             let estimate = travel.step(step, system, operator, solver)?;

@@ -112,3 +112,59 @@ fn what_belongs_to_others_is_refused_before_the_work() {
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert_eq!(fs::read(stand.path("u.vtu")).expect("still there"), b"what was there");
 }
+
+/// A mesh in VTK's format, as `wf run` writes it.
+fn with_mesh(name: &str, items: &str) -> Stand {
+    let stand = Stand::problem(BOX);
+    let made = stand.output(&["run", "a.wf", "--interpret", "--output", name]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    stand.write("a.wf", format!("{FORM}problem part solves p {{ {items} }}\n"));
+    stand
+}
+
+/// The mesh of a problem has the name of its solution, by whatever path.
+#[test]
+fn an_output_replaces_no_file_that_the_run_reads() {
+    let stand = with_mesh("part.vtu", "mesh = \"part.vtu\"; dirichlet u = 0;");
+    std::os::unix::fs::symlink("part.vtu", stand.path("link.vtu")).expect("linked");
+    fs::create_dir(stand.path("part")).expect("a folder");
+    std::os::unix::fs::symlink("../part.vtu", stand.path("part/rhs.npy")).expect("linked");
+    std::os::unix::fs::symlink("part.vtu", stand.path("link.csv")).expect("linked");
+    std::os::unix::fs::symlink("part.vtu", stand.path("link.svg")).expect("linked");
+    let before = fs::read(stand.path("part.vtu")).expect("a mesh");
+    let words = &["part.vtu", "would replace the mesh of the problem `part`", "name another file"];
+    let link = &["would replace the mesh of the problem `part`", "name another file"];
+    stand.refuses_run(&[], said(words));
+    stand.refuses_run(&["--output", "./part/../part.vtu"], said(words));
+    stand.refuses_run(&["--output", "link.vtu"], said(link));
+    stand.refuses_run(&["--no-output", "--report", "link.csv"], said(link));
+    stand.refuses_run(&["--no-output", "--picture", "link.svg"], said(link));
+    stand.refuses(&["assemble", "a.wf", "--interpret", "-o", "part"], said(link));
+    stand.refuses(&["plan", "a.wf", "--roofline", "link.svg"], said(link));
+    stand.refuses(&["verify", "a.wf", "--interpret", "--plot", "link.svg"], said(link));
+    assert_eq!(fs::read(stand.path("part.vtu")).expect("still there"), before);
+    for free in [&["--no-output"][..], &["--output", "u.vtu"], &["--dry-run"]] {
+        let output = stand.output(&[&["run", "a.wf", "--interpret"], free].concat());
+        assert!(output.status.success(), "{free:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(fs::read(stand.path("part.vtu")).expect("still there"), before);
+}
+
+/// Numbers of a series and of the values of a parameter, states, and what stands beside a solution count, too.
+#[test]
+fn no_output_of_a_run_replaces_another() {
+    let items = "mesh = box(dim: 2, cells: 2); dirichlet u = 0; initial u = file(\"u-1.vtu\"); \
+                 report cut = line(u, from: [0, 0.5], to: [1, 0.5], points: 3);";
+    let stand = with_mesh("u-1.vtu", items);
+    let state = &["u-1.vtu", "would replace data of the problem `part`"];
+    stand.refuses_run(&["--output", "u-{step}.vtu"], said(state));
+    stand.refuses_run(&["--param", "f=1,2", "--output", "u.vtu"], said(state));
+    let both = &["would both be written to", "name another file for one of them"];
+    stand.refuses_run(&["--output", "w.vtu", "--report", "w-cut.csv"], said(both));
+    stand.refuses_run(&["--output", "w", "--report", "./w"], said(both));
+    stand.refuses_run(&["--param", "f=1,2", "-o", "w.vtu", "--report", "w-2-cut.csv"], said(both));
+    stand.refuses_run(&["-o", "w-{step}.vtu", "--report", "w-0-cut.csv"], said(both));
+    let free = ["--output", "/dev/null", "--report", "/dev/null"];
+    let output = stand.output(&[&["run", "a.wf", "--interpret"], &free[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -339,3 +339,30 @@ fn standard_output_takes_the_solution_alone_or_not_at_all() {
     }
     assert!(run("-", "> /dev/null").status.success());
 }
+
+/// What a file announces is compared with the memory that there is before room is made for it, and what has no end is not read to its
+/// end.
+#[cfg(target_os = "linux")]
+#[test]
+fn inputs_are_bounded_before_they_are_read() {
+    let stand = Stand::new();
+    let head = "%%MatrixMarket matrix coordinate real general\n1000000000 1000000000 1\n1 1 1\n";
+    stand.write("matrix.mtx", head);
+    stand.write("one.txt", "1\n");
+    let residual = ["residual", ".", "--rhs", "one.txt", "--solution", "one.txt"];
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 8000000; exec \"$@\"", "sh"]);
+    let wf = stand.command(&residual);
+    command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path(""));
+    let text = plain_failure(&output(&mut command), &residual);
+    for words in ["matrix.mtx:2", "a matrix of 1000000000 rows takes", "of memory"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    for file in ["--matrix", "--rhs", "--solution"] {
+        let text = stand.output(&[&residual[..2], &[file, "/dev/zero"]].concat());
+        assert_eq!(text.status.code(), Some(1), "{file}: {}", utf8(&text.stderr));
+    }
+    let compare = ["bench", "--compare", "/dev/zero"];
+    let text = plain_failure(&stand.output(&compare), &compare);
+    assert!(text.contains("/dev/zero:1: no JSON"), "{text}");
+}

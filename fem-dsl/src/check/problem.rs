@@ -24,7 +24,7 @@ pub(crate) use eigen::Wanted as WantedEigen;
 pub(crate) use manufactured::Solutions;
 pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
-pub(crate) use overrides::{Piece, field_piece, report_piece};
+pub(crate) use overrides::{Piece, field_piece, report_piece, solver_piece};
 pub(crate) use reports::Checked as CheckedReports;
 
 use super::value;

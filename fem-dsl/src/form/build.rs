@@ -12,6 +12,7 @@ use thiserror::Error;
 
 /// Why an operation does not apply to its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// Operands that should have one shape have two.
     #[error("`{operation}` needs operands of one shape, but these are {left} and {right}")]

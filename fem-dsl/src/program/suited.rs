@@ -7,7 +7,8 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
 use crate::point::{Input, Integral, Part, PointForm, Slot};
-use crate::problem::{Argument, Problem};
+use crate::problem::{Argument, Problem, Solver};
+use crate::source::Span;
 
 /// Points at which a Jacobian is looked at.
 const POINTS: u64 = 4;
@@ -19,36 +20,67 @@ pub(super) fn unsuited_solver(
     statements: &[Statement<'_>],
     problem: &Problem,
 ) -> Option<Diagnostic> {
-    let form = &problem.form;
+    unsuited_statement(statements, &problem.form, problem.solver.as_ref())
+}
+
+/// The same of a form, at the last statement that names a solver.
+pub(super) fn unsuited_statement(
+    statements: &[Statement<'_>],
+    form: &PointForm,
+    solver: Option<&Solver>,
+) -> Option<Diagnostic> {
+    let unsuited = unsuited(form, solver?)?;
+    let (piece, named) = statements.iter().rev().find_map(|statement| match statement.kind {
+        ProblemItemKind::Solver(named) => Some((statement.piece, named)),
+        _ => None,
+    })?;
+    Some(piece.place(unsuited.at(named.name.span)))
+}
+
+/// Why a solver does not suit a form.
+struct Unsuited {
+    message: String,
+    remark: &'static str,
+    help: String,
+}
+
+impl Unsuited {
+    /// The diagnostic, where the solver's name stands.
+    fn at(self, name: Span) -> Diagnostic {
+        let Self { message, remark, help } = self;
+        Diagnostic::new(Code::BadValue, message).label(name, remark).help(help)
+    }
+}
+
+/// Why a solver does not suit a form, if it does not.
+fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
     let linear = form.integrals.iter().all(|integral| integral.linear);
-    let solver = problem.solver.as_ref()?;
     let inner = match solver.arguments.get("linear") {
         Some(Argument::Word(word)) => word,
         _ => &solver.name,
     };
     let needs_symmetry = inner == "minres" || inner == "cg";
-    let (message, remark, help) = if !linear && solver.name != "newton" {
-        (
-            format!("`{}` solves linear problems, but `{}` is not linear", solver.name, form.name),
-            "a linear solver",
-            format!("write `solver = newton(linear: {});`, or leave the solver out", solver.name),
-        )
-    } else if needs_symmetry && form.integrals.iter().any(surely_unsymmetric) {
-        (
-            format!("`{inner}` needs a symmetric Jacobian, but that of `{}` is not", form.name),
-            "for symmetric Jacobians",
-            "use `gmres`, `bicgstab` or `direct`, or leave the solver out".to_owned(),
-        )
-    } else {
-        return None;
-    };
-    let (piece, named) = statements.iter().rev().find_map(|statement| match statement.kind {
-        ProblemItemKind::Solver(named) => Some((statement.piece, named)),
-        _ => None,
-    })?;
-    let diagnostic =
-        Diagnostic::new(Code::BadValue, message).label(named.name.span, remark).help(help);
-    Some(piece.place(diagnostic))
+    if !linear && solver.name != "newton" {
+        return Some(Unsuited {
+            message: format!(
+                "`{}` solves linear problems, but `{}` is not linear",
+                solver.name, form.name
+            ),
+            remark: "a linear solver",
+            help: format!(
+                "write `solver = newton(linear: {});`, or leave the solver out",
+                solver.name
+            ),
+        });
+    }
+    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
+        message: format!(
+            "`{inner}` needs a symmetric Jacobian, but that of `{}` is not",
+            form.name
+        ),
+        remark: "for symmetric Jacobians",
+        help: "use `gmres`, `bicgstab` or `direct`, or leave the solver out".to_owned(),
+    })
 }
 
 /// Eigenvalues that are asked for of a Jacobian whose are not real.

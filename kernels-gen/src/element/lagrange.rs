@@ -40,6 +40,7 @@ enum Family {
 
 /// An element that does not exist here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ElementError {
     /// The degree is out of range.
     #[error("no Lagrange element of degree {degree} on {cell}: degrees {min} to {max} are there")]

@@ -9,6 +9,7 @@ const UNLIKE: f64 = 1e-6;
 
 /// Why there are no levels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AggregationError {
     /// An entry is not a number.
     #[error("row {row} of the matrix has an entry that is not finite")]

@@ -49,6 +49,7 @@ impl AffineConstraint {
         b: f64,
         free: impl Fn(usize) -> bool,
     ) -> Option<Self> {
+        let terms = summed(terms);
         let allowed = terms.iter().filter(|(unknown, a)| *a != 0.0 && free(*unknown));
         // The first of several that are as large.
         let largest = allowed.rev().max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))?;
@@ -59,8 +60,22 @@ impl AffineConstraint {
     }
 }
 
+/// Terms in the order in which their unknowns are named first, those of one unknown added up.
+fn summed(terms: &[(usize, f64)]) -> Vec<(usize, f64)> {
+    let (mut sums, mut places) = (Vec::<(usize, f64)>::with_capacity(terms.len()), HashMap::new());
+    for &(unknown, a) in terms {
+        let place = *places.entry(unknown).or_insert(sums.len());
+        match sums.get_mut(place) {
+            Some((_, sum)) => *sum += a,
+            None => sums.push((unknown, a)),
+        }
+    }
+    sums
+}
+
 /// Why rows are no constraints. Unknowns are named by what the caller says of them.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AffineError {
     /// An unknown that there is not.
     #[error("a constraint names unknown {unknown}, but there are {unknowns}, numbered from 0")]

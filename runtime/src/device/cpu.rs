@@ -22,7 +22,7 @@ pub use indices::IndexArray;
 pub(super) use indices::Largest;
 pub use library::{Entry, Library, LoadError};
 pub use linked::Linked;
-pub use machine::{Machine, Simd, Vendor};
+pub use machine::{Machine, Simd, Vendor, limit};
 pub use module::{Kernel, Launch, LaunchError, Module};
 pub use schedule::Unordered;
 pub(crate) use schedule::{Schedule, Writes};

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// Why a mesh cannot be refined.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RefineError {
     /// The finer mesh cannot be made.
     #[error(transparent)]

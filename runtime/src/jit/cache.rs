@@ -32,6 +32,7 @@ const TRIES: usize = 4;
 
 /// Why compiled modules are not kept.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CacheError {
     /// No folder is named and the user has no home.
     #[error("the user has no folder for caches\nhelp: name one with WF_CACHE_DIR")]

@@ -19,6 +19,7 @@ const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// Why there is no usable compiler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompilerError {
     /// None on the search path.
     #[error(

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 /// Why a mesh cannot be made or asked.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
 pub enum MeshError {
     /// More items than a 32-bit index can count.
     #[error("the mesh has {count} {what}, more than 32-bit indices can number")]

@@ -31,6 +31,7 @@ use thiserror::Error;
 
 /// Why a generator makes no mesh.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
 pub enum GenerateError {
     /// No generator has this name.
     #[error("unknown mesh generator `{name}`; {}the generators are `box`, `ball`, `shell`, `lshape`",

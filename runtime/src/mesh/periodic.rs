@@ -25,6 +25,7 @@ pub type Pair = [String; 2];
 
 /// Why two sides cannot be identified.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PeriodicError {
     /// A tag that the mesh does not have, or facets between cells.
     #[error(transparent)]

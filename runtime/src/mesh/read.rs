@@ -32,18 +32,10 @@ mod serendipity;
 pub(crate) mod vtk;
 
 use super::{Mesh, MeshError};
-use crate::memory::{Bytes, Room};
+use crate::input::{self, BEGINNING, InputError};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::Path;
 use thiserror::Error;
-
-/// The most bytes that are taken from what is no file on a disk and may have no end.
-const MOST_STREAMED: u64 = 16 << 30;
-
-/// As many of them show whether they can be a mesh.
-const BEGINNING: u64 = 1 << 12;
 
 /// The formats that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +125,7 @@ impl fmt::Display for Place {
 
 /// Why a mesh file cannot be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The file cannot be opened or read.
     #[error("cannot read the mesh file {path}: {error}")]
@@ -140,7 +133,7 @@ pub enum ReadError {
         /// The file.
         path: String,
         /// What the system says.
-        error: io::Error,
+        error: std::io::Error,
     },
     /// A file of no known format.
     #[error(
@@ -253,52 +246,16 @@ pub fn parse(format: Format, bytes: &[u8]) -> Result<Mesh, ReadError> {
 
 /// The bytes of a file, if there is room for them and about as much again for what they say.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
-    let open = |error| ReadError::Open { path: path.display().to_string(), error };
-    let length = std::fs::metadata(path).map_err(open)?.len() as f64;
-    Room::check(|| format!("reading a file of {}", Bytes(length)), 2.0 * length)
-        .map_err(MeshError::Memory)?;
-    whole(path).map_err(open)
-}
-
-/// The bytes of a file, or of a stream that has an end.
-fn whole(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_file() {
-        // What does not fit into memory is an error then, because the size is known.
-        drop(file);
-        return std::fs::read(path);
-    }
-    stream(file, MOST_STREAMED)
-}
-
-/// What comes out of a stream: all, or its beginning where it does not begin as a mesh.
-fn stream(mut from: impl io::Read, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.by_ref().take(BEGINNING).read_to_end(&mut bytes)?;
-    if Format::seen(&bytes).is_some() {
-        from.take(most).read_to_end(&mut bytes)?;
-    }
-    if bytes.len() as u64 > most {
-        let text = format!("it gives more than {} GiB; save it to a file", most >> 30);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
-    }
-    Ok(bytes)
+    let found = input::read(path, 2.0, |bytes| Format::seen(bytes).is_some());
+    found.map_err(|error| match error {
+        InputError::Open(error) => ReadError::Open { path: path.display().to_string(), error },
+        InputError::Memory(error) => MeshError::Memory(error).into(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn streams_without_an_end_are_not_read_for_ever() {
-        let zeros = stream(io::repeat(0), u64::MAX).expect("no mesh");
-        assert_eq!(zeros.len() as u64, BEGINNING);
-        assert!(matches!(parse(Format::Gmsh, &zeros), Err(ReadError::Syntax { .. })));
-        let mesh = || io::Cursor::new("$MeshFormat").chain(io::repeat(b' '));
-        let error = stream(mesh(), 1 << 20).expect_err("too much");
-        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        assert_eq!(stream(mesh().take(1 << 16), 1 << 20).expect("an end").len(), 1 << 16);
-    }
 
     #[test]
     fn formats_are_seen_from_the_bytes_and_else_from_the_name() {

@@ -5,6 +5,7 @@ use super::engine::Rows;
 use super::{Class, Operator, Part};
 use crate::solve::OperatorError;
 use crate::vector::Vector;
+use kernels_gen::abi::Role;
 use kernels_gen::plan::Task;
 use std::ops::Range;
 
@@ -60,5 +61,17 @@ impl Operator {
         let inputs = Inputs { direction: Some(x), ..self.linearised() };
         let pass = self.blocks.pass(Task::Action, inputs).of(parts);
         self.engine.sum(pass, Rows::Of(x), y)
+    }
+
+    /// Whether a product with the Jacobian reads what only a linearisation makes, and there was none.
+    pub fn awaits_linearisation(&self) -> bool {
+        let products = [Task::Action, Task::Diagonal];
+        let mut works =
+            self.blocks.works().filter(|(work, _)| products.contains(&work.kernel.task));
+        let reads = |work: &Work| {
+            let mut roles = work.abi.arguments.iter().map(|argument| argument.role);
+            roles.any(|role| matches!(role, Role::State(_) | Role::Stored))
+        };
+        self.state.is_none() && works.any(|(work, _)| reads(work))
     }
 }

@@ -82,6 +82,7 @@ pub struct Triangles {
 
 /// Why nothing is seen.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SurfaceError {
     /// A field that does not fit.
     #[error(transparent)]

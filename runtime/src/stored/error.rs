@@ -9,6 +9,7 @@ use thiserror::Error;
 
 /// Why a file gives no values.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// It cannot be opened or read.
     #[error("it cannot be read: {0}")]

@@ -20,6 +20,7 @@ pub(super) struct Table {
 
 /// Why a file is no array of numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum NpyError {
     /// The header is not one, or the file ends in it.
     #[error("its header is damaged: {0}")]

@@ -10,6 +10,8 @@
 
 use super::npy::{self, NpyError};
 use crate::csr::Csr;
+use crate::input::{self, InputError};
+use crate::memory::TooMuch;
 use crate::parallel::*;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -17,8 +19,12 @@ use thiserror::Error;
 /// What Matrix Market's files begin with.
 const BANNER: &str = "%%matrixmarket";
 
+/// Bytes of a row without entries: where it begins, and its part of a residual.
+const A_ROW: f64 = 24.0;
+
 /// Why a file is no matrix or no vector.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum SystemError {
     /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
@@ -27,6 +33,14 @@ pub enum SystemError {
         path: PathBuf,
         /// What the system says.
         error: std::io::Error,
+    },
+    /// More than there is memory for.
+    #[error("{}: {error}", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        error: TooMuch,
     },
     /// A line that is not what should stand there.
     #[error("{}:{line}: {what}", path.display())]
@@ -105,7 +119,8 @@ impl Residual {
 ///
 /// [`SystemError`], with the line.
 pub fn read_matrix(path: &Path) -> Result<Csr, SystemError> {
-    let bytes = bytes_of(path)?;
+    // The shortest entry, `1 1` and a line's end, stands for two of 16 bytes each.
+    let bytes = bytes_of(path, 9.0)?;
     let text = text_of(path, &bytes)?;
     matrix(text).map_err(|(line, what)| SystemError::Line { path: path.to_owned(), line, what })
 }
@@ -116,7 +131,7 @@ pub fn read_matrix(path: &Path) -> Result<Csr, SystemError> {
 ///
 /// [`SystemError`], with the line where it has lines.
 pub fn read_vector(path: &Path, wanted: usize) -> Result<Vec<f64>, SystemError> {
-    let bytes = bytes_of(path)?;
+    let bytes = bytes_of(path, 5.0)?;
     let numbers = if npy::is_one(&bytes) {
         let table = npy::read(&bytes);
         table.map_err(|error| SystemError::Npy { path: path.to_owned(), error })?.values
@@ -130,8 +145,12 @@ pub fn read_vector(path: &Path, wanted: usize) -> Result<Vec<f64>, SystemError> 
     }
 }
 
-fn bytes_of(path: &Path) -> Result<Vec<u8>, SystemError> {
-    std::fs::read(path).map_err(|error| SystemError::Read { path: path.to_owned(), error })
+fn bytes_of(path: &Path, times: f64) -> Result<Vec<u8>, SystemError> {
+    let fits = |bytes: &[u8]| npy::is_one(bytes) || input::is_text(bytes);
+    input::read(path, times, fits).map_err(|error| match error {
+        InputError::Open(error) => SystemError::Read { path: path.to_owned(), error },
+        InputError::Memory(error) => SystemError::Memory { path: path.to_owned(), error },
+    })
 }
 
 fn text_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, SystemError> {
@@ -206,6 +225,9 @@ fn matrix(text: &str) -> Result<Csr, Wrong> {
     if rows >= u32::MAX as usize {
         return Err((at, format!("{rows} rows are more than 32-bit indices number")));
     }
+    let bytes = A_ROW * rows as f64;
+    input::room(|| format!("a matrix of {rows} rows"), bytes)
+        .map_err(|error| (at, error.to_string()))?;
     let mut triples: Vec<(u32, u32, f64)> = Vec::with_capacity(2 * count.min(text.len() / 4));
     let (mut found, mut last) = (0, at);
     for (at, line) in lines {
@@ -351,6 +373,7 @@ mod tests {
             (format!("{general}2 2\n"), 2, "rows, columns and entries"),
             (format!("{general}2 3 1\n1 1 1\n"), 2, "2 × 3"),
             (format!("{general}4294967295 4294967295 0\n"), 2, "32-bit"),
+            (format!("{general}18446744073709551615 18446744073709551615 0\n"), 2, "32-bit"),
             (format!("{general}2 2 1\n\n0 1 1\n"), 4, "no row 0"),
             (format!("{general}2 2 1\n1 3 1\n"), 3, "no column 3"),
             (format!("{general}2 2 1\n1 1 one\n"), 3, "`one` is no number"),

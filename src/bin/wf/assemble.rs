@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::arguments::ProblemArguments;
 use crate::blame::Blame;
 use crate::console::Console;
+use crate::outputs::Files;
 use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
 use crate::processes::Processes;
 use crate::report::{Failure, Report};
@@ -78,6 +79,12 @@ pub(crate) fn execute(
              help: choose one with --problem NAME"
         )));
     };
+    let mut files = Files::of(file);
+    files.reads_problem(&program, name, file, &overrides);
+    for own in FILES {
+        files.writes("a part of the system", arguments.output.join(own), "`--output DIR`");
+    }
+    files.check()?;
     let folder = if processes.speaks() { try_out(&arguments.output) } else { Ok(()) };
     processes.settle(folder, console)?;
     let which = Blame { program: &program, problem: name, overrides: &overrides };

@@ -14,11 +14,10 @@ mod scatter;
 mod settgast;
 mod transposition;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use fem_dsl::source::seen;
 use kernels_gen::abi::Slots;
 use kernels_gen::choose::Wishes;
 use kernels_gen::cost::Cost;
@@ -30,6 +29,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Backend, Degrees, DeviceArguments, ProblemArguments, Sizes};
 use crate::console::{Console, Warning};
+use crate::outputs::Files;
 use crate::picture;
 use crate::problem::with_threads;
 use crate::processes::Processes;
@@ -244,6 +244,12 @@ pub(crate) fn execute(
 ) -> Result<Report, Failure> {
     of_several(arguments, processes)?;
     let Some(path) = &arguments.compare else { return measured(arguments, processes, console) };
+    let mut files = Files::default();
+    files.reads("the earlier run that it is compared with", path);
+    if let Some(plot) = &arguments.plot {
+        files.writes("the plot", plot, "`--plot NAME.svg`");
+    }
+    files.check()?;
     let old = compare::Old::read(path, arguments.suite)?;
     match measured(arguments, processes, console) {
         Ok(report) => Ok(old.beside(report)),
@@ -313,7 +319,7 @@ fn measured(
         if let Err(failure) = plot::draw(path, &report.json) {
             return Err(failure.after(report));
         }
-        report.text.push_str(&drawn(path));
+        report.drawn(path);
     }
     Ok(report)
 }
@@ -352,13 +358,9 @@ fn others(
         if let Err(failure) = draw(path, &report.json) {
             return Err(failure.after(report));
         }
-        report.text.push_str(&drawn(path));
+        report.drawn(path);
     }
     Ok(report)
-}
-
-fn drawn(path: &Path) -> String {
-    format!("drawn in {}\n", seen(&path.display().to_string()))
 }
 
 /// Options that change nothing here.

@@ -42,12 +42,12 @@ impl Blame<'_> {
             }
             LoadError::Open(_) => ("this file", ""),
             LoadError::File { error, format, .. } => ("this file", how_to_mend(error, *format)),
-            LoadError::Generate(_) => ("this mesh", ""),
             LoadError::Refine { error, .. } if is_folded(error) => (
                 "so often",
                 "new nodes of the boundary move too far for cells so coarse: begin with finer ones",
             ),
             LoadError::Refine { .. } => ("so often", ""),
+            _ => ("this mesh", ""),
         };
         if !help.is_empty() {
             diagnostic = diagnostic.help(help);

@@ -19,7 +19,8 @@ use weakform::{
 
 use crate::arguments::CellArgument;
 use crate::console::{Console, Warning};
-use crate::problem::{called, compile, read, spare};
+use crate::outputs::Files;
+use crate::problem::{called, compile, read};
 use crate::report::{Failure, Report};
 
 /// Print the generated kernel, or what comes out of an earlier stage.
@@ -127,7 +128,9 @@ pub(crate) enum PrecisionArgument {
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
     if let Some(path) = output {
-        spare(path, &arguments.file)?;
+        let mut files = Files::of(&arguments.file);
+        files.writes("the generated source", path, "`--output NAME`");
+        files.check()?;
         writable(path)?;
     }
     if arguments.scatter.is_some() && arguments.target == Target::Rust {
@@ -179,6 +182,14 @@ fn warn(arguments: &Arguments, console: &Console) {
 
 /// Why there is no text; about a quadrature, with the option.
 fn refused(arguments: &Arguments, program: &Program, error: &Error) -> Failure {
+    if let Error::WhichForm { known } = error
+        && !known.is_empty()
+    {
+        let known = known.join(", ");
+        return Failure::input(format!(
+            "there are several forms: {known}\nhelp: name one of them with --form NAME"
+        ));
+    }
     let (Error::Plan(PlanError::Quadrature(unsuited)), Some(given)) = (error, arguments.quadrature)
     else {
         return Failure::library(error);

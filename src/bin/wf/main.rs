@@ -22,6 +22,7 @@ mod explain;
 mod fmt;
 mod man;
 mod new;
+mod outputs;
 mod picture;
 mod plan;
 mod probe;

@@ -25,6 +25,7 @@ use crate::arguments::{Backend, DeviceArguments, ProblemArguments};
 use crate::blame::Blame;
 use crate::console::Console;
 use crate::emit::TaskArgument;
+use crate::outputs::Files;
 use crate::picture;
 use crate::problem::{Meant, begun, meant, prepare, with_threads};
 use crate::report::{Failure, Report};
@@ -116,6 +117,12 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
                 names.join(", ")
             )));
         }
+        let mut files = Files::of(&arguments.problem.file);
+        for name in &names {
+            files.reads_problem(&program, name, &arguments.problem.file, &overrides);
+        }
+        files.writes("the picture of roofs", path, "`--roofline NAME.svg`");
+        files.check()?;
     }
     // What is not to run needs no device, unless one is named.
     let device = match arguments.device.open() {
@@ -243,7 +250,7 @@ fn one(
         if let Err(failure) = roofline::draw(path, &planned) {
             return Err(failure.after(report));
         }
-        report.text.push_str(&format!("drawn in {}\n", path.display()));
+        report.drawn(path);
     }
     Ok(report)
 }

@@ -135,18 +135,6 @@ pub(crate) fn appended(source: &Source, text: &str) -> Source {
     Source::new(source.name(), format!("{}\n{text}\n", source.text()))
 }
 
-/// An output never replaces the file that it is made of.
-pub(crate) fn spare(output: &Path, file: &Path) -> Result<(), Failure> {
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    if real(output).is_some() && real(output) == real(file) {
-        return Err(Failure::input(format!(
-            "the output {} would replace the file that it is made of\nhelp: name another file",
-            output.display()
-        )));
-    }
-    Ok(())
-}
-
 /// The command line's replacements.
 pub(crate) fn overrides(arguments: &ProblemArguments) -> Overrides {
     let pairs = |list: &[Assignment]| -> Vec<(String, String)> {

@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use fem_dsl::diagnostic::Diagnostic;
@@ -32,6 +33,15 @@ impl Report {
     /// A report with one JSON object.
     pub(crate) fn new(text: impl Into<String>, json: Value) -> Self {
         Self { text: text.into(), json: vec![json], ..Self::default() }
+    }
+
+    /// Adds the file of a picture of all of it.
+    pub(crate) fn drawn(&mut self, path: &Path) {
+        let name = seen(&path.display().to_string()).into_owned();
+        self.text.push_str(&format!("drawn in {name}\n"));
+        for value in self.json.iter_mut().filter(|value| value.is_object()) {
+            value["picture"] = json!(name);
+        }
     }
 
     /// Adds a row to the text, and shows all of it that is not shown yet: measuring the next one may take minutes. Where the

@@ -1,6 +1,7 @@
 //! `wf run`: solve the problems of a file.
 
 mod dry;
+mod files;
 mod goal;
 mod picture;
 mod steps;
@@ -25,7 +26,7 @@ use serde_json::json;
 use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, written_as};
 use crate::blame::Blame;
 use crate::console::Console;
-use crate::problem::{chosen, compile, overrides, own_part, read, spare, with_threads};
+use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
 use crate::processes::{Processes, agree_on, together};
 use crate::report::{Failure, Report};
 use goal::Goal;
@@ -131,6 +132,7 @@ pub(crate) fn execute(
     let wanted = arguments.problem.problem.as_deref();
     let all = overrides(&arguments.problem);
     let sweep = Sweep::of(&all)?;
+    files::named(arguments)?;
     let aside = try_out(arguments, sweep.is_some(), console)?;
     // Each value of a sweep with what the command line says then.
     let values: Vec<(Option<&str>, Overrides)> = match &sweep {
@@ -145,6 +147,9 @@ pub(crate) fn execute(
     let program = compile(&source, wanted, &values[0].1, console)?;
     let names = chosen(&program, wanted)?;
     only_one(arguments, &names)?;
+    if !arguments.dry_run {
+        files::check(arguments, &program, &names, &values, processes.group().size())?;
+    }
     let number = processes.number_of_host();
     let device = arguments.device.open_in(&arguments.problem, &arguments.devices, number);
     let device = processes.join(device, console)?;
@@ -197,15 +202,14 @@ pub(crate) fn execute(
 /// Whether all files that are asked for could be written, as far as that shows before the work; and whether the solution goes
 /// to standard output.
 fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bool, Failure> {
-    let (file, mut aside) = (&arguments.problem.file, false);
+    let mut aside = false;
     let series = arguments.output.as_deref().map(Series::of).transpose()?.flatten();
     if let Some(series) = series {
-        Goal::File(series.file(0)).try_out(file)?;
-        spare(&series.collection(), file)?;
+        Goal::File(series.file(0)).try_out()?;
         writable(&series.collection())?;
     } else if arguments.output.is_some() {
         let goal = Goal::of(arguments, "", console)?;
-        goal.try_out(file)?;
+        goal.try_out()?;
         aside = goal.is_standard_output();
         if aside && several {
             return Err(Failure::usage(
@@ -215,17 +219,15 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
     }
     if let Some(path) = &arguments.report {
         one_file(path, "--report", "holds a row for each step")?;
-        spare(path, file)?;
         writable(path)?;
         written_as(path, &["csv"], "a table of reports")?;
     }
     if let Some(path) = &arguments.checkpoint {
         let path = checkpoint_file(path, 0, several.then_some(1));
-        spare(&path, file)?;
         writable(&path)?;
         written_as(&path, &["npy"], "a checkpoint")?;
     }
-    arguments.picture.try_out(file)?;
+    arguments.picture.try_out()?;
     Ok(aside)
 }
 
@@ -287,7 +289,7 @@ impl Solve<'_> {
         let Self { arguments, which, varied, device, group, console } = *self;
         let number = varied.map(|(number, ..)| number);
         let (name, file) = (which.problem, &arguments.problem.file);
-        self.goal(log)?.try_out(file)?;
+        self.goal(log)?.try_out()?;
         console.progress().say(format!("{name}: making the mesh"));
         let (problem, mesh) = own_part(which, file, group)?;
         let picture = arguments.picture.numbered(number);
@@ -314,7 +316,7 @@ impl Solve<'_> {
         let goal = self.goal(log)?;
         let failed = |error| match error {
             RunError::Unconverged { source, reached } => {
-                goal.write_reached(which.run(&problem, *source), file, &problem, &reached)
+                goal.write_reached(which.run(&problem, *source), &problem, &reached)
             }
             error => which.run(&problem, error),
         };
@@ -325,7 +327,7 @@ impl Solve<'_> {
                 match &log.series {
                     // It is there already.
                     Some(_) => failure,
-                    None => goal.write_last(failure, file, &problem, (step - 1, &last)),
+                    None => goal.write_last(failure, &problem, (step - 1, &last)),
                 }
             }
             error => failed(error),
@@ -404,7 +406,6 @@ impl Solve<'_> {
             return Ok(());
         }
         for (file, text) in line_files(&path.with_extension(""), &solution.reports) {
-            spare(&file, &self.arguments.problem.file)?;
             write_text(&file, &text)?;
         }
         Ok(())

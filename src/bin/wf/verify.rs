@@ -9,7 +9,6 @@ use std::sync::Arc;
 use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::Program;
-use fem_dsl::source::seen;
 use runtime::compile::Execution;
 use runtime::device::{self, Device};
 use weakform::verify::{Settings, Verification, problems, verify};
@@ -17,8 +16,9 @@ use weakform::{Cell, Quadrature};
 
 use crate::arguments::{Assignment, Backend, CellArgument, Degrees, ProblemArguments};
 use crate::console::{Console, Warning};
+use crate::outputs::Files;
 use crate::picture;
-use crate::problem::{appended, chosen, compile, overrides, read, spare, with_threads};
+use crate::problem::{appended, chosen, compile, overrides, read, with_threads};
 use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
@@ -196,12 +196,19 @@ pub(crate) fn execute(
 ) -> Result<Report, Failure> {
     processes.reads(&arguments.file)?;
     if let Some(path) = &arguments.plot {
-        spare(path, &arguments.file)?;
         picture::possible(path, "--plot")?;
     }
     warn(arguments, console);
     let overrides = arguments.overrides();
     let (program, names) = program(arguments, &overrides, processes, console)?;
+    if let Some(path) = &arguments.plot {
+        let mut files = Files::of(&arguments.file);
+        for head in program.problems() {
+            files.reads_problem(&program, head.name, &arguments.file, &overrides);
+        }
+        files.writes("the plot", path, "`--plot NAME.svg`");
+        files.check()?;
+    }
     let devices = arguments.devices(processes.number_of_host());
     let devices = processes.settle(devices, console)?;
     let kinds: Vec<String> = devices.iter().map(|own| own.backend().to_string()).collect();
@@ -236,7 +243,7 @@ pub(crate) fn execute(
         if let Err(failure) = plot::draw(path, &all) {
             return Err(failure.after(report));
         }
-        report.text.push_str(&format!("drawn in {}\n", seen(&path.display().to_string())));
+        report.drawn(path);
     }
     Ok(report)
 }

@@ -33,6 +33,8 @@ pub struct Overrides {
     pub dirichlet: Vec<String>,
     /// Whether periodic sides are ends of the domain, as a solution that is not periodic needs them.
     pub ends: bool,
+    /// Whether a program says all this, and not a command line: then pieces have no names of options.
+    pub library: bool,
     /// Whether meshes are given the tags that forms name, as in a refinement series, so that none of them is missing.
     pub tagged: bool,
 }
@@ -112,7 +114,7 @@ impl Overrides {
     /// Parses all pieces.
     pub(crate) fn pieces(&self) -> Result<Vec<Piece>, Vec<Diagnostic>> {
         // The option as the user gave it, the beginning of the item, and the user's text.
-        let mut wanted: Vec<(&str, &str, String)> = Vec::new();
+        let mut wanted: Vec<(&'static str, &str, String)> = Vec::new();
         let settings = [
             ("--refine", "refine = ", &self.refine),
             ("--degree", "degree = ", &self.degree),
@@ -135,13 +137,17 @@ impl Overrides {
         wanted.extend(conditions.map(|text| ("conditions", "dirichlet ", text.clone())));
         let mut pieces = Vec::new();
         let mut diagnostics = Vec::new();
-        match self.mesh.as_deref().map(mesh) {
+        let called = |option: &'static str| match self.library {
+            true => option.trim_start_matches('-'),
+            false => option,
+        };
+        match self.mesh.as_deref().map(|text| mesh(called("--mesh"), text)) {
             Some(Ok(piece)) => pieces.push(piece),
             Some(Err(found)) => diagnostics.extend(found),
             None => {}
         }
         for (name, before, text) in wanted {
-            match Piece::parse(name, before, &text) {
+            match Piece::parse(called(name), before, &text) {
                 Ok(piece) => pieces.push(piece),
                 Err(found) => diagnostics.extend(found),
             }
@@ -151,15 +157,15 @@ impl Overrides {
 }
 
 /// A generator, or the path of a file.
-fn mesh(text: &str) -> Result<Piece, Vec<Diagnostic>> {
+fn mesh(name: &str, text: &str) -> Result<Piece, Vec<Diagnostic>> {
     if text.contains('(') {
-        return Piece::parse("--mesh", "mesh = ", text);
+        return Piece::parse(name, "mesh = ", text);
     }
     // A path may hold what a string of the language may not: another takes its place in the parsed text.
-    let mut piece = Piece::parse("--mesh", "mesh = ", "\"file\"")?;
+    let mut piece = Piece::parse(name, "mesh = ", "\"file\"")?;
     let mut before = 0;
     if let Some(origin) = &mut piece.origin {
-        origin.source = Arc::new(Source::new("--mesh", text));
+        origin.source = Arc::new(Source::new(name, text));
         before = origin.before as usize;
     }
     let items = piece.file.problems.iter_mut().flat_map(|problem| &mut problem.items);
@@ -189,4 +195,9 @@ pub(crate) fn report_piece(
 ) -> Result<Piece, Vec<Diagnostic>> {
     let before = format!("{text}\nproblem command_line solves {form} {{ report {name} = ");
     Piece::within("report", before, value)
+}
+
+/// A solver, as the language writes it.
+pub(crate) fn solver_piece(text: &str) -> Result<Piece, Vec<Diagnostic>> {
+    Piece::parse("solver", "solver = ", text)
 }

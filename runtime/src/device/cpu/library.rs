@@ -11,6 +11,7 @@ pub type Entry = unsafe extern "C" fn(begin: usize, end: usize, args: *const *co
 
 /// Why a shared object cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The system's loader refused the file.
     #[error("cannot load the compiled kernels {}: {reason}", path.display())]

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::sync::LazyLock;
 
 use kernels_gen::dialect::rust::Isa;
 
@@ -91,7 +92,7 @@ impl Machine {
         }
         Self {
             model: model.unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH)),
-            simd: simd(),
+            simd: limited(simd(), limit()),
             features,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             identity,
@@ -170,6 +171,40 @@ fn simd() -> Simd {
     }
 }
 
+/// The instruction set that `WF_ISA` names, beyond which kernels use nothing.
+pub fn limit() -> Option<Isa> {
+    static LIMIT: LazyLock<Option<Isa>> =
+        LazyLock::new(|| parse_limit(&std::env::var("WF_ISA").ok()?, simd().isa()));
+    *LIMIT
+}
+
+/// The value of `WF_ISA`; none, with a warning, where it is unknown or `best` does not run it.
+fn parse_limit(text: &str, best: Isa) -> Option<Isa> {
+    if text.is_empty() {
+        return None;
+    }
+    match text.parse::<Isa>() {
+        Ok(isa) if isa.runs_on(best) => return Some(isa),
+        Ok(isa) => {
+            tracing::warn!("WF_ISA is `{isa}`, but this processor has {best}, which is used")
+        }
+        Err(error) => tracing::warn!("WF_ISA: {error}; {best} is used"),
+    }
+    None
+}
+
+/// The vector instructions that are left under a limit.
+fn limited(own: Simd, limit: Option<Isa>) -> Simd {
+    match limit {
+        Some(isa) if isa > own.isa() => match isa {
+            Isa::Avx512 => Simd::Avx512,
+            Isa::Avx2 => Simd::Avx2Fma,
+            Isa::Portable => Simd::Sse2,
+        },
+        _ => own,
+    }
+}
+
 /// The library of a vendor that a backend needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
@@ -216,6 +251,20 @@ mod tests {
         assert!(machine.identity.starts_with(std::env::consts::ARCH));
         assert_eq!(machine.simd == Simd::Scalar, machine.features.is_empty());
         assert!(machine.simd.lanes_f32() >= machine.simd.lanes_f64());
+    }
+
+    #[test]
+    fn an_instruction_set_can_be_left_out() {
+        assert_eq!(parse_limit("", Isa::Avx512), None);
+        assert_eq!(parse_limit("portable", Isa::Avx512), Some(Isa::Portable));
+        assert_eq!(parse_limit("avx2", Isa::Avx2), Some(Isa::Avx2));
+        assert_eq!(parse_limit("avx512", Isa::Avx2), None);
+        assert_eq!(parse_limit("mmx", Isa::Avx2), None);
+        assert_eq!(limited(Simd::Avx512, Some(Isa::Avx2)), Simd::Avx2Fma);
+        assert_eq!(limited(Simd::Avx512, Some(Isa::Portable)), Simd::Sse2);
+        assert_eq!(limited(Simd::Avx512, None), Simd::Avx512);
+        // The only set of such a processor takes nothing from it.
+        assert_eq!(limited(Simd::Neon, Some(Isa::Portable)), Simd::Neon);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use super::{Argument, Entry, Library, Linked, LoadError};
 
 /// Why a kernel was not launched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LaunchError {
     /// The module was made without this kernel.
     #[error("the module holds no kernel named `{0}`")]

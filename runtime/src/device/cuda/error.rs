@@ -4,6 +4,7 @@ use cudarc::driver::DriverError;
 
 /// Why a GPU cannot do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CudaError {
     /// There is no driver.
     #[error(

@@ -4,6 +4,7 @@ use super::api::Status;
 
 /// Why an OpenCL device cannot do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenClError {
     /// No driver is installed.
     #[error(

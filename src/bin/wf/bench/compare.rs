@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use fem_dsl::source::seen;
+use runtime::input::{is_text, read};
 use serde_json::{Value, json};
 
 use super::Suite;
@@ -50,11 +51,13 @@ impl Old {
         let named = seen(&path.display().to_string()).into_owned();
         let wanted = suite.to_possible_value().map(|value| value.get_name().to_owned());
         let wanted = wanted.unwrap_or_default();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let refused = |error: &dyn std::fmt::Display| {
             Failure::input(format!(
                 "cannot read {named}: {error}\nhelp: --compare takes what `wf bench --json` printed"
             ))
-        })?;
+        };
+        let bytes = read(path, 4.0, is_text).map_err(|error| refused(&error))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| refused(&error))?;
         let mut rows = Vec::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let bad = |what: String| {

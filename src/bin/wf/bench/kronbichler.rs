@@ -50,7 +50,7 @@ pub(super) fn suite(arguments: &Arguments, console: &Console) -> Result<Report, 
     let Some(path) = &arguments.plot else { return Ok(report) };
     match draw(path, &report.json) {
         Ok(()) => {
-            report.text.push_str(&super::drawn(path));
+            report.drawn(path);
             Ok(report)
         }
         Err(failure) => Err(failure.after(report)),

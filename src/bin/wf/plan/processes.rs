@@ -144,7 +144,8 @@ fn text(rows: &[Paper<'_>], planned: &Planned<'_>, network: Network) -> String {
         );
     }
     text.push_str(
-        "\n  efficiency is that of a product, over one process with all of it; a cycle has 3 + 3 steps on each level in single precision,\n  \
+        "\n  efficiency is that of a product, over one process with all of it; inner cells hide messages, but not the copies to and from them.\n  \
+         A cycle has 3 + 3 steps on each level in single precision,\n  \
          and the coarsest level at each process. Waiting for others and a network that is shared are not in it\n\n",
     );
     text

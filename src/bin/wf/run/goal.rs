@@ -12,7 +12,6 @@ use serde_json::json;
 use super::Arguments;
 use crate::arguments::written_as;
 use crate::console::Console;
-use crate::problem::spare;
 use crate::report::Failure;
 
 /// Where a solution goes.
@@ -60,9 +59,8 @@ impl Goal {
     }
 
     /// Whether it could be written: worth asking before hours of work.
-    pub(super) fn try_out(&self, file: &Path) -> Result<(), Failure> {
+    pub(super) fn try_out(&self) -> Result<(), Failure> {
         let Self::File(path) = self else { return Ok(()) };
-        spare(path, file)?;
         writable(path)?;
         written_as(path, &["vtu"], "a solution")
     }
@@ -101,7 +99,6 @@ impl Goal {
     pub(super) fn write_reached(
         &self,
         failure: Failure,
-        file: &Path,
         problem: &Problem,
         reached: &Reached,
     ) -> Failure {
@@ -110,21 +107,15 @@ impl Goal {
         if reached.on.mesh.cut().is_some() {
             return failure;
         }
-        let path = path.with_extension("unconverged.vtu");
-        let write = || {
-            spare(&path, file)?;
-            Ok::<_, Failure>(weakform::write_vtu(&path, &problem.form, &reached.on, &reached.u)?)
-        };
-        match write() {
+        let path = unconverged(path);
+        match weakform::write_vtu(&path, &problem.form, &reached.on, &reached.u) {
             Ok(()) => {
                 let shown = path.display();
                 let found = json!({ "problem": problem.name, "unconverged": path });
                 let fact = format!("what it had reached, which is no solution, is in {shown}");
                 failure.note(&fact).with(found)
             }
-            Err(error) => {
-                failure.note(&format!("what it had reached is lost: {}", error.message()))
-            }
+            Err(error) => failure.note(&format!("what it had reached is lost: {error}")),
         }
     }
 
@@ -132,7 +123,6 @@ impl Goal {
     pub(super) fn write_last(
         &self,
         failure: Failure,
-        file: &Path,
         problem: &Problem,
         (step, last): (usize, &Reached),
     ) -> Failure {
@@ -141,19 +131,13 @@ impl Goal {
         if last.on.mesh.cut().is_some() {
             return failure;
         }
-        let write = || {
-            spare(path, file)?;
-            Ok::<_, Failure>(weakform::write_vtu(path, &problem.form, &last.on, &last.u)?)
-        };
-        match write() {
+        match weakform::write_vtu(path, &problem.form, &last.on, &last.u) {
             Ok(()) => {
                 let found = json!({ "problem": problem.name, "step": step, "output": path });
                 let fact = format!("the solution of step {step} is in {}", path.display());
                 failure.note(&fact).with(found)
             }
-            Err(error) => {
-                failure.note(&format!("the solution of step {step} is lost: {}", error.message()))
-            }
+            Err(error) => failure.note(&format!("the solution of step {step} is lost: {error}")),
         }
     }
 
@@ -179,8 +163,13 @@ pub(super) fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Where what a solve that stops short has reached goes, beside its solution.
+pub(super) fn unconverged(path: &Path) -> PathBuf {
+    path.with_extension("unconverged.vtu")
+}
+
 /// Whether a path leads to where standard output goes: to write that file anew would take the report from it.
-fn is_standard_output(path: &Path) -> bool {
+pub(super) fn is_standard_output(path: &Path) -> bool {
     const NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     if NAMES.iter().any(|name| path == Path::new(name)) {
         return true;

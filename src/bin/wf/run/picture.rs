@@ -15,7 +15,6 @@ use super::goal::numbered;
 use super::one_file;
 use crate::console::Console;
 use crate::picture::possible;
-use crate::problem::spare;
 use crate::processes::together;
 use crate::report::Failure;
 
@@ -64,10 +63,9 @@ impl PictureArguments {
     }
 
     /// Whether the file could be written: worth asking before hours of work.
-    pub(super) fn try_out(&self, file: &Path) -> Result<(), Failure> {
+    pub(super) fn try_out(&self) -> Result<(), Failure> {
         let Some(path) = &self.picture else { return Ok(()) };
         one_file(path, "--picture", "shows the last step")?;
-        spare(path, file)?;
         possible(path, "--picture")
     }
 

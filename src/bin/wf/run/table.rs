@@ -212,10 +212,15 @@ pub(super) fn line_files(stem: &Path, reports: &[Outcome]) -> Vec<(PathBuf, Stri
             text.push_str(&numbers.collect::<Vec<_>>().join(","));
             text.push('\n');
         }
-        let name = stem.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-        files.push((stem.with_file_name(format!("{name}-{}.csv", report.name)), text));
+        files.push((line_file(stem, &report.name), text));
     }
     files
+}
+
+/// The file of the line of this name.
+pub(super) fn line_file(stem: &Path, name: &str) -> PathBuf {
+    let own = stem.file_name().map_or_else(String::new, |own| own.to_string_lossy().into());
+    stem.with_file_name(format!("{own}-{name}.csv"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
+use kernels_gen::plan::{Plan, Task};
 use runtime::run::{Figure, Mode, Outcome, Solution, Step};
 use runtime::solve::{Figures, Smoother};
 use serde_json::{Map, Value, json};
@@ -28,6 +29,11 @@ fn shape_word(shape: Shape) -> String {
     }
 }
 
+/// How the Jacobian is applied.
+fn action_plan(solution: &Solution) -> Option<&Plan> {
+    solution.kernels.plans.iter().find(|plan| plan.task == Task::Action)
+}
+
 /// As a person reads it.
 pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> String {
     let form = &problem.form;
@@ -42,8 +48,7 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
             format!("{name}: {shape}{of}, degree {degree}")
         })
         .collect();
-    let action = solution.kernels.plans.iter().find(|p| p.task == kernels_gen::plan::Task::Action);
-    let plan = action.map_or_else(String::new, |plan| {
+    let plan = action_plan(solution).map_or_else(String::new, |plan| {
         format!(
             "{}, {} lanes, geometry {}, unknowns by {:?}",
             solution.kernels.word, plan.lanes, plan.geometry, plan.indices
@@ -270,13 +275,28 @@ pub(super) fn value(
         if let Some(energy) = solution.energy {
             object.insert("energy".into(), json!(energy));
         }
+        if let Some(plan) = action_plan(solution) {
+            let indices = format!("{:?}", plan.indices);
+            object.insert(
+                "plan".into(),
+                json!({ "lanes": plan.lanes, "geometry": plan.geometry.to_string(), "indices": indices }),
+            );
+        }
         let fields = problem.form.fields.iter().zip(&solution.ranges);
-        let ranges = fields.map(|(field, ranges)| {
+        let fields = fields.zip(&solution.elements.fields);
+        let ranges = fields.map(|((field, ranges), element)| {
             let [least, most] = [0, 1].map(|end| match &ranges[..] {
                 [range] => json!(range[end]),
                 ranges => ranges.iter().map(|range| json!(range[end])).collect(),
             });
-            (field.name.clone(), json!({ "minimum": least, "maximum": most }))
+            let value = json!({
+                "minimum": least,
+                "maximum": most,
+                "shape": shape_word(field.shape),
+                "degree": element.degree(),
+                "continuous": element.is_continuous(),
+            });
+            (field.name.clone(), value)
         });
         object.insert("fields".into(), Value::Object(ranges.collect()));
         if !solution.reports.is_empty() {

@@ -1,0 +1,148 @@
+//! All files of a run: what it reads, and what it may write of each problem and each value of a parameter.
+
+use std::path::{Path, PathBuf};
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::program::Program;
+use runtime::output::Series;
+
+use super::Arguments;
+use super::goal::{is_standard_output, numbered, unconverged};
+use super::table::line_file;
+use crate::outputs::Files;
+use crate::report::Failure;
+
+const OUTPUT: &str = "`--output NAME.vtu`, or add --no-output";
+const REPORT: &str = "`--report NAME.csv`";
+const CHECKPOINT: &str = "`--checkpoint NAME.npy`";
+const PICTURE: &str = "`--picture NAME.png`";
+
+/// Refuses names on the command line that are those of the file itself, or the same, before anything is read.
+pub(super) fn named(arguments: &Arguments) -> Result<(), Failure> {
+    let mut files = Files::of(&arguments.problem.file);
+    let outputs = [
+        ("the solution", arguments.output.as_deref(), OUTPUT),
+        ("the table of reports", arguments.report.as_deref(), REPORT),
+        ("the checkpoint", arguments.checkpoint.as_deref(), CHECKPOINT),
+        ("the picture", arguments.picture.path(), PICTURE),
+    ];
+    for (what, path, remedy) in outputs {
+        if let Some(path) = path.filter(|path| !is_standard_output(path)) {
+            files.writes(what, path, remedy);
+        }
+    }
+    files.check()
+}
+
+/// Refuses a run that would replace a file that it reads, or write one file twice. A chain of runs may keep its checkpoint in one file:
+/// each is written whole, behind the one that was read.
+pub(super) fn check(
+    arguments: &Arguments,
+    program: &Program,
+    names: &[String],
+    values: &[(Option<&str>, Overrides)],
+    processes: usize,
+) -> Result<(), Failure> {
+    let solves: Vec<Option<usize>> = match values {
+        [_] => vec![None],
+        values => (1..=values.len()).map(Some).collect(),
+    };
+    let overrides = values.first().map(|(_, overrides)| overrides);
+    let all = |checkpoint: Option<&Path>, restart: Option<&Path>| {
+        let file = &arguments.problem.file;
+        let mut files = Files::of(file);
+        if let Some(path) = restart {
+            files.reads("the checkpoint that it goes on from", path);
+        }
+        if let Some(path) = &arguments.report {
+            files.writes("the table of reports", path, REPORT);
+        }
+        for (name, overrides) in names.iter().zip(overrides.iter().cycle()) {
+            let lines = files.reads_problem(program, name, file, overrides);
+            pictures(&mut files, arguments, (name, &solves), checkpoint);
+            solutions(&mut files, arguments, (name, &solves), &lines, processes)?;
+        }
+        files.check()
+    };
+    all(arguments.checkpoint.as_deref(), None)?;
+    match arguments.restart.as_deref() {
+        Some(restart) => all(None, Some(restart)),
+        None => Ok(()),
+    }
+}
+
+/// Adds the pictures and the checkpoints of a problem.
+fn pictures(
+    files: &mut Files,
+    arguments: &Arguments,
+    (name, solves): (&str, &[Option<usize>]),
+    checkpoint: Option<&Path>,
+) {
+    for &solve in solves {
+        if let Some(path) = arguments.picture.numbered(solve).path() {
+            files.writes(of(name, solve, "the picture"), path, PICTURE);
+        }
+        if let Some(path) = checkpoint {
+            let path = solve.map_or_else(|| path.to_owned(), |solve| numbered(path, solve));
+            files.writes(of(name, solve, "the checkpoint"), path, CHECKPOINT);
+        }
+    }
+}
+
+/// Adds the solutions of a problem, and what stands beside them.
+fn solutions(
+    files: &mut Files,
+    arguments: &Arguments,
+    (name, solves): (&str, &[Option<usize>]),
+    lines: &[String],
+    processes: usize,
+) -> Result<(), Failure> {
+    if arguments.no_output {
+        return Ok(());
+    }
+    let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
+    if is_standard_output(&path) {
+        return Ok(());
+    }
+    let series = Series::of(&path)?;
+    if let Some(series) = &series {
+        files.writes("the collection of all steps", series.collection(), OUTPUT);
+    }
+    // All files of a series have one name with `{step}` in it.
+    let solves = if series.is_some() { &[None][..] } else { solves };
+    for &solve in solves {
+        let path = solve.map_or_else(|| path.clone(), |solve| numbered(&path, solve));
+        match processes {
+            1 => files.writes(of(name, solve, "the solution"), &path, OUTPUT),
+            _ => pieces(files, &path, processes),
+        }
+        files.writes(
+            of(name, solve, "what a solve that fails has reached"),
+            unconverged(&path),
+            OUTPUT,
+        );
+        for line in lines {
+            let own = line_file(&path.with_extension(""), line);
+            files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the files of several processes.
+fn pieces(files: &mut Files, path: &Path, processes: usize) {
+    files.writes("the solution", path.with_extension("pvtu"), OUTPUT);
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    for rank in 0..processes {
+        let own = path.with_file_name(format!("{stem}-{rank}-of-{processes}.vtu"));
+        files.writes(format!("the piece of process {rank}"), own, OUTPUT);
+    }
+}
+
+/// An output of a problem as messages name it.
+fn of(name: &str, solve: Option<usize>, what: &str) -> String {
+    match solve {
+        Some(solve) => format!("{what} of the problem `{name}`, solve {solve}"),
+        None => format!("{what} of the problem `{name}`"),
+    }
+}

@@ -1,0 +1,386 @@
+//! What a program may do wrong with the library, and what it is told: the language's checks hold for it, and remedies are the library's.
+
+use weakform::{
+    ALL, Argument, Boundary, Error, Execution, Form, Scheme, Setup, Solver, System, mesh, weak_form,
+};
+
+weak_form! {
+    form poisson {
+        field u: scalar;
+        param f = 1;
+        f0[u] = -f;
+        f1[u] = grad(u);
+    }
+
+    problem square solves poisson {
+        mesh = box(dim: 2, cells: 2);
+        dirichlet u = 0 on all;
+    }
+}
+
+weak_form! { form cubic { field u: scalar; f0[u] = u^3 - 1; f1[u] = grad(u); } }
+
+weak_form! {
+    form swept { field u: scalar; f0[u] = dot([1, 2], grad(u)) - 1; f1[u] = grad(u); }
+}
+
+weak_form! { form fed { field u: scalar; aux kappa: scalar on cells; f1[u] = kappa * grad(u); } }
+
+const SQUARE: &str = "box(dim: 2, cells: 2)";
+
+fn on_square(form: &Form) -> Setup {
+    form.on(mesh(SQUARE).expect("a mesh")).execution(Execution::Interpreted)
+}
+
+fn held(form: &Form) -> System {
+    on_square(form).dirichlet("u", ALL, |_| 0.0).build().expect("a system")
+}
+
+/// The unknown in the middle, the only free one.
+fn centre(system: &System) -> usize {
+    let points = system.points("u").expect("points");
+    points.iter().position(|point| *point == [0.5, 0.5, 0.0]).expect("a node in the middle")
+}
+
+fn solver(name: &str, arguments: &[(&str, Argument)]) -> Solver {
+    let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+    Solver { name: name.to_owned(), arguments: arguments.collect() }
+}
+
+fn word(text: &str) -> Argument {
+    Argument::Word(text.to_owned())
+}
+
+fn message<T>(result: Result<T, Error>) -> String {
+    result.err().map_or_else(|| "nothing was refused".to_owned(), |error| error.to_string())
+}
+
+/// Whether a message names an option of a command line; its places have an arrow.
+fn names_an_option(text: &str) -> bool {
+    text.replace("-->", "").contains("--")
+}
+
+/// By the tables of the language, with its codes.
+#[test]
+fn solvers_are_those_of_the_language_from_rust_too() {
+    let number = Argument::Number;
+    let deep = Argument::Made {
+        name: "multigrid".to_owned(),
+        arguments: [("degree".to_owned(), number(99.0))].into(),
+    };
+    let cases = [
+        (solver("magic", &[]), "unknown solver `magic`"),
+        (solver("", &[]), "expected"),
+        (solver("cg", &[("rtoll", number(1e-8))]), "`cg` has no argument `rtoll`"),
+        (solver("cg", &[("restart", number(3.0))]), "`cg` has no argument `restart`"),
+        (solver("cg", &[("rtol", number(2.0))]), "`rtol` should be a number from 0 on and below 1"),
+        (solver("cg", &[("rtol", number(f64::NAN))]), "NaN"),
+        (solver("cg", &[("atol", number(-1.0))]), "`atol` should be"),
+        (solver("gmres", &[("restart", number(0.5))]), "`restart` should be a whole number"),
+        (solver("cg", &[("max_iterations", number(0.0))]), "`max_iterations` should be"),
+        (solver("cg", &[("preconditioner", word("magic"))]), "`preconditioner` should be"),
+        (solver("cg", &[("preconditioner", deep)]), "`degree` should be"),
+        (solver("cg", &[("rtol", word("u; dirichlet u = 0 on all"))]), "expected"),
+        (solver("newton", &[("load", word("f"))]), "`load` is for load steps"),
+        (solver("newton", &[("load", word("g")), ("steps", number(2.0))]), "has no parameter `g`"),
+    ];
+    let mut system = held(&poisson::form());
+    for (solver, part) in cases {
+        let mut u = system.initial();
+        let found = system.solve_with(&mut u, Some(&solver));
+        let is_language = matches!(found, Err(Error::Language { .. }));
+        let found = message(found);
+        assert!(is_language && found.contains(part), "{solver:?}: {part:?} in {found}");
+        assert!(!names_an_option(&found), "{found}");
+    }
+    let mut u = system.initial();
+    let fine = solver("newton", &[("linear", word("direct")), ("steps", number(3.0))]);
+    assert!(system.solve_with(&mut u, Some(&fine)).is_ok());
+    // What suits a form is looked at, too.
+    let mut cubic = held(&cubic::form());
+    let mut u = cubic.initial();
+    let found = message(cubic.solve_with(&mut u, Some(&solver("cg", &[]))));
+    assert!(found.contains("`cg` solves linear problems"), "{found}");
+    let mut swept = held(&swept::form());
+    let mut u = swept.initial();
+    let found = message(swept.solve_with(&mut u, Some(&solver("cg", &[]))));
+    assert!(found.contains("needs a symmetric Jacobian"), "{found}");
+}
+
+#[test]
+fn solvers_of_steps_through_time_are_checked() {
+    let form =
+        Form::parse("form heat { field u: scalar; f0[u] = dt(u); f1[u] = grad(u); }", "heat");
+    let mut system = held(&form.expect("a form"));
+    let start = system.initial();
+    let begun = system.begin(Scheme::Bdf { order: 1 }, 0.0, &start, None);
+    let mut motion = begun.expect("a beginning");
+    let found = message(system.advance(&mut motion, 0.1, Some(&solver("magic", &[]))));
+    assert!(found.contains("unknown solver `magic`"), "{found}");
+    assert_eq!(motion.time(), 0.0);
+}
+
+#[test]
+fn a_boundary_without_tags_is_refused() {
+    let none = Boundary::Tags(Vec::new());
+    let form = poisson::form();
+    for setup in [
+        on_square(&form).dirichlet("u", none.clone(), |_| 0.0),
+        on_square(&form).dirichlet_component("u", 0, none.clone(), |_| 0.0),
+        on_square(&form).dirichlet_of("u", none, ["t"], |_, [t]| t),
+    ] {
+        let found = setup.build();
+        assert!(matches!(&found, Err(Error::NoBoundary { field }) if field == "u"));
+        assert!(message(found).contains("weakform::ALL"));
+    }
+    let found = message(on_square(&form).dirichlet("u", ["x0", "x9"], |_| 0.0).build());
+    assert!(found.contains("x9") && found.contains("x1"), "{found}");
+}
+
+#[test]
+fn a_product_before_a_linearisation_says_so() {
+    let mut system = held(&cubic::form());
+    let (x, mut y) = (system.initial(), system.vector());
+    assert!(matches!(system.apply(&x, &mut y), Err(Error::NotLinearised)));
+    assert!(matches!(system.diagonal(&mut y), Err(Error::NotLinearised)));
+    assert!(message(system.apply(&x, &mut y)).contains("linearise(&u)"));
+    system.linearise(&x).expect("a linearisation");
+    system.apply(&x, &mut y).expect("a product");
+    system.diagonal(&mut y).expect("a diagonal");
+}
+
+/// `.aux(…)` and `.dirichlet(…)`, not what the language or a command line would write.
+#[test]
+fn remedies_are_those_of_the_library() {
+    let missing = on_square(&fed::form()).dirichlet("u", ALL, |_| 0.0).build();
+    assert!(matches!(&missing, Err(Error::System(_))), "{missing:?}");
+    let found = message(missing);
+    assert!(
+        found.contains("`.aux(\"kappa\", |x| …)`") && !found.contains("aux kappa ="),
+        "{found}"
+    );
+    let mut free = on_square(&poisson::form()).build().expect("a system");
+    let mut u = free.initial();
+    let found = message(free.solve(&mut u));
+    assert!(found.contains(".dirichlet(\"u\"") && !found.contains("dirichlet u ="), "{found}");
+    for text in
+        ["box(dim: 2, cells: 0)", "box(dim: 2,", "ball(dim: 4)", "no/such.msh", "sphere(dim: 2)"]
+    {
+        let found = message(mesh(text));
+        assert!(!names_an_option(&found) && found != "nothing was refused", "{text}: {found}");
+    }
+    let found = message(poisson::problem::square().degree(99).run());
+    assert!(found.contains("degree") && !names_an_option(&found), "{found}");
+    let found = message(poisson::problem::square().mesh("box(").run());
+    assert!(!names_an_option(&found), "{found}");
+}
+
+/// Every call with what no caller should give it: an error with words, or numbers that are right; never a panic.
+#[test]
+fn bad_arguments_are_errors_and_no_panics() {
+    let form = poisson::form();
+    let mut system = held(&form);
+    let u = system.initial();
+    let other = form.on(mesh("box(dim: 2, cells: 3)").expect("a mesh"));
+    let other = other.execution(Execution::Interpreted).build().expect("a system");
+    let (foreign, middle) = (other.vector(), centre(&system));
+    let mut refused: Vec<(&str, String)> = Vec::new();
+    let mut say = |what, found: String| refused.push((what, found));
+    say("points", message(system.points("v")));
+    say("values of no field", message(system.values("v", &u)));
+    say("values of another system", message(system.values("u", &foreign)));
+    say("interpolate", message(system.interpolate("u", |_| [1.0, 2.0])));
+    say("interpolate nothing", message(system.interpolate("u", |_| Vec::new())));
+    say("set_param name", message(system.set_param("g", 1.0)));
+    say("set_param NaN", message(system.set_param("f", f64::NAN)));
+    say("set_param infinite", message(system.set_param("f", f64::INFINITY)));
+    say("set_param shape", message(system.set_param("f", vec![1.0, 2.0])));
+    say("set_param empty", message(system.set_param("f", Vec::new())));
+    say("residual", message(system.residual(&foreign, &mut system.vector())));
+    say("residual into another", message(system.residual(&u, &mut other.vector())));
+    say("linearise", message(system.linearise(&foreign)));
+    say("apply", message(system.apply(&u, &mut other.vector())));
+    say("diagonal", message(system.diagonal(&mut other.vector())));
+    say("solve", message(system.solve(&mut other.vector())));
+    say("write_vtu", message(system.write_vtu("no/such/folder/u.vtu", &u)));
+    say("write_vtu of another", message(system.write_vtu("u.vtu", &foreign)));
+    say("unknown", message(system.unknown("u", usize::MAX, 0)));
+    say("unknown component", message(system.unknown("u", 0, usize::MAX)));
+    say("mean", message(system.mean("u", 1, 0.0)));
+    say("equation of nothing", message(system.equation(&[], 1.0)));
+    say("equation of zeros", message(system.equation(&[(middle, 0.0)], 1.0)));
+    say("equation that cancels", message(system.equation(&[(middle, 1.0), (middle, -1.0)], 1.0)));
+    let beyond = system.equation(&[(usize::MAX, 1.0)], 1.0).expect("a row");
+    say("constrain beyond", message(system.constrain(&[beyond])));
+    let broken = system.equation(&[(middle, f64::NAN)], 1.0).expect("a row");
+    say("constrain NaN", message(system.constrain(&[broken])));
+    let itself = weakform::AffineConstraint::new(middle).plus(1.0, middle);
+    say("constrain by itself", message(system.constrain(&[itself])));
+    say("set_aux", message(system.set_aux("kappa", |_| 1.0)));
+    say("set_aux_values", message(system.set_aux_values("kappa", &[])));
+    say("aux_points", message(system.aux_points("")));
+    say("set_load", message(system.set_load(&foreign)));
+    say("error NaN", message(system.error_l2("u", &u, |_| f64::NAN)));
+    say("error of another", message(system.error_l2("u", &foreign, |_| 0.0)));
+    say("error shape", message(system.error_l2("u", &u, |_| vec![0.0; 3])));
+    say("gradient shape", message(system.error_h1("u", &u, |_| 0.0, |_| 0.0)));
+    for x in [f64::NAN, f64::INFINITY, -1e300, 1e9] {
+        say("values_at", message(system.values_at("u", &u, &[[x, 0.5, 0.0]])));
+        say("gradients_at", message(system.gradients_at("u", &u, &[[0.5, x, 0.0]])));
+    }
+    for text in ["", ";", "u", "integral(", "integral(u) +", "\0", "u([0])", "u([0.5, 0.5, 0.5])"] {
+        say("measure", message(system.measure(&u, text)));
+    }
+    for (what, found) in refused {
+        assert!(found != "nothing was refused" && !found.is_empty(), "{what}: {found}");
+    }
+    // Nothing of all that has changed the system.
+    assert_eq!(system.values_at("u", &u, &[]).expect("no points"), Vec::<f64>::new());
+    let mut u = system.initial();
+    system.solve(&mut u).expect("a solution");
+    assert!((u.to_vec()[middle] - 0.09375).abs() < 1e-12, "{:?}", u.to_vec());
+}
+
+#[test]
+fn bad_setups_are_errors_and_no_panics() {
+    let form = poisson::form();
+    let held = || on_square(&form).dirichlet("u", ALL, |_| 0.0);
+    let cases: Vec<(&str, Setup)> = vec![
+        ("degree 0", held().degree(0)),
+        ("degree without end", held().degree(usize::MAX)),
+        ("quadrature", held().quadrature(100_000)),
+        ("time", held().time(f64::NAN)),
+        ("no such parameter", held().param("", 1.0)),
+        ("shape of a parameter", held().param("f", [1.0, 2.0])),
+        ("parameter NaN", held().param("f", f64::NAN)),
+        ("no such field", held().dirichlet("", ALL, |_| 0.0)),
+        ("shape of a condition", held().dirichlet("u", ALL, |_| [0.0, 1.0])),
+        ("condition NaN", held().dirichlet("u", ALL, |_| f64::NAN)),
+        ("condition infinite", held().dirichlet("u", "x0", |_| f64::NEG_INFINITY)),
+        ("component", held().dirichlet_component("u", 1, ALL, |_| 0.0)),
+        ("normal of a scalar", held().dirichlet_normal("u", ALL, |_| 0.0)),
+        ("condition of no parameter", held().dirichlet_of("u", ALL, ["g"], |_, [g]| g)),
+        ("no such data", held().aux("kappa", |_| 1.0)),
+        ("no such tag", held().dirichlet("u", "", |_| 0.0)),
+    ];
+    for (what, setup) in cases {
+        let found = message(setup.build());
+        assert!(found != "nothing was refused" && !found.is_empty(), "{what}: {found}");
+        assert!(!names_an_option(&found), "{what}: {found}");
+    }
+    for dim in [0, 1, 4, usize::MAX] {
+        assert!(form.point_form(dim).is_err(), "{dim}");
+    }
+    for text in ["", "\0", "form", "form poisson { field u: scalar; f0[u] = u }"] {
+        assert!(Form::parse(text, "poisson").is_err(), "{text}");
+    }
+    for text in
+        ["", "(", "box()", "box(dim: 5)", "box(dim: 3, cells: 4294967295)", "box(dim: NaN)", "."]
+    {
+        assert!(mesh(text).is_err(), "{text}");
+    }
+    for problem in [
+        poisson::problem::square().degree(0),
+        poisson::problem::square().mesh(""),
+        poisson::problem::square().param("f", f64::NAN),
+        poisson::problem::square().param("", ""),
+        poisson::problem::square().param("f", "1; dirichlet u = 1 on all"),
+        poisson::problem::square().aux("kappa", 1),
+        poisson::problem::square().quadrature(usize::MAX),
+    ] {
+        let shown = format!("{problem:?}");
+        let found = message(problem.execution(Execution::Interpreted).run());
+        assert!(found != "nothing was refused" && !names_an_option(&found), "{shown}: {found}");
+    }
+}
+
+/// Terms of one unknown are one term: ½ u + ½ u = 3.
+#[test]
+fn terms_of_one_unknown_are_added_up() {
+    let system = held(&poisson::form());
+    let middle = centre(&system);
+    let row = system.equation(&[(middle, 0.5), (middle, 0.5)], 3.0).expect("a row");
+    assert_eq!((row.unknown, row.value, row.terms), (middle, 3.0, Vec::new()));
+    let mut system =
+        on_square(&poisson::form()).dirichlet("u", "x0", |_| 0.0).build().expect("a system");
+    let free =
+        (0..system.dofs()).filter(|&unknown| system.equation(&[(unknown, 1.0)], 0.0).is_ok());
+    let [a, b] = free.take(2).collect::<Vec<_>>()[..] else { panic!("two unknowns") };
+    let row = system.equation(&[(a, 1.0), (b, -2.0), (a, 2.0)], 6.0).expect("a row");
+    system.constrain(&[row]).expect("constrained");
+    let mut u = system.initial();
+    system.solve(&mut u).expect("a solution");
+    let u = u.to_vec();
+    assert!((3.0 * u[a] - 2.0 * u[b] - 6.0).abs() < 1e-10, "{u:?}");
+}
+
+#[test]
+fn what_is_between_snapshots_is_of_one_system() {
+    let text = "form heat { field u: scalar; f0[u] = dt(u); f1[u] = grad(u); }";
+    let form = Form::parse(text, "heat").expect("a form");
+    let mut system = held(&form);
+    let start = system.initial();
+    let begun = system.begin(Scheme::Bdf { order: 1 }, 0.0, &start, None);
+    let mut motion = begun.expect("a beginning");
+    let before = motion.snapshot();
+    system.advance(&mut motion, 0.5, None).expect("a step");
+    let after = motion.snapshot();
+    for time in [f64::NAN, -1.0, 2.0, f64::INFINITY] {
+        assert!(message(system.between(&before, &after, time)).contains("is no time"), "{time}");
+    }
+    let other = form.on(mesh("box(dim: 2, cells: 3)").expect("a mesh"));
+    let other = other.execution(Execution::Interpreted).build().expect("a system");
+    let mut mixed = after.clone();
+    mixed.rate = Some(other.vector());
+    assert_ne!(message(system.between(&before, &mixed, 0.2)), "nothing was refused");
+    let mut steps = system.steps(&mut motion, 0.5, f64::NAN, None);
+    assert!(steps.next().is_some_and(|step| step.is_err()));
+    assert!(steps.next().is_none());
+    for step in [f64::NAN, 0.0, -1.0] {
+        let mut steps = system.steps(&mut motion, step, 2.0, None);
+        assert!(steps.next().is_some_and(|taken| taken.is_err()), "{step}");
+        assert!(steps.next().is_none());
+    }
+}
+
+/// The unknowns of one mesh on another, and forms with other fields.
+#[test]
+fn files_of_unknowns_that_do_not_fit_are_refused() {
+    let solution = poisson::problem::square().execution(Execution::Interpreted).run();
+    let solution = solution.expect("a solution");
+    let on = &solution.inner().on;
+    let form = poisson::form().point_form(2).expect("a form");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("u.vtu");
+    for u in [&[][..], &solution.values()[1..], &[solution.values(), &[0.0]].concat()] {
+        assert!(weakform::write_vtu(&path, &form, on, u).is_err());
+    }
+    let none =
+        Form::parse("form two { field u: scalar; field v: scalar; f0[u] = u; f0[v] = v; }", "two");
+    let none = none.and_then(|form| form.point_form(2)).expect("a form");
+    assert!(weakform::write_vtu(&path, &none, on, solution.values()).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    weakform::write_vtu(&path, &form, on, solution.values()).expect("written");
+}
+
+/// Systems are solved side by side, each with its own numbers.
+#[test]
+fn threads_share_a_form_and_not_its_systems() {
+    let form = poisson::form();
+    let solve = |f: f64| {
+        let setup = on_square(&form).param("f", f).dirichlet("u", ALL, |_| 0.0);
+        let mut system = setup.build().expect("a system");
+        let mut u = system.initial();
+        system.solve(&mut u).expect("a solution");
+        u.to_vec()[centre(&system)]
+    };
+    let one = solve(1.0);
+    std::thread::scope(|scope| {
+        let solve = &solve;
+        let all: Vec<_> = (1..=4).map(|f| scope.spawn(move || (f, solve(f64::from(f))))).collect();
+        for thread in all {
+            let (f, found) = thread.join().expect("no panic");
+            assert!((found - f64::from(f) * one).abs() < 1e-12, "{f}: {found}");
+        }
+    });
+}

@@ -97,11 +97,14 @@ fn solutions(
     lines: &[String],
     processes: usize,
 ) -> Result<(), Failure> {
-    if arguments.no_output {
-        return Ok(());
-    }
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
-    if is_standard_output(&path) {
+    if arguments.no_output || is_standard_output(&path) {
+        if let Some(table) = &arguments.report {
+            for &solve in solves {
+                let beside = solve.map_or_else(|| table.clone(), |solve| numbered(table, solve));
+                line_outputs(files, &beside, (name, solve), lines);
+            }
+        }
         return Ok(());
     }
     let series = Series::of(&path)?;
@@ -121,12 +124,17 @@ fn solutions(
             unconverged(&path),
             OUTPUT,
         );
-        for line in lines {
-            let own = line_file(&path.with_extension(""), line);
-            files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
-        }
+        line_outputs(files, &path, (name, solve), lines);
     }
     Ok(())
+}
+
+/// Adds the files of the lines that a solve reports: next to the solution, or to the table where no solution is written.
+fn line_outputs(files: &mut Files, beside: &Path, (name, solve): (&str, Option<usize>), lines: &[String]) {
+    for line in lines {
+        let own = line_file(&beside.with_extension(""), line);
+        files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
+    }
 }
 
 /// Adds the files of several processes.

@@ -35,6 +35,7 @@ mod steps;
 mod suites;
 mod system;
 mod three_ways;
+mod through_time;
 mod time;
 mod verify;
 

@@ -14,7 +14,7 @@ use crate::expression::{Parameters, evaluate};
 use crate::geometry::places;
 use crate::mesh::Mesh;
 use crate::space::Space;
-use fem_dsl::point::{Input, Location, Node, PointForm};
+use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
 use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Trace, Values};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
@@ -249,6 +249,24 @@ pub trait Prescribed: Sync {
     fn aux(&self, on: &Discretisation, parameters: &Parameters)
     -> Result<Vec<AuxValues>, RunError>;
 
+    /// Whether the value of some condition reads t.
+    fn conditions_read_time(&self) -> bool;
+
+    /// The conditions with the first and with the second time derivative of their values in the place of these; none where
+    /// only values are known.
+    ///
+    /// # Errors
+    ///
+    /// A derivative that is no number.
+    fn condition_rates(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Option<[Vec<Constraints>; 2]>, RunError> {
+        let _ = (on, parameters);
+        Ok(None)
+    }
+
     /// Whether some auxiliary data depends on a parameter.
     fn aux_depends_on(&self, param: usize) -> bool;
 
@@ -326,11 +344,13 @@ impl OfProblem<'_> {
         })
     }
 
+    /// The conditions with what `of` is of the formulas of their values.
     fn conditions_of(
         &self,
         form: &PointForm,
         on: &Discretisation,
         parameters: &Parameters,
+        of: impl Fn(&Expression) -> &[NodeId],
     ) -> Result<Vec<Constraints>, RunError> {
         let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
         let held = given.iter().map(|(condition, field)| {
@@ -341,7 +361,7 @@ impl OfProblem<'_> {
         let by_means = super::mean::held(self.problem, form, on);
         let mut all = conditions(on, &held, |index, places| {
             let value = &given[index].0.value;
-            Ok::<_, RunError>(at_points(value, places, parameters, |_| f64::NAN))
+            Ok::<_, RunError>(evaluate(value, of(value), places, parameters, |_| f64::NAN))
         })?;
         for (field, nodes) in by_means {
             nodes.into_iter().for_each(|node| all[field].hold(node as usize));
@@ -356,7 +376,30 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        together(&on.mesh, self.conditions_of(&self.problem.form, on, parameters))
+        let form = &self.problem.form;
+        together(&on.mesh, self.conditions_of(form, on, parameters, |value| &value.value[..]))
+    }
+
+    fn conditions_read_time(&self) -> bool {
+        let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value.graph);
+        values.any(|graph| graph.nodes().iter().any(|node| *node == Node::Input(Input::Time)))
+    }
+
+    fn condition_rates(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Option<[Vec<Constraints>; 2]>, RunError> {
+        let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value);
+        if values.any(|value| value.rates.iter().any(Vec::is_empty)) {
+            return Ok(None);
+        }
+        let form = &self.problem.form;
+        let of = |order: usize| {
+            let rates = self.conditions_of(form, on, parameters, |value| &value.rates[order][..]);
+            together(&on.mesh, rates)
+        };
+        Ok(Some([of(0)?, of(1)?]))
     }
 
     fn aux(
@@ -386,7 +429,8 @@ impl Prescribed for OfProblem<'_> {
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
-        on.constrain(together(&on.mesh, own.conditions_of(form, &on, &parameters))?);
+        let conditions = own.conditions_of(form, &on, &parameters, |value| &value.value[..]);
+        on.constrain(together(&on.mesh, conditions)?);
         let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
         let datum = |index| match above {
             Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {

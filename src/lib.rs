@@ -76,7 +76,9 @@ pub use emit::{
 };
 pub use error::Error;
 pub use fem_dsl::point::Shape;
-pub use fem_dsl::problem::{Argument, Mass, Quadrature, Scheme, Solver};
+pub use fem_dsl::problem::{
+    Argument, Mass, Quadrature, Scheme, SchemeError, Solver, SteppingError,
+};
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_in_pieces, write_vtu_to};
 pub use runtime::assemble::Csr;

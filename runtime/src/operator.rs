@@ -16,6 +16,7 @@ mod host;
 mod matrix;
 mod oblique;
 mod parts;
+mod rates;
 mod shelf;
 mod tables;
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub use singular::Singular;
 pub use solver::{Levels, System, solve, suits, values};
 pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
 pub(crate) use time::at_nodes;
-pub use time::{Checkpoint, Travel};
+pub use time::{Checkpoint, Travel, rate_data};
 pub use unique::check_unique;
 
 use crate::adapt::{AdaptError, Adaptive};
@@ -73,7 +73,7 @@ use crate::space::SpaceError;
 use crate::stored::FileError;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::{Problem, Unfixed, UnstablePair};
+use fem_dsl::problem::{Problem, SchemeError, SteppingError, Unfixed, UnstablePair};
 use kernels_gen::element::ElementError;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError};
@@ -226,6 +226,37 @@ pub enum RunError {
     /// A solver's setting.
     #[error("{0}")]
     Setting(String),
+    /// A scheme that does not serve the form, or has a setting that it does not take.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Scheme(#[from] SchemeError),
+    /// Times or steps that no run can take.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Stepping(#[from] SteppingError),
+    /// A step of an explicit scheme that is longer than it is stable.
+    #[error(
+        "steps of {length:.3e} are too long: `{scheme}` is stable up to {most:.3e} at t = {time}\n\
+         help: write `step: {:.1e}`, or take an implicit scheme",
+        0.9 * most
+    )]
+    UnstableStep {
+        /// The scheme.
+        scheme: &'static str,
+        /// The time.
+        time: f64,
+        /// The length of the step.
+        length: f64,
+        /// The longest that is stable.
+        most: f64,
+    },
+    /// A lumped mass of a form whose masses couple components or fields.
+    #[error(
+        "`mass: lumped` cannot stand for this mass, {how}\n\
+         help: write `mass: consistent`, or `quadrature = collocated;` with a mass of each component alone"
+    )]
+    Lumped {
+        /// Why.
+        how: String,
+    },
     /// A matrix that is singular to working precision.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Singular(Singular),
@@ -550,7 +581,14 @@ fn run_started(
         let found = found?;
         seconds.solve = solving.elapsed().as_secs_f64();
         let throughput = measure(&mut operator, &u, &mut u.like())?;
-        let notes = [on.mesh.notes(), &elements.notes, &said, &found.report.notes, &found.notes];
+        let notes = [
+            on.mesh.notes(),
+            &elements.notes,
+            &kernels.notes,
+            &said,
+            &found.report.notes,
+            &found.notes,
+        ];
         let notes = notes.concat();
         let first = found.modes.first().cloned();
         let (u, reports, ranges) = match first {
@@ -600,8 +638,8 @@ fn run_started(
         vector.set(&u);
     }
     let settled = settled.unwrap_or_default();
-    let mut notes =
-        [on.mesh.notes(), &elements.notes, &said, &weak, &report.notes, &settled].concat();
+    let of_all = [on.mesh.notes(), &elements.notes, &kernels.notes];
+    let mut notes = [of_all.concat(), said, weak, report.notes.clone(), settled].concat();
     let assessing = Instant::now();
     let of = State {
         form: &problem.form,

@@ -15,7 +15,7 @@ use crate::expression::{Parameters, evaluate};
 use crate::geometry::places;
 use crate::mesh::{Facet, Mesh};
 use crate::space::Space;
-use fem_dsl::point::{Input, Location, Node, PointForm};
+use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
 use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Stepping, Trace, Values};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
@@ -283,6 +283,24 @@ pub trait Prescribed: Sync {
     fn aux(&self, on: &Discretisation, parameters: &Parameters)
     -> Result<Vec<AuxValues>, RunError>;
 
+    /// Whether the value of some condition reads t.
+    fn conditions_read_time(&self) -> bool;
+
+    /// The conditions with the first and with the second time derivative of their values in the place of these; none where
+    /// only values are known.
+    ///
+    /// # Errors
+    ///
+    /// A derivative that is no number.
+    fn condition_rates(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Option<[Vec<Constraints>; 2]>, RunError> {
+        let _ = (on, parameters);
+        Ok(None)
+    }
+
     /// Whether some auxiliary data depends on a parameter.
     fn aux_depends_on(&self, param: usize) -> bool;
 
@@ -368,14 +386,16 @@ impl OfProblem<'_> {
         held.collect()
     }
 
+    /// The conditions with what `of` is of the formulas of their values.
     fn conditions_of(
         &self,
         form: &PointForm,
         on: &Discretisation,
         parameters: &Parameters,
+        of: impl Fn(&Expression) -> &[NodeId],
     ) -> Result<Vec<Constraints>, RunError> {
         let held = self.held(form, on)?;
-        self.conditions_at(form, on, &held, parameters)
+        self.conditions_at(form, on, &held, parameters, of)
     }
 
     fn conditions_at(
@@ -384,13 +404,14 @@ impl OfProblem<'_> {
         on: &Discretisation,
         held: &[Held],
         parameters: &Parameters,
+        of: impl Fn(&Expression) -> &[NodeId],
     ) -> Result<Vec<Constraints>, RunError> {
         let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
         // Asked of all processes before one of them may find no value.
         let by_means = super::mean::held(self.problem, form, on);
         let mut all = conditions(on, held, |index, places| {
             let value = &given[index].0.value;
-            Ok::<_, RunError>(at_points(value, places, parameters, |_| f64::NAN))
+            Ok::<_, RunError>(evaluate(value, of(value), places, parameters, |_| f64::NAN))
         })?;
         for (field, nodes) in by_means {
             nodes.into_iter().for_each(|node| all[field].hold(node as usize));
@@ -410,7 +431,7 @@ impl OfProblem<'_> {
     ) -> Result<(Vec<Constraints>, Vec<String>), RunError> {
         let form = &self.problem.form;
         let held = together(&on.mesh, self.held(form, on))?;
-        let all = together(&on.mesh, self.conditions_at(form, on, &held, parameters))?;
+        let all = together(&on.mesh, self.conditions_at(form, on, &held, parameters, |value| &value.value[..]))?;
         let mut found: Vec<Meeting> = Vec::new();
         for time in self.times() {
             let mut then = parameters.clone();
@@ -445,7 +466,30 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        together(&on.mesh, self.conditions_of(&self.problem.form, on, parameters))
+        let form = &self.problem.form;
+        together(&on.mesh, self.conditions_of(form, on, parameters, |value| &value.value[..]))
+    }
+
+    fn conditions_read_time(&self) -> bool {
+        let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value.graph);
+        values.any(|graph| graph.nodes().iter().any(|node| *node == Node::Input(Input::Time)))
+    }
+
+    fn condition_rates(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Option<[Vec<Constraints>; 2]>, RunError> {
+        let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value);
+        if values.any(|value| value.rates.iter().any(Vec::is_empty)) {
+            return Ok(None);
+        }
+        let form = &self.problem.form;
+        let of = |order: usize| {
+            let rates = self.conditions_of(form, on, parameters, |value| &value.rates[order][..]);
+            together(&on.mesh, rates)
+        };
+        Ok(Some([of(0)?, of(1)?]))
     }
 
     fn aux(
@@ -475,7 +519,8 @@ impl Prescribed for OfProblem<'_> {
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
-        on.constrain(together(&on.mesh, own.conditions_of(form, &on, &parameters))?);
+        let conditions = own.conditions_of(form, &on, &parameters, |value| &value.value[..]);
+        on.constrain(together(&on.mesh, conditions)?);
         let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
         let datum = |index| match above {
             Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {

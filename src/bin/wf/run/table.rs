@@ -7,6 +7,8 @@
 use fem_dsl::point::{Field, Shape};
 use runtime::output::write_text;
 use runtime::run::{Figure, Outcome, Step, StepKind};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::report::Failure;
@@ -40,6 +42,8 @@ pub(super) struct Table {
     lines: Vec<String>,
     /// The least width of the first column.
     first: usize,
+    /// The file, as far as it has been written: its bytes.
+    file: Option<(File, usize)>,
 }
 
 impl Table {
@@ -82,15 +86,40 @@ impl Table {
         &self.lines[from..]
     }
 
-    /// Writes it, whole or not at all.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
-        Ok(write_text(path, &self.csv)?)
+    /// Writes what the file does not have yet: all of it at once, and rows behind that as they come, each by one call, so that
+    /// however a run ends, the file has whole rows.
+    pub(super) fn write(&mut self, path: &Path) -> Result<(), Failure> {
+        let failed = |error| cannot_add(path, &error);
+        let (mut file, from) = match self.file.take() {
+            Some(known) => known,
+            None => {
+                write_text(path, &self.csv)?;
+                let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+                (file, self.csv.len())
+            }
+        };
+        file.write_all(&self.csv.as_bytes()[from..]).map_err(failed)?;
+        self.file = Some((file, self.csv.len()));
+        Ok(())
+    }
+
+    /// Waits until the file is on the disk.
+    pub(super) fn settle(&self, path: &Path) -> Result<(), Failure> {
+        let settled = self.file.as_ref().map_or(Ok(()), |(file, _)| file.sync_all());
+        settled.map_err(|error| cannot_add(path, &error))
     }
 
     /// As a person reads it: in columns.
     pub(super) fn text(&self) -> String {
         self.lines.iter().map(|line| format!("{line}\n")).collect()
     }
+}
+
+fn cannot_add(path: &Path, error: &std::io::Error) -> Failure {
+    let path = path.display();
+    Failure::input(format!(
+        "cannot add rows to {path}: {error}\nhelp: make room where it is, or name another file"
+    ))
 }
 
 fn cells(row: &Row<'_>) -> Vec<Cell> {

@@ -7,6 +7,7 @@
 mod means;
 mod meeting;
 mod normals;
+pub(crate) mod supports;
 
 use super::{Files, RunError, together};
 use crate::constraint::{Constraints, NotFinite};
@@ -16,7 +17,7 @@ use crate::geometry::places;
 use crate::mesh::{Facet, Mesh};
 use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
-use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Stepping, Trace, Values};
+use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Stepping, Support, Trace, Values};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
@@ -47,8 +48,9 @@ pub struct Held {
     field: usize,
     name: String,
     trace: Trace,
-    /// The tags of its facets; all of the boundary without them.
-    tags: Option<Vec<String>>,
+    support: Support,
+    /// Those of its support, ascending.
+    facets: Vec<Facet>,
     /// Ascending.
     nodes: Vec<u32>,
     places: Vec<[f64; 3]>,
@@ -57,35 +59,34 @@ pub struct Held {
 }
 
 impl Held {
-    /// On the facets with these tags, or on all of the boundary; a field as a whole, one component, or its normal one.
+    /// Where a support says; a field as a whole, one component, or its normal one.
     ///
     /// # Errors
     ///
-    /// Facets without such a tag, an element without points.
+    /// Tags that the mesh lacks, a normal component where there are no sides, an element without points.
     pub fn new(
         form: &PointForm,
         on: &Discretisation,
         (field, trace): (usize, Trace),
-        tags: Option<&[String]>,
+        support: &Support,
     ) -> Result<Self, RunError> {
         let space = &on.fields[field].space;
         let points = space.points(&on.mesh, &on.partition)?;
-        let facets = match tags {
-            None => on.mesh.boundary(),
-            Some(tags) => on.mesh.facets_under(tags)?,
-        };
-        let nodes = held_by_any(&on.mesh, space, space.nodes_on(&facets));
+        let (mut facets, nodes) = supports::find(&on.mesh, space, support)?;
+        let nodes = held_by_any(&on.mesh, space, nodes);
         let places = nodes.iter().map(|&node| points[node as usize]).collect();
         let normals = match trace {
             Trace::Normal => {
+                has_sides(&on.mesh, support)?;
                 let own = normals::at_nodes(&on.mesh, space, &facets, &nodes)?;
                 normals::of_all(&on.mesh, space, &nodes, own)
             }
             Trace::Whole | Trace::Component(_) => Vec::new(),
         };
+        facets.sort_unstable();
         let name = form.fields[field].name.clone();
-        let tags = tags.map(<[String]>::to_vec);
-        Ok(Self { field, name, trace, tags, nodes, places, normals })
+        let support = support.clone();
+        Ok(Self { field, name, trace, support, facets, nodes, places, normals })
     }
 
     /// The name of the field.
@@ -102,25 +103,42 @@ impl Held {
         }
     }
 
-    /// The part of the boundary where it holds, as the language writes it.
+    /// Its support, as the language writes it.
     fn place(&self) -> String {
-        match &self.tags {
-            None => "all".to_owned(),
-            Some(tags) => {
-                tags.iter().map(|tag| format!("\"{tag}\"")).collect::<Vec<_>>().join(", ")
+        match &self.support {
+            Support::Boundary => "on all".to_owned(),
+            Support::Tags(tags) => {
+                let tags: Vec<String> = tags.iter().map(|tag| format!("\"{tag}\"")).collect();
+                format!("on {}", tags.join(", "))
             }
+            Support::Vertex(to) => format!("at {}", super::shown(to)),
         }
     }
+}
 
-    /// Its facets, ascending.
-    fn facets(&self, mesh: &Mesh) -> Result<Vec<Facet>, RunError> {
-        let mut facets = match &self.tags {
-            None => mesh.boundary(),
-            Some(tags) => mesh.facets_under(tags)?,
-        };
-        facets.sort_unstable();
-        Ok(facets)
+/// Whether a support has a normal.
+fn has_sides(mesh: &Mesh, support: &Support) -> Result<(), RunError> {
+    match support {
+        Support::Boundary => Ok(()),
+        Support::Tags(tags) => Ok(mesh.expect_facet_tags(tags)?),
+        Support::Vertex(_) => Err(RunError::Setting(
+            "a single vertex has no normal: give the components of the field there".to_owned(),
+        )),
     }
+}
+
+/// The nodes of this process under tags of sides, curves and points, and those that others have there.
+///
+/// # Errors
+///
+/// Tags that the mesh lacks.
+pub(super) fn nodes_under(
+    mesh: &Mesh,
+    space: &Space,
+    support: &Support,
+) -> Result<Vec<u32>, RunError> {
+    let (_, nodes) = supports::find(mesh, space, support)?;
+    Ok(held_by_any(mesh, space, nodes))
 }
 
 /// Some nodes of a space, ascending, and those that they are at other processes.
@@ -381,7 +399,7 @@ impl OfProblem<'_> {
     /// Where the conditions on the fields of a form hold.
     fn held(&self, form: &PointForm, on: &Discretisation) -> Result<Vec<Held>, RunError> {
         let held = self.dirichlet(form).map(|(condition, field)| {
-            Held::new(form, on, (field, condition.trace), condition.tags.as_deref())
+            Held::new(form, on, (field, condition.trace), &condition.support)
         });
         held.collect()
     }
@@ -514,8 +532,8 @@ impl Prescribed for OfProblem<'_> {
             return Ok(None);
         }
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
-        let tags = self.dirichlet(form).filter_map(|(condition, _)| condition.tags.as_ref());
-        let mut on = discretise(form, &elements, mesh, tags.flatten())?;
+        let tags = self.dirichlet(form).flat_map(|(condition, _)| condition.support.tags());
+        let mut on = discretise(form, &elements, mesh, tags)?;
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;

@@ -105,10 +105,16 @@ fn meeting(
     later: &Stated<'_>,
 ) -> Result<Option<String>, RunError> {
     let (mesh, space) = (&on.mesh, &on.fields[later.held.field].space);
-    let [first, second] = [earlier.held.facets(mesh)?, later.held.facets(mesh)?];
-    let alone: Vec<Facet> =
-        first.into_iter().filter(|facet| second.binary_search(facet).is_err()).collect();
-    let nodes = super::held_by_any(mesh, space, space.nodes_on(&alone));
+    let [first, second] = [&earlier.held.facets, &later.held.facets];
+    let is_alone = |facet: &&Facet| second.binary_search(facet).is_err();
+    let alone: Vec<Facet> = first.iter().filter(is_alone).copied().collect();
+    let mut nodes = super::held_by_any(mesh, space, space.nodes_on(&alone));
+    // Those of curves and points have no facet.
+    let on_sides = super::held_by_any(mesh, space, space.nodes_on(first));
+    let others = earlier.held.nodes.iter().filter(|node| on_sides.binary_search(node).is_err());
+    nodes.extend(others);
+    nodes.sort_unstable();
+    nodes.dedup();
     let size = size(mesh, earlier.values.iter().chain(&later.values));
     let differs = |node: &u32| {
         let place = |own: &Stated<'_>| own.held.nodes.binary_search(node).ok();
@@ -124,8 +130,8 @@ fn meeting(
     Ok(found.map(|(count, [place])| {
         let (own, other) = (later.held.place(), earlier.held.place());
         format!(
-            "the conditions `{}` on {other} and `{}` on {own} meet with different values in {}, such as {}: the later \
-             one, on {own}, holds there",
+            "the conditions `{}` {other} and `{}` {own} meet with different values in {}, such as {}: the later \
+             one, {own}, holds there",
             earlier.held.what(),
             later.held.what(),
             nodes_in_words(count),
@@ -196,7 +202,7 @@ fn images(on: &Discretisation, held: &Held) -> Result<Vec<(usize, [f64; 3])>, Ru
     let table = geometry_at_nodes(mesh, element)?;
     let far = APART * mesh.size();
     let mut images = Vec::new();
-    for facet in held.facets(mesh)? {
+    for facet in &held.facets {
         let nodes = space.cell_nodes(facet.cell as usize);
         for &local in space.facet_nodes(usize::from(facet.local)) {
             let Ok(at) = held.nodes.binary_search(&nodes[local as usize]) else { continue };
@@ -245,7 +251,7 @@ fn beside_itself(
     };
     let (count, [taken, other]) = counted(on, space, &nodes, at)?;
     Some(format!(
-        "the condition `{}` on {} has different values on two periodic sides, in {}: that at {} holds, not that at {}",
+        "the condition `{}` {} has different values on two periodic sides, in {}: that at {} holds, not that at {}",
         own.held.what(),
         own.held.place(),
         nodes_in_words(count),

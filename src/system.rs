@@ -310,7 +310,7 @@ impl System {
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
-        let (report, _) = self.with_operator(|system, operator| {
+        self.with_operator(|system, operator| {
             let notes = check_unique(operator, system, &[])?;
             let mut solved = solve(operator, system, u, solver, &mut silent);
             solved.iter_mut().for_each(|(report, _)| report.notes.extend(notes.iter().cloned()));
@@ -318,9 +318,8 @@ impl System {
             operator.finish()?;
             // The next solve makes levels of its own: conditions and data may have changed.
             operator.precondition_by(None);
-            solved
-        })?;
-        report.converged().map_err(|error| Error::System(error.into()))
+            solved.and_then(|(report, _)| system.converged(operator, u, report))
+        })
     }
 
     /// Checks a solver as if the language named it.

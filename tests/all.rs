@@ -19,6 +19,7 @@ mod fuzz;
 mod interpreter;
 mod language;
 mod meeting;
+mod newton;
 mod pictures;
 mod plan;
 mod probe;

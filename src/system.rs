@@ -305,7 +305,10 @@ impl System {
     ///
     /// As for [`System::solve`].
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
+<<<<<<< HEAD
         self.rates_are_given()?;
+=======
+>>>>>>> n7
         self.checks(solver)?;
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
@@ -318,8 +321,14 @@ impl System {
             operator.finish()?;
             // The next solve makes levels of its own: conditions and data may have changed.
             operator.precondition_by(None);
+<<<<<<< HEAD
             solved.and_then(|(report, _)| system.converged(operator, u, report))
         })
+=======
+            solved
+        })?;
+        report.converged().map_err(|error| Error::System(error.into()))
+>>>>>>> n7
     }
 
     /// Checks a solver as if the language named it.

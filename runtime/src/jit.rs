@@ -26,7 +26,10 @@ use kernels_gen::dialect::Language;
 use kernels_gen::dialect::rust::Isa;
 
 use crate::device::cpu::{LaunchError, Library, LoadError, Machine, limit};
+<<<<<<< HEAD
 use crate::doing::doing;
+=======
+>>>>>>> n7
 use crate::output::write_text;
 use crate::scratch::Folder;
 

@@ -6,7 +6,11 @@ use crate::check::problem::Statement;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
+<<<<<<< HEAD
 use crate::point::{Input, Integral, Part, PointForm, Slot, eliminated, is_read};
+=======
+use crate::point::{Input, Integral, Part, PointForm, Slot};
+>>>>>>> n7
 use crate::problem::{Argument, Problem, Solver};
 use crate::source::Span;
 
@@ -73,7 +77,11 @@ fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
             ),
         });
     }
+<<<<<<< HEAD
     (needs_symmetry && is_surely_unsymmetric(form)).then(|| Unsuited {
+=======
+    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
+>>>>>>> n7
         message: format!(
             "`{inner}` needs a symmetric Jacobian, but that of `{}` is not",
             form.name

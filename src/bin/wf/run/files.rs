@@ -97,6 +97,7 @@ fn solutions(
     lines: &[String],
     processes: usize,
 ) -> Result<(), Failure> {
+<<<<<<< HEAD
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
     if arguments.no_output || is_standard_output(&path) {
         if let Some(table) = &arguments.report {
@@ -105,6 +106,13 @@ fn solutions(
                 line_outputs(files, &beside, (name, solve), lines);
             }
         }
+=======
+    if arguments.no_output {
+        return Ok(());
+    }
+    let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
+    if is_standard_output(&path) {
+>>>>>>> n7
         return Ok(());
     }
     let series = Series::of(&path)?;
@@ -124,11 +132,19 @@ fn solutions(
             unconverged(&path),
             OUTPUT,
         );
+<<<<<<< HEAD
         line_outputs(files, &path, (name, solve), lines);
+=======
+        for line in lines {
+            let own = line_file(&path.with_extension(""), line);
+            files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
+        }
+>>>>>>> n7
     }
     Ok(())
 }
 
+<<<<<<< HEAD
 /// Adds the files of the lines that a solve reports: next to the solution, or to the table where no solution is written.
 fn line_outputs(files: &mut Files, beside: &Path, (name, solve): (&str, Option<usize>), lines: &[String]) {
     for line in lines {
@@ -137,6 +153,8 @@ fn line_outputs(files: &mut Files, beside: &Path, (name, solve): (&str, Option<u
     }
 }
 
+=======
+>>>>>>> n7
 /// Adds the files of several processes.
 fn pieces(files: &mut Files, path: &Path, processes: usize) {
     files.writes("the solution", path.with_extension("pvtu"), OUTPUT);

@@ -31,7 +31,7 @@ mod time;
 mod unique;
 
 pub use adaptive::Interrupted;
-pub use assembled::{Assembled, assembled, has_one_system};
+pub use assembled::{Assembled, Pencil, assembled, assembled_pencil, has_matrices};
 use assess::{Means, assess};
 pub use eigen::{Mode, side_by_side};
 pub use estimate::{check_room, estimate};
@@ -525,9 +525,10 @@ fn run_started(
         rule: elements.rule,
         levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
     };
-    if problem.eigen.is_none() {
-        check_unique(&mut operator, system, &means)?;
-    }
+    let weak = match problem.eigen {
+        None => check_unique(&mut operator, system, &means)?,
+        Some(_) => Vec::new(),
+    };
     let mut u = operator.initial()?;
     let moved = match start_at {
         Start::On(before, u) => {
@@ -539,6 +540,8 @@ fn run_started(
         Start::OfProblem | Start::At(_) => None,
     };
     let earlier = match start_at {
+        // Modes are those of the state where the problem starts, not of an earlier mode.
+        _ if problem.eigen.is_some() => None,
         Start::At(u) => Some(u),
         Start::OfProblem | Start::On(..) => moved.as_deref(),
     };
@@ -602,7 +605,8 @@ fn run_started(
         vector.set(&u);
     }
     let settled = settled.unwrap_or_default();
-    let mut notes = [on.mesh.notes(), &elements.notes, &said, &report.notes, &settled].concat();
+    let mut notes =
+        [on.mesh.notes(), &elements.notes, &said, &weak, &report.notes, &settled].concat();
     let assessing = Instant::now();
     let of = State {
         form: &problem.form,

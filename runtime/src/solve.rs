@@ -21,6 +21,7 @@ mod minres;
 mod multigrid;
 mod newton;
 mod ranges;
+mod shift_invert;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,7 @@ pub use multigrid::{
 pub use newton::{
     Affine, Forcing, Newton, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
 };
+pub use shift_invert::{Shifted, estimate, shift_invert};
 
 use crate::coupling::Coupling;
 use crate::vector::Vector;

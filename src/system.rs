@@ -306,9 +306,12 @@ impl System {
     /// As for [`System::solve`].
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
 <<<<<<< HEAD
+<<<<<<< HEAD
         self.rates_are_given()?;
 =======
 >>>>>>> n7
+=======
+>>>>>>> n6
         self.checks(solver)?;
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
@@ -328,7 +331,10 @@ impl System {
             solved
         })?;
         report.converged().map_err(|error| Error::System(error.into()))
+<<<<<<< HEAD
 >>>>>>> n7
+=======
+>>>>>>> n6
     }
 
     /// Checks a solver as if the language named it.

@@ -5,7 +5,10 @@
 //! ```
 
 use crate::errors::{errors, warnings};
+<<<<<<< HEAD
 use crate::keywords::{ident, keywords};
+=======
+>>>>>>> n6
 use crate::layout::{Layout, layout};
 use crate::settings::{Settings, Wanted, settings};
 use crate::typed::{names, structs};

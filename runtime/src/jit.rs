@@ -27,9 +27,12 @@ use kernels_gen::dialect::rust::Isa;
 
 use crate::device::cpu::{LaunchError, Library, LoadError, Machine, limit};
 <<<<<<< HEAD
+<<<<<<< HEAD
 use crate::doing::doing;
 =======
 >>>>>>> n7
+=======
+>>>>>>> n6
 use crate::output::write_text;
 use crate::scratch::Folder;
 

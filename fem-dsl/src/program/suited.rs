@@ -10,7 +10,10 @@ use crate::eval::eval;
 use crate::point::{Input, Integral, Part, PointForm, Slot, eliminated, is_read};
 =======
 use crate::point::{Input, Integral, Part, PointForm, Slot};
+<<<<<<< HEAD
 >>>>>>> n7
+=======
+>>>>>>> n6
 use crate::problem::{Argument, Problem, Solver};
 use crate::source::Span;
 
@@ -78,10 +81,14 @@ fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
         });
     }
 <<<<<<< HEAD
+<<<<<<< HEAD
     (needs_symmetry && is_surely_unsymmetric(form)).then(|| Unsuited {
 =======
     (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
 >>>>>>> n7
+=======
+    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
+>>>>>>> n6
         message: format!(
             "`{inner}` needs a symmetric Jacobian, but that of `{}` is not",
             form.name

@@ -98,6 +98,7 @@ fn solutions(
     processes: usize,
 ) -> Result<(), Failure> {
 <<<<<<< HEAD
+<<<<<<< HEAD
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
     if arguments.no_output || is_standard_output(&path) {
         if let Some(table) = &arguments.report {
@@ -107,12 +108,17 @@ fn solutions(
             }
         }
 =======
+=======
+>>>>>>> n6
     if arguments.no_output {
         return Ok(());
     }
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
     if is_standard_output(&path) {
+<<<<<<< HEAD
 >>>>>>> n7
+=======
+>>>>>>> n6
         return Ok(());
     }
     let series = Series::of(&path)?;
@@ -133,17 +139,24 @@ fn solutions(
             OUTPUT,
         );
 <<<<<<< HEAD
+<<<<<<< HEAD
         line_outputs(files, &path, (name, solve), lines);
 =======
+=======
+>>>>>>> n6
         for line in lines {
             let own = line_file(&path.with_extension(""), line);
             files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
         }
+<<<<<<< HEAD
 >>>>>>> n7
+=======
+>>>>>>> n6
     }
     Ok(())
 }
 
+<<<<<<< HEAD
 <<<<<<< HEAD
 /// Adds the files of the lines that a solve reports: next to the solution, or to the table where no solution is written.
 fn line_outputs(files: &mut Files, beside: &Path, (name, solve): (&str, Option<usize>), lines: &[String]) {
@@ -155,6 +168,8 @@ fn line_outputs(files: &mut Files, beside: &Path, (name, solve): (&str, Option<u
 
 =======
 >>>>>>> n7
+=======
+>>>>>>> n6
 /// Adds the files of several processes.
 fn pieces(files: &mut Files, path: &Path, processes: usize) {
     files.writes("the solution", path.with_extension("pvtu"), OUTPUT);

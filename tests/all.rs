@@ -34,6 +34,7 @@ mod start;
 mod state;
 mod steps;
 mod suites;
+mod supports;
 mod system;
 mod three_ways;
 mod time;

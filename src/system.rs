@@ -307,11 +307,14 @@ impl System {
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
         self.rates_are_given()?;
 =======
 >>>>>>> n7
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
         self.checks(solver)?;
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
@@ -332,9 +335,12 @@ impl System {
         })?;
         report.converged().map_err(|error| Error::System(error.into()))
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n7
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
     }
 
     /// Checks a solver as if the language named it.

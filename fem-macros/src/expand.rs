@@ -6,9 +6,12 @@
 
 use crate::errors::{errors, warnings};
 <<<<<<< HEAD
+<<<<<<< HEAD
 use crate::keywords::{ident, keywords};
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
 use crate::layout::{Layout, layout};
 use crate::settings::{Settings, Wanted, settings};
 use crate::typed::{names, structs};

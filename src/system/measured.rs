@@ -180,7 +180,10 @@ impl System {
         let found = errors_of(&self.on, (index, rule), &u.to_vec(), exact, gradient);
 =======
         let found = errors_of(&self.on, index, &u.to_vec(), exact, gradient);
+<<<<<<< HEAD
 >>>>>>> n6
+=======
+>>>>>>> n5
         let (l2, h1) = found.map_err(|error| Error::Run(error.into()))?;
         match [l2, h1].into_iter().find(|error| !error.is_finite()) {
             Some(value) => {

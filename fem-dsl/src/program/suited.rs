@@ -11,9 +11,12 @@ use crate::point::{Input, Integral, Part, PointForm, Slot, eliminated, is_read};
 =======
 use crate::point::{Input, Integral, Part, PointForm, Slot};
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n7
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
 use crate::problem::{Argument, Problem, Solver};
 use crate::source::Span;
 
@@ -82,6 +85,7 @@ fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
     }
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
     (needs_symmetry && is_surely_unsymmetric(form)).then(|| Unsuited {
 =======
     (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
@@ -89,6 +93,9 @@ fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
 =======
     (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
 >>>>>>> n6
+=======
+    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
+>>>>>>> n5
         message: format!(
             "`{inner}` needs a symmetric Jacobian, but that of `{}` is not",
             form.name

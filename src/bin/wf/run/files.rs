@@ -99,6 +99,7 @@ fn solutions(
 ) -> Result<(), Failure> {
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
     if arguments.no_output || is_standard_output(&path) {
         if let Some(table) = &arguments.report {
@@ -110,15 +111,20 @@ fn solutions(
 =======
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
     if arguments.no_output {
         return Ok(());
     }
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
     if is_standard_output(&path) {
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n7
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
         return Ok(());
     }
     let series = Series::of(&path)?;
@@ -140,22 +146,29 @@ fn solutions(
         );
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
         line_outputs(files, &path, (name, solve), lines);
 =======
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
         for line in lines {
             let own = line_file(&path.with_extension(""), line);
             files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
         }
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n7
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
     }
     Ok(())
 }
 
+<<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
 /// Adds the files of the lines that a solve reports: next to the solution, or to the table where no solution is written.
@@ -170,6 +183,8 @@ fn line_outputs(files: &mut Files, beside: &Path, (name, solve): (&str, Option<u
 >>>>>>> n7
 =======
 >>>>>>> n6
+=======
+>>>>>>> n5
 /// Adds the files of several processes.
 fn pieces(files: &mut Files, path: &Path, processes: usize) {
     files.writes("the solution", path.with_extension("pvtu"), OUTPUT);

@@ -258,9 +258,18 @@ pub(super) fn line_text(report: &Outcome) -> String {
             text.push('\n');
         }
         files.push((line_file(stem, &report.name), text));
+<<<<<<< HEAD
 >>>>>>> n6
+=======
+>>>>>>> n5
     }
     text
+}
+
+/// The file of the line of this name.
+pub(super) fn line_file(stem: &Path, name: &str) -> PathBuf {
+    let own = stem.file_name().map_or_else(String::new, |own| own.to_string_lossy().into());
+    stem.with_file_name(format!("{own}-{name}.csv"))
 }
 
 /// The file of the line of this name.

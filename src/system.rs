@@ -308,6 +308,7 @@ impl System {
 <<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
         self.rates_are_given()?;
 =======
 >>>>>>> n7
@@ -316,6 +317,10 @@ impl System {
 =======
 >>>>>>> n5
         self.checks(solver)?;
+=======
+        self.checks(solver)?;
+        self.rates_are_given()?;
+>>>>>>> n4
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
@@ -336,11 +341,14 @@ impl System {
         report.converged().map_err(|error| Error::System(error.into()))
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n7
 =======
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
     }
 
     /// Checks a solver as if the language named it.

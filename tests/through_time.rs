@@ -6,7 +6,9 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use weakform::{ALL, Error, Execution, Mass, RunError, Scheme, System, Vector, mesh, weak_form};
+use weakform::{
+    ALL, Error, Execution, Mass, RunError, Scheme, System, TimeError, Vector, mesh, weak_form,
+};
 
 fn wf(folder: &Path, text: &str, arguments: &[&str]) -> Output {
     std::fs::write(folder.join("a.wf"), text).expect("a file");
@@ -278,7 +280,7 @@ fn heated() -> System {
 fn scheme_error(system: &mut System, scheme: Scheme) -> String {
     let start = system.vector();
     match system.begin(scheme, 0.0, &start, None) {
-        Err(Error::Run(RunError::Scheme(error))) => error.to_string(),
+        Err(Error::System(RunError::Time(TimeError::Scheme(error)))) => error.to_string(),
         Err(other) => panic!("{scheme:?}: {other}"),
         Ok(_) => panic!("{scheme:?} is accepted"),
     }

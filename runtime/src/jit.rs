@@ -29,6 +29,7 @@ use crate::device::cpu::{LaunchError, Library, LoadError, Machine, limit};
 <<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
 use crate::doing::doing;
 =======
 >>>>>>> n7
@@ -36,6 +37,8 @@ use crate::doing::doing;
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
 use crate::output::write_text;
 use crate::scratch::Folder;
 

@@ -17,7 +17,6 @@ mod host;
 mod matrix;
 mod oblique;
 mod parts;
-mod rates;
 mod shelf;
 mod tables;
 #[cfg(test)]

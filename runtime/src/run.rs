@@ -60,7 +60,7 @@ pub use singular::Singular;
 pub use solver::{Levels, System, solve, suits, values};
 pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
 pub(crate) use time::at_nodes;
-pub use time::{Checkpoint, Travel, rate_data};
+pub use time::{Checkpoint, TimeError, Travel, rate_data};
 pub use unique::check_unique;
 
 use crate::adapt::{AdaptError, Adaptive};
@@ -82,7 +82,7 @@ use crate::space::SpaceError;
 use crate::stored::FileError;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::{Problem, SchemeError, SteppingError, Unfixed, UnstablePair};
+use fem_dsl::problem::{Problem, Unfixed, UnstablePair};
 use kernels_gen::element::ElementError;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError};
@@ -232,37 +232,9 @@ pub enum RunError {
     /// A solver's setting.
     #[error("{0}")]
     Setting(String),
-    /// A scheme that does not serve the form, or has a setting that it does not take.
-    #[error("{}\nhelp: {}", .0, .0.remedy())]
-    Scheme(#[from] SchemeError),
-    /// Times or steps that no run can take.
-    #[error("{}\nhelp: {}", .0, .0.remedy())]
-    Stepping(#[from] SteppingError),
-    /// A step of an explicit scheme that is longer than it is stable.
-    #[error(
-        "steps of {length:.3e} are too long: `{scheme}` is stable up to {most:.3e} at t = {time}\n\
-         help: write `step: {:.1e}`, or take an implicit scheme",
-        0.9 * most
-    )]
-    UnstableStep {
-        /// The scheme.
-        scheme: &'static str,
-        /// The time.
-        time: f64,
-        /// The length of the step.
-        length: f64,
-        /// The longest that is stable.
-        most: f64,
-    },
-    /// A lumped mass of a form whose masses couple components or fields.
-    #[error(
-        "`mass: lumped` cannot stand for this mass, {how}\n\
-         help: write `mass: consistent`, or `quadrature = collocated;` with a mass of each component alone"
-    )]
-    Lumped {
-        /// Why.
-        how: String,
-    },
+    /// Time that the problem cannot go through like this.
+    #[error(transparent)]
+    Time(#[from] TimeError),
     /// A matrix that is singular to working precision.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Singular(Singular),

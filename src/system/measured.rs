@@ -181,9 +181,12 @@ impl System {
 =======
         let found = errors_of(&self.on, index, &u.to_vec(), exact, gradient);
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
         let (l2, h1) = found.map_err(|error| Error::Run(error.into()))?;
         match [l2, h1].into_iter().find(|error| !error.is_finite()) {
             Some(value) => {

@@ -128,7 +128,8 @@ impl System {
         }
     }
 
-    /// Begins at a time with a state, and with its first time derivative where the form has the second; without it that is 0.
+    /// Begins at a time with a state, and with its first time derivative where the form has the second; without it that is 0. Unknowns
+    /// with conditions take the value of these, and its time derivative.
     ///
     /// A form with `dt(u)` is solved for a step at a time:
     ///
@@ -184,7 +185,7 @@ impl System {
 
     /// Goes on by a step of some length, with a solver of the language or the one that suits the form: what the step adds to the error,
     /// relative to u, where the scheme can tell. Conditions that read `t`, [`Setup::dirichlet_of`](crate::Setup::dirichlet_of), hold at the times of
-    /// the scheme; parameters and data may be replaced between steps. [`System::measure`] knows `dt(u)` behind a step. Where a step fails, the motion is where it was.
+    /// the scheme, and so do their time derivatives, by differences within a step; parameters and data may be replaced between steps. [`System::measure`] knows `dt(u)` behind a step. Where a step fails, the motion is where it was.
     ///
     /// # Errors
     ///

@@ -241,7 +241,7 @@ impl SchemeError {
 #[non_exhaustive]
 pub enum SteppingError {
     /// Time that does not go forwards, or is not finite.
-    #[error("time goes from {from} to {to}")]
+    #[error("time goes from {} to {}", shown(*.from), shown(*.to))]
     Span {
         /// Where it begins.
         from: f64,
@@ -278,6 +278,11 @@ pub enum SteppingError {
         /// How many there would be.
         count: f64,
     },
+}
+
+/// A time as it is written, without hundreds of digits.
+fn shown(time: f64) -> String {
+    if time.abs() < 1e7 { time.to_string() } else { format!("{time:e}") }
 }
 
 impl SteppingError {

@@ -12,11 +12,14 @@ use crate::point::{Input, Integral, Part, PointForm, Slot, eliminated, is_read};
 use crate::point::{Input, Integral, Part, PointForm, Slot};
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n7
 =======
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
 use crate::problem::{Argument, Problem, Solver};
 use crate::source::Span;
 
@@ -86,6 +89,7 @@ fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
 <<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
     (needs_symmetry && is_surely_unsymmetric(form)).then(|| Unsuited {
 =======
     (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
@@ -96,6 +100,9 @@ fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
 =======
     (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
 >>>>>>> n5
+=======
+    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
+>>>>>>> n4
         message: format!(
             "`{inner}` needs a symmetric Jacobian, but that of `{}` is not",
             form.name

@@ -306,17 +306,17 @@ pub trait Prescribed: Sync {
     /// Whether the value of some condition reads t.
     fn conditions_read_time(&self) -> bool;
 
-    /// The conditions with the first and with the second time derivative of their values in the place of these; none where
-    /// only values are known.
+    /// The conditions, and those with the first and with the second time derivative of their values in the place of these; none
+    /// where only values are known.
     ///
     /// # Errors
     ///
-    /// A derivative that is no number.
-    fn condition_rates(
+    /// A value or a derivative that is no number.
+    fn conditions_with_rates(
         &self,
         on: &Discretisation,
         parameters: &Parameters,
-    ) -> Result<Option<[Vec<Constraints>; 2]>, RunError> {
+    ) -> Result<Option<[Vec<Constraints>; 3]>, RunError> {
         let _ = (on, parameters);
         Ok(None)
     }
@@ -398,6 +398,7 @@ impl OfProblem<'_> {
         })
     }
 
+<<<<<<< HEAD
     /// Where the conditions on the fields of a form hold.
     fn held(&self, form: &PointForm, on: &Discretisation) -> Result<Vec<Held>, RunError> {
         let held = self.dirichlet(form).map(|(condition, field)| {
@@ -408,10 +409,15 @@ impl OfProblem<'_> {
 
     /// The conditions with what `of` is of the formulas of their values.
     fn conditions_of(
+=======
+    /// The conditions; for each of several parts of the formulas of their values, with what that is.
+    fn conditions_of<const N: usize>(
+>>>>>>> n4
         &self,
         form: &PointForm,
         on: &Discretisation,
         parameters: &Parameters,
+<<<<<<< HEAD
         of: impl Fn(&Expression) -> &[NodeId],
     ) -> Result<Vec<Constraints>, RunError> {
         let held = self.held(form, on)?;
@@ -426,17 +432,35 @@ impl OfProblem<'_> {
         parameters: &Parameters,
         of: impl Fn(&Expression) -> &[NodeId],
     ) -> Result<Vec<Constraints>, RunError> {
+=======
+        of: impl Fn(&Expression, usize) -> &[NodeId],
+    ) -> Result<[Vec<Constraints>; N], RunError> {
+>>>>>>> n4
         let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
         // Asked of all processes before one of them may find no value.
         let by_means = super::mean::held(self.problem, form, on);
+<<<<<<< HEAD
         let mut all = conditions(on, held, |index, places| {
             let value = &given[index].0.value;
             Ok::<_, RunError>(evaluate(value, of(value), places, parameters, |_| f64::NAN))
         })?;
         for (field, nodes) in by_means {
             nodes.into_iter().for_each(|node| all[field].hold(node as usize));
+=======
+        let mut parts = std::array::from_fn(|_| Vec::new());
+        for (part, all) in parts.iter_mut().enumerate() {
+            *all = conditions(on, &held, |index, places| {
+                let value = &given[index].0.value;
+                Ok::<_, RunError>(evaluate(value, of(value, part), places, parameters, |_| {
+                    f64::NAN
+                }))
+            })?;
+            for (field, nodes) in &by_means {
+                nodes.iter().for_each(|&node| all[*field].hold(node as usize));
+            }
+>>>>>>> n4
         }
-        Ok(all)
+        Ok(parts)
     }
 
     /// The conditions where the problem begins, and notes on those that meet with different values, there or later.
@@ -486,8 +510,8 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        let form = &self.problem.form;
-        together(&on.mesh, self.conditions_of(form, on, parameters, |value| &value.value[..]))
+        let found = self.conditions_of(&self.problem.form, on, parameters, |value, _| &value.value);
+        together(&on.mesh, found).map(|[conditions]| conditions)
     }
 
     fn conditions_read_time(&self) -> bool {
@@ -495,21 +519,21 @@ impl Prescribed for OfProblem<'_> {
         values.any(|graph| graph.nodes().iter().any(|node| *node == Node::Input(Input::Time)))
     }
 
-    fn condition_rates(
+    fn conditions_with_rates(
         &self,
         on: &Discretisation,
         parameters: &Parameters,
-    ) -> Result<Option<[Vec<Constraints>; 2]>, RunError> {
+    ) -> Result<Option<[Vec<Constraints>; 3]>, RunError> {
         let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value);
         if values.any(|value| value.rates.iter().any(Vec::is_empty)) {
             return Ok(None);
         }
-        let form = &self.problem.form;
-        let of = |order: usize| {
-            let rates = self.conditions_of(form, on, parameters, |value| &value.rates[order][..]);
-            together(&on.mesh, rates)
-        };
-        Ok(Some([of(0)?, of(1)?]))
+        let found =
+            self.conditions_of(&self.problem.form, on, parameters, |value, part| match part {
+                0 => &value.value,
+                order => &value.rates[order - 1],
+            });
+        together(&on.mesh, found).map(Some)
     }
 
     fn aux(
@@ -539,8 +563,9 @@ impl Prescribed for OfProblem<'_> {
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
-        let conditions = own.conditions_of(form, &on, &parameters, |value| &value.value[..]);
-        on.constrain(together(&on.mesh, conditions)?);
+        let found = own.conditions_of(form, &on, &parameters, |value, _| &value.value);
+        let [conditions] = together(&on.mesh, found)?;
+        on.constrain(conditions);
         let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
         let datum = |index| match above {
             Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {

@@ -9,6 +9,7 @@
 
 mod alike;
 mod checkpoint;
+mod error;
 mod explicit;
 mod held;
 mod identity;
@@ -35,6 +36,7 @@ use crate::run::solver::Levels;
 use crate::solve::{Continue, NonlinearSystem};
 use crate::time::{State, Stepper, Taken};
 pub use checkpoint::Checkpoint;
+pub use error::TimeError;
 use explicit::Explicit;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};

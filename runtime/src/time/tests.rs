@@ -116,6 +116,10 @@ fn the_average_acceleration_keeps_the_energy() {
         }
 
         fn keep_algebraic(&self, _from: &Vector, _to: &mut Vector) {}
+
+        fn hold(&mut self, _: &mut State) -> Result<(), Self::Error> {
+            Ok(())
+        }
     }
     const STIFFNESS: f64 = 30.0;
     let energy =

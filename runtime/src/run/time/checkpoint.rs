@@ -3,7 +3,7 @@
 //! mesh, of however many processes.
 
 use super::super::RunError;
-use super::identity::{Identity, of_states};
+use super::identity::{Identity, of_states, refused};
 use super::stages::Staged;
 use super::whole::{EXACT, Known, Whole};
 use super::{Way, parameters_at};
@@ -64,12 +64,6 @@ impl Past {
         let a = (!self.a.is_empty()).then(|| vector(&self.a));
         State { time: self.time, u: vector(&self.u), v: vector(&self.v), a }
     }
-}
-
-pub(super) fn refused(what: &str) -> RunError {
-    RunError::Setting(format!(
-        "the checkpoint {what}\nhelp: restart the problem that wrote it, with its mesh, degree and scheme; or leave --restart out"
-    ))
 }
 
 impl Checkpoint {

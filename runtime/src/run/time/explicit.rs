@@ -10,6 +10,7 @@
 use super::super::solver::{Levels, System};
 use super::super::{RunError, kernels};
 use super::alike::Alike;
+use super::error::TimeError;
 use super::mass::{Mass, scattered};
 use super::stages::Staged;
 use crate::solve::LinearOperator;
@@ -56,7 +57,9 @@ pub(super) fn begin(
     }
     if staged.is_algebraic() {
         let of_middle = match scheme {
-            Scheme::Theta { theta } if theta < 1.0 => ", and after the first step as those inside of it",
+            Scheme::Theta { theta } if theta < 1.0 => {
+                ", and after the first step as those inside of it"
+            }
             _ => "",
         };
         notes.push(format!(
@@ -195,8 +198,9 @@ impl Explicit {
             let State { time, u, v, a } = &mut self.state;
             let a = a.get_or_insert_with(|| u.like());
             v.kick(0.5 * length, a, &self.r, &self.mass.inverse);
-            for (order, rate) in [(1, &mut *v), (2, a)] {
-                staged.hold_rate(order, *time, rate)?;
+            if staged.how.timed[0] {
+                staged.hold_rate(1, *time, v)?;
+                staged.hold_rate(2, *time, a)?;
             }
         }
         self.lost |= !self.state.u.norm().is_finite();
@@ -242,7 +246,7 @@ impl Explicit {
         };
         if largest > 0.0 && length > most * (1.0 + SAME) {
             let (scheme, time) = (self.scheme.word(), self.state.time);
-            return Err(RunError::UnstableStep { scheme, time, length, most });
+            return Err(TimeError::Unstable { scheme, time, length, most }.into());
         }
         Ok(())
     }

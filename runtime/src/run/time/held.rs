@@ -11,7 +11,7 @@
 use super::super::RunError;
 use super::super::fixed::in_any;
 use super::super::solver::{System, values};
-use super::stages::Staged;
+use super::stages::{Moving, Staged};
 use crate::constraint::Constraints;
 use crate::time::{Stage, State, derivative};
 use crate::vector::Vector;
@@ -19,12 +19,6 @@ use std::rc::Rc;
 
 /// Rates that differ by less than this part of the largest are the same.
 const SAME: f64 = 1e-9;
-
-/// The values of all conditions and their first two time derivatives, in the order of [`values`].
-pub(super) struct Moving([Vec<f64>; 3]);
-
-/// What was evaluated last: at which time, with differences over which length.
-pub(super) type Evaluated = Option<([f64; 2], Rc<Moving>)>;
 
 impl Staged<'_> {
     /// Conditions and data at a time.
@@ -72,10 +66,9 @@ impl Staged<'_> {
         }
         let mut parameters = self.parameters().clone();
         parameters.values[0] = time;
-        let own = values(&prescribed.conditions(on, &parameters)?);
-        let moving = match prescribed.condition_rates(on, &parameters)? {
-            Some([first, second]) => Moving([own, values(&first), values(&second)]),
-            None => self.by_differences(time, own)?,
+        let moving = match prescribed.conditions_with_rates(on, &parameters)? {
+            Some(all) => Moving(all.map(|of| values(&of))),
+            None => self.by_differences(time, values(&prescribed.conditions(on, &parameters)?))?,
         };
         let moving = Rc::new(moving);
         self.evaluated = Some((at, Rc::clone(&moving)));
@@ -150,6 +143,7 @@ impl Staged<'_> {
             *given != 0.0 && (given - held).abs() > SAME * largest.max(held.abs())
         };
         let count = given.iter().zip(&held).filter(|pair| differs(*pair)).count();
+        let count = self.on().mesh.in_all(count);
         if count > 0 {
             notes.push(format!(
                 "the initial `dt` differs from the time derivative of the conditions in {count} unknowns, where that holds"

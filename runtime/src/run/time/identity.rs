@@ -29,6 +29,13 @@ pub(super) fn of_states(scheme: Scheme, form: &PointForm) -> f64 {
     number(&format!("{scheme:?} {fields:?} {rates:?}")) as f64
 }
 
+/// Why a run does not go on from a checkpoint.
+pub(super) fn refused(what: &str) -> RunError {
+    RunError::Setting(format!(
+        "the checkpoint {what}\nhelp: restart the problem that wrote it, with its mesh, degree and scheme; or leave --restart out"
+    ))
+}
+
 impl Identity {
     /// Of a problem at the values of its parameters.
     pub(super) fn of(problem: &Problem, staged: &Staged<'_>) -> Self {
@@ -50,7 +57,7 @@ impl Identity {
     /// Other equations.
     pub(super) fn compare(&self, own: &Self, form: &PointForm) -> Result<Vec<String>, RunError> {
         if self.form != own.form || self.params.len() != own.params.len() {
-            return Err(super::checkpoint::refused(&format!(
+            return Err(refused(&format!(
                 "is of another form: the equations are not those of `{}`",
                 form.name
             )));

@@ -10,6 +10,7 @@
 
 use super::super::solver::Levels;
 use super::super::{RunError, kernels};
+use super::error::TimeError;
 use super::parameters_at;
 use super::stages::Staged;
 use crate::discretisation::Discretisation;
@@ -149,7 +150,7 @@ impl Mass {
                 if largest(false) > DIAGONAL * largest(true) {
                     let name = component_of(form, field, component);
                     let how = format!("which couples `{name}` with another component or field");
-                    return Err(RunError::Lumped { how });
+                    return Err(TimeError::Lumped { how }.into());
                 }
             }
         }
@@ -160,7 +161,7 @@ impl Mass {
         let least = -self.free.largest(-shares.fold(f64::INFINITY, f64::min));
         if least < DIAGONAL {
             let how = "whose rows do not all have a positive sum, as on simplices of degree 2";
-            return Err(RunError::Lumped { how: how.to_owned() });
+            return Err(TimeError::Lumped { how: how.to_owned() }.into());
         }
         self.inverse.set(&sums);
         self.inverse.invert();

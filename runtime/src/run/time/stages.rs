@@ -3,7 +3,6 @@
 use super::super::RunError;
 use super::super::solver::{Again, System, solve_above};
 use super::super::step::Monitor;
-use super::held::Evaluated;
 use super::parameters_at;
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::Parameters;
@@ -16,6 +15,7 @@ use crate::vector::Vector;
 use fem_dsl::point::{Graph, Input, Node, PointForm, reachable};
 use fem_dsl::problem::{Expression, Problem, Solver, Values};
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// s that differ by less than this part of them are the same: those of steps whose lengths differ by rounding.
@@ -66,6 +66,12 @@ pub(super) struct Memory {
     notes: Vec<String>,
     figures: Vec<Figures>,
 }
+
+/// The values of all conditions and their first two time derivatives, in the order of [`super::super::solver::values`].
+pub(super) struct Moving(pub(super) [Vec<f64>; 3]);
+
+/// What was evaluated last: at which time, with differences over which length.
+pub(super) type Evaluated = Option<([f64; 2], Rc<Moving>)>;
 
 /// What solves stages.
 pub(super) struct Staged<'a> {

@@ -100,6 +100,7 @@ fn solutions(
 <<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
     if arguments.no_output || is_standard_output(&path) {
         if let Some(table) = &arguments.report {
@@ -113,6 +114,8 @@ fn solutions(
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
     if arguments.no_output {
         return Ok(());
     }
@@ -120,11 +123,14 @@ fn solutions(
     if is_standard_output(&path) {
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n7
 =======
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
         return Ok(());
     }
     let series = Series::of(&path)?;
@@ -147,16 +153,20 @@ fn solutions(
 <<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
+<<<<<<< HEAD
         line_outputs(files, &path, (name, solve), lines);
 =======
 =======
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
         for line in lines {
             let own = line_file(&path.with_extension(""), line);
             files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
         }
+<<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
 >>>>>>> n7
@@ -164,10 +174,13 @@ fn solutions(
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
     }
     Ok(())
 }
 
+<<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
 <<<<<<< HEAD
@@ -185,6 +198,8 @@ fn line_outputs(files: &mut Files, beside: &Path, (name, solve): (&str, Option<u
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
 /// Adds the files of several processes.
 fn pieces(files: &mut Files, path: &Path, processes: usize) {
     files.writes("the solution", path.with_extension("pvtu"), OUTPUT);

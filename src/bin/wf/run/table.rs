@@ -259,11 +259,20 @@ pub(super) fn line_text(report: &Outcome) -> String {
         }
         files.push((line_file(stem, &report.name), text));
 <<<<<<< HEAD
+<<<<<<< HEAD
 >>>>>>> n6
 =======
 >>>>>>> n5
+=======
+>>>>>>> n4
     }
     text
+}
+
+/// The file of the line of this name.
+pub(super) fn line_file(stem: &Path, name: &str) -> PathBuf {
+    let own = stem.file_name().map_or_else(String::new, |own| own.to_string_lossy().into());
+    stem.with_file_name(format!("{own}-{name}.csv"))
 }
 
 /// The file of the line of this name.
@@ -382,5 +391,23 @@ mod tests {
         let table = table(&[step(StepKind::Solve, 100, &[])], None);
         assert_eq!(table.csv, "top,\"m[0,0]\",\"m[0,1]\"\n0.1,1.0,-2.0\n");
         assert_eq!(table.text(), "");
+    }
+
+    /// The rows of 16,000 steps are written once each: what is in the file stays.
+    #[test]
+    fn rows_are_added_to_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, "of an earlier run, and longer than what comes\n").expect("a file");
+        let mut rows = table(&[step(StepKind::Solve, 100, &[])], None);
+        rows.write(&path).expect("the first row");
+        let read = || std::fs::read_to_string(&path).expect("a table");
+        assert_eq!(read(), rows.csv);
+        // Whoever rewrote the whole file would lose this.
+        std::fs::write(&path, format!("{}mark\n", rows.csv)).expect("a file");
+        rows.csv.push_str("0.2,2.0,-4.0\n");
+        rows.write(&path).expect("the second row");
+        rows.settle(&path).expect("it is on the disk");
+        assert!(read().ends_with("mark\n0.2,2.0,-4.0\n"), "{}", read());
     }
 }

@@ -87,11 +87,7 @@ pub use runtime::constraint::affine::{AffineConstraint, AffineError};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
 pub use runtime::run::{
-<<<<<<< HEAD
     Assembled, Figure, Kernels, Mode, Pencil, RunError, Seconds, Step, StepKind,
-=======
-    Assembled, Figure, Kernels, Mode, RunError, Seconds, Step, StepKind, TimeError,
->>>>>>> n4
 };
 pub use runtime::solve::{Continue, NonlinearSystem, Progress, Report};
 pub use runtime::vector::Vector;

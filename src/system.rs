@@ -305,22 +305,8 @@ impl System {
     ///
     /// As for [`System::solve`].
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
         self.rates_are_given()?;
-=======
->>>>>>> n7
-=======
->>>>>>> n6
-=======
->>>>>>> n5
         self.checks(solver)?;
-=======
-        self.checks(solver)?;
-        self.rates_are_given()?;
->>>>>>> n4
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
@@ -332,23 +318,8 @@ impl System {
             operator.finish()?;
             // The next solve makes levels of its own: conditions and data may have changed.
             operator.precondition_by(None);
-<<<<<<< HEAD
             solved.and_then(|(report, _)| system.converged(operator, u, report))
         })
-=======
-            solved
-        })?;
-        report.converged().map_err(|error| Error::System(error.into()))
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
->>>>>>> n7
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
     }
 
     /// Checks a solver as if the language named it.

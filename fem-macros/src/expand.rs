@@ -5,16 +5,7 @@
 //! ```
 
 use crate::errors::{errors, warnings};
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
 use crate::keywords::{ident, keywords};
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
 use crate::layout::{Layout, layout};
 use crate::settings::{Settings, Wanted, settings};
 use crate::typed::{names, structs};

@@ -26,19 +26,7 @@ use kernels_gen::dialect::Language;
 use kernels_gen::dialect::rust::Isa;
 
 use crate::device::cpu::{LaunchError, Library, LoadError, Machine, limit};
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
 use crate::doing::doing;
-=======
->>>>>>> n7
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
 use crate::output::write_text;
 use crate::scratch::Folder;
 

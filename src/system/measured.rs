@@ -175,18 +175,8 @@ impl System {
     ) -> Result<(f64, f64), Error> {
         let index = self.field(field)?;
         self.fits(u)?;
-<<<<<<< HEAD
         let rule = measuring_rule(&self.on, self.elements.rule);
         let found = errors_of(&self.on, (index, rule), &u.to_vec(), exact, gradient);
-=======
-        let found = errors_of(&self.on, index, &u.to_vec(), exact, gradient);
-<<<<<<< HEAD
-<<<<<<< HEAD
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
         let (l2, h1) = found.map_err(|error| Error::Run(error.into()))?;
         match [l2, h1].into_iter().find(|error| !error.is_finite()) {
             Some(value) => {

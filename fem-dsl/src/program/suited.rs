@@ -6,20 +6,7 @@ use crate::check::problem::Statement;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
-<<<<<<< HEAD
 use crate::point::{Input, Integral, Part, PointForm, Slot, eliminated, is_read};
-=======
-use crate::point::{Input, Integral, Part, PointForm, Slot};
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
->>>>>>> n7
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
 use crate::problem::{Argument, Problem, Solver};
 use crate::source::Span;
 
@@ -86,23 +73,7 @@ fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
             ),
         });
     }
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
     (needs_symmetry && is_surely_unsymmetric(form)).then(|| Unsuited {
-=======
-    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
->>>>>>> n7
-=======
-    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
->>>>>>> n6
-=======
-    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
->>>>>>> n5
-=======
-    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
->>>>>>> n4
         message: format!(
             "`{inner}` needs a symmetric Jacobian, but that of `{}` is not",
             form.name

@@ -398,7 +398,6 @@ impl OfProblem<'_> {
         })
     }
 
-<<<<<<< HEAD
     /// Where the conditions on the fields of a form hold.
     fn held(&self, form: &PointForm, on: &Discretisation) -> Result<Vec<Held>, RunError> {
         let held = self.dirichlet(form).map(|(condition, field)| {
@@ -407,49 +406,32 @@ impl OfProblem<'_> {
         held.collect()
     }
 
-    /// The conditions with what `of` is of the formulas of their values.
-    fn conditions_of(
-=======
     /// The conditions; for each of several parts of the formulas of their values, with what that is.
     fn conditions_of<const N: usize>(
->>>>>>> n4
         &self,
         form: &PointForm,
         on: &Discretisation,
         parameters: &Parameters,
-<<<<<<< HEAD
-        of: impl Fn(&Expression) -> &[NodeId],
-    ) -> Result<Vec<Constraints>, RunError> {
+        of: impl Fn(&Expression, usize) -> &[NodeId],
+    ) -> Result<[Vec<Constraints>; N], RunError> {
         let held = self.held(form, on)?;
         self.conditions_at(form, on, &held, parameters, of)
     }
 
-    fn conditions_at(
+    fn conditions_at<const N: usize>(
         &self,
         form: &PointForm,
         on: &Discretisation,
         held: &[Held],
         parameters: &Parameters,
-        of: impl Fn(&Expression) -> &[NodeId],
-    ) -> Result<Vec<Constraints>, RunError> {
-=======
         of: impl Fn(&Expression, usize) -> &[NodeId],
     ) -> Result<[Vec<Constraints>; N], RunError> {
->>>>>>> n4
         let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
         // Asked of all processes before one of them may find no value.
         let by_means = super::mean::held(self.problem, form, on);
-<<<<<<< HEAD
-        let mut all = conditions(on, held, |index, places| {
-            let value = &given[index].0.value;
-            Ok::<_, RunError>(evaluate(value, of(value), places, parameters, |_| f64::NAN))
-        })?;
-        for (field, nodes) in by_means {
-            nodes.into_iter().for_each(|node| all[field].hold(node as usize));
-=======
         let mut parts = std::array::from_fn(|_| Vec::new());
         for (part, all) in parts.iter_mut().enumerate() {
-            *all = conditions(on, &held, |index, places| {
+            *all = conditions(on, held, |index, places| {
                 let value = &given[index].0.value;
                 Ok::<_, RunError>(evaluate(value, of(value, part), places, parameters, |_| {
                     f64::NAN
@@ -458,7 +440,6 @@ impl OfProblem<'_> {
             for (field, nodes) in &by_means {
                 nodes.iter().for_each(|&node| all[*field].hold(node as usize));
             }
->>>>>>> n4
         }
         Ok(parts)
     }
@@ -475,7 +456,8 @@ impl OfProblem<'_> {
     ) -> Result<(Vec<Constraints>, Vec<String>), RunError> {
         let form = &self.problem.form;
         let held = together(&on.mesh, self.held(form, on))?;
-        let all = together(&on.mesh, self.conditions_at(form, on, &held, parameters, |value| &value.value[..]))?;
+        let all = self.conditions_at(form, on, &held, parameters, |value, _| &value.value);
+        let [all] = together(&on.mesh, all)?;
         let mut found: Vec<Meeting> = Vec::new();
         for time in self.times() {
             let mut then = parameters.clone();

@@ -442,14 +442,9 @@ impl Solve<'_> {
         if !self.speaks() {
             return Ok(());
         }
-<<<<<<< HEAD
         for (name, file) in self.lines(goal, solution) {
             let report = solution.reports.iter().find(|report| report.name == name);
             write_text(&file, &report.map_or_else(String::new, line_text))?;
-=======
-        for (file, text) in line_files(&path.with_extension(""), &solution.reports) {
-            write_text(&file, &text)?;
->>>>>>> n6
         }
         Ok(())
     }

@@ -97,10 +97,6 @@ fn solutions(
     lines: &[String],
     processes: usize,
 ) -> Result<(), Failure> {
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
     if arguments.no_output || is_standard_output(&path) {
         if let Some(table) = &arguments.report {
@@ -109,28 +105,6 @@ fn solutions(
                 line_outputs(files, &beside, (name, solve), lines);
             }
         }
-=======
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
-    if arguments.no_output {
-        return Ok(());
-    }
-    let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
-    if is_standard_output(&path) {
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
->>>>>>> n7
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
         return Ok(());
     }
     let series = Series::of(&path)?;
@@ -150,56 +124,24 @@ fn solutions(
             unconverged(&path),
             OUTPUT,
         );
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
         line_outputs(files, &path, (name, solve), lines);
-=======
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
-        for line in lines {
-            let own = line_file(&path.with_extension(""), line);
-            files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
-        }
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
->>>>>>> n7
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
     }
     Ok(())
 }
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
 /// Adds the files of the lines that a solve reports: next to the solution, or to the table where no solution is written.
-fn line_outputs(files: &mut Files, beside: &Path, (name, solve): (&str, Option<usize>), lines: &[String]) {
+fn line_outputs(
+    files: &mut Files,
+    beside: &Path,
+    (name, solve): (&str, Option<usize>),
+    lines: &[String],
+) {
     for line in lines {
         let own = line_file(&beside.with_extension(""), line);
         files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
     }
 }
 
-=======
->>>>>>> n7
-=======
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
 /// Adds the files of several processes.
 fn pieces(files: &mut Files, path: &Path, processes: usize) {
     files.writes("the solution", path.with_extension("pvtu"), OUTPUT);

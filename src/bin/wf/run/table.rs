@@ -250,41 +250,8 @@ pub(super) fn line_text(report: &Outcome) -> String {
         let numbers = x.iter().chain(values).map(|value| written(*value));
         text.push_str(&numbers.collect::<Vec<_>>().join(","));
         text.push('\n');
-<<<<<<< HEAD
-=======
-        for (x, values) in points {
-            let numbers = x.iter().chain(values).map(|value| format!("{value:?}"));
-            text.push_str(&numbers.collect::<Vec<_>>().join(","));
-            text.push('\n');
-        }
-        files.push((line_file(stem, &report.name), text));
-<<<<<<< HEAD
-<<<<<<< HEAD
->>>>>>> n6
-=======
->>>>>>> n5
-=======
->>>>>>> n4
     }
     text
-}
-
-/// The file of the line of this name.
-pub(super) fn line_file(stem: &Path, name: &str) -> PathBuf {
-    let own = stem.file_name().map_or_else(String::new, |own| own.to_string_lossy().into());
-    stem.with_file_name(format!("{own}-{name}.csv"))
-}
-
-/// The file of the line of this name.
-pub(super) fn line_file(stem: &Path, name: &str) -> PathBuf {
-    let own = stem.file_name().map_or_else(String::new, |own| own.to_string_lossy().into());
-    stem.with_file_name(format!("{own}-{name}.csv"))
-}
-
-/// The file of the line of this name.
-pub(super) fn line_file(stem: &Path, name: &str) -> PathBuf {
-    let own = stem.file_name().map_or_else(String::new, |own| own.to_string_lossy().into());
-    stem.with_file_name(format!("{own}-{name}.csv"))
 }
 
 /// The file of the line of this name.

@@ -85,7 +85,7 @@ pub use runtime::constraint::affine::{AffineConstraint, AffineError};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
 pub use runtime::run::{Assembled, Figure, Kernels, Mode, RunError, Seconds, Step, StepKind};
-pub use runtime::solve::{Continue, NonlinearSystem, Progress, Report};
+pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
 pub use runtime::vector::Vector;
 pub use solution::Solution;
 pub use system::{

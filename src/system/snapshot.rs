@@ -5,7 +5,6 @@ use super::System;
 use super::time::Motion;
 use crate::{Error, Vector};
 use fem_dsl::problem::Solver;
-use runtime::run::RunError;
 
 /// Times are the same up to this part of a step.
 const SAME: f64 = 1e-9;
@@ -79,9 +78,7 @@ impl System {
         let length = to.time - from.time;
         let part = (time - from.time) / length;
         if !(length > 0.0 && (-SAME..=1.0 + SAME).contains(&part)) {
-            let (from, to) = (from.time, to.time);
-            let message = format!("{time} is no time between {from} and {to}");
-            return Err(RunError::Setting(message).into());
+            return Err(Error::NotBetween { time, from: from.time, to: to.time });
         }
         let ends = [from, to];
         let factors = hermite(part, ends.map(|end| end.rate.is_some()));
@@ -141,8 +138,7 @@ impl Iterator for Steps<'_> {
         let left = self.to - self.motion.time();
         if left.is_nan() && !self.failed {
             self.failed = true;
-            let message = format!("steps to the time {}, which is no number", self.to);
-            return Some(Err(RunError::Setting(message).into()));
+            return Some(Err(Error::NoTime { time: self.to }));
         }
         if self.failed || left <= SAME * self.step.abs() {
             return None;

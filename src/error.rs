@@ -10,6 +10,7 @@ use runtime::constraint::affine::AffineError;
 use runtime::mesh::LoadError;
 use runtime::output::OutputError;
 use runtime::run::RunError;
+use runtime::solve::OperatorError;
 use std::fmt;
 
 /// Why something could not be done. Its debug text is its message, so that `main` may return it.
@@ -90,6 +91,25 @@ pub enum Error {
         "the Jacobian depends on the state, and was taken at none\nhelp: call `linearise(&u)` before `apply` and `diagonal`"
     )]
     NotLinearised,
+    /// A vector of another system, or of another length.
+    #[error(transparent)]
+    Vector(OperatorError),
+    /// A time that is not between two others.
+    #[error("{time} is no time between {from} and {to}")]
+    NotBetween {
+        /// The time.
+        time: f64,
+        /// The first.
+        from: f64,
+        /// The last.
+        to: f64,
+    },
+    /// A time that is no number.
+    #[error("steps to the time {time}, which is no number\nhelp: name a finite time")]
+    NoTime {
+        /// The time.
+        time: f64,
+    },
     /// Other numbers than there are places for them.
     #[error("`{name}` takes {expected} numbers, but there are {found}")]
     Numbers {

@@ -87,9 +87,9 @@ pub use runtime::constraint::affine::{AffineConstraint, AffineError};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
 pub use runtime::run::{
-    Assembled, Figure, Kernels, Mode, Pencil, RunError, Seconds, Step, StepKind,
+    Assembled, Figure, Kernels, Mode, Pencil, RunError, Seconds, Step, StepKind, TimeError,
 };
-pub use runtime::solve::{Continue, NonlinearSystem, Progress, Report};
+pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
 pub use runtime::vector::Vector;
 pub use solution::Solution;
 pub use system::{

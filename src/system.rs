@@ -248,6 +248,8 @@ impl System {
     ///
     /// A vector does not fit.
     pub fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), Error> {
+        self.fits(u)?;
+        self.fits(r)?;
         let operator = &self.operator;
         threads::roomy(|| operator.residual(u, r)).map_err(RunError::from)?;
         Ok(())
@@ -259,6 +261,7 @@ impl System {
     ///
     /// The vector does not fit.
     pub fn linearise(&mut self, u: &Vector) -> Result<(), Error> {
+        self.fits(u)?;
         let operator = &mut self.operator;
         threads::roomy(|| operator.linearise(u)).map_err(RunError::from)?;
         Ok(())
@@ -270,6 +273,8 @@ impl System {
     ///
     /// A vector does not fit, or there was no linearisation ([`Error::NotLinearised`]) and the Jacobian depends on the state.
     pub fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), Error> {
+        self.fits(x)?;
+        self.fits(y)?;
         self.is_linearised()?;
         let operator = &self.operator;
         threads::roomy(|| operator.jacobian().apply(x, y)).map_err(RunError::from)?;
@@ -282,6 +287,7 @@ impl System {
     ///
     /// As for [`System::apply`].
     pub fn diagonal(&self, diagonal: &mut Vector) -> Result<(), Error> {
+        self.fits(diagonal)?;
         self.is_linearised()?;
         let operator = &self.operator;
         threads::roomy(|| operator.diagonal(diagonal)).map_err(RunError::from)?;
@@ -306,6 +312,7 @@ impl System {
     /// As for [`System::solve`].
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
         self.rates_are_given()?;
+        self.fits(u)?;
         self.checks(solver)?;
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
@@ -375,7 +382,7 @@ impl System {
 
     /// Whether a vector is one of this system's unknowns.
     fn fits(&self, u: &Vector) -> Result<(), Error> {
-        Ok(self.operator.fits(u).map_err(RunError::from)?)
+        self.operator.fits(u).map_err(Error::Vector)
     }
 
     fn field(&self, name: &str) -> Result<usize, Error> {

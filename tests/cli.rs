@@ -18,6 +18,23 @@ pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
+/// What a person reads of a solve and of a picture, a program reads too.
+#[test]
+fn json_has_what_the_text_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| json(&wf(&[arguments, &["--json"]].concat(), folder.path()));
+    let mesh = ["examples/poisson.wf", "--mesh", "box(dim: 2, cells: 2)"];
+    let solved = run(&[&["run"], &mesh[..], &["--interpret", "--no-output"]].concat());
+    let field = &solved["fields"]["u"];
+    assert_eq!((&field["shape"], &field["degree"]), (&"scalar".into(), &solved["degree"]));
+    assert_eq!(field["continuous"], true, "{solved}");
+    assert!(solved["plan"]["lanes"].is_u64() && solved["plan"]["geometry"].is_string(), "{solved}");
+    assert!(solved["warnings"].is_array() && solved["notes"].is_array(), "{solved}");
+    let picture = folder.path().join("roofs.svg").display().to_string();
+    let planned = run(&[&["plan"], &mesh[..], &["--roofline", &picture]].concat());
+    assert_eq!(planned["picture"], picture.as_str(), "{planned}");
+}
+
 #[test]
 fn exit_codes_tell_bad_input_from_bad_usage() {
     let cache = tempfile::tempdir().expect("a folder");

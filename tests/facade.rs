@@ -1,7 +1,8 @@
 //! What a program may do wrong with the library, and what it is told: the language's checks hold for it, and remedies are the library's.
 
 use weakform::{
-    ALL, Argument, Boundary, Error, Execution, Form, Scheme, Setup, Solver, System, mesh, weak_form,
+    ALL, Argument, Boundary, Cell, Emission, Error, Execution, Form, Isa, Language, Scatter,
+    Scheme, Setup, Solver, System, Task, Vector, emit, mesh, weak_form,
 };
 
 weak_form! {
@@ -55,6 +56,12 @@ fn message<T>(result: Result<T, Error>) -> String {
     result.err().map_or_else(|| "nothing was refused".to_owned(), |error| error.to_string())
 }
 
+/// A vector of another mesh.
+fn cubic_vector() -> Vector {
+    let setup = cubic::form().on(mesh("box(dim: 2, cells: 3)").expect("a mesh"));
+    setup.execution(Execution::Interpreted).build().expect("a system").vector()
+}
+
 /// Whether a message names an option of a command line; its places have an arrow.
 fn names_an_option(text: &str) -> bool {
     text.replace("-->", "").contains("--")
@@ -93,6 +100,7 @@ fn solvers_are_those_of_the_language_from_rust_too() {
         assert!(is_language && found.contains(part), "{solver:?}: {part:?} in {found}");
         assert!(!names_an_option(&found), "{found}");
     }
+    assert!(matches!(system.solve(&mut cubic_vector()), Err(Error::Vector(_))));
     let mut u = system.initial();
     let fine = solver("newton", &[("linear", word("direct")), ("steps", number(3.0))]);
     assert!(system.solve_with(&mut u, Some(&fine)).is_ok());
@@ -383,4 +391,76 @@ fn threads_share_a_form_and_not_its_systems() {
             assert!((found - f64::from(f) * one).abs() < 1e-12, "{f}: {found}");
         }
     });
+}
+
+/// Kernels of every kind that can be named: text, or words that say why there is none.
+#[test]
+fn sources_are_emitted_or_refused() {
+    let form = "form mass { field u: scalar; f0[u] = u; }";
+    let all = [Cell::Triangle, Cell::Quadrilateral, Cell::Tetrahedron, Cell::Hexahedron];
+    let mut emissions = Vec::new();
+    for cell in all {
+        for degree in [0, 1, 33, 1000, usize::MAX] {
+            emissions.push(Emission::new(cell, degree));
+        }
+        for quadrature in [0, 1, 100_000, usize::MAX] {
+            emissions.push(Emission::new(cell, 1).quadrature(quadrature));
+        }
+        for task in Task::ALL {
+            emissions.push(Emission::new(cell, 1).task(task));
+            emissions.push(Emission::new(cell, 1).task(task).language(Language::Cuda).hanging());
+        }
+        emissions.push(Emission::new(cell, 1).scatter(Scatter::Owner));
+        emissions.push(Emission::new(cell, 1).form("nobody"));
+    }
+    let mut texts = 0;
+    for emission in emissions {
+        let emission = emission.isa(Isa::Portable);
+        match emit(form, &emission) {
+            Ok(text) => texts += usize::from(!text.is_empty()),
+            Err(error) => assert!(!error.to_string().is_empty(), "{emission:?}"),
+        }
+    }
+    assert!(texts > 20, "{texts}");
+    for text in ["", "form", "form a { } form b { }", "\0"] {
+        assert!(emit(text, &Emission::default()).is_err(), "{text}");
+    }
+}
+
+/// A system without a free unknown is solved, and one that is asked out of order says what comes first, or is right.
+#[test]
+fn calls_in_any_order() {
+    let form = poisson::form();
+    let one = form.on(mesh("box(dim: 2, cells: 1)").expect("a mesh"));
+    let one = one.execution(Execution::Interpreted).dirichlet("u", ALL, |x| x[0]);
+    let mut one = one.build().expect("a system");
+    let mut u = one.vector();
+    one.solve(&mut u).expect("nothing to solve");
+    assert!((u.norm() - 2f64.sqrt()).abs() < 1e-14, "{:?}", u.to_vec());
+    let mut system = held(&form);
+    let middle = centre(&system);
+    let mut u = system.initial();
+    // Data before a solve, between solves, and taken back.
+    system.clear_load();
+    system.constrain(&[]).expect("no constraints");
+    let mut load = system.vector();
+    load.set_entry(middle, 0.25);
+    system.set_load(&load).expect("a load");
+    system.solve(&mut u).expect("a solution");
+    assert!((u.get(middle) - 2.0 * 0.09375).abs() < 1e-12, "{}", u.get(middle));
+    system.set_param("f", 3.0).expect("a parameter");
+    system.clear_load();
+    system.solve(&mut u).expect("a solution");
+    assert!((u.get(middle) - 3.0 * 0.09375).abs() < 1e-12, "{}", u.get(middle));
+    // A state that is no number anywhere is where no solve can begin, and the system is as it was.
+    let mut broken = system.vector();
+    broken.fill(f64::NAN);
+    let _ = system.solve(&mut broken);
+    system.solve(&mut u).expect("a solution");
+    assert!((u.get(middle) - 3.0 * 0.09375).abs() < 1e-12, "{}", u.get(middle));
+    // Everything that a system gives is read at its own state, not at that of a linearisation.
+    system.linearise(&u).expect("a linearisation");
+    let mut r = system.vector();
+    system.residual(&u, &mut r).expect("a residual");
+    assert!(r.norm() < 1e-12);
 }

@@ -80,9 +80,7 @@ impl System {
         let length = to.time - from.time;
         let part = (time - from.time) / length;
         if !(length > 0.0 && (-SAME..=1.0 + SAME).contains(&part)) {
-            let (from, to) = (from.time, to.time);
-            let message = format!("{time} is no time between {from} and {to}");
-            return Err(RunError::Setting(message).into());
+            return Err(Error::NotBetween { time, from: from.time, to: to.time });
         }
         let ends = [from, to];
         let factors = hermite(part, ends.map(|end| end.rate.is_some()));
@@ -142,8 +140,7 @@ impl Iterator for Steps<'_> {
         let left = self.to - self.motion.time();
         if left.is_nan() && !self.failed {
             self.failed = true;
-            let message = format!("steps to the time {}, which is no number", self.to);
-            return Some(Err(RunError::Setting(message).into()));
+            return Some(Err(Error::NoTime { time: self.to }));
         }
         if self.failed || left <= SAME * self.step.abs() {
             return None;

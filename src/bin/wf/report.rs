@@ -197,6 +197,7 @@ impl Failure {
     }
 
     /// What it says.
+    #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -18,6 +18,7 @@ mod fmt;
 mod fuzz;
 mod interpreter;
 mod language;
+mod newton;
 mod pictures;
 mod plan;
 mod probe;

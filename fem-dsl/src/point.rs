@@ -31,6 +31,7 @@ mod scalarise;
 pub(crate) mod scalars;
 mod shifted;
 mod still;
+mod switches;
 mod verify;
 
 pub use beside::beside;
@@ -43,6 +44,7 @@ pub use optimise::reachable;
 pub(crate) use scalarise::scalarise;
 pub use shifted::shifted;
 pub use still::{masses_follow, still};
+pub use switches::{factor_of_switches, switches};
 pub use verify::verify_point;
 
 pub use crate::terms::{

@@ -23,6 +23,7 @@ mod newton;
 mod ranges;
 #[cfg(test)]
 mod tests;
+mod watchdog;
 
 pub use crate::linear::{LinearOperator, OperatorError};
 pub use bicgstab::bicgstab;
@@ -37,9 +38,7 @@ pub use minres::minres;
 pub use multigrid::{
     Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Smoother, Transfer,
 };
-pub use newton::{
-    Affine, Forcing, Newton, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
-};
+pub use newton::{Affine, Forcing, Newton, NewtonSettings, NewtonStep, newton, solve_affine};
 
 use crate::coupling::Coupling;
 use crate::vector::Vector;
@@ -208,6 +207,8 @@ pub struct Report {
     pub seconds: f64,
     /// What should be known of the solve: rounding that was met, another solver that was taken.
     pub notes: Vec<String>,
+    /// The steps of Newton's method, of a nonlinear solve.
+    pub newton: Vec<NewtonStep>,
 }
 
 impl Report {
@@ -219,7 +220,8 @@ impl Report {
         (outcome, history): (Outcome, Vec<f64>),
     ) -> Self {
         let (iterations, seconds) = (history.len() - 1, start.elapsed().as_secs_f64());
-        Self { solver, outcome, iterations, history, target, seconds, notes: Vec::new() }
+        let (notes, newton) = (Vec::new(), Vec::new());
+        Self { solver, outcome, iterations, history, target, seconds, notes, newton }
     }
 
     /// Notes that the residual is above the tolerance, where it is.
@@ -248,6 +250,11 @@ impl Report {
         let (first, after, second) = (before.solver, before.iterations, self.solver);
         self.notes
             .push(format!("{first} {how} after {after} iterations; {second} was used instead"));
+    }
+
+    /// Iterations of the linear solves of all steps of Newton's method.
+    pub fn inner_iterations(&self) -> usize {
+        self.newton.iter().map(|step| step.inner_iterations).sum()
     }
 
     /// The last residual norm.

@@ -11,7 +11,7 @@
 //! ```
 
 use super::factors::{self, Facts, Size};
-use super::multigrid::{Asked, FEW, factorised};
+use super::multigrid::{Asked, FEW, factorised, halved};
 use super::solver::is_saddle;
 use crate::mesh::Counts;
 use crate::solve::Factors;
@@ -220,7 +220,7 @@ fn level(element: Lagrange, components: usize, counts: &Counts) -> ForecastLevel
     }
 }
 
-/// Half the degree down to 1, then coarser meshes.
+/// [Half](halved) the degree down to 1, then coarser meshes.
 fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<ForecastLevel> {
     let of = |degree| Lagrange::continuous(element.cell(), degree).ok();
     let mut levels = Vec::new();
@@ -231,7 +231,7 @@ fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<Foreca
         if degree <= 1 {
             break;
         }
-        degree /= 2;
+        degree = halved(degree);
     }
     for counts in &meshes[1..] {
         if levels.last().is_some_and(|last| last.unknowns <= FEW as f64) {

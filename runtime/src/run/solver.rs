@@ -13,6 +13,7 @@ mod slow;
 use super::factors::{self, Facts};
 use super::multigrid::{Asked, Problem, Unsuited};
 use super::not_finite::{Cause, cause};
+use super::reduced::check_rank;
 use super::several::told;
 use super::singular::Singular;
 use super::{Prescribed, RunError};
@@ -31,7 +32,7 @@ use crate::solve::{
     Progress, Report, newton, newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
-use fem_dsl::point::{Coefficient, Part, PointForm};
+use fem_dsl::point::{Coefficient, Part, PointForm, switches};
 use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
 use kernels_gen::element::Rule;
 use kernels_gen::plan::Elements;
@@ -47,6 +48,9 @@ const RESTART: usize = 100;
 
 /// η of steps of Newton's method that are to be exact.
 const EXACT: f64 = 1e-10;
+
+/// Full steps in a row of a form with switches: an active set settles in as many.
+const FULL_STEPS: usize = 20;
 
 /// What is solved.
 #[derive(Clone, Copy)]
@@ -92,6 +96,11 @@ impl System<'_> {
 
     fn symmetric(&self) -> bool {
         self.form.integrals.iter().all(|integral| integral.symmetric)
+    }
+
+    /// Whether the form switches with the solution, as at a contact.
+    fn has_switches(&self) -> bool {
+        !switches(self.form).is_empty()
     }
 
     /// Gives an operator levels; within, why it has none.
@@ -220,6 +229,8 @@ pub(super) fn solve_above(
     let settings = Settings { named, floor };
     settings.available()?;
     operator.impose(u)?;
+    // Through time the mass and the steps before decide, too.
+    let rank = if kept.is_none() { check_rank(operator, system, u)? } else { None };
     let name = named.map_or("", |solver| solver.name.as_str());
     let (mut report, iterations) = match (name, system.is_linear()) {
         ("newton", _) | ("", false) => {
@@ -242,6 +253,7 @@ pub(super) fn solve_above(
     if report.outcome == Outcome::NotFinite {
         return Err(not_finite(operator, system, u, &report));
     }
+    report.notes.extend(rank);
     report.notes.extend(system.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
     if operator.is_on_device() && name.is_empty() && report.solver == "direct" {
         report.notes.push("the matrix was factorised on the processor".to_owned());
@@ -336,6 +348,7 @@ fn solve_by_newton(
             None if system.is_linear() => Forcing::Target,
             _ => defaults.forcing,
         },
+        full_steps: if system.has_switches() { FULL_STEPS } else { defaults.full_steps },
         strict: settings.strict()?,
     };
     let inner = &mut |_| Continue::Yes;
@@ -359,7 +372,7 @@ fn solve_by_newton(
             }
             None => newton(operator, u, newton_settings, observe, inner)?,
         };
-        let (inner, mut report) = (report.inner_iterations(), report.report);
+        let (inner, mut report) = (report.inner_iterations(), report);
         report.notes.extend(note);
         if at_once {
             let note = "the form is linear, and was solved at once: load steps change nothing";
@@ -370,10 +383,10 @@ fn solve_by_newton(
     let mut ramp = Ramp { operator, system, load, at: 1.0, failed: None };
     let solved = newton_in_load_steps(&mut ramp, u, steps, newton_settings, observe, inner);
     let cause = match &solved {
-        Ok(solved) if solved.newton.report.outcome == Outcome::NotFinite => {
+        Ok(solved) if solved.newton.outcome == Outcome::NotFinite => {
             let parameters = ramp.parameters();
             let system = System { parameters: &parameters, ..system };
-            Some(not_finite(ramp.operator, system, u, &solved.newton.report))
+            Some(not_finite(ramp.operator, system, u, &solved.newton))
         }
         _ => None,
     };
@@ -386,7 +399,7 @@ fn solve_by_newton(
     let solved = solved?;
     restored?;
     let inner = solved.newton.inner_iterations();
-    let mut report = solved.newton.report;
+    let mut report = solved.newton;
     report.notes.extend(note);
     if !solved.halved.is_empty() {
         let halved: Vec<String> = solved.halved.iter().map(usize::to_string).collect();

@@ -147,6 +147,13 @@ impl Direction {
         Self { keeps: true, ..Self::new(u, linear) }
     }
 
+    /// Takes factors before iterations where it may take them at all: linear solves are to be exact from now on.
+    pub(super) fn exactly(&mut self, exact: bool) {
+        if exact && matches!(self.linear.factors, Factors::After { .. }) {
+            self.linear.factors = Factors::First;
+        }
+    }
+
     /// Iterations of a GMRES cycle.
     pub(super) fn restart(&self) -> usize {
         self.linear.restart

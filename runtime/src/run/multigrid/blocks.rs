@@ -75,6 +75,7 @@ impl Problem<'_> {
             fields: vec![element],
             components: vec![self.elements.components[number]],
             notes: Vec::new(),
+            lost: None,
             ..self.elements.clone()
         };
         let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;

@@ -45,7 +45,8 @@ fn penalties_and_switches_converge_by_default() {
     for (form, problem) in [("string", "floor"), ("block", "plane")] {
         for stiffness in ["1e2", "1e4", "1e6", "1e9"] {
             let solution = solved(form, problem, stiffness, "");
-            let solution = solution.unwrap_or_else(|error| panic!("{problem} {stiffness}: {error}"));
+            let solution =
+                solution.unwrap_or_else(|error| panic!("{problem} {stiffness}: {error}"));
             let steps = solution.iterations();
             assert!(steps <= 15, "{problem} {stiffness}: {steps} steps");
             let stalled = solution.notes().iter().any(|note| note.contains("backtracking stalled"));
@@ -116,7 +117,10 @@ fn json_has_newtons_history_and_the_log_too() {
     assert_eq!(steps.len() as u64, value["iterations"].as_u64().expect("a number"));
     let sum: u64 = steps.iter().filter_map(|step| step["linear_iterations"].as_u64()).sum();
     assert_eq!(Some(sum), value["linear_iterations"].as_u64());
-    assert!(steps.iter().all(|step| step["residual"].is_f64() && step["step"].is_f64()), "{steps:?}");
+    assert!(
+        steps.iter().all(|step| step["residual"].is_f64() && step["step"].is_f64()),
+        "{steps:?}"
+    );
     let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.wf"), &text).expect("a file");

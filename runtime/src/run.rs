@@ -18,6 +18,7 @@ mod forecast;
 mod initial;
 mod integrals;
 mod kernels;
+mod local;
 mod mean;
 pub mod multigrid;
 mod not_finite;

@@ -10,6 +10,7 @@
 mod bicgstab;
 mod blocks;
 mod cg;
+mod condensed;
 mod direct;
 mod direction;
 mod doubt;
@@ -29,6 +30,7 @@ pub use crate::linear::{LinearOperator, OperatorError};
 pub use bicgstab::bicgstab;
 pub use blocks::{Block, Blocks, Mass};
 pub use cg::{CgSettings, cg};
+pub use condensed::Local;
 pub use direct::Direct;
 pub use direction::{Factors, InnerSolver, Linear, Preconditioning};
 pub use gmres::{GmresSettings, fgmres, gmres};
@@ -43,6 +45,7 @@ pub use newton::{Affine, Forcing, Newton, NewtonSettings, NewtonStep, newton, so
 use crate::coupling::Coupling;
 use crate::vector::Vector;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// An approximation of A⁻¹.
@@ -519,6 +522,11 @@ pub trait NonlinearSystem {
     /// The unknowns of each field, whose units may be its own: tolerances hold for each.
     fn fields(&self) -> Vec<Range<usize>> {
         std::iter::once(0..self.size()).collect()
+    }
+
+    /// Unknowns that J couples inside cells only: they are eliminated before the linear solve.
+    fn local(&self) -> Option<Arc<Local>> {
+        None
     }
 
     /// Which unknowns J couples, where its matrix can be had: see [`Direct`].

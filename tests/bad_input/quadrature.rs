@@ -84,7 +84,7 @@ fn what_is_only_worth_a_note() {
 #[test]
 fn reduced_integration_is_judged_on_the_mesh_with_its_conditions() {
     let run = |text: &str, quadrature: &str| {
-        let stand = Stand::with(format!("{FORM} problem p solves p {{ {text} }}"));
+        let stand = Stand::problem(text);
         let arguments = ["run", "a.wf", "--interpret", "--no-output", "--json", "--quadrature"];
         stand.output(&[&arguments[..], &[quadrature]].concat())
     };
@@ -95,9 +95,4 @@ fn reduced_integration_is_judged_on_the_mesh_with_its_conditions() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.contains(least), "{said}");
     }
-    // The checkerboard is 0 in the gradient at all centres, and without a condition nothing fixes it.
-    let open = "mesh = box(dim: 2, cells: 4); degree = 1; dirichlet u = 0 on \"x0\"; periodic \"y0\" = \"y1\";";
-    let output = run(open, "1");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() || said.contains("too low"), "{said}");
 }

@@ -15,7 +15,7 @@ use super::multigrid::{Asked, FEW, factorised, halved};
 use super::solver::is_saddle;
 use crate::mesh::Counts;
 use crate::solve::Factors;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{PointForm, eliminated, is_symmetric_without};
 use fem_dsl::problem::{Argument, Solver};
 use kernels_gen::element::Lagrange;
 use kernels_gen::plan::Elements;
@@ -107,15 +107,19 @@ pub fn forecast(
 ) -> Option<Forecast> {
     let counts = meshes.first()?;
     let linear = form.integrals.iter().all(|integral| integral.linear);
-    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
-    let fields = || elements.fields.iter().copied().zip(elements.components.iter().copied());
+    let eliminated = eliminated(form);
+    let symmetric = is_symmetric_without(form, &eliminated);
+    let fields = || {
+        let all = elements.fields.iter().copied().zip(elements.components.iter().copied());
+        all.enumerate().filter(|(number, _)| !eliminated.contains(number)).map(|(_, of)| of)
+    };
     let unknowns: f64 =
         fields().map(|(element, components)| components as f64 * counts.nodes(element)).sum();
     let size = Size {
         dim: counts.cell.dim(),
         unknowns,
-        components: elements.components.iter().sum::<usize>() as f64,
-        degree: elements.fields.iter().map(|element| element.degree()).max()? as f64,
+        components: fields().map(|(_, components)| components).sum::<usize>() as f64,
+        degree: fields().map(|(element, _)| element.degree()).max()? as f64,
     };
     let facts = Facts { linear, saddle: is_saddle(form), device: place.is_device() };
     let named = solver.map_or("", |solver| match solver.name.as_str() {

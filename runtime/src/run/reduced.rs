@@ -8,11 +8,13 @@ use super::solver::{System, suits};
 use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::solve::{
-    CgSettings, LinearOperator, NonlinearSystem, OperatorError, Outcome, silent, solve_affine,
+    CgSettings, LinearOperator, Local, NonlinearSystem, OperatorError, Outcome, silent,
+    solve_affine,
 };
 use crate::vector::{Vector, noise};
 use kernels_gen::plan::PlanError;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The part of a vector that stays where it is a null vector.
 const STAYS: f64 = 0.5;
@@ -58,7 +60,11 @@ pub(crate) fn check_rank(
     }
     sizes.push(z.norm());
     // What is left of the first solve, and of the second.
-    if sizes[1] > 0.0 && sizes[2] > STAYS * sizes[1] { singular() } else { Ok(None) }
+    if sizes[1] > 0.0 && sizes[2] > STAYS * sizes[1] {
+        return singular();
+    }
+    tracing::warn!("{}", lost.note());
+    Ok(None)
 }
 
 /// J x = b with the Jacobian at one state.
@@ -96,6 +102,10 @@ impl NonlinearSystem for Fixed<'_> {
 
     fn fields(&self) -> Vec<Range<usize>> {
         self.operator.fields()
+    }
+
+    fn local(&self) -> Option<Arc<Local>> {
+        self.operator.local()
     }
 
     fn coupling(&self) -> Option<Coupling> {

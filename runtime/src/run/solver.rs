@@ -8,9 +8,11 @@
 
 mod again;
 mod apart;
+mod ramp;
 mod slow;
 
 use super::factors::{self, Facts};
+use super::local::local;
 use super::multigrid::{Asked, Problem, Unsuited};
 use super::not_finite::{Cause, cause};
 use super::reduced::check_rank;
@@ -20,28 +22,27 @@ use super::{Prescribed, RunError};
 use crate::assembly::{Assembly, Representation};
 use crate::compile::Target;
 use crate::constraint::Constraints;
-use crate::coupling::Coupling;
 use crate::device::Device;
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
-    Approximation, CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator,
-    Loaded, Newton, NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning,
-    Progress, Report, newton, newton_in_load_steps, solve_affine,
+    CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, Loaded, Newton, NewtonSettings,
+    NonlinearSystem, Outcome, Preconditioning, Progress, Report, newton, newton_in_load_steps,
+    solve_affine,
 };
 use crate::vector::Vector;
-use fem_dsl::point::{Coefficient, Part, PointForm, switches};
+use fem_dsl::point::{Coefficient, Part, PointForm, eliminated, is_symmetric_without, switches};
 use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
 use kernels_gen::element::Rule;
 use kernels_gen::plan::Elements;
 use std::fmt::Display;
-use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) use again::Again;
 pub(super) use apart::UNKNOWN_DATA;
+use ramp::{Load, Ramp};
 
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
@@ -94,8 +95,16 @@ impl System<'_> {
         self.form.integrals.iter().all(|integral| integral.linear)
     }
 
+    /// Whether the Jacobian is symmetric, once what is local to cells is eliminated.
     fn symmetric(&self) -> bool {
-        self.form.integrals.iter().all(|integral| integral.symmetric)
+        is_symmetric_without(self.form, &eliminated(self.form))
+    }
+
+    /// Has an operator eliminate the fields that are local to cells.
+    pub(crate) fn eliminate(&self, operator: &mut Operator) {
+        if NonlinearSystem::local(operator).is_none() {
+            operator.eliminate(local(self.form, self.on).map(Arc::new));
+        }
     }
 
     /// Whether the form switches with the solution, as at a contact.
@@ -120,7 +129,7 @@ impl System<'_> {
     /// The linear solver where none is named, on a device or not, and when it takes factors.
     fn fitting(&self, device: bool) -> (InnerSolver, Factors) {
         let facts = Facts { linear: self.is_linear(), saddle: is_saddle(self.form), device };
-        let factors = factors::unasked(self.on, facts);
+        let factors = factors::unasked(self.on, &eliminated(self.form), facts);
         // Neither factors nor levels in blocks need be positive definite.
         let own = self.on.mesh.cut().is_some()
             && facts.saddle
@@ -229,6 +238,7 @@ pub(super) fn solve_above(
     let settings = Settings { named, floor };
     settings.available()?;
     operator.impose(u)?;
+    system.eliminate(operator);
     // Through time the mass and the steps before decide, too.
     let rank = if kept.is_none() { check_rank(operator, system, u)? } else { None };
     let name = named.map_or("", |solver| solver.name.as_str());
@@ -417,126 +427,12 @@ fn solve_by_newton(
     }
 }
 
-/// What grows with the load.
-enum Load {
-    /// The values of all conditions, in proportion.
-    Everything {
-        /// At full load, 0 in free unknowns.
-        boundary: Vector,
-    },
-    /// A parameter; conditions, sources and data follow it.
-    Param(usize),
-}
-
-/// A form in load steps.
-struct Ramp<'a> {
-    operator: &'a mut Operator,
-    system: System<'a>,
-    load: Load,
-    /// The load.
-    at: f64,
-    /// What has no value at some load.
-    failed: Option<RunError>,
-}
-
-impl Ramp<'_> {
-    /// The parameters at the load.
-    fn parameters(&self) -> Parameters {
-        let mut parameters = self.system.parameters.clone();
-        if let Load::Param(param) = self.load {
-            let grown = parameters.range(param);
-            parameters.values[grown].iter_mut().for_each(|value| *value *= self.at);
-        }
-        parameters
-    }
-
-    /// Evaluates anew what depends on a parameter.
-    fn evaluate(&mut self, param: usize, boundary: &mut Vector) -> Result<(), RunError> {
-        let (System { on, prescribed, .. }, parameters) = (self.system, self.parameters());
-        self.operator.set_params(&parameters.values)?;
-        self.operator.set_conditions(&values(&prescribed.conditions(on, &parameters)?))?;
-        if prescribed.aux_depends_on(param) {
-            self.operator.set_aux(&prescribed.aux(on, &parameters)?)?;
-        }
-        boundary.fill(0.0);
-        Ok(self.operator.impose(boundary)?)
-    }
-}
-
 /// The values of conditions, in the order of [`Discretisation::conditions`], then those on combinations of components,
 /// three a node.
 pub fn values(constraints: &[Constraints]) -> Vec<f64> {
     let own = constraints.iter().flat_map(|of| of.iter().map(|(_, value)| value));
     let oblique = constraints.iter().flat_map(|of| of.oblique()).flat_map(|oblique| oblique.value);
     own.chain(oblique).collect()
-}
-
-impl Loaded for Ramp<'_> {
-    fn set_load(&mut self, s: f64, boundary: &mut Vector) -> Result<(), OperatorError> {
-        self.at = s;
-        match &self.load {
-            Load::Everything { boundary: full } => {
-                boundary.copy_from(full);
-                boundary.scale(s);
-                Ok(())
-            }
-            &Load::Param(param) => self.evaluate(param, boundary).map_err(|error| {
-                let message = error.to_string();
-                self.failed = Some(error);
-                OperatorError::new(message)
-            }),
-        }
-    }
-}
-
-impl NonlinearSystem for Ramp<'_> {
-    fn size(&self) -> usize {
-        NonlinearSystem::size(self.operator)
-    }
-
-    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.residual(u, r)
-    }
-
-    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
-        self.operator.linearise(u)
-    }
-
-    fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.complete(u)
-    }
-
-    fn jacobian(&self) -> &dyn LinearOperator {
-        self.operator.jacobian()
-    }
-
-    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.diagonal(diagonal)
-    }
-
-    fn symmetric(&self) -> bool {
-        self.operator.symmetric()
-    }
-
-    fn fields(&self) -> Vec<Range<usize>> {
-        self.operator.fields()
-    }
-
-    fn coupling(&self) -> Option<Coupling> {
-        self.operator.coupling()
-    }
-
-    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
-        self.operator.precondition()
-    }
-
-    fn preconditioner(&self) -> Option<&dyn Approximation> {
-        self.operator.preconditioner()
-    }
-
-    fn forget_preconditioner(&mut self) {
-        self.operator.forget_preconditioner();
-    }
 }
 
 /// The settings of a solver, each with a default.
@@ -638,7 +534,12 @@ impl<'a> Settings<'a> {
         tried
             && system.symmetric()
             && factors != Factors::First
-            && factors::worth_levels(system.on, is_saddle(system.form), operator.is_on_device())
+            && factors::worth_levels(
+                system.on,
+                &eliminated(system.form),
+                is_saddle(system.form),
+                operator.is_on_device(),
+            )
     }
 
     /// What preconditions iterations, and what should be known of it; levels are made here, where there are to be any.

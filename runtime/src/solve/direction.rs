@@ -1,5 +1,6 @@
 //! The linear solve of a Newton step, or of a linear problem: J(u) δ = −R(u), with the solver that is wanted.
 
+use super::condensed::{Condensed, Inverse};
 use super::direct::Direct;
 use super::{
     Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, Observer,
@@ -108,6 +109,8 @@ pub(super) struct Direction {
     inverse: Vector,
     linear: Linear,
     direct: Option<Direct>,
+    /// D⁻¹ of the unknowns that are eliminated, of the last Jacobian.
+    inverse_of_local: Option<Inverse>,
     /// Whether the factors of a Jacobian serve for others as long as these are near.
     keeps: bool,
     /// Digits that an iteration gained by levels of its own Jacobian, since when these serve the Jacobians that follow.
@@ -137,6 +140,7 @@ impl Direction {
             inverse: u.like(),
             linear,
             direct: None,
+            inverse_of_local: None,
             keeps: false,
             gained: None,
         }
@@ -169,6 +173,33 @@ impl Direction {
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
         system.linearise(u)?;
+        let Some(local) = system.local() else {
+            return self.solve_linearised(system, rhs, settings, observe);
+        };
+        let kept = self.inverse_of_local.take().filter(|_| system.same_jacobian());
+        let inverse = match kept {
+            Some(kept) => Some(kept),
+            None => local.invert(system.jacobian(), rhs)?,
+        };
+        let Some(inverse) = inverse else {
+            return self.solve_linearised(system, rhs, settings, observe);
+        };
+        let mut condensed = Condensed::new(system, local, &inverse);
+        let load = condensed.load(rhs)?;
+        let report = self.solve_linearised(&mut condensed, &load, settings, observe)?;
+        condensed.complete(rhs, &mut self.delta)?;
+        self.inverse_of_local = Some(inverse);
+        Ok(report)
+    }
+
+    /// J δ = `rhs` at the last linearisation.
+    fn solve_linearised(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
         match (self.linear.solver, self.linear.factors) {
             (InnerSolver::Direct, _) => self.by_factors(system, rhs, settings, observe),
             (InnerSolver::Automatic, Factors::First) => {

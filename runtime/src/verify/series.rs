@@ -96,6 +96,7 @@ impl Trial<'_> {
         atol: f64,
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
+        system.eliminate(operator);
         check_rank(operator, system, u)?;
         let named = self.named();
         let apart = self.setup.on.mesh.cut().is_some();

@@ -34,6 +34,7 @@ pub use condensed::Local;
 pub use direct::Direct;
 pub use direction::{Factors, InnerSolver, Linear, Preconditioning};
 pub use gmres::{GmresSettings, fgmres, gmres};
+pub(crate) use load::join;
 pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
 pub use lobpcg::{EigenSettings, Modes, lobpcg};
 pub use minres::minres;
@@ -157,6 +158,11 @@ impl Outcome {
     /// Whether there is a solution.
     pub fn is_success(self) -> bool {
         matches!(self, Self::Converged | Self::Rounding)
+    }
+
+    /// Whether a nonlinear solve from a nearer start may succeed.
+    pub(crate) fn may_sweep(self) -> bool {
+        matches!(self, Self::IterationLimit | Self::Stagnated | Self::LineSearchFailed)
     }
 
     /// Whether a linear solver has failed where another one may not.

@@ -84,3 +84,34 @@ impl Clock {
         self.seconds.write += write;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laps::MakingKernels;
+    use std::time::Duration;
+
+    #[test]
+    fn seconds_of_all_phases_add_up_to_the_wall_clock() {
+        let wait = || std::thread::sleep(Duration::from_millis(2));
+        let mut clock = Clock::start();
+        let begun = clock.since;
+        wait();
+        clock.end(Phase::SetUp);
+        {
+            let _making = MakingKernels::begin();
+            wait();
+        }
+        clock.end(Phase::Solve);
+        wait();
+        clock.end(Phase::Measure);
+        clock.end(Phase::Write);
+        let (seconds, whole) = (clock.seconds(), clock.since.duration_since(begun).as_secs_f64());
+        assert!((seconds.sum() - whole).abs() < 1e-9, "{seconds:?} of {whole}");
+        // Kernels that are made in a solve are none of its time.
+        assert!(seconds.compile >= 2e-3 && seconds.set_up + seconds.measure > 0.0, "{seconds:?}");
+        let mut longer = Clock::start();
+        longer.after(seconds);
+        assert!(longer.seconds() == seconds);
+    }
+}

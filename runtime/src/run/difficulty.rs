@@ -7,7 +7,7 @@ use super::unique::empty_row;
 use crate::operator::Operator;
 use crate::solve::{NonlinearSystem, Report, SolveError};
 use crate::vector::{Vector, noise};
-use fem_dsl::point::{Shape, switches};
+use fem_dsl::point::{Shape, factor_of_switches, switches};
 use std::fmt;
 
 /// The size of a perturbation of a state, relative to its largest entry or 1.
@@ -111,7 +111,10 @@ impl System<'_> {
         if switches.is_empty() {
             return Err(source.into());
         }
-        let difficulty = Difficulty { switches, param: self.param_of_switches() };
+        let param = self
+            .param_of_switches()
+            .map(|(number, value)| (self.form.params[number].name.clone(), value));
+        let difficulty = Difficulty { switches, param };
         Err(RunError::Difficult { source, difficulty })
     }
 
@@ -166,10 +169,10 @@ impl System<'_> {
         Ok(found)
     }
 
-    /// The first number among the parameters that a product with a switch has as a factor.
-    fn param_of_switches(&self) -> Option<(String, f64)> {
-        let number = fem_dsl::point::factor_of_switches(self.form)?;
-        let at = self.parameters.range(number).start;
-        Some((self.form.params[number].name.clone(), self.parameters.values[at]))
+    /// The number of the first scalar parameter by which a switch is multiplied, and its value.
+    pub(super) fn param_of_switches(&self) -> Option<(usize, f64)> {
+        let number = factor_of_switches(self.form)?;
+        let range = self.parameters.range(number);
+        (range.len() == 1).then(|| (number, self.parameters.values[range.start]))
     }
 }

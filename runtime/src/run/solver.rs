@@ -375,14 +375,25 @@ fn solve_by_newton(
     // which no tolerance relative to what rounding leaves could be reached.
     let at_once = system.is_linear() && steps > 1;
     if steps == 1 || at_once {
-        let report = match kept {
+        // Through time a shorter step helps.
+        let sweep = kept.is_none().then(|| system.param_of_switches()).flatten();
+        let sweep = sweep.filter(|_| settings.find("max_iterations").is_none());
+        let start = sweep.as_ref().map(|_| u.clone());
+        let mut report = match kept {
             Some(kept) => {
                 let kept = kept.get_or_insert_with(|| Newton::new(u, newton_settings.linear));
                 kept.solve(operator, u, newton_settings, observe, inner)?
             }
             None => newton(operator, u, newton_settings, observe, inner)?,
         };
-        let (inner, mut report) = (report.inner_iterations(), report);
+        if let (Some((param, _)), Some(start)) = (sweep, start)
+            && report.outcome.may_sweep()
+        {
+            let start = (start, report);
+            let at = (&mut *operator, system, newton_settings);
+            report = ramp::sweep(at, param, start, u, observe)?;
+        }
+        let inner = report.inner_iterations();
         report.notes.extend(note);
         if at_once {
             let note = "the form is linear, and was solved at once: load steps change nothing";

@@ -118,8 +118,8 @@ pub fn newton_in_load_steps(
     }
 }
 
-/// The reports of two load steps as one: the second's first residual is left out, so that there is one a step.
-fn join(mut all: Report, next: Report) -> Report {
+/// The reports of two solves as one: the second's first residual is left out, so that there is one a step.
+pub(crate) fn join(mut all: Report, next: Report) -> Report {
     all.outcome = next.outcome;
     all.iterations += next.iterations;
     all.history.extend_from_slice(&next.history[1..]);

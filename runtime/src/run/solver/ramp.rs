@@ -2,6 +2,7 @@
 
 use super::{System, values};
 use crate::coupling::Coupling;
+use crate::doing::doing;
 use crate::expression::Parameters;
 use crate::operator::Operator;
 use crate::run::RunError;
@@ -126,4 +127,50 @@ impl NonlinearSystem for Ramp<'_> {
     fn forget_preconditioner(&mut self) {
         self.operator.forget_preconditioner();
     }
+}
+
+/// The parts of a parameter with which a sweep solves, one after another.
+const RUNGS: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
+
+/// Solves from a start with a tenth of a parameter four times over, each from the solution before, where the solve from there with all
+/// of it has failed: the active set of a contact hardly changes with the stiffness. `u` is where that solve stopped, and stays so if
+/// the sweep fails, too.
+///
+/// # Errors
+///
+/// The operator cannot be applied.
+pub(super) fn sweep(
+    (operator, system, settings): (&mut Operator, System<'_>, NewtonSettings),
+    param: usize,
+    (start, failed): (Vector, Report),
+    u: &mut Vector,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Report, RunError> {
+    let (name, mut boundary) = (&system.form.params[param].name, u.like());
+    let mut ramp = Ramp { operator, system, load: Load::Param(param), at: 1.0, failed: None };
+    let (mut at, mut all) = (start, failed.clone());
+    let mut has_failed = false;
+    for rung in RUNGS {
+        let _said = doing(format!("sweep of `{name}`, {rung:e} of its value"));
+        // What has no value at a part of the parameter ends the sweep.
+        has_failed = ramp.set_load(rung, &mut boundary).is_err();
+        if !has_failed {
+            ramp.operator.impose(&mut at)?;
+            let report = newton(&mut ramp, &mut at, settings, observe, &mut silent)?;
+            has_failed = !report.outcome.is_success();
+            all = join(all, report);
+        }
+        if has_failed {
+            break;
+        }
+    }
+    ramp.set_load(1.0, &mut boundary)?;
+    if has_failed {
+        return Ok(failed);
+    }
+    u.copy_from(&at);
+    all.notes.push(format!(
+        "newton failed from the start: a sweep of `{name}` over five decades, each solve from the one before, led to the solution"
+    ));
+    Ok(all)
 }

@@ -6,7 +6,8 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
 use fem_dsl::problem::{
-    Adapt, Argument, Expression, Freedom, MeshSource, Motion, Quadrature, Support, Trace, Unfixed, Values,
+    Adapt, Argument, Expression, Freedom, MeshSource, Motion, Quadrature, Support, Trace, Unfixed,
+    Values,
 };
 use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;

@@ -255,7 +255,7 @@ mod tests {
         let points: Vec<[f64; 3]> = (0..2 * (cells + 1))
             .map(|i| [f64::from(i % 2), f64::from(i / 2) * 1e-4, 0.0])
             .collect();
-        let nodes = (0..cells as u32).flat_map(|i| (2 * i..2 * i + 4)).collect();
+        let nodes = (0..cells as u32).flat_map(|i| 2 * i..2 * i + 4).collect();
         let parts = crate::mesh::Parts { points, nodes, ..Default::default() };
         let arrange = crate::mesh::Arrange::AsGiven;
         let mesh = Mesh::new(Cell::Quadrilateral, 1, parts, arrange).expect("a mesh");

@@ -6,7 +6,10 @@ use crate::doing::doing;
 use crate::expression::Parameters;
 use crate::operator::Operator;
 use crate::run::RunError;
-use crate::solve::{Approximation, LinearOperator, Loaded, Local, NonlinearSystem, OperatorError};
+use crate::solve::{
+    Approximation, Continue, LinearOperator, Loaded, Local, NewtonSettings, NonlinearSystem,
+    OperatorError, Progress, Report, join, newton, silent,
+};
 use crate::vector::Vector;
 use std::ops::Range;
 use std::sync::Arc;

@@ -234,7 +234,7 @@ fn load_steps_follow_the_boundary_and_the_parameter() {
     assert!(result.halved.is_empty());
     assert!((u.get(0) - 4.0).abs() < 1e-12 && (u.get(1) - 4.0 - 1.5f64.tan()).abs() < 1e-8);
     // One entry a step, numbered through.
-    let report = &result.newton.report;
+    let report = &result.newton;
     assert_eq!(seen, (1..=report.iterations).collect::<Vec<_>>());
     assert_eq!(report.history.len(), report.iterations + 1);
     // Every load is visited, from 0 on.

@@ -32,7 +32,7 @@ use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::memory::TooMuch;
 use crate::sharing::Sharing;
-use crate::solve::{Approximation, LinearOperator, NonlinearSystem, OperatorError};
+use crate::solve::{Approximation, FieldDofs, LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
 use combined::{Combined, WithoutAffine};
@@ -40,7 +40,6 @@ use engine::{Affine, Engine, Oblique, Rows};
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
 use matrix::Represented;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 pub use crate::purpose::{CellKernel, Class, Part};
@@ -687,8 +686,11 @@ impl NonlinearSystem for Operator {
         self.symmetric
     }
 
-    fn fields(&self) -> Vec<Range<usize>> {
-        self.blocks.on.ranges()
+    fn fields(&self) -> Vec<FieldDofs> {
+        let on = &self.blocks.on;
+        let components = on.fields.iter().map(|field| field.space.components());
+        let of = |(dofs, components)| FieldDofs { dofs, components };
+        on.ranges().into_iter().zip(components).map(of).collect()
     }
 
     fn coupling(&self) -> Option<Coupling> {

@@ -94,7 +94,8 @@ pub struct Stepper {
     second: bool,
     /// The newest first.
     past: VecDeque<State>,
-    /// The largest ‖u‖ so far.
+    /// The largest ‖u‖ so far; from a state of 0 on, until u is as large, the negative of the largest ‖u‖ that a step from there has
+    /// come to, whether it was accepted or not.
     largest: f64,
 }
 
@@ -158,7 +159,7 @@ impl Stepper {
         Self { scheme, second, past: VecDeque::from([state]), largest }
     }
 
-    /// Of states that another one has kept, the newest first, with its largest ‖u‖.
+    /// Of states that another one has kept, the newest first, with its [`largest`](Self::largest).
     pub fn resume(scheme: Scheme, second: bool, past: VecDeque<State>, largest: f64) -> Self {
         Self { scheme, second, past, largest }
     }
@@ -168,7 +169,7 @@ impl Stepper {
         self.past.iter()
     }
 
-    /// The largest ‖u‖ so far.
+    /// The largest ‖u‖ so far, or the negative of what is to be reached first.
     pub fn largest(&self) -> f64 {
         self.largest
     }
@@ -190,12 +191,20 @@ impl Stepper {
         }
     }
 
-    /// A step of some length. Nothing changes before it is [accepted](Self::accept).
+    /// A step of some length. No state changes before it is [accepted](Self::accept).
     ///
     /// # Errors
     ///
     /// A stage that cannot be solved.
-    pub fn step<S: Stages>(&self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+    pub fn step<S: Stages>(&mut self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+        let taken = self.by_scheme(length, stages)?;
+        if self.largest <= 0.0 && self.past.iter().all(|state| state.u.norm() == 0.0) {
+            self.largest = self.largest.min(-taken.state.u.norm());
+        }
+        Ok(taken)
+    }
+
+    fn by_scheme<S: Stages>(&self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
         match self.scheme {
             Scheme::Theta { theta } => self.theta(theta, length, stages),
             Scheme::Bdf { order } if self.past.len() < order => self.begin(order, length, stages),
@@ -219,7 +228,10 @@ impl Stepper {
 
     /// Goes on from a step's state.
     pub fn accept(&mut self, taken: State) {
-        self.largest = self.largest.max(taken.u.norm());
+        let size = taken.u.norm();
+        if size >= self.largest.abs() {
+            self.largest = size;
+        }
         self.past.push_front(taken);
         let kept = match self.scheme {
             // One more than a step needs, for the estimate.
@@ -229,9 +241,9 @@ impl Stepper {
         self.past.truncate(kept);
     }
 
-    /// ‖e‖ over ‖u‖.
+    /// ‖e‖ over ‖u‖, or over what u grows to from 0: close to there no step is short enough for an error relative to u itself.
     fn relative(&self, e: &Vector, u: &Vector) -> Option<f64> {
-        let (error, size) = (e.norm(), u.norm().max(SMALL * self.largest));
+        let (error, size) = (e.norm(), u.norm().max((SMALL * self.largest).max(-self.largest)));
         Some(if error == 0.0 { 0.0 } else { error / size })
     }
 

@@ -162,7 +162,11 @@ pub fn forecast(
         }
         None => "jacobi",
     };
-    let bare = Forecast { preconditioner: Some(preconditioner.to_owned()), ..bare };
+    // What is solved by the diagonal in few vectors is solved by levels in few iterations.
+    let by_levels = !matches!(preconditioner, "jacobi" | "none");
+    let word = if named.is_empty() && facts.saddle && by_levels { "fgmres" } else { word };
+    let (solver, preconditioner) = (word.to_owned(), preconditioner);
+    let bare = Forecast { solver, preconditioner: Some(preconditioner.to_owned()), ..bare };
     if matches!(preconditioner, "jacobi" | "none") {
         let iterations = factors::iterations(size, facts.saddle);
         let range = [iterations / 2.0, 2.0 * iterations];

@@ -26,9 +26,9 @@ use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
-    Approximation, CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator,
-    Loaded, Newton, NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning,
-    Progress, Report, newton, newton_in_load_steps, solve_affine,
+    Approximation, CgSettings, Continue, Factors, FieldDofs, Forcing, InnerSolver, Linear,
+    LinearOperator, Loaded, Newton, NewtonSettings, NonlinearSystem, OperatorError, Outcome,
+    Preconditioning, Progress, Report, newton, newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm};
@@ -36,7 +36,6 @@ use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
 use kernels_gen::element::Rule;
 use kernels_gen::plan::Elements;
 use std::fmt::Display;
-use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) use again::Again;
@@ -119,12 +118,8 @@ impl System<'_> {
         if own {
             return (InnerSolver::Fgmres, factors);
         }
-        let solver = match (facts.saddle, factors, self.symmetric()) {
-            (false, ..) | (true, Factors::First, _) => InnerSolver::Automatic,
-            (true, _, true) => InnerSolver::Minres,
-            (true, _, false) => InnerSolver::Gmres,
-        };
-        (solver, factors)
+        let indefinite = facts.saddle && factors != Factors::First;
+        (if indefinite { InnerSolver::Indefinite } else { InnerSolver::Automatic }, factors)
     }
 
     /// Two fields that are known not to be inf-sup stable.
@@ -301,7 +296,7 @@ fn solve_linear(
     report.notes.extend(note);
     if levels {
         let kept = operator.approximation().is_some();
-        report.notes.extend(slow::told(system, &report, kept));
+        report.notes.extend(slow::told(system, &u.to_vec(), &report, kept)?);
     }
     Ok(report)
 }
@@ -505,7 +500,7 @@ impl NonlinearSystem for Ramp<'_> {
         self.operator.symmetric()
     }
 
-    fn fields(&self) -> Vec<Range<usize>> {
+    fn fields(&self) -> Vec<FieldDofs> {
         self.operator.fields()
     }
 

@@ -5,7 +5,7 @@
 //! Eisenstat and Walker's second choice: loose while R is far from linear, tight at the end.
 
 use super::direction::{Direction, Linear};
-use super::doubt::{Doubt, Step, noise};
+use super::doubt::{Doubt, Reason, Step, noise};
 use super::goal::{FAR, NEAR};
 use super::ranges::{at_least_one, part, require, tolerances};
 use super::{
@@ -20,8 +20,10 @@ const SUFFICIENT: f64 = 1e-4;
 const SMALLEST_STEP: f64 = 1e-8;
 /// Relative tolerance of the linear solve where the residual is small enough, but u still moves.
 const DOUBTFUL: f64 = 1e-3;
-/// Linear solves of an affine system.
+/// Linear solves of an affine system after the first.
 const AGAIN: usize = 10;
+/// Multiples of what a linear solve has left that the residual of an affine system may be.
+const SLACK: f64 = 2.0;
 /// Growth of the residual that counts as divergence where there is no line search.
 const DIVERGENCE: f64 = 1e6;
 
@@ -283,6 +285,13 @@ impl Affine {
     }
 }
 
+/// −r.
+fn negative(r: &Vector) -> Vector {
+    let mut negative = r.clone();
+    negative.scale(-1.0);
+    negative
+}
+
 fn solve_with(
     direction: &mut Direction,
     system: &mut dyn NonlinearSystem,
@@ -295,9 +304,9 @@ fn solve_with(
     let mut r = u.like();
     system.residual(u, &mut r)?;
     let mut doubt = Doubt::new(system, settings.rtol, &r);
-    r.scale(-1.0);
-    let mut report = direction.solve(system, u, &r, settings, observe)?;
-    for _ in 0..AGAIN {
+    let mut report = direction.solve(system, u, &negative(&r), settings, observe)?;
+    let target = report.target;
+    for pass in 1.. {
         if !matches!(report.outcome, Outcome::NotFinite | Outcome::Overflow) {
             u.axpy(1.0, &direction.delta);
         }
@@ -306,16 +315,35 @@ fn solve_with(
         }
         let mut after = u.like();
         system.residual(u, &mut after)?;
-        after.scale(-1.0);
-        let step = Step { before: &r, delta: &direction.delta, u, after: &after };
-        if after.norm() <= settings.atol || !doubt.of(system, &step)? {
+        let left = after.norm();
+        let claimed = SLACK * target.max(report.residual());
+        report.history.last_mut().into_iter().for_each(|last| *last = left);
+        if left <= settings.atol {
             break;
+        }
+        let step = Step { before: &r, delta: &direction.delta, u, after: &after };
+        let reason = doubt.of(system, &step)?;
+        // A residual that is no affine function of u is not what the linear solve has left.
+        let kept = left <= claimed || left <= FAR * noise(system, u, &after)?.norm();
+        if kept && (reason.is_none() || pass > AGAIN) {
+            break;
+        }
+        if pass > AGAIN || !left.is_finite() {
+            report.outcome = Outcome::Stagnated;
+            break;
+        }
+        let mut next = settings;
+        if reason == Some(Reason::Unsolved) {
+            let balance = doubt.scales.balance(u);
+            let rtol = 0.5 * doubt.rtol() * balance.size / balance.norm(&after);
+            next.rtol = rtol.clamp(epsilon(u.precision()), 0.5);
+            direction.balance = Some(balance);
         }
         let (before, iterations) = (u.clone(), report.iterations);
         let mut told = |progress: Progress| {
             observe(Progress { iteration: iterations + progress.iteration, ..progress })
         };
-        let next = direction.solve(system, &before, &after, settings, &mut told)?;
+        let next = direction.solve(system, &before, &negative(&after), next, &mut told)?;
         let history = std::mem::take(&mut report.history);
         report = Report {
             iterations: iterations + next.iterations,
@@ -324,6 +352,7 @@ fn solve_with(
         };
         r = after;
     }
+    report.target = target;
     system.complete(u)?;
     report.note_rounding();
     report.seconds = start.elapsed().as_secs_f64();
@@ -339,7 +368,10 @@ struct State<'a> {
     /// u + λ δ and R there.
     trial: Vector,
     trial_r: Vector,
+    /// The norm of R(u) by which steps are judged; ‖R(u)‖ unless the equations of fields were balanced.
     norm: f64,
+    /// ‖R(u)‖.
+    plain: f64,
     target: f64,
     /// (η, ‖R‖) of the step before.
     previous: Option<(f64, f64)>,
@@ -348,8 +380,8 @@ struct State<'a> {
     /// What linear solves had to say, once each.
     notes: Vec<String>,
     doubt: Doubt,
-    /// Whether a residual within the tolerance is no end yet.
-    doubtful: bool,
+    /// Why a residual within the tolerance is no end yet.
+    doubtful: Option<Reason>,
 }
 
 impl<'a> State<'a> {
@@ -366,11 +398,12 @@ impl<'a> State<'a> {
             settings,
             direction,
             doubt: Doubt::new(system, settings.rtol, &r),
-            doubtful: false,
+            doubtful: None,
             r,
             trial: u.like(),
             trial_r: u.like(),
             norm,
+            plain: norm,
             target: (settings.rtol * norm).max(settings.atol),
             previous: None,
             history: vec![norm],
@@ -383,9 +416,9 @@ impl<'a> State<'a> {
     fn finished(&self) -> Option<Outcome> {
         if !self.norm.is_finite() {
             Some(Outcome::NotFinite)
-        } else if self.norm <= self.target && !self.doubtful {
+        } else if self.plain <= self.target && self.doubtful.is_none() {
             Some(Outcome::Converged)
-        } else if self.norm > DIVERGENCE * self.history[0] {
+        } else if self.plain > DIVERGENCE * self.history[0] {
             Some(Outcome::Diverged)
         } else if self.steps.len() >= self.settings.max_iterations {
             Some(Outcome::IterationLimit)
@@ -402,8 +435,10 @@ impl<'a> State<'a> {
         observe: Observer<'_>,
     ) -> Result<Option<Outcome>, OperatorError> {
         let eta = match self.settings.forcing {
-            Forcing::Target if self.doubtful => self.settings.rtol.max(epsilon(u.precision())),
-            _ if self.doubtful => DOUBTFUL,
+            Forcing::Target if self.doubtful.is_some() => {
+                self.settings.rtol.max(epsilon(u.precision()))
+            }
+            _ if self.doubtful.is_some() => DOUBTFUL,
             forcing => forcing.next(self.previous, self.norm, self.target),
         };
         let max_iterations = self.settings.max_inner;
@@ -433,7 +468,7 @@ impl<'a> State<'a> {
         }
         let Search { damping, backtracks, found, noise } = self.search(system, u)?;
         self.steps.push(NewtonStep {
-            residual: self.norm,
+            residual: self.plain,
             forcing: eta,
             solver: inner.solver,
             inner_iterations: inner.iterations,
@@ -441,7 +476,11 @@ impl<'a> State<'a> {
             damping,
             backtracks,
         });
-        if !found && noise && self.norm <= self.target {
+        // The noise of one field may be all that is seen of the others.
+        if noise && self.direction.balance.is_none() && self.balance(system, u)? {
+            return Ok(None);
+        }
+        if !found && noise && self.plain <= self.target {
             return Ok(Some(Outcome::Converged));
         }
         if !found {
@@ -451,13 +490,16 @@ impl<'a> State<'a> {
         self.previous = Some((eta, self.norm));
         std::mem::swap(u, &mut self.trial);
         std::mem::swap(&mut self.r, &mut self.trial_r);
-        self.norm = self.r.norm();
-        self.history.push(self.norm);
-        if self.norm <= self.target {
+        (self.norm, self.plain) = (self.direction.norm(&self.r), self.r.norm());
+        self.history.push(self.plain);
+        if self.plain <= self.target {
             let (before, after) = (&self.trial_r, &self.r);
             let step = Step { before, delta: &self.direction.delta, u, after };
-            let asked = self.norm <= self.settings.atol;
-            self.doubtful = !asked && !noise && self.doubt.of(system, &step)?;
+            let asked = noise || self.plain <= self.settings.atol;
+            self.doubtful = if asked { None } else { self.doubt.of(system, &step)? };
+            if self.doubtful == Some(Reason::Unsolved) {
+                self.balanced(u);
+            }
             return Ok(None);
         }
         if noise {
@@ -465,10 +507,31 @@ impl<'a> State<'a> {
         }
         // A linear solve that rounding has stopped is not to be repeated, where all that is left is that.
         let stopped = inner.outcome == Outcome::Rounding;
-        if stopped && self.norm <= NEAR * self::noise(system, u, &self.r)?.norm() {
+        if stopped && self.norm <= NEAR * self.noise(system, u)? {
             return Ok(Some(self.solved_until_rounding(true)));
         }
         Ok(None)
+    }
+
+    /// The norm of what rounding leaves of R(u).
+    fn noise(&self, system: &dyn NonlinearSystem, u: &Vector) -> Result<f64, OperatorError> {
+        Ok(self.direction.norm(&noise(system, u, &self.r)?))
+    }
+
+    /// Judges steps by the scales of all fields from here on.
+    fn balanced(&mut self, u: &Vector) {
+        self.direction.balance = Some(self.doubt.scales.balance(u));
+        self.norm = self.direction.norm(&self.r);
+    }
+
+    /// The same where the equations of a field are not solved; whether they are not.
+    fn balance(&mut self, system: &dyn NonlinearSystem, u: &Vector) -> Result<bool, OperatorError> {
+        let unsolved = self.doubt.is_unsolved(system, u, &self.r)?;
+        if unsolved {
+            self.doubtful = Some(Reason::Unsolved);
+            self.balanced(u);
+        }
+        Ok(unsolved)
     }
 
     /// The end where R(u) is noise. A step from there shows what noise does to u, of whose digits a quarter must be left.
@@ -505,12 +568,12 @@ impl<'a> State<'a> {
             self.trial.copy_from(u);
             self.trial.axpy(lambda, &self.direction.delta);
             system.residual(&self.trial, &mut self.trial_r)?;
-            let norm = self.trial_r.norm();
+            let norm = self.direction.norm(&self.trial_r);
             if norm <= (1.0 - SUFFICIENT * lambda) * self.norm {
                 return Ok(search);
             }
             // A whole step that is of no use is one from noise to noise, or too long.
-            if search.backtracks == 0 && self.norm <= FAR * noise(system, u, &self.r)?.norm() {
+            if search.backtracks == 0 && self.norm <= FAR * self.noise(system, u)? {
                 search.noise = true;
                 search.found = norm < self.norm;
                 return Ok(search);

@@ -688,15 +688,13 @@ impl NonlinearSystem for Operator {
 
     fn fields(&self) -> Vec<FieldDofs> {
         let on = &self.blocks.on;
-        let components = on.fields.iter().map(|field| field.space.components());
-        let of = |(dofs, components)| FieldDofs { dofs, components };
-        on.ranges().into_iter().zip(components).map(of).collect()
+        let of = |n| FieldDofs { dofs: on.dofs_of(n), components: on.fields[n].space.components() };
+        (0..on.fields.len()).map(of).collect()
     }
 
     fn coupling(&self) -> Option<Coupling> {
         // Their rows and columns are numbered by 32-bit indices, and all that a constraint reads is coupled.
-        let widest = self.blocks.on.affine.widest();
-        let sparse = self.n() < u32::MAX as usize && widest <= WIDEST;
+        let sparse = self.n() < u32::MAX as usize && self.blocks.on.affine.widest() <= WIDEST;
         sparse.then(|| Coupling::new(&self.blocks.on))
     }
 }

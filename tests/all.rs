@@ -5,6 +5,7 @@ mod affine;
 mod assemble;
 mod bad_input;
 mod cli;
+mod convergence;
 mod device_library;
 mod device_run;
 mod discontinuous;

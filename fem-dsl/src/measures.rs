@@ -13,8 +13,10 @@
 //! the squares have nothing to say.
 
 mod estimated;
+mod norms;
 
 pub use estimated::{Estimated, Shares, estimated};
+pub(crate) use norms::norms;
 
 use crate::arena::IdMap;
 use crate::point::{

@@ -14,6 +14,7 @@
 //! All views of one integral share one hash-consed graph, so that a common subexpression is one
 //! node. [`Integral::depends_on_direction`] is the cut between what depends on u and on δu.
 
+mod affine;
 mod beside;
 mod block;
 mod canonical;
@@ -35,6 +36,7 @@ mod still;
 mod switches;
 mod verify;
 
+pub(crate) use affine::is_affine;
 pub use beside::beside;
 pub use block::{block, complement};
 pub use count::{OperationCount, operation_count};
@@ -282,7 +284,7 @@ pub struct Integral {
     pub jacobian: Vec<Coefficient>,
     /// Whether `G[a][b]` and `G[b][a]` are the same nodes for all slots.
     pub symmetric: bool,
-    /// Whether the residual is affine in u: G is free of [`Input::State`].
+    /// Whether the residual is affine in u: G is free of [`Input::State`], and nothing switches with u.
     pub linear: bool,
     /// The energy density, where the form was given as one.
     pub energy: Option<NodeId>,

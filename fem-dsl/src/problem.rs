@@ -237,8 +237,10 @@ pub enum Measured {
     },
     /// √∫ |f|² dx, of which the square is integrated.
     Norm {
-        /// The component.
+        /// The component with the square, the first of those of f.
         first: usize,
+        /// The components of f.
+        components: usize,
     },
     /// The smallest value at the points of the cells.
     Minimum {

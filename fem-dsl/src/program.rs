@@ -11,13 +11,14 @@ mod solver;
 mod suited;
 
 pub use blame::Item;
+use reported::reports;
 pub use solution::fluxes;
 
 use crate::ast;
 use crate::check::darcy::darcy;
 use crate::check::problem::{
-    self as check_problem, CheckedReports, Content, Overrides, Piece, Solutions, Statement,
-    WantedEigen, content, field_piece,
+    self as check_problem, Content, Overrides, Piece, Solutions, Statement, WantedEigen, content,
+    field_piece,
 };
 use crate::check::uncoupled::uncoupled;
 use crate::check::unused::{expressions, names, unused};
@@ -29,9 +30,7 @@ use crate::form::{BuildError, Form, rate_name};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{
-    Data, Eigen, Expression, MeshSource, Problem, Reports, Support, Trace, Values,
-};
+use crate::problem::{Data, Eigen, Expression, MeshSource, Problem, Support, Trace, Values};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -535,8 +534,6 @@ fn finished(
         manufactured = Some(made.form);
     }
     let form = manufactured.as_ref().unwrap_or(form);
-    let scalars = |form: Form| point(&simplify(&differentiate(&form)));
-    let CheckedReports { items, integrals, pointwise } = content.reports;
     Ok(Problem {
         name: problem.name.name.clone(),
         doc: problem.doc.clone(),
@@ -558,10 +555,6 @@ fn finished(
         adapt: content.adapt,
         eigen: None,
         solver: content.solver,
-        reports: Reports {
-            items,
-            integrals: integrals.map(scalars),
-            pointwise: pointwise.map(scalars),
-        },
+        reports: reports(content.reports, form.fields.len()),
     })
 }

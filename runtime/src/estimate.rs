@@ -37,18 +37,19 @@ mod wanted;
 
 use crate::compile::{CompileError, Execution, Target, compile, compile_for_device, facts};
 use crate::device::{Device, DeviceError};
-use crate::discretisation::Discretisation;
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::functional::fine_rule;
 use crate::mesh::Facet;
 use crate::operator::{BuildError, Operator};
 use crate::parallel::*;
 use crate::solve::OperatorError;
-use crate::vector::Precision;
+use crate::vector::{Precision, powers};
 use across::{Across, Beyond, Met, Other};
 use boundary::{Conditions, Sources, leave_free};
 use cells::{Cells, Reduction};
 use faces::{Faces, Pair};
 use fem_dsl::measures::estimated;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{Part, PointForm};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::{Elements, PlanError, Task};
 use points::Points;
@@ -112,7 +113,8 @@ pub enum EstimateError {
     },
 }
 
-/// What is known of the error of a solution.
+/// What is known of the error of a solution. Where squares of residuals would under- or overflow, all numbers are those of residuals that
+/// are a power of two times as large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// η_K², the sum over the fields, of the cells of the mesh or of the part that this process has of it.
@@ -141,7 +143,8 @@ pub struct OfField {
 impl Estimate {
     /// η / ‖u‖; none where there is no energy to compare with.
     pub fn relative(&self) -> Option<f64> {
-        (self.energy > 0.0).then(|| (self.total / self.energy).sqrt())
+        let comparable = self.energy > 0.0 && self.energy.is_finite();
+        comparable.then(|| (self.total / self.energy).sqrt())
     }
 }
 
@@ -174,7 +177,11 @@ impl Estimator {
         device: Option<&Arc<dyn Device>>,
     ) -> Result<Self, EstimateError> {
         let read = estimated(form);
-        let rule = elements.rule;
+        // What has no flux is solved at the points of the solve's rule, where nothing is left of it; data at these has no other values.
+        let rows = || form.integrals.iter().flat_map(|integral| &integral.residual);
+        let has_flux = rows().any(|(slot, _)| slot.part != Part::Value);
+        let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
+        let rule = if has_flux || at_points { elements.rule } else { fine_rule(on) };
         let elements = Elements::new(&read.form, elements.cell, elements.degree, rule)?;
         let wanted = Wanted::new(form, &read, &elements);
         let operator = operator(&read.form, &elements, on, params, target, device)?;
@@ -206,6 +213,23 @@ impl Estimator {
         if u.len() != expected {
             return Err(EstimateError::Length { found: u.len(), expected });
         }
+        let mut found = self.scaled(u, 1.0);
+        let sum = match &found {
+            Ok(estimate) => estimate.total,
+            Err(EstimateError::NotFinite { value, .. }) => *value,
+            Err(_) => 1.0,
+        };
+        for &power in powers(sum) {
+            found = self.scaled(u, 2f64.powi(power));
+            if found.as_ref().is_ok_and(|estimate| powers(estimate.total).is_empty()) {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The same of residuals that are `factor` times as large.
+    fn scaled(&self, u: &[f64], factor: f64) -> Result<Estimate, EstimateError> {
         let mut state = self.operator.vector();
         state.set(u);
         let rule = self.elements.rule;
@@ -215,14 +239,21 @@ impl Estimator {
         let piece = PIECE[usize::from(self.operator.is_on_device())];
         let most = piece / (8 * asked.numbers * self.points.count).max(1);
         self.operator.fluxes(&state, asked, most.max(64), |range, numbers| {
-            reduction.take(range, numbers, &mut cells);
+            if factor == 1.0 {
+                reduction.take(range, numbers, &mut cells);
+            } else {
+                let mut scaled = numbers.to_vec();
+                self.wanted.scale(factor, self.points.count, &mut scaled);
+                reduction.take(range, &scaled, &mut cells);
+            }
             Ok::<_, EstimateError>(())
         })?;
         let surface = Surface::new(&self.on.mesh, rule, &self.views)?;
         let mut of_facets = Vec::new();
         for integral in 0..self.on.facets.len() {
-            let numbers = self.operator.fluxes_on_facets(&state, asked, integral)?;
+            let mut numbers = self.operator.fluxes_on_facets(&state, asked, integral)?;
             if !numbers.is_empty() {
+                self.wanted.scale(factor, self.points.on_facet, &mut numbers);
                 of_facets.push((integral, numbers));
             }
         }

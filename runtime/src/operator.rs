@@ -33,7 +33,9 @@ use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::memory::TooMuch;
 use crate::sharing::Sharing;
-use crate::solve::{Approximation, LinearOperator, Local, NonlinearSystem, OperatorError};
+use crate::solve::{
+    Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, OperatorError,
+};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
 use combined::{Combined, WithoutAffine};
@@ -41,7 +43,6 @@ use engine::{Affine, Engine, Oblique, Rows};
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
 use matrix::Represented;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 pub use crate::purpose::{CellKernel, Class, Part};
@@ -655,8 +656,10 @@ impl NonlinearSystem for Operator {
         self.symmetric
     }
 
-    fn fields(&self) -> Vec<Range<usize>> {
-        self.blocks.on.ranges()
+    fn fields(&self) -> Vec<FieldDofs> {
+        let on = &self.blocks.on;
+        let of = |n| FieldDofs { dofs: on.dofs_of(n), components: on.fields[n].space.components() };
+        (0..on.fields.len()).map(of).collect()
     }
 
     fn local(&self) -> Option<Arc<Local>> {
@@ -665,8 +668,7 @@ impl NonlinearSystem for Operator {
 
     fn coupling(&self) -> Option<Coupling> {
         // Their rows and columns are numbered by 32-bit indices, and all that a constraint reads is coupled.
-        let widest = self.blocks.on.affine.widest();
-        let sparse = self.n() < u32::MAX as usize && widest <= WIDEST;
+        let sparse = self.n() < u32::MAX as usize && self.blocks.on.affine.widest() <= WIDEST;
         sparse.then(|| Coupling::new(&self.blocks.on))
     }
 }

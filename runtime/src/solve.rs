@@ -22,6 +22,7 @@ mod minres;
 mod multigrid;
 mod newton;
 mod ranges;
+mod scale;
 mod shift_invert;
 #[cfg(test)]
 mod tests;
@@ -484,6 +485,15 @@ pub fn silent(_: Progress) -> Continue {
     Continue::Yes
 }
 
+/// The degrees of freedom of a field in a vector of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldDofs {
+    /// Which they are.
+    pub dofs: Range<usize>,
+    /// How many components there are at each node, one after another.
+    pub components: usize,
+}
+
 /// A system R(u) = 0 with its derivative.
 pub trait NonlinearSystem {
     /// The number of unknowns.
@@ -527,9 +537,9 @@ pub trait NonlinearSystem {
     /// Whether J is symmetric, so that [`cg()`] may be tried.
     fn symmetric(&self) -> bool;
 
-    /// The unknowns of each field, whose units may be its own: tolerances hold for each.
-    fn fields(&self) -> Vec<Range<usize>> {
-        std::iter::once(0..self.size()).collect()
+    /// The degrees of freedom of each field, whose units may be its own: tolerances hold for each.
+    fn fields(&self) -> Vec<FieldDofs> {
+        vec![FieldDofs { dofs: 0..self.size(), components: 1 }]
     }
 
     /// Unknowns that J couples inside cells only: they are eliminated before the linear solve.

@@ -220,7 +220,7 @@ impl Stepper {
         }
     }
 
-    /// A step of some length. Nothing changes before it is [accepted](Self::accept).
+    /// A step of some length. No state changes before it is [accepted](Self::accept).
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl Stepper {
         let mut taken = self.by_formula(length, stages)?;
         stages.hold(&mut taken.state)?;
         let size = taken.state.u.norm();
-        if self.past.len() == 1 && size.is_finite() {
+        if (self.past.len() == 1 || self.largest == 0.0) && size.is_finite() {
             self.begun.tried = self.begun.tried.max(size);
         }
         taken.estimate = taken.estimate.map(|error| self.relative(error, size));

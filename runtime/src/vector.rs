@@ -14,12 +14,14 @@
 mod blas;
 mod chain;
 mod noise;
+mod norm;
 mod remote;
 pub(crate) mod several;
 
 pub use chain::Chain;
 pub use kernels_gen::abi::Precision;
 pub(crate) use noise::{noise, signs};
+pub(crate) use norm::{norm, powers, root_of_squares};
 
 use crate::device::cpu::{Buffer, Plain};
 use crate::device::{Arithmetic, Array, Summed};
@@ -32,31 +34,6 @@ use std::sync::Arc;
 
 /// Entries that may be read behind the end of a vector.
 pub const PADDING: usize = 64;
-
-/// A sum of squares below this (2^−900) may lack what squares below 2^−1022 have lost.
-const SMALL_SQUARE: f64 = 1.183_052_186_166_774_7e-271;
-
-/// √(Σ x²) from `sum` = Σ x² and, where squares under- or overflow, from Σ (f x)² for factors f that are powers of two.
-pub(crate) fn root_of_squares<E>(
-    sum: f64,
-    mut scaled: impl FnMut(f64) -> Result<f64, E>,
-) -> Result<f64, E> {
-    // The smallest number times 2^1000 is 2^−74, the largest times 2^−600 is 2^424.
-    let powers: &[i32] = match sum {
-        f64::INFINITY => &[-600],
-        sum if sum < SMALL_SQUARE => &[500, 1000],
-        _ => return Ok(sum.sqrt()),
-    };
-    let mut root = 0.0;
-    for &power in powers {
-        let sum = scaled(2f64.powi(power))?;
-        root = sum.sqrt() * 2f64.powi(-power);
-        if sum >= SMALL_SQUARE {
-            break;
-        }
-    }
-    Ok(root)
-}
 
 /// Distance from 1 to the next number.
 pub fn epsilon(precision: Precision) -> f64 {

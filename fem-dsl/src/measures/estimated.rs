@@ -13,7 +13,9 @@
 //! ```
 
 use super::{further, unused};
-use crate::point::{Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Slot};
+use crate::point::{
+    Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Slot, is_affine,
+};
 use std::ops::Range;
 
 /// A form with what an estimator reads, and where that stands among the components of all fields.
@@ -133,7 +135,8 @@ fn extend(form: &PointForm, (one, fields, slope): (usize, &[Shares], bool), own:
         (Slot { field: form.fields.len(), component: row - first, part: Part::Value }, node)
     }));
     (own.action, own.jacobian, own.energy) = (Vec::new(), Vec::new(), None);
-    (own.symmetric, own.linear) = (true, true);
+    own.symmetric = true;
+    own.linear = is_affine(&own.graph, &own.residual, &own.jacobian);
 }
 
 /// Sums that grow term by term.

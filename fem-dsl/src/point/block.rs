@@ -15,7 +15,9 @@ use super::lower::symmetric;
 use super::optimise::{finished, reachable};
 use super::scalars::Scalars;
 use super::verify::expect_point;
-use super::{Coefficient, Graph, Input, Integral, Node, NodeId, Part, PointForm, Slot, Unary};
+use super::{
+    Coefficient, Graph, Input, Integral, Node, NodeId, Part, PointForm, Slot, Unary, is_affine,
+};
 use crate::arena::IdMap;
 use std::collections::BTreeMap;
 
@@ -104,13 +106,10 @@ pub(super) fn integral(
     action: Vec<(Slot, NodeId)>,
     jacobian: Vec<Coefficient>,
 ) -> Integral {
-    let values: Vec<NodeId> = jacobian.iter().map(|entry| entry.value).collect();
-    let is_state = |id: &NodeId| matches!(graph.nodes()[*id], Node::Input(Input::State(_)));
-    let linear = !reachable(&graph, &values).iter().any(is_state);
     Integral {
         region: from.region.clone(),
         symmetric: symmetric(&jacobian),
-        linear,
+        linear: is_affine(&graph, &residual, &jacobian),
         energy: None,
         names: BTreeMap::new(),
         graph,

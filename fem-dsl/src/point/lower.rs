@@ -10,8 +10,8 @@ use super::prepare::{distribute, prepare};
 use super::scalars::Scalars;
 use super::verify::expect_point;
 use super::{
-    Coefficient, Graph, Input, Integral, Location, Node, NodeId, Part, PointForm, Slot, jacobian,
-    optimise, scalarise,
+    Coefficient, Graph, Input, Integral, Location, Node, NodeId, Part, PointForm, Slot, is_affine,
+    jacobian, optimise, scalarise,
 };
 use crate::arena::IdMap;
 use crate::form::{self, ExprId, Form, Row, Shape, expect_form};
@@ -66,17 +66,14 @@ fn of_integral(form: &Form, integral: &form::Integral) -> Integral {
         .zip(values)
         .map(|(coefficient, value)| Coefficient { value: moved[&value], ..coefficient })
         .collect();
-    let values: Vec<NodeId> = jacobian.iter().map(|coefficient| coefficient.value).collect();
-    let linear = optimise::reachable(&graph, &values)
-        .into_iter()
-        .all(|id| !matches!(graph.nodes()[id], Node::Input(Input::State(_))));
+    let residual: Vec<(Slot, NodeId)> = to(residual);
     Integral {
         region: integral.region.clone(),
         symmetric: symmetric(&jacobian),
-        residual: to(residual),
+        linear: is_affine(&graph, &residual, &jacobian),
+        residual,
         action: to(action),
         jacobian,
-        linear,
         energy: energy.map(|energy| moved[&energy]),
         names: final_names(&graph, &moved, names),
         graph,

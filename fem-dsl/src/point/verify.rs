@@ -8,7 +8,9 @@
 //!    sorted, unique and exist; nothing in a list is a constant zero;
 //! 4. `symmetric` and `linear` are what they say; names belong to nodes that are computed.
 
-use super::{Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Shape, Slot};
+use super::{
+    Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Shape, Slot, is_affine,
+};
 use crate::arena::IndexVec;
 use crate::verify::{VerifyError, ensure};
 use std::collections::BTreeMap;
@@ -75,8 +77,7 @@ fn is_zero(integral: &Integral, node: NodeId) -> bool {
 }
 
 fn flags(integral: &Integral) -> Result<(), VerifyError> {
-    let state = integral.depends_on(|input| matches!(input, Input::State(_)));
-    let linear = integral.jacobian.iter().all(|entry| !state[entry.value]);
+    let linear = is_affine(&integral.graph, &integral.residual, &integral.jacobian);
     ensure(linear == integral.linear, || "the flag `linear`".to_owned())?;
     let entries: BTreeMap<(Slot, Slot), NodeId> =
         integral.jacobian.iter().map(|c| ((c.test, c.trial), c.value)).collect();

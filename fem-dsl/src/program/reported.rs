@@ -1,13 +1,15 @@
 //! What is asked of a form's solution beside its problems: `integral(u, on: "x0")`, as text → [`Reports`] with this one.
 
 use super::{Program, wrong_dimension};
-use crate::check::problem::{Statement, content, report_piece};
+use crate::check::problem::{CheckedReports as Checked, Statement, content, report_piece};
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
 use crate::form::Form;
+use crate::measures::norms;
 use crate::point::point;
-use crate::problem::Reports;
+use crate::problem::{Measured, Reported, Reports};
 use crate::simplify::simplify;
+use std::ops::Range;
 
 impl Program {
     /// A report of a form in `dim` dimensions: what stands behind the `=` of a `report`.
@@ -25,13 +27,26 @@ impl Program {
         if !found.is_empty() {
             return Err(found);
         }
-        let scalars = |form: Form| point(&simplify(&differentiate(&form)));
-        Ok(Reports {
-            items: content.reports.items,
-            integrals: content.reports.integrals.map(scalars),
-            pointwise: content.reports.pointwise.map(scalars),
-        })
+        Ok(reports(content.reports, checked.fields.len()))
     }
+}
+
+/// Reports of a form with so many fields, whose forms become scalars.
+pub(super) fn reports(checked: Checked, own: usize) -> Reports {
+    let scalars = |form: Form| point(&simplify(&differentiate(&form)));
+    let Checked { items, integrals, pointwise } = checked;
+    let measures = items.iter().flat_map(|report| match &report.value {
+        Reported::Value { of, .. } => of.as_slice(),
+        Reported::Line { .. } => &[],
+    });
+    let squared: Vec<Range<usize>> = measures
+        .filter_map(|measure| match measure.kind {
+            Measured::Norm { first, components } => Some(first..first + components),
+            _ => None,
+        })
+        .collect();
+    let integrals = integrals.map(|form| norms(scalars(form), own, &squared));
+    Reports { items, integrals, pointwise: pointwise.map(scalars) }
 }
 
 /// A name that nothing in the form's text has.

@@ -87,4 +87,24 @@ impl Wanted {
         let one = once.unwrap_or(0);
         Self { asked, one, fields, traced }
     }
+
+    /// Multiplies numbers, `[part][number][point]`, so that all squares and energies become those of residuals that are `factor` times
+    /// as large.
+    pub(super) fn scale(&self, factor: f64, points: usize, numbers: &mut [f64]) {
+        // How often, since the square of the factor may overflow.
+        let mut times = vec![0; self.asked.numbers];
+        for field in &self.fields {
+            let squares = field.energy.iter().flatten().chain(&field.slope);
+            squares.for_each(|&at| times[at] = 2);
+            let values = field.components.iter().filter_map(|tested| tested.value.as_ref());
+            let fluxes = field.components.iter().filter_map(|tested| tested.gradient.as_ref());
+            let linear = values.chain(fluxes.flatten()).chain(&field.tangent);
+            linear.for_each(|&at| times[at] = 1);
+        }
+        for (own, &times) in numbers.chunks_mut(points).zip(times.iter().cycle()) {
+            for _ in 0..times {
+                own.iter_mut().for_each(|number| *number *= factor);
+            }
+        }
+    }
 }

@@ -166,7 +166,11 @@ pub fn forecast(
         }
         None => "jacobi",
     };
-    let bare = Forecast { preconditioner: Some(preconditioner.to_owned()), ..bare };
+    // What is solved by the diagonal in few vectors is solved by levels in few iterations.
+    let by_levels = !matches!(preconditioner, "jacobi" | "none");
+    let word = if named.is_empty() && facts.saddle && by_levels { "fgmres" } else { word };
+    let (solver, preconditioner) = (word.to_owned(), preconditioner);
+    let bare = Forecast { solver, preconditioner: Some(preconditioner.to_owned()), ..bare };
     if matches!(preconditioner, "jacobi" | "none") {
         let iterations = factors::iterations(size, facts.saddle);
         let range = [iterations / 2.0, 2.0 * iterations];
@@ -268,6 +272,16 @@ mod tests {
     /// Forecasts of Poisson's problem on a cube of cells.
     fn of(cells: f64, degree: usize, solver: Option<&Solver>, place: Where) -> Forecast {
         let text = "form f { field u: scalar; f0[u] = 1; f1[u] = grad(u); }";
+        of_form(text, cells, degree, solver, place)
+    }
+
+    fn of_form(
+        text: &str,
+        cells: f64,
+        degree: usize,
+        solver: Option<&Solver>,
+        place: Where,
+    ) -> Forecast {
         let (program, _) = compile(&Source::new("f", text));
         let form = program.expect("a form").point_form("f", 3).expect("a form");
         let arguments = [("dim", 3.0), ("cells", cells)];
@@ -296,6 +310,19 @@ mod tests {
         assert!(found.solving[0] > 0.0 && found.bytes > 24.0 * sizes[0]);
         // Odd numbers of cells have no coarser mesh.
         assert_eq!(of(33.0, 4, None, Where::Cores(1)).below, Some("smoothed aggregation"));
+    }
+
+    /// By levels in few iterations; by the diagonal, which needs many, in few vectors.
+    #[test]
+    fn large_saddle_points_are_solved_by_levels_of_their_fields() {
+        let text = "form f { field u: vector; field p: scalar in H1(k - 1); f1[u] = grad(u) - p * I; f0[p] = -div(u); }";
+        let large = of_form(text, 32.0, 2, None, Where::Cores(2));
+        assert_eq!(
+            (large.solver.as_str(), large.preconditioner.as_deref()),
+            ("fgmres", Some("multigrid"))
+        );
+        let small = of_form(text, 8.0, 2, None, Where::Cores(2));
+        assert_eq!(small.solver, "direct");
     }
 
     #[test]

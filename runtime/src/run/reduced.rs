@@ -8,12 +8,11 @@ use super::solver::{System, suits};
 use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::solve::{
-    CgSettings, LinearOperator, Local, NonlinearSystem, OperatorError, Outcome, silent,
+    CgSettings, FieldDofs, LinearOperator, Local, NonlinearSystem, OperatorError, Outcome, silent,
     solve_affine,
 };
 use crate::vector::{Vector, noise};
 use kernels_gen::plan::PlanError;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The part of a vector that stays where it is a null vector.
@@ -100,7 +99,7 @@ impl NonlinearSystem for Fixed<'_> {
         self.operator.symmetric()
     }
 
-    fn fields(&self) -> Vec<Range<usize>> {
+    fn fields(&self) -> Vec<FieldDofs> {
         self.operator.fields()
     }
 

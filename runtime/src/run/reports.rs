@@ -23,7 +23,7 @@ use crate::operator::{Operator, Shelf};
 use crate::parallel::*;
 use crate::processes::Reduce;
 use crate::solve::NonlinearSystem;
-use crate::vector::Vector;
+use crate::vector::{Vector, root_of_squares};
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
 use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports, Support};
@@ -131,7 +131,7 @@ pub fn report(
         notes: Vec::new(),
     };
     if let Some(form) = &integrals {
-        reporter.integrals = reporter.integrate(form)?;
+        reporter.integrals = reporter.integrate(form, &norms(reports))?;
     }
     if reports.items.iter().any(asks_for_extrema) {
         reporter.search()?;
@@ -163,6 +163,19 @@ fn warn_of_infinity(name: &str, value: &Figure) {
              help: look for a division by 0, or a root or logarithm of what is below 0"
         );
     }
+}
+
+/// The integrals that are squares of norms.
+fn norms(reports: &Reports) -> Vec<usize> {
+    let measures = reports.items.iter().flat_map(|report| match &report.value {
+        Reported::Value { of, .. } => of.as_slice(),
+        Reported::Line { .. } => &[],
+    });
+    let norm = |measure: &Measure| match measure.kind {
+        Measured::Norm { first, .. } => Some(first),
+        _ => None,
+    };
+    measures.filter_map(norm).collect()
 }
 
 fn asks_for_extrema(report: &Report) -> bool {
@@ -219,8 +232,8 @@ struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// The integrals of a form's further fields, one after another.
-    fn integrate(&mut self, form: &PointForm) -> Result<Vec<f64>, RunError> {
+    /// The integrals of a form's further fields, one after another, and of some of them the roots.
+    fn integrate(&mut self, form: &PointForm, norms: &[usize]) -> Result<Vec<f64>, RunError> {
         let State { on, elements, .. } = self.of;
         let rule = rule_of_data(on, elements.rule);
         let own = Elements::new(form, elements.cell, elements.degree, rule)?;
@@ -229,9 +242,24 @@ impl<'a> Reporter<'a> {
             let further = own.spaces().split_off(on.fields.len());
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
-        let (params, target) = (&self.of.parameters.values, self.target_of(&own));
+        let target = self.target_of(&own);
         let beside = Beside { target: &target, device: self.device, shelf: self.shelf };
-        Integrals::new(form, &own, self.of, params, beside)?.evaluate()
+        // The form of norms has one parameter more, which scales what is squared.
+        let scalable = form.params.len() > self.of.form.params.len();
+        let params = |scale: f64| -> Vec<f64> {
+            let more = scalable.then_some(scale);
+            self.of.parameters.values.iter().copied().chain(more).collect()
+        };
+        let mut integrals = Integrals::new(form, &own, self.of, &params(1.0), beside)?;
+        let mut found = integrals.evaluate()?;
+        for &at in norms {
+            let sum = found[at];
+            found[at] = root_of_squares(sum, |factor| {
+                integrals.set_params(&params(factor))?;
+                Ok::<_, RunError>(integrals.evaluate()?[at])
+            })?;
+        }
+        Ok(found)
     }
 
     /// For what kernels are compiled; few points do not repay it.
@@ -318,7 +346,7 @@ impl<'a> Reporter<'a> {
         };
         Ok(match &measure.kind {
             Measured::Integral { first } => self.integrals[*first..first + count].to_vec(),
-            Measured::Norm { first } => vec![self.integrals[*first].sqrt()],
+            Measured::Norm { first, .. } => vec![self.integrals[*first]],
             Measured::Minimum { first } => extremum(self, *first, |found| found.least.0),
             Measured::Maximum { first } => extremum(self, *first, |found| found.most.0),
             Measured::Value { first, at } => {

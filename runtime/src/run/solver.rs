@@ -28,9 +28,9 @@ use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
-    CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, Loaded, Newton, NewtonSettings,
-    NonlinearSystem, Outcome, Preconditioning, Progress, Report, newton, newton_in_load_steps,
-    solve_affine,
+    Approximation, CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator,
+    Loaded, Newton, NewtonSettings, NonlinearSystem, Outcome, Preconditioning, Progress, Report,
+    newton, newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm, eliminated, is_symmetric_without, switches};
@@ -137,12 +137,8 @@ impl System<'_> {
         if own {
             return (InnerSolver::Fgmres, factors);
         }
-        let solver = match (facts.saddle, factors, self.symmetric()) {
-            (false, ..) | (true, Factors::First, _) => InnerSolver::Automatic,
-            (true, _, true) => InnerSolver::Minres,
-            (true, _, false) => InnerSolver::Gmres,
-        };
-        (solver, factors)
+        let indefinite = facts.saddle && factors != Factors::First;
+        (if indefinite { InnerSolver::Indefinite } else { InnerSolver::Automatic }, factors)
     }
 
     /// Two fields that are known not to be inf-sup stable.
@@ -323,7 +319,7 @@ fn solve_linear(
     report.notes.extend(note);
     if levels {
         let kept = operator.approximation().is_some();
-        report.notes.extend(slow::told(system, &report, kept));
+        report.notes.extend(slow::told(system, &u.to_vec(), &report, kept)?);
     }
     Ok(report)
 }

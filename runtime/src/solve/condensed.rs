@@ -8,11 +8,10 @@
 //! equation reads s (B = 0): then S is A. Vectors keep all entries; those of s are 0 in the condensed system, whose rows of s are
 //! the identity.
 
-use super::{Approximation, LinearOperator, NonlinearSystem, OperatorError};
+use super::{Approximation, FieldDofs, LinearOperator, NonlinearSystem, OperatorError};
 use crate::coupling::Coupling;
 use crate::parallel::*;
 use crate::vector::Vector;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A pivot below this part of the largest entry of its block makes the block singular.
@@ -346,7 +345,7 @@ impl NonlinearSystem for Condensed<'_> {
         self.local.symmetric
     }
 
-    fn fields(&self) -> Vec<Range<usize>> {
+    fn fields(&self) -> Vec<FieldDofs> {
         self.system.fields()
     }
 

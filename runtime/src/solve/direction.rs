@@ -2,6 +2,7 @@
 
 use super::condensed::{Condensed, Inverse};
 use super::direct::Direct;
+use super::scale::Balance;
 use super::{
     Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, Observer,
     OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres, gmres, minres,
@@ -18,6 +19,9 @@ pub enum InnerSolver {
     /// [`Direct`] before these or after them, as [`Linear::factors`] allows.
     #[default]
     Automatic,
+    /// For indefinite systems: [`fgmres()`] where the system has a preconditioner of its own, else [`minres()`] where J is symmetric and
+    /// [`gmres()`] where it is not; and [`Direct`] as above.
+    Indefinite,
     /// Always [`cg()`].
     Cg,
     /// Always [`minres()`].
@@ -115,6 +119,8 @@ pub(super) struct Direction {
     keeps: bool,
     /// Digits that an iteration gained by levels of its own Jacobian, since when these serve the Jacobians that follow.
     gained: Option<f64>,
+    /// Weights that make the equations of all fields of one size, in whose norm iterations end.
+    pub(super) balance: Option<Balance>,
 }
 
 /// The part of what an iteration gains with levels of its own Jacobian that it must gain with those of an earlier one: making
@@ -143,6 +149,7 @@ impl Direction {
             inverse_of_local: None,
             keeps: false,
             gained: None,
+            balance: None,
         }
     }
 
@@ -202,7 +209,7 @@ impl Direction {
     ) -> Result<Report, OperatorError> {
         match (self.linear.solver, self.linear.factors) {
             (InnerSolver::Direct, _) => self.by_factors(system, rhs, settings, observe),
-            (InnerSolver::Automatic, Factors::First) => {
+            (InnerSolver::Automatic | InnerSolver::Indefinite, Factors::First) => {
                 let tried = self.by_factors(system, rhs, settings, &mut *observe);
                 let Err(error) = tried else { return tried };
                 // There is no room for them. Where it is the operator that fails, it does so again.
@@ -215,7 +222,7 @@ impl Direction {
                     .push(format!("no factors: {reason}; {} was used instead", report.solver));
                 Ok(report)
             }
-            (InnerSolver::Automatic, Factors::After { iterations }) => {
+            (InnerSolver::Automatic | InnerSolver::Indefinite, Factors::After { iterations }) => {
                 let max_iterations = settings.max_iterations.min(iterations);
                 let few = CgSettings { max_iterations, ..settings };
                 let tried = self.iterate(system, rhs, few, &mut *observe)?;
@@ -255,7 +262,7 @@ impl Direction {
         observe: Observer<'_>,
     ) -> Result<Option<Report>, OperatorError> {
         let Linear { solver, factors, .. } = self.linear;
-        if solver != InnerSolver::Automatic {
+        if !matches!(solver, InnerSolver::Automatic | InnerSolver::Indefinite) {
             return Ok(None);
         }
         self.linear.factors = Factors::Never;
@@ -354,9 +361,14 @@ impl Direction {
         }
     }
 
-    /// Takes the levels that there are for those of other systems.
+    /// Takes the levels and the weights that there are for those of other systems.
     pub(super) fn begin(&mut self) {
-        self.gained = None;
+        (self.gained, self.balance) = (None, None);
+    }
+
+    /// The norm by which residuals are judged.
+    pub(super) fn norm(&self, r: &Vector) -> f64 {
+        self.balance.as_ref().map_or_else(|| r.norm(), |balance| balance.norm(r))
     }
 
     /// The same with the levels as they are.
@@ -369,7 +381,7 @@ impl Direction {
     ) -> Result<Result<Report, Left>, OperatorError> {
         let solver = match (self.linear.solver, system.symmetric()) {
             (InnerSolver::Automatic, true) => InnerSolver::Cg,
-            (InnerSolver::Automatic, false) => InnerSolver::Fgmres,
+            (InnerSolver::Automatic, false) | (InnerSolver::Indefinite, _) => InnerSolver::Fgmres,
             (named, _) => named,
         };
         let Some(levels) = system.preconditioner() else {
@@ -382,12 +394,12 @@ impl Direction {
             InnerSolver::Cg | InnerSolver::Minres => Preconditioner::Operator(levels),
             _ => Preconditioner::Operator(&beside),
         };
-        let delta = &mut self.delta;
+        let (delta, balance) = (&mut self.delta, self.balance.as_ref());
         if solver == InnerSolver::Cg {
             levels.start(rhs, delta)?;
         }
-        let mut report =
-            krylov((solver, self.linear.restart), jacobian, rhs, delta, own, settings, observe)?;
+        let how = (solver, self.linear.restart);
+        let mut report = balanced(balance, how, jacobian, rhs, delta, own, settings, observe)?;
         Ok(match report.outcome {
             Outcome::Stagnated
             | Outcome::BrokeDown
@@ -423,7 +435,10 @@ impl Direction {
         if tries_cg {
             self.inverse.invert();
             let own = preconditioner(&self.inverse, linear);
-            let report = cg(jacobian, rhs, &mut self.delta, own, settings, &mut *observe)?;
+            let (how, balance) = ((InnerSolver::Cg, linear.restart), self.balance.as_ref());
+            let delta = &mut self.delta;
+            let report =
+                balanced(balance, how, jacobian, rhs, delta, own, settings, &mut *observe)?;
             let indefinite = matches!(report.outcome, Outcome::Indefinite { .. });
             let factors = self.linear.factors != Factors::Never;
             if self.linear.solver == InnerSolver::Cg || !indefinite || factors {
@@ -441,8 +456,12 @@ impl Direction {
             positive_inverse(jacobian, &mut self.inverse)?;
         }
         let (delta, jacobi) = (&mut self.delta, preconditioner(&self.inverse, self.linear));
-        let how = (self.linear.solver, self.linear.restart);
-        let mut report = krylov(how, jacobian, rhs, delta, jacobi, settings, observe)?;
+        let solver = match (self.linear.solver, system.symmetric()) {
+            (InnerSolver::Indefinite, true) => InnerSolver::Minres,
+            (solver, _) => solver,
+        };
+        let (how, balance) = ((solver, self.linear.restart), self.balance.as_ref());
+        let mut report = balanced(balance, how, jacobian, rhs, delta, jacobi, settings, observe)?;
         tried.iter().for_each(|tried| report.note_failure(tried));
         Ok(report)
     }
@@ -464,6 +483,28 @@ impl LinearOperator for Beside<'_> {
     }
 }
 
+/// The method of a name, in the norm in which the equations of all fields are of one size.
+fn balanced(
+    balance: Option<&Balance>,
+    how: (InnerSolver, usize),
+    jacobian: &dyn LinearOperator,
+    rhs: &Vector,
+    delta: &mut Vector,
+    own: Preconditioner<'_>,
+    settings: CgSettings,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
+    let Some(balance) = balance else {
+        return krylov(how, jacobian, rhs, delta, own, settings, observe);
+    };
+    let (operator, inverse) = (balance.operator(jacobian), balance.preconditioner(own));
+    let (rhs, mut x) = (balance.of(rhs), balance.inverse_of(delta));
+    let own = Preconditioner::Operator(&inverse);
+    let report = krylov(how, &operator, &rhs, &mut x, own, settings, observe)?;
+    *delta = balance.of(&x);
+    Ok(report)
+}
+
 /// The method of a name; of [`InnerSolver::Automatic`] GMRES, which serves everything.
 fn krylov(
     (solver, restart): (InnerSolver, usize),
@@ -481,9 +522,10 @@ fn krylov(
         InnerSolver::Minres => minres(jacobian, rhs, delta, own, settings, observe),
         InnerSolver::Bicgstab => bicgstab(jacobian, rhs, delta, own, settings, observe),
         InnerSolver::Fgmres => fgmres(jacobian, rhs, delta, own, cycles, observe),
-        InnerSolver::Automatic | InnerSolver::Gmres | InnerSolver::Direct => {
-            gmres(jacobian, rhs, delta, own, cycles, observe)
-        }
+        InnerSolver::Automatic
+        | InnerSolver::Indefinite
+        | InnerSolver::Gmres
+        | InnerSolver::Direct => gmres(jacobian, rhs, delta, own, cycles, observe),
     }
 }
 
@@ -492,7 +534,7 @@ fn with_multigrid(solver: InnerSolver) -> &'static str {
     match solver {
         InnerSolver::Cg => "cg with multigrid",
         InnerSolver::Minres => "minres with multigrid",
-        InnerSolver::Fgmres => "fgmres with multigrid",
+        InnerSolver::Fgmres | InnerSolver::Indefinite => "fgmres with multigrid",
         InnerSolver::Bicgstab => "bicgstab with multigrid",
         InnerSolver::Automatic | InnerSolver::Gmres | InnerSolver::Direct => "gmres with multigrid",
     }

@@ -9,7 +9,7 @@
 //! goes back to the state where it began if these have not reduced the residual ([`NewtonSettings::full_steps`]).
 
 use super::direction::{Direction, Linear};
-use super::doubt::{Doubt, Step, noise};
+use super::doubt::{Doubt, Reason, Step, noise};
 use super::goal::{FAR, NEAR};
 use super::ranges::{at_least_one, part, require, tolerances};
 use super::watchdog::{Iterate, Watchdog};
@@ -25,8 +25,10 @@ const SUFFICIENT: f64 = 1e-4;
 const SMALLEST_STEP: f64 = 1e-8;
 /// Relative tolerance of the linear solve where the residual is small enough, but u still moves.
 const DOUBTFUL: f64 = 1e-3;
-/// Linear solves of an affine system.
+/// Linear solves of an affine system after the first.
 const AGAIN: usize = 10;
+/// Multiples of what a linear solve has left that the residual of an affine system may be.
+const SLACK: f64 = 2.0;
 /// Backtracking stalls where it leaves more than this part of the residual.
 const STALLED: f64 = 0.9;
 /// η of full steps, whose linear solves are exact.
@@ -289,6 +291,13 @@ impl Affine {
     }
 }
 
+/// −r.
+fn negative(r: &Vector) -> Vector {
+    let mut negative = r.clone();
+    negative.scale(-1.0);
+    negative
+}
+
 fn solve_with(
     direction: &mut Direction,
     system: &mut dyn NonlinearSystem,
@@ -301,9 +310,9 @@ fn solve_with(
     let mut r = u.like();
     system.residual(u, &mut r)?;
     let mut doubt = Doubt::new(system, settings.rtol, &r);
-    r.scale(-1.0);
-    let mut report = direction.solve(system, u, &r, settings, observe)?;
-    for _ in 0..AGAIN {
+    let mut report = direction.solve(system, u, &negative(&r), settings, observe)?;
+    let target = report.target;
+    for pass in 1.. {
         if !matches!(report.outcome, Outcome::NotFinite | Outcome::Overflow) {
             u.axpy(1.0, &direction.delta);
         }
@@ -312,16 +321,35 @@ fn solve_with(
         }
         let mut after = u.like();
         system.residual(u, &mut after)?;
-        after.scale(-1.0);
-        let step = Step { before: &r, delta: &direction.delta, u, after: &after };
-        if after.norm() <= settings.atol || !doubt.of(system, &step)? {
+        let left = after.norm();
+        let claimed = SLACK * target.max(report.residual());
+        report.history.last_mut().into_iter().for_each(|last| *last = left);
+        if left <= settings.atol {
             break;
+        }
+        let step = Step { before: &r, delta: &direction.delta, u, after: &after };
+        let reason = doubt.of(system, &step)?;
+        // A residual that is no affine function of u is not what the linear solve has left.
+        let kept = left <= claimed || left <= FAR * noise(system, u, &after)?.norm();
+        if kept && (reason.is_none() || pass > AGAIN) {
+            break;
+        }
+        if pass > AGAIN || !left.is_finite() {
+            report.outcome = Outcome::Stagnated;
+            break;
+        }
+        let mut next = settings;
+        if reason == Some(Reason::Unsolved) {
+            let balance = doubt.scales.balance(u);
+            let rtol = 0.5 * doubt.rtol() * balance.size / balance.norm(&after);
+            next.rtol = rtol.clamp(epsilon(u.precision()), 0.5);
+            direction.balance = Some(balance);
         }
         let (before, iterations) = (u.clone(), report.iterations);
         let mut told = |progress: Progress| {
             observe(Progress { iteration: iterations + progress.iteration, ..progress })
         };
-        let next = direction.solve(system, &before, &after, settings, &mut told)?;
+        let next = direction.solve(system, &before, &negative(&after), next, &mut told)?;
         let history = std::mem::take(&mut report.history);
         report = Report {
             iterations: iterations + next.iterations,
@@ -330,6 +358,7 @@ fn solve_with(
         };
         r = after;
     }
+    report.target = target;
     system.complete(u)?;
     report.note_rounding();
     report.seconds = start.elapsed().as_secs_f64();
@@ -345,7 +374,10 @@ struct State<'a> {
     /// u + λ δ and R there.
     trial: Vector,
     trial_r: Vector,
+    /// The norm of R(u) by which steps are judged; ‖R(u)‖ unless the equations of fields were balanced.
     norm: f64,
+    /// ‖R(u)‖.
+    plain: f64,
     target: f64,
     /// (η, ‖R‖) of the step before.
     previous: Option<(f64, f64)>,
@@ -354,8 +386,8 @@ struct State<'a> {
     /// What linear solves had to say, once each.
     notes: Vec<String>,
     doubt: Doubt,
-    /// Whether a residual within the tolerance is no end yet.
-    doubtful: bool,
+    /// Why a residual within the tolerance is no end yet.
+    doubtful: Option<Reason>,
     watchdog: Watchdog,
 }
 
@@ -373,12 +405,13 @@ impl<'a> State<'a> {
             settings,
             direction,
             doubt: Doubt::new(system, settings.rtol, &r),
-            doubtful: false,
+            doubtful: None,
             watchdog: Watchdog::default(),
             r,
             trial: u.like(),
             trial_r: u.like(),
             norm,
+            plain: norm,
             target: (settings.rtol * norm).max(settings.atol),
             previous: None,
             history: vec![norm],
@@ -391,7 +424,7 @@ impl<'a> State<'a> {
     fn finished(&self) -> Option<Outcome> {
         if !self.norm.is_finite() {
             Some(Outcome::NotFinite)
-        } else if self.norm <= self.target && !self.doubtful {
+        } else if self.plain <= self.target && self.doubtful.is_none() {
             Some(Outcome::Converged)
         } else if self.steps.len() >= self.settings.max_iterations + self.watchdog.discarded() {
             Some(Outcome::IterationLimit)
@@ -449,7 +482,7 @@ impl<'a> State<'a> {
         }
         let Search { damping, backtracks, found, noise } = search;
         let step = NewtonStep {
-            residual: self.norm,
+            residual: self.plain,
             forcing: eta,
             solver: inner.solver,
             inner_iterations: inner.iterations,
@@ -459,28 +492,37 @@ impl<'a> State<'a> {
         };
         step.log(self.steps.len() + 1);
         self.steps.push(step);
-        if !found && noise && self.norm <= self.target {
+        // The noise of one field may be all that is seen of the others.
+        if noise && self.direction.balance.is_none() && self.balance(system, u)? {
+            return Ok(None);
+        }
+        if !found && noise && self.plain <= self.target {
             return Ok(Some(Outcome::Converged));
         }
         if !found {
             let outcome = if noise { self.met_rounding(u) } else { self.failed(u, inner.outcome) };
             return Ok(Some(outcome));
         }
-        if !noise && !self.watchdog.accepts(self.trial_r.norm(), self.settings.full_steps) {
-            self.history.push(self.norm);
+        if !noise
+            && !self.watchdog.accepts(self.direction.norm(&self.trial_r), self.settings.full_steps)
+        {
+            self.history.push(self.plain);
             self.go_back(u);
             return Ok(None);
         }
         self.previous = Some((eta, self.norm));
         std::mem::swap(u, &mut self.trial);
         std::mem::swap(&mut self.r, &mut self.trial_r);
-        self.norm = self.r.norm();
-        self.history.push(self.norm);
-        if self.norm <= self.target {
+        (self.norm, self.plain) = (self.direction.norm(&self.r), self.r.norm());
+        self.history.push(self.plain);
+        if self.plain <= self.target {
             let (before, after) = (&self.trial_r, &self.r);
             let step = Step { before, delta: &self.direction.delta, u, after };
-            let asked = self.norm <= self.settings.atol;
-            self.doubtful = !asked && !noise && self.doubt.of(system, &step)?;
+            let asked = noise || self.plain <= self.settings.atol;
+            self.doubtful = if asked { None } else { self.doubt.of(system, &step)? };
+            if self.doubtful == Some(Reason::Unsolved) {
+                self.balanced(u);
+            }
             return Ok(None);
         }
         if noise {
@@ -488,7 +530,7 @@ impl<'a> State<'a> {
         }
         // A linear solve that rounding has stopped is not to be repeated, where all that is left is that.
         let stopped = inner.outcome == Outcome::Rounding;
-        if stopped && self.norm <= NEAR * self::noise(system, u, &self.r)?.norm() {
+        if stopped && self.norm <= NEAR * self.noise(system, u)? {
             return Ok(Some(self.solved_until_rounding(true)));
         }
         Ok(None)
@@ -498,8 +540,8 @@ impl<'a> State<'a> {
     fn forcing(&self, u: &Vector) -> f64 {
         let smallest = epsilon(u.precision());
         match self.settings.forcing {
-            Forcing::Target if self.doubtful => self.settings.rtol.max(smallest),
-            _ if self.doubtful => DOUBTFUL,
+            Forcing::Target if self.doubtful.is_some() => self.settings.rtol.max(smallest),
+            _ if self.doubtful.is_some() => DOUBTFUL,
             Forcing::Target => Forcing::Target.next(self.previous, self.norm, self.target),
             _ if self.watchdog.is_exact() => EXACT.min(0.5 * self.target / self.norm).max(smallest),
             forcing => forcing.next(self.previous, self.norm, self.target),
@@ -509,7 +551,7 @@ impl<'a> State<'a> {
     /// Whether backtracking has stalled and full steps are to be tried in its place.
     fn may_try_full_steps(&self, u: &Vector, search: &Search) -> bool {
         let NewtonSettings { line_search, full_steps, forcing, .. } = self.settings;
-        let is_left = || self.trial_r.norm() > STALLED * self.norm;
+        let is_left = || self.direction.norm(&self.trial_r) > STALLED * self.norm;
         let has_stalled = if search.found {
             search.backtracks > 0 && is_left()
         } else {
@@ -522,12 +564,13 @@ impl<'a> State<'a> {
     /// Returns to the state where full steps began; false where there are none under way.
     fn go_back(&mut self, u: &mut Vector) -> bool {
         let Some(state) = self.watchdog.take_back() else { return false };
-        self.norm = state.norm;
-        self.previous = state.previous;
         self.r = state.r;
+        self.norm = self.direction.norm(&self.r);
+        self.plain = self.r.norm();
+        self.previous = state.previous;
         u.copy_from(&state.u);
         if let Some(last) = self.history.last_mut() {
-            *last = self.norm;
+            *last = self.plain;
         }
         true
     }
@@ -535,6 +578,27 @@ impl<'a> State<'a> {
     /// Whether the step is below the rounding of u.
     fn is_below_rounding(&self, u: &Vector) -> bool {
         self.direction.delta.norm() <= 8.0 * epsilon(u.precision()) * u.norm()
+    }
+
+    /// The norm of what rounding leaves of R(u).
+    fn noise(&self, system: &dyn NonlinearSystem, u: &Vector) -> Result<f64, OperatorError> {
+        Ok(self.direction.norm(&noise(system, u, &self.r)?))
+    }
+
+    /// Judges steps by the scales of all fields from here on.
+    fn balanced(&mut self, u: &Vector) {
+        self.direction.balance = Some(self.doubt.scales.balance(u));
+        self.norm = self.direction.norm(&self.r);
+    }
+
+    /// The same where the equations of a field are not solved; whether they are not.
+    fn balance(&mut self, system: &dyn NonlinearSystem, u: &Vector) -> Result<bool, OperatorError> {
+        let unsolved = self.doubt.is_unsolved(system, u, &self.r)?;
+        if unsolved {
+            self.doubtful = Some(Reason::Unsolved);
+            self.balanced(u);
+        }
+        Ok(unsolved)
     }
 
     /// The end where R(u) is noise. A step from there shows what noise does to u, of whose digits a quarter must be left.
@@ -570,12 +634,12 @@ impl<'a> State<'a> {
             self.trial.copy_from(u);
             self.trial.axpy(lambda, &self.direction.delta);
             system.residual(&self.trial, &mut self.trial_r)?;
-            let norm = self.trial_r.norm();
+            let norm = self.direction.norm(&self.trial_r);
             if norm <= (1.0 - SUFFICIENT * lambda) * self.norm {
                 return Ok(search);
             }
             // A whole step that is of no use is one from noise to noise, or too long.
-            if search.backtracks == 0 && self.norm <= FAR * noise(system, u, &self.r)?.norm() {
+            if search.backtracks == 0 && self.norm <= FAR * self.noise(system, u)? {
                 search.noise = true;
                 search.found = norm < self.norm;
                 return Ok(search);

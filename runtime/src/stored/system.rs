@@ -13,6 +13,7 @@ use crate::csr::Csr;
 use crate::input::{self, InputError};
 use crate::memory::TooMuch;
 use crate::parallel::*;
+use crate::vector::norm;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -77,7 +78,7 @@ pub enum SystemError {
 pub struct Residual {
     /// ‖b − A x‖₂, in the units of b.
     pub absolute: f64,
-    /// The same over ‖b‖₂; not a number where b and the residual are 0.
+    /// The same over ‖b‖₂; 0 where nothing is left, infinite where b alone is 0.
     pub relative: f64,
     /// ‖b − A x‖_∞ over ‖A‖_∞ ‖x‖_∞ + ‖b‖_∞: x solves a system whose numbers differ by so much of the largest ones.
     pub backward: f64,
@@ -95,9 +96,7 @@ impl Residual {
             (b[i] - product, sum)
         };
         let rows: Vec<(f64, f64)> = rows.map(row).listed();
-        let norm =
-            |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
-        let absolute = norm(&mut rows.iter().map(|(left, _)| *left));
+        let absolute = norm(rows.iter().map(|(left, _)| *left));
         // A number that is none is the largest of all.
         let largest = |most: f64, value: f64| if value.abs() <= most { most } else { value.abs() };
         let most = |values: &[f64]| values.iter().copied().fold(0.0, largest);
@@ -108,8 +107,10 @@ impl Residual {
             }
         }
         let sums = rows.iter().map(|(_, sum)| *sum).fold(0.0, largest);
-        let relative = absolute / norm(&mut b.iter().copied());
-        Self { absolute, relative, backward: left / (sums * most(x) + most(b)), worst }
+        // Nothing that is left is nothing of 0, too.
+        let part = |left: f64, of: f64| if left == 0.0 { 0.0 } else { left / of };
+        let relative = part(absolute, norm(b.iter().copied()));
+        Self { absolute, relative, backward: part(left, sums * most(x) + most(b)), worst }
     }
 }
 
@@ -415,5 +416,17 @@ mod tests {
         assert_eq!(Residual::new(&matrix, &[1.0, 1.0], &[2.0, -2.0]).absolute, 0.0);
         let broken = Residual::new(&matrix, &[f64::NAN, 1.0], &[2.0, -2.0]);
         assert!(broken.absolute.is_nan() && broken.backward.is_nan());
+    }
+
+    #[test]
+    fn residuals_whose_squares_underflow_are_told() {
+        let matrix = Csr { starts: vec![0, 1], columns: vec![0], values: vec![1.0] };
+        for size in [1e-200, 1.0, 1e200] {
+            let residual = Residual::new(&matrix, &[3.8 * size], &[size]);
+            assert!((residual.absolute / size - 2.8).abs() < 1e-15, "{residual:?}");
+            assert!((residual.relative - 2.8).abs() < 1e-15, "{residual:?}");
+        }
+        let solved = Residual::new(&matrix, &[0.0], &[0.0]);
+        assert_eq!((solved.absolute, solved.relative, solved.backward), (0.0, 0.0, 0.0));
     }
 }

@@ -527,21 +527,10 @@ fn taken(
             let first = integrals.add(&mut expressions.form, region, value);
             measure(shape, Measured::Integral { first })
         }
-        (Asked::Norm { .. }, Some((root, value, _))) => {
-            let square = match shape_of(expressions, value) {
-                point::Shape::Scalar => expressions.form.exprs.mul(value, value),
-                _ => expressions.form.exprs.inner(value, value),
-            };
-            let square = match square {
-                Ok(square) => square,
-                Err(error) => {
-                    let span = expressions.span(root);
-                    expressions.report_build(&error, span);
-                    return None;
-                }
-            };
-            let first = integrals.add(&mut expressions.form, Region::Cells, square);
-            measure(point::Shape::Scalar, Measured::Norm { first })
+        (Asked::Norm { .. }, Some((_, value, _))) => {
+            let components = shape_of(expressions, value).components();
+            let first = integrals.add(&mut expressions.form, Region::Cells, value);
+            measure(point::Shape::Scalar, Measured::Norm { first, components })
         }
         (Asked::Minimum { .. } | Asked::Maximum { .. }, Some((root, value, _))) => {
             let shape = expressions.form.exprs.shape(value);

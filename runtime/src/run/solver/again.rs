@@ -5,12 +5,11 @@ use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::run::RunError;
 use crate::solve::{
-    Affine, Approximation, CgSettings, Continue, LinearOperator, Local, NonlinearSystem,
+    Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, Local, NonlinearSystem,
     OperatorError, Outcome, Progress, Report,
 };
 use crate::vector::Vector;
 use fem_dsl::problem::Solver;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Solves linear systems one after another, as [`solve`](super::solve) does one: what was made for a Jacobian serves as long as that is the same.
@@ -122,7 +121,7 @@ impl NonlinearSystem for Kept<'_> {
         self.operator.symmetric()
     }
 
-    fn fields(&self) -> Vec<Range<usize>> {
+    fn fields(&self) -> Vec<FieldDofs> {
         self.operator.fields()
     }
 

@@ -7,11 +7,10 @@ use crate::expression::Parameters;
 use crate::operator::Operator;
 use crate::run::RunError;
 use crate::solve::{
-    Approximation, Continue, LinearOperator, Loaded, Local, NewtonSettings, NonlinearSystem,
-    OperatorError, Progress, Report, join, newton, silent,
+    Approximation, Continue, FieldDofs, LinearOperator, Loaded, Local, NewtonSettings,
+    NonlinearSystem, OperatorError, Progress, Report, join, newton, silent,
 };
 use crate::vector::Vector;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// What grows with the load.
@@ -107,7 +106,7 @@ impl NonlinearSystem for Ramp<'_> {
         self.operator.symmetric()
     }
 
-    fn fields(&self) -> Vec<Range<usize>> {
+    fn fields(&self) -> Vec<FieldDofs> {
         self.operator.fields()
     }
 

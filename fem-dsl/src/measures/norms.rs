@@ -1,0 +1,49 @@
+//! Norms among integrals: the components of a value → the integrand of its square.
+//!
+//! ```text
+//! ∫ Σ_c (s v_c)² dx
+//! ```
+//!
+//! s is one more parameter, behind the form's own, by which squares that under- or overflow are scaled. The products are made of the
+//! finished components, so that no pass sees a square of their constants.
+
+use super::{sum, with_scale};
+use crate::point::{Binary, Input, Node, NodeId, Part, PointForm, Region, Slot};
+use std::ops::Range;
+
+/// Replaces components of the further fields of a form, which has `own` ones besides, by their squares: of each range the sum of
+/// the squares takes the place of the first component, and the others are 0.
+pub(crate) fn norms(form: PointForm, own: usize, ranges: &[Range<usize>]) -> PointForm {
+    if ranges.is_empty() {
+        return form;
+    }
+    let integrals = form.integrals.clone();
+    let scale = Input::Param(form.params.len(), 0);
+    let mut made = PointForm { name: form.name.clone(), ..with_scale(&form, "norms") };
+    let number = |slot: Slot| form.row(slot.field, slot.component) - form.row(own, 0);
+    let slot = |number: usize| {
+        let row = form.row(own, 0) + number;
+        let field = (own..form.fields.len()).rev().find(|&field| form.row(field, 0) <= row);
+        field.map(|field| Slot { field, component: row - form.row(field, 0), part: Part::Value })
+    };
+    for mut integral in integrals {
+        if integral.region == Region::Cells {
+            for range in ranges {
+                let (squared, kept): (Vec<_>, Vec<_>) =
+                    integral.residual.iter().partition(|(slot, _)| range.contains(&number(*slot)));
+                let graph = &mut integral.graph;
+                let scale = graph.intern(Node::Input(scale));
+                let squares = squared.into_iter().map(|(_, value): (Slot, NodeId)| {
+                    let scaled = graph.intern(Node::Binary(Binary::Mul, scale, value));
+                    graph.intern(Node::Binary(Binary::Mul, scaled, scaled))
+                });
+                let squares: Vec<NodeId> = squares.collect();
+                let whole = sum(graph, &squares).and_then(|sum| Some((slot(range.start)?, sum)));
+                integral.residual = kept.into_iter().chain(whole).collect();
+                integral.residual.sort_unstable_by_key(|(slot, _)| *slot);
+            }
+        }
+        made.integrals.push(integral);
+    }
+    made
+}

@@ -1,0 +1,212 @@
+//! The scale of each field's equations: the size of their terms.
+//!
+//! Fields have units of their own, and so have their equations. A residual of one field says something only relative to the
+//! terms of its own equations. Their size is
+//!
+//! ```text
+//! s_f = max(‖R_f‖ at every state so far, t_f),      t_f = max over w of ‖R_f(u + ε w ∘ u) − R_f(u)‖ / ε
+//! ```
+//!
+//! with weights w that are constant for each component of each field. The terms of a divergence cancel at the solution, but not where
+//! each component has another weight, so that t_f is of the size of ∫ φ ∂_c u_c.
+//!
+//! Weights D = S / s_f with S² = Σ s_f², rounded to powers of two, make residuals of all fields comparable: ‖D r‖ ≤ τ S bounds each ‖r_f‖
+//! by τ s_f, but for the rounding.
+
+use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
+use crate::vector::{Vector, epsilon, noise, norm};
+use std::sync::{Mutex, PoisonError};
+
+/// Vectors of weights: for one alone terms might cancel.
+const SAMPLES: u64 = 2;
+
+/// The norms of the parts of a vector.
+pub(super) fn norms(fields: &[FieldDofs], vector: &Vector) -> Vec<f64> {
+    match fields {
+        [_] => vec![vector.norm()],
+        _ => {
+            let entries = vector.to_vec();
+            fields.iter().map(|field| norm_of(field, vector, &entries)).collect()
+        }
+    }
+}
+
+/// The norm of the entries of a field in a vector like another.
+fn norm_of(field: &FieldDofs, like: &Vector, entries: &[f64]) -> f64 {
+    let of = entries.get(field.dofs.clone()).unwrap_or_default();
+    let largest = of.iter().fold(0.0_f64, |largest, entry| largest.max(entry.abs()));
+    let largest = like.largest(largest);
+    if !(largest > 0.0 && largest.is_finite()) {
+        return if of.iter().any(|entry| entry.is_nan()) { f64::NAN } else { largest };
+    }
+    let square = |range: std::ops::Range<usize>| {
+        let of = entries.get(range).unwrap_or_default();
+        of.iter().map(|entry| (entry / largest).powi(2)).sum::<f64>()
+    };
+    largest * like.total_of(field.dofs.clone(), square).sqrt()
+}
+
+/// The scales of the fields of a system.
+pub(super) struct Scales {
+    pub(super) fields: Vec<FieldDofs>,
+    /// The largest ‖R_f‖ so far.
+    largest: Vec<f64>,
+    /// t_f, of the last state at which it was evaluated; 0 before.
+    terms: Vec<f64>,
+}
+
+impl Scales {
+    /// With the residual at the start.
+    pub(super) fn new(system: &dyn NonlinearSystem, start: &Vector) -> Self {
+        let fields = system.fields();
+        let largest = norms(&fields, start);
+        Self { terms: vec![0.0; fields.len()], fields, largest }
+    }
+
+    /// Takes note of a residual.
+    pub(super) fn see(&mut self, residual: &[f64]) {
+        let grown = self.largest.iter_mut().zip(residual);
+        grown.for_each(|(largest, norm)| *largest = largest.max(*norm));
+    }
+
+    /// s_f.
+    pub(super) fn of(&self, field: usize) -> f64 {
+        self.largest[field].max(self.terms[field])
+    }
+
+    /// Evaluates the terms at a state, `r` being R(u).
+    pub(super) fn evaluate(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        u: &Vector,
+        r: &Vector,
+    ) -> Result<(), OperatorError> {
+        let step = epsilon(u.precision()).sqrt();
+        self.terms.fill(0.0);
+        for sample in 1..=SAMPLES {
+            let (mut weighted, mut trial, mut difference) =
+                (self.weights(u, sample), u.clone(), u.like());
+            weighted.multiply(u);
+            trial.axpy(step, &weighted);
+            system.residual(&trial, &mut difference)?;
+            difference.axpy(-1.0, r);
+            let found = norms(&self.fields, &difference);
+            let grown = self.terms.iter_mut().zip(found);
+            grown.for_each(|(terms, norm)| *terms = terms.max(norm / step));
+        }
+        // What is no number says nothing.
+        self.terms.iter_mut().filter(|terms| !terms.is_finite()).for_each(|terms| *terms = 0.0);
+        Ok(())
+    }
+
+    /// w: between ½ and 1 or their negatives, the same for each node.
+    fn weights(&self, like: &Vector, sample: u64) -> Vector {
+        let mut entries = vec![0.0; like.len()];
+        for (number, FieldDofs { dofs, components }) in self.fields.iter().enumerate() {
+            let seed = sample + SAMPLES * number as u64;
+            let of: Vec<f64> =
+                noise(*components, seed).into_iter().map(|w| 0.5 * (w + w.signum())).collect();
+            for node in entries[dofs.clone()].chunks_mut(*components) {
+                node.iter_mut().zip(&of).for_each(|(entry, w)| *entry = *w);
+            }
+        }
+        let mut weights = like.like();
+        weights.set(&entries);
+        weights
+    }
+
+    /// D.
+    pub(super) fn balance(&self, like: &Vector) -> Balance {
+        let scales: Vec<f64> = (0..self.fields.len()).map(|field| self.of(field)).collect();
+        let all = norm(scales.iter().copied());
+        let factor = |scale: f64| {
+            let exponent = (all / scale).log2().round();
+            if exponent.is_finite() { exponent.clamp(-500.0, 500.0).exp2() } else { 1.0 }
+        };
+        let factors: Vec<f64> = scales.iter().map(|&scale| factor(scale)).collect();
+        let entries = |of: &dyn Fn(f64) -> f64| {
+            let mut entries = vec![1.0; like.len()];
+            for (FieldDofs { dofs, .. }, &factor) in self.fields.iter().zip(&factors) {
+                entries[dofs.clone()].fill(of(factor));
+            }
+            let mut made = like.like();
+            made.set(&entries);
+            made
+        };
+        let (weights, inverse) = (entries(&|factor| factor), entries(&|factor| 1.0 / factor));
+        Balance { weights, inverse, size: all }
+    }
+}
+
+/// The weights D by which the equations of all fields are of one size.
+pub(super) struct Balance {
+    weights: Vector,
+    inverse: Vector,
+    /// S.
+    pub(super) size: f64,
+}
+
+impl Balance {
+    /// ‖D r‖.
+    pub(super) fn norm(&self, r: &Vector) -> f64 {
+        let mut balanced = r.clone();
+        balanced.multiply(&self.weights);
+        balanced.norm()
+    }
+
+    /// D r.
+    pub(super) fn of(&self, r: &Vector) -> Vector {
+        let mut balanced = r.clone();
+        balanced.multiply(&self.weights);
+        balanced
+    }
+
+    /// D⁻¹ x.
+    pub(super) fn inverse_of(&self, x: &Vector) -> Vector {
+        let mut balanced = x.clone();
+        balanced.multiply(&self.inverse);
+        balanced
+    }
+
+    /// D A D.
+    pub(super) fn operator<'a>(&'a self, a: &'a dyn LinearOperator) -> Balanced<'a> {
+        Balanced { by: &self.weights, of: Of::Operator(a), work: Mutex::default() }
+    }
+
+    /// D⁻¹ M⁻¹ D⁻¹.
+    pub(super) fn preconditioner<'a>(&'a self, of: Preconditioner<'a>) -> Balanced<'a> {
+        Balanced { by: &self.inverse, of: Of::Preconditioner(of), work: Mutex::default() }
+    }
+}
+
+/// What is balanced.
+enum Of<'a> {
+    Operator(&'a dyn LinearOperator),
+    Preconditioner(Preconditioner<'a>),
+}
+
+/// An operator between a diagonal on both sides.
+pub(super) struct Balanced<'a> {
+    by: &'a Vector,
+    of: Of<'a>,
+    work: Mutex<Option<Vector>>,
+}
+
+impl LinearOperator for Balanced<'_> {
+    fn size(&self) -> usize {
+        self.by.len()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let work = work.get_or_insert_with(|| x.like());
+        work.copy_from(x);
+        work.multiply(self.by);
+        match &self.of {
+            Of::Operator(a) => a.apply(work, y)?,
+            Of::Preconditioner(of) => of.apply(work, y)?,
+        }
+        y.multiply(self.by);
+        Ok(())
+    }
+}

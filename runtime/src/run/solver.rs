@@ -28,9 +28,9 @@ use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
-    Approximation, CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator,
-    Loaded, Newton, NewtonSettings, NonlinearSystem, Outcome, Preconditioning, Progress, Report,
-    newton, newton_in_load_steps, solve_affine,
+    CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, Loaded, Newton, NewtonSettings,
+    NonlinearSystem, Outcome, Preconditioning, Progress, Report, newton, newton_in_load_steps,
+    solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm, eliminated, is_symmetric_without, switches};

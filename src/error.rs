@@ -153,6 +153,22 @@ pub enum Error {
     /// Affine constraints that are none.
     #[error(transparent)]
     Affine(#[from] AffineError),
+    /// A solve of a form with time derivatives that nothing gives.
+    #[error(
+        "the form has `{}`, which nothing gives outside of a scheme\n\
+         help: go through time, `System::begin` and `System::advance`, or say what it is, `System::set_rate`",
+        if *.order == 1 { "dt(u)" } else { "dt(dt(u))" }
+    )]
+    NoRate {
+        /// The order of the derivative.
+        order: usize,
+    },
+    /// A time derivative that the form does not have.
+    #[error("the form has no time derivative of order {order}\nhelp: leave `set_rate` out")]
+    Steady {
+        /// The order of the derivative.
+        order: usize,
+    },
     /// An equation in unknowns that all have an essential condition.
     #[error(
         "no unknown of the equation is free: all have an essential condition, or there are none\n\

@@ -76,7 +76,9 @@ pub use emit::{
 };
 pub use error::Error;
 pub use fem_dsl::point::Shape;
-pub use fem_dsl::problem::{Argument, Mass, Quadrature, Scheme, Solver};
+pub use fem_dsl::problem::{
+    Argument, Mass, Quadrature, Scheme, SchemeError, Solver, SteppingError,
+};
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_in_pieces, write_vtu_to};
 pub use runtime::assemble::Csr;
@@ -84,7 +86,9 @@ pub use runtime::compile::{Execution, Origin};
 pub use runtime::constraint::affine::{AffineConstraint, AffineError};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
-pub use runtime::run::{Assembled, Figure, Kernels, Mode, RunError, Seconds, Step, StepKind};
+pub use runtime::run::{
+    Assembled, Figure, Kernels, Mode, RunError, Seconds, Step, StepKind, TimeError,
+};
 pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
 pub use runtime::vector::Vector;
 pub use solution::Solution;

@@ -80,6 +80,7 @@ pub struct System {
     target: Target,
     device: Option<Arc<dyn Device>>,
     kernels: Kernels,
+    notes: Vec<String>,
     operator: Operator,
     parameters: Parameters,
     conditions: Conditions,
@@ -87,6 +88,8 @@ pub struct System {
     constraints: Vec<Constraints>,
     /// The right-hand side that was given, also in rows with conditions.
     load: Option<Vec<f64>>,
+    /// Of which orders the time derivatives were given, outside of a scheme.
+    rates_given: [bool; 2],
 }
 
 impl System {
@@ -100,9 +103,10 @@ impl System {
         &self.on.mesh
     }
 
-    /// What should be known of a quadrature that was asked for; it goes to the log (`tracing`, level `warn`), too.
+    /// What should be known of a quadrature that was asked for, and of kernels that are interpreted because there is no compiler; it
+    /// goes to the log (`tracing`, level `warn`), too.
     pub fn notes(&self) -> &[String] {
-        &self.elements.notes
+        &self.notes
     }
 
     /// Where the kernels came from.
@@ -180,7 +184,7 @@ impl System {
     /// There is no such parameter, it has another number of components, or it or a condition is not finite; then
     /// nothing is replaced.
     pub fn set_param<V: Value>(&mut self, name: &str, value: V) -> Result<(), Error> {
-        let params = &self.form.params;
+        let params = self.form.own_params();
         let index = index("param", name, params.iter().map(|param| param.name.as_str()))?;
         let components = params[index].shape.components();
         setup::components(name, components, value.components())?;
@@ -219,7 +223,7 @@ impl System {
     ///
     /// They are those of another form or dimension, or a value or a condition is not finite; then nothing is replaced.
     pub fn set_params(&mut self, params: &impl Params) -> Result<(), Error> {
-        let own = &self.form.params;
+        let own = self.form.own_params();
         let mut parameters = self.parameters.clone();
         let mut done: Result<(), Error> = Ok(());
         params.visit(&mut |name, value| {
@@ -295,7 +299,8 @@ impl System {
     ///
     /// # Errors
     ///
-    /// Nothing fixes a field, or the solve does not converge.
+    /// Nothing fixes a field, or the solve does not converge; of a form with `dt(u)`, where nothing says what that is
+    /// ([`System::set_rate`]).
     pub fn solve(&mut self, u: &mut Vector) -> Result<Report, Error> {
         self.solve_with(u, None)
     }
@@ -308,6 +313,7 @@ impl System {
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
         self.fits(u)?;
         self.checks(solver)?;
+        self.rates_are_given()?;
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;

@@ -37,6 +37,7 @@ mod steps;
 mod suites;
 mod system;
 mod three_ways;
+mod through_time;
 mod time;
 mod verify;
 

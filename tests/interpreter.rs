@@ -109,3 +109,15 @@ fn the_interpreter_can_be_asked_for() {
         assert_near(compiled, interpreted, key);
     }
 }
+
+/// What a program asks a solution for says so too, not only a log.
+#[test]
+fn a_run_through_time_notes_that_its_kernels_are_interpreted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("time.wf");
+    let text = "form f { field u: scalar; f0[u] = dt(u) + u; }
+         problem p solves f { mesh = box(dim: 2, cells: 1); time = bdf(to: 1, step: 0.5); }";
+    std::fs::write(&file, text).expect("the form should be written");
+    let notes = values(&without_rustc(&["run", "--no-output"], &file))[0]["notes"].to_string();
+    assert!(notes.contains("interpreted") && notes.contains("no `rustc`"), "{notes}");
+}

@@ -103,18 +103,19 @@ fn errors_fall_as_the_schemes_promise() {
     }
 }
 
-/// Conditions that follow t leave an implicit Runge-Kutta formula its stage order and a bit, and others all of theirs.
+/// Conditions that follow t are functions of time, and cost no scheme its order; implicit Runge-Kutta formulas have less than theirs
+/// where equations are stiff.
 #[test]
-fn conditions_that_follow_time_cost_runge_kutta_some_order() {
+fn conditions_that_follow_time_cost_no_scheme_its_order() {
     for (scheme, step, least, most) in [
         ("theta(", 0.05, 1.9, 2.2),
         ("bdf(order: 3,", 0.05, 2.9, 3.3),
         ("sdirk(stages: 2,", 0.05, 1.8, 2.2),
-        ("sdirk(stages: 3,", 0.05, 1.9, 2.8),
+        ("sdirk(stages: 3,", 0.05, 2.3, 3.2),
         // What a mass that couples unknowns takes from the rates of those that conditions hold.
         ("rk(order: 1, mass: consistent,", 0.0008, 0.9, 1.1),
         ("rk(order: 2, mass: consistent,", 0.0008, 1.9, 2.3),
-        ("rk(order: 4, mass: consistent,", 0.0008, 1.9, 4.2),
+        ("rk(order: 4, mass: consistent,", 0.0008, 3.8, 4.3),
     ] {
         let to = if scheme.starts_with("rk") { 0.08 } else { 1.0 };
         let text = |step: f64| heat(&format!("{scheme} to: {to}, step: {step}, at: {to})"), true);

@@ -127,6 +127,16 @@ impl Form {
         fields.chain(aux)
     }
 
+    /// The parameters that were written, without those of time derivatives, which no name reaches.
+    pub fn own_params(&self) -> &[Param] {
+        &self.params[..terms::written(&self.rates, self.params.len(), |rate| rate.param)]
+    }
+
+    /// The auxiliary data that was written, without that of time derivatives and sources, which no name reaches.
+    pub fn own_aux(&self) -> &[Aux] {
+        &self.aux[..terms::written(&self.rates, self.aux.len(), |rate| rate.aux)]
+    }
+
     /// A time derivative of a field.
     pub fn rate(&self, field: usize, order: usize) -> Option<&Rate> {
         self.rates.iter().find(|rate| (rate.field, rate.order) == (field, order))

@@ -20,7 +20,6 @@ use crate::form::{BuildError, ExprId, Exprs, Form, Integral, Row, Shape, Termina
 use crate::point::scalars::Scalars;
 use crate::point::{self, Aux, Location, NodeId, Region, WHOLE_BOUNDARY, finished, scalarise};
 use crate::problem::Expression;
-use crate::terms::Rate;
 use std::collections::BTreeMap;
 
 /// A function of the coordinates, in an arena of its own.
@@ -39,8 +38,6 @@ pub struct Manufactured {
     pub form: Form,
     /// The values of that data: (index, s).
     pub sources: Vec<(usize, Expression)>,
-    /// The time derivatives of the solution, those of the form in its order.
-    pub rates: Vec<Expression>,
 }
 
 /// What stands for the terminals of a form.
@@ -80,9 +77,7 @@ pub fn manufacture(
 ) -> Result<Manufactured, BuildError> {
     let mut scratch = Form { exprs: Exprs::new(), integrals: Vec::new(), ..form.clone() };
     let values = values(&mut scratch, solution, aux)?;
-    let known = |rate: &Rate| express(&scratch, values.rates[&(rate.field, rate.order)].0);
-    let rates = form.rates.iter().map(known).collect();
-    let mut made = Manufactured { form: form.clone(), sources: Vec::new(), rates };
+    let mut made = Manufactured { form: form.clone(), sources: Vec::new() };
     let mut fluxes = Vec::new();
     for (at, integral) in form.integrals.iter().enumerate() {
         for (number, row) in integral.rows.iter().enumerate() {
@@ -255,5 +250,5 @@ fn express(form: &Form, value: ExprId) -> Expression {
     let roots: Vec<NodeId> = nodes[&value].clone();
     let (graph, value_nodes) = finished(&scalars, &roots);
     let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
-    Expression { shape, graph, value: value_nodes, gradient: Vec::new() }
+    Expression { shape, graph, value: value_nodes, gradient: Vec::new(), rates: Default::default() }
 }

@@ -92,6 +92,16 @@ impl PointForm {
         before.sum::<usize>() + component
     }
 
+    /// The parameters that were written, without those of time derivatives, which no name reaches.
+    pub fn own_params(&self) -> &[Param] {
+        &self.params[..crate::terms::written(&self.rates, self.params.len(), |rate| rate.param)]
+    }
+
+    /// The auxiliary data that was written, without that of time derivatives and sources, which no name reaches.
+    pub fn own_aux(&self) -> &[Aux] {
+        &self.aux[..crate::terms::written(&self.rates, self.aux.len(), |rate| rate.aux)]
+    }
+
     /// How many components all fields have.
     pub fn rows(&self) -> usize {
         self.row(self.fields.len(), 0)

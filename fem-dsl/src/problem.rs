@@ -3,11 +3,14 @@
 //! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's
 //! parameters, so that one evaluator serves both.
 
+pub mod stepping;
+
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+pub use stepping::{Mass, Scheme, SchemeError, Stepping, SteppingError};
 
 /// The largest quadrature degree D that can be asked for: the exact integral of a product of four functions of degree 12,
 /// the largest of any element, over a hexahedron whose sides have degree 5, as curved as meshes come. Most cells can use
@@ -58,7 +61,7 @@ impl FromStr for Quadrature {
 pub(crate) const COLLOCATED: &str = "collocated";
 
 /// A pointwise expression without fields: its components and, where it is differentiable, their
-/// gradients.
+/// gradients and time derivatives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     /// Shape of the value.
@@ -69,6 +72,8 @@ pub struct Expression {
     pub value: Vec<NodeId>,
     /// ∂value_i/∂x_j at `[i * dim + j]`.
     pub gradient: Vec<NodeId>,
+    /// ∂value/∂t and ∂²value/∂t², one node a component; empty where there is none.
+    pub rates: [Vec<NodeId>; 2],
 }
 
 /// A problem in one space dimension.
@@ -104,8 +109,6 @@ pub struct Problem {
     pub mean: Vec<(usize, Vec<f64>)>,
     /// Known solutions, manufactured ones too: (field, expression).
     pub exact: Vec<(usize, Expression)>,
-    /// The time derivatives of a manufactured solution, in the order of those of the form.
-    pub exact_rates: Vec<Expression>,
     /// Where the solve begins: (field, values).
     pub initial: Vec<(usize, Values)>,
     /// The first time derivative where time begins: (field, values).
@@ -149,93 +152,6 @@ pub struct Adapt {
     pub max_dofs: Option<usize>,
     /// The share of Σ η² that the cells which are made coarser hold at most, together with θ at most 1; none are at 0.
     pub coarsen: f64,
-}
-
-/// How a problem goes through time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stepping {
-    /// The scheme.
-    pub scheme: Scheme,
-    /// Where it begins.
-    pub from: f64,
-    /// Where it ends.
-    pub to: f64,
-    /// The length of a step, or of the first one where they vary.
-    pub step: Option<f64>,
-    /// What a step may add to the error, relative to the solution, where its length follows from that.
-    pub tolerance: Option<f64>,
-    /// Time between what is written.
-    pub every: Option<f64>,
-    /// Times at which it is written.
-    pub at: Vec<f64>,
-}
-
-/// A scheme.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scheme {
-    /// F(t + θ Δt, u + θ Δu, Δu / Δt) = 0: backward Euler at 1, the midpoint rule (Crank and Nicolson's) at ½.
-    Theta {
-        /// θ.
-        theta: f64,
-    },
-    /// Backward differences of the last values.
-    Bdf {
-        /// The order, 1 to 5.
-        order: usize,
-    },
-    /// Singly diagonal implicit Runge-Kutta, stiffly accurate.
-    Sdirk {
-        /// Stages, 2 to 4.
-        stages: usize,
-    },
-    /// Explicit Runge-Kutta.
-    RungeKutta {
-        /// The order, 1 to 4.
-        order: usize,
-        /// What is inverted.
-        mass: Mass,
-    },
-    /// Newmark's.
-    Newmark {
-        /// β.
-        beta: f64,
-        /// γ.
-        gamma: f64,
-    },
-    /// Chung and Hulbert's.
-    GeneralisedAlpha {
-        /// The spectral radius of what is not resolved.
-        rho: f64,
-    },
-    /// Explicit central differences.
-    Leapfrog {
-        /// What is inverted.
-        mass: Mass,
-    },
-}
-
-impl Scheme {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Theta { .. } => "theta",
-            Self::Bdf { .. } => "bdf",
-            Self::Sdirk { .. } => "sdirk",
-            Self::RungeKutta { .. } => "rk",
-            Self::Newmark { .. } => "newmark",
-            Self::GeneralisedAlpha { .. } => "generalised_alpha",
-            Self::Leapfrog { .. } => "leapfrog",
-        }
-    }
-}
-
-/// The mass that an explicit scheme inverts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mass {
-    /// Its rows summed on the diagonal.
-    Lumped,
-    /// As it is.
-    Consistent,
 }
 
 /// The eigenvalue problem J φ = λ M φ, with the Jacobian J of the problem's form at its start.

@@ -469,7 +469,7 @@ fn finished(
     mesh: MeshSource,
     content: Content,
 ) -> Result<Problem, BuildError> {
-    let (mut aux, mut manufactured, mut exact_rates) = (content.aux, None, Vec::new());
+    let (mut aux, mut manufactured) = (content.aux, None);
     if let Some(Solutions { fields, aux: data }) = &content.manufactured {
         let held = |field: usize| {
             content.dirichlet.iter().any(|condition| {
@@ -483,7 +483,6 @@ fn finished(
         let source = |(aux, value)| Data { aux, tags: None, value: Values::Formula(value) };
         aux.extend(made.sources.into_iter().map(source));
         manufactured = Some(made.form);
-        exact_rates = made.rates;
     }
     let form = manufactured.as_ref().unwrap_or(form);
     Ok(Problem {
@@ -502,7 +501,6 @@ fn finished(
         periodic: content.periodic,
         mean: content.mean,
         exact: content.exact,
-        exact_rates,
         initial: content.initial,
         initial_rate: content.initial_rate,
         adapt: content.adapt,

@@ -55,6 +55,11 @@ pub struct Rate {
     pub read: bool,
 }
 
+/// How many of so many parameters or data were written: those of time derivatives stand behind them.
+pub(crate) fn written(rates: &[Rate], count: usize, place: impl Fn(&Rate) -> usize) -> usize {
+    rates.iter().map(place).min().unwrap_or(count)
+}
+
 /// Where auxiliary data lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {

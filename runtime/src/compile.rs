@@ -51,6 +51,13 @@ pub enum Why {
     NoCompiler(CompilerError),
 }
 
+impl Why {
+    /// What should be known of it, where nobody asked for it.
+    pub fn note(&self) -> Option<String> {
+        (*self != Self::Asked).then(|| self.to_string())
+    }
+}
+
 /// One line, with the remedy.
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -51,7 +51,7 @@ pub use singular::Singular;
 pub use solver::{Levels, System, solve, suits, values};
 pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
 pub(crate) use time::at_nodes;
-pub use time::{Checkpoint, Travel};
+pub use time::{Checkpoint, TimeError, Travel, rate_data};
 pub use unique::check_unique;
 
 use crate::adapt::{AdaptError, Adaptive};
@@ -233,6 +233,9 @@ pub enum RunError {
     /// A solver's setting.
     #[error("{0}")]
     Setting(String),
+    /// Time that the problem cannot go through like this.
+    #[error(transparent)]
+    Time(#[from] TimeError),
     /// A matrix that is singular to working precision.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Singular(Singular),
@@ -552,7 +555,14 @@ fn run_started(
         let found = found?;
         seconds.solve = solving.elapsed().as_secs_f64();
         let throughput = measure(&mut operator, &u, &mut u.like())?;
-        let notes = [on.mesh.notes(), &elements.notes, &said, &found.report.notes, &found.notes];
+        let notes = [
+            on.mesh.notes(),
+            &elements.notes,
+            &kernels.notes,
+            &said,
+            &found.report.notes,
+            &found.notes,
+        ];
         let notes = notes.concat();
         let first = found.modes.first().cloned();
         let (u, reports, ranges) = match first {
@@ -602,7 +612,8 @@ fn run_started(
         vector.set(&u);
     }
     let settled = settled.unwrap_or_default();
-    let mut notes = [on.mesh.notes(), &elements.notes, &said, &report.notes, &settled].concat();
+    let of_all = [on.mesh.notes(), &elements.notes, &kernels.notes];
+    let mut notes = [of_all.concat(), said, report.notes.clone(), settled].concat();
     let assessing = Instant::now();
     let of = State {
         form: &problem.form,

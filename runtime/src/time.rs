@@ -4,7 +4,8 @@
 //! F(t*, x, s₁ x + r₁, s₂ x + r₂) = 0        s a scheme's factor, r what it knows of the past
 //! ```
 //!
-//! and from these the state behind the step. A scheme for first derivatives takes ü as the derivative of an added velocity v = u̇,
+//! and from these the state behind the step. Constrained unknowns are functions of time, and no scheme integrates them: at each stage
+//! x, u̇ and ü there are the condition's value and its derivatives at t*, and so they are in each state. A scheme for first derivatives takes ü as the derivative of an added velocity v = u̇,
 //! which its own formula eliminates: s₂ = s₁², r₂ = s₁ r₁ + q, where v̇ = s₁ v + q. So no scheme needs more unknowns than the form has.
 //!
 //! | scheme | order | stages |
@@ -26,6 +27,8 @@ use fem_dsl::problem::Scheme;
 use std::collections::VecDeque;
 use tableau::Tableau;
 
+/// A state below this part of what a step leads to begins at 0.
+const FROM_REST: f64 = 1e-3;
 /// Norms below this part of the largest one that u had are as good as 0.
 const SMALL: f64 = 1e-12;
 
@@ -50,16 +53,12 @@ pub struct Stage<'a> {
     pub factors: [f64; 2],
     /// r₁ and r₂.
     pub rates: [&'a Vector; 2],
-    /// Conditions hold w g(t) + (1 − w) u of the state before, at this t and with this w.
-    pub conditions: (f64, f64),
-    /// That state.
-    pub before: &'a Vector,
 }
 
 impl<'a> Stage<'a> {
-    /// Of a velocity that is eliminated, s₂ = s₁², with conditions that hold at its own time.
-    fn at(time: f64, s: f64, rates: [&'a Vector; 2], before: &'a Vector) -> Self {
-        Self { time, factors: [s, s * s], rates, conditions: (time, 1.0), before }
+    /// Of a velocity that is eliminated, s₂ = s₁².
+    fn at(time: f64, s: f64, rates: [&'a Vector; 2]) -> Self {
+        Self { time, factors: [s, s * s], rates }
     }
 }
 
@@ -77,13 +76,21 @@ pub trait Stages {
 
     /// Gives `to` the entries that `from` has for fields without time derivatives.
     fn keep_algebraic(&self, from: &Vector, to: &mut Vector);
+
+    /// Gives the constrained unknowns of a state the values of their conditions at its time, and the derivatives of these.
+    ///
+    /// # Errors
+    ///
+    /// A condition without a value.
+    fn hold(&mut self, state: &mut State) -> Result<(), Self::Error>;
 }
 
 /// What a step has come to.
 pub struct Taken {
     /// The state behind it.
     pub state: State,
-    /// What it adds to the error, relative to u, where that can be told.
+    /// What it adds to the error, relative to u, where that can be told; of u that begins at 0, relative to what the first steps that
+    /// were tried have led to.
     pub estimate: Option<f64>,
 }
 
@@ -94,9 +101,20 @@ pub struct Stepper {
     second: bool,
     /// The newest first.
     past: VecDeque<State>,
-    /// The largest ‖u‖ so far; from a state of 0 on, until u is as large, the negative of the largest ‖u‖ that a step from there has
-    /// come to, whether it was accepted or not.
+    /// The largest ‖u‖ so far.
     largest: f64,
+    begun: Begun,
+}
+
+/// What is known of the state where time begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Begun {
+    /// Whether its newest rates are those of its time.
+    pub rates: bool,
+    /// Its ‖u‖.
+    pub norm: f64,
+    /// The largest ‖u‖ that steps from it have led to, also those that were not accepted.
+    pub tried: f64,
 }
 
 /// Σ cᵢ xᵢ.
@@ -153,15 +171,26 @@ fn lagrange(at: f64, times: &[f64]) -> Vec<f64> {
 }
 
 impl Stepper {
-    /// From a state.
-    pub fn new(scheme: Scheme, second: bool, state: State) -> Self {
+    /// From a state, of which it is known whether it has its rates.
+    pub fn new(scheme: Scheme, second: bool, state: State, rates: bool) -> Self {
         let largest = state.u.norm();
-        Self { scheme, second, past: VecDeque::from([state]), largest }
+        let begun = Begun { rates, norm: largest, tried: 0.0 };
+        Self { scheme, second, past: VecDeque::from([state]), largest, begun }
     }
 
-    /// Of states that another one has kept, the newest first, with its [`largest`](Self::largest).
-    pub fn resume(scheme: Scheme, second: bool, past: VecDeque<State>, largest: f64) -> Self {
-        Self { scheme, second, past, largest }
+    /// Of states that another one has kept, the newest first, with its largest ‖u‖ and what it knows of its beginning.
+    pub fn resume(
+        scheme: Scheme,
+        second: bool,
+        past: VecDeque<State>,
+        (largest, begun): (f64, Begun),
+    ) -> Self {
+        Self { scheme, second, past, largest, begun }
+    }
+
+    /// What is known of the state where time began.
+    pub fn begun(&self) -> Begun {
+        self.begun
     }
 
     /// All that is known of the past, the newest first.
@@ -169,7 +198,7 @@ impl Stepper {
         self.past.iter()
     }
 
-    /// The largest ‖u‖ so far, or the negative of what is to be reached first.
+    /// The largest ‖u‖ so far.
     pub fn largest(&self) -> f64 {
         self.largest
     }
@@ -187,7 +216,7 @@ impl Stepper {
             Scheme::Bdf { order } => order,
             Scheme::Sdirk { stages } => Tableau::of(stages).embedded_order,
             Scheme::RungeKutta { order, .. } => order,
-            Scheme::Newmark { .. } | Scheme::GeneralisedAlpha { .. } | Scheme::Leapfrog { .. } => 2,
+            _ => 2,
         }
     }
 
@@ -197,14 +226,18 @@ impl Stepper {
     ///
     /// A stage that cannot be solved.
     pub fn step<S: Stages>(&mut self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
-        let taken = self.by_scheme(length, stages)?;
-        if self.largest <= 0.0 && self.past.iter().all(|state| state.u.norm() == 0.0) {
-            self.largest = self.largest.min(-taken.state.u.norm());
+        let mut taken = self.by_formula(length, stages)?;
+        stages.hold(&mut taken.state)?;
+        let size = taken.state.u.norm();
+        if (self.past.len() == 1 || self.largest == 0.0) && size.is_finite() {
+            self.begun.tried = self.begun.tried.max(size);
         }
+        taken.estimate = taken.estimate.map(|error| self.relative(error, size));
         Ok(taken)
     }
 
-    fn by_scheme<S: Stages>(&self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+    /// The same, with constrained unknowns as the scheme's formula leaves them.
+    fn by_formula<S: Stages>(&self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
         match self.scheme {
             Scheme::Theta { theta } => self.theta(theta, length, stages),
             Scheme::Bdf { order } if self.past.len() < order => self.begin(order, length, stages),
@@ -220,18 +253,13 @@ impl Stepper {
             Scheme::GeneralisedAlpha { rho } => {
                 self.newmark(Averages::of_radius(rho), length, stages)
             }
-            Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => {
-                unreachable!("explicit schemes solve no stages")
-            }
+            _ => unreachable!("explicit schemes solve no stages"),
         }
     }
 
     /// Goes on from a step's state.
     pub fn accept(&mut self, taken: State) {
-        let size = taken.u.norm();
-        if size >= self.largest.abs() {
-            self.largest = size;
-        }
+        self.largest = self.largest.max(taken.u.norm());
         self.past.push_front(taken);
         let kept = match self.scheme {
             // One more than a step needs, for the estimate.
@@ -241,10 +269,37 @@ impl Stepper {
         self.past.truncate(kept);
     }
 
-    /// ‖e‖ over ‖u‖, or over what u grows to from 0: close to there no step is short enough for an error relative to u itself.
-    fn relative(&self, e: &Vector, u: &Vector) -> Option<f64> {
-        let (error, size) = (e.norm(), u.norm().max((SMALL * self.largest).max(-self.largest)));
-        Some(if error == 0.0 { 0.0 } else { error / size })
+    /// An error over ‖u‖.
+    fn relative(&self, error: f64, size: f64) -> f64 {
+        let Begun { norm, tried, .. } = self.begun;
+        // Where u begins at 0 it is as small as a step is short, and with it what a step adds to the error.
+        let least = if norm <= FROM_REST * tried { tried } else { 0.0 };
+        let size = size.max(SMALL * self.largest).max(least);
+        if error == 0.0 { 0.0 } else { error / size }
+    }
+
+    /// A rate at the end of a step of the θ-scheme from that of its stage: along the line through that of the step before, which is
+    /// the difference of `of`; through that where time begins, if it is known, in the first step.
+    fn at_end(
+        &self,
+        (theta, length): (f64, f64),
+        stage: Vector,
+        of: impl Fn(&State) -> &Vector,
+        begun: Option<&Vector>,
+    ) -> Vector {
+        let ahead = (1.0 - theta) * length;
+        let known = begun.filter(|_| self.begun.rates);
+        let (share, older) = match (self.past.get(1), known) {
+            _ if theta == 1.0 => return stage,
+            (Some(older), _) => {
+                let (last, h) = (of(self.state()), self.state().time - older.time);
+                let apart = (1.0 - theta) * h + theta * length;
+                (ahead / apart, combined(&[(1.0 / h, last), (-1.0 / h, of(older))]))
+            }
+            (None, Some(begun)) => (ahead / (theta * length), begun.clone()),
+            (None, None) => return stage,
+        };
+        combined(&[(1.0 + share, &stage), (-share, &older)])
     }
 
     /// Where a solve for u at a time begins: along the polynomial through the last states.
@@ -264,17 +319,22 @@ impl Stepper {
         let r2 = combined(&[(-s * s, &before.u), (-s, &before.v)]);
         let (time, end) = (before.time + theta * length, before.time + length);
         let mut x = self.extrapolated(time);
-        let at = Stage::at(time, s, [&r, &r2], &before.u);
-        let stage = Stage { conditions: (end, theta), ..at };
-        stages.solve(&stage, &mut x)?;
+        stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
         let v = combined(&[(s, &x), (1.0, &r)]);
         let behind =
             |old: &Vector, at: &Vector| combined(&[(1.0 / theta, at), (1.0 - 1.0 / theta, old)]);
         let mut u = behind(&before.u, &x);
         stages.keep_algebraic(&x, &mut u);
-        let a = self.second.then(|| combined(&[(s * s, &x), (1.0, &r2)]));
-        // v is that of the middle of the step where nothing follows from it.
-        let v = if self.second { behind(&before.v, &v) } else { v };
+        // Nothing follows from the newest rates, which are those of a time within the step.
+        let step = (theta, length);
+        let a = self.second.then(|| {
+            let stage = combined(&[(s * s, &x), (1.0, &r2)]);
+            self.at_end(step, stage, |state| &state.v, before.a.as_ref())
+        });
+        let v = match self.second {
+            true => behind(&before.v, &v),
+            false => self.at_end(step, v, |state| &state.u, Some(&before.v)),
+        };
         Ok(Taken { state: State { time: end, u, v, a }, estimate: None })
     }
 
@@ -310,17 +370,13 @@ impl Stepper {
             combined(&terms)
         };
         let mut x = predicted.clone();
-        let before = self.state();
-        let stage = Stage::at(time, s, [&r, &r2], &before.u);
-        stages.solve(&stage, &mut x)?;
+        stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
         // The polynomial through one value more than the formula has misses u by what the formula misses and more.
-        let estimate = (known.len() > order)
-            .then(|| {
-                let reach = time - known[order].time;
-                let difference = combined(&[(length / reach, &x), (-length / reach, &predicted)]);
-                self.relative(&difference, &x)
-            })
-            .flatten();
+        let estimate = (known.len() > order).then(|| {
+            let reach = time - known[order].time;
+            let difference = combined(&[(length / reach, &x), (-length / reach, &predicted)]);
+            difference.norm()
+        });
         let v = combined(&[(s, &x), (1.0, &r)]);
         let a = self.second.then(|| combined(&[(s * s, &x), (1.0, &r2)]));
         Ok(Taken { state: State { time, u: x, v, a }, estimate })
@@ -351,7 +407,7 @@ impl Stepper {
             |fine: &Vector, coarse: &Vector| combined(&[(8.0 / 7.0, fine), (-1.0 / 7.0, coarse)]);
         let (old, new) = (coarse.state, fine.state);
         let u = better(&new.u, &old.u);
-        let estimate = self.relative(&combined(&[(1.0, &u), (-1.0, &new.u)]), &u);
+        let estimate = Some(combined(&[(1.0, &u), (-1.0, &new.u)]).norm());
         let (v, a) =
             (better(&new.v, &old.v), new.a.zip(old.a).map(|(new, old)| better(&new, &old)));
         Ok(Taken { state: State { time: self.state().time + length, u, v, a }, estimate })
@@ -381,8 +437,7 @@ impl Stepper {
                 r2 = combined(&[(s, &r), (-s, v_base)]);
             }
             let time = before.time + node * length;
-            let stage = Stage::at(time, s, [&r, &r2], &before.u);
-            stages.solve(&stage, &mut x)?;
+            stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
             let rate = combined(&[(s, &x), (1.0, &r)]);
             if let Some(v_base) = &v_base {
                 of_v.push(combined(&[(s, &rate), (-s, v_base)]));
@@ -393,7 +448,7 @@ impl Stepper {
             tableau.error.iter().zip(&of_u).map(|(e, rate)| (length * e, rate)).collect();
         let mut difference = combined(&difference);
         stages.keep_algebraic(&x.like(), &mut difference);
-        let estimate = self.relative(&difference, &x);
+        let estimate = Some(difference.norm());
         let time = before.time + length;
         let v = of_u.pop().unwrap_or_else(|| x.like());
         Ok(Taken { state: State { time, u: x, v, a: of_v.pop() }, estimate })
@@ -425,14 +480,7 @@ impl Stepper {
         ]);
         let (time, end) = (before.time + share * length, before.time + length);
         let mut x = self.extrapolated(time);
-        let stage = Stage {
-            time,
-            factors: [s1, s2],
-            rates: [&r1, &r2],
-            conditions: (end, share),
-            before: &before.u,
-        };
-        stages.solve(&stage, &mut x)?;
+        stages.solve(&Stage { time, factors: [s1, s2], rates: [&r1, &r2] }, &mut x)?;
         let mut u = combined(&[(1.0 / share, &x), (-of_states / share, &before.u)]);
         stages.keep_algebraic(&x, &mut u);
         let a = combined(&[(p, &u), (1.0, &q)]);

@@ -167,7 +167,7 @@ fn number(form: &PointForm, name: &str) -> Result<usize, Error> {
     if name == "t" {
         return Ok(TIME);
     }
-    let at = index("param", name, form.params.iter().map(|param| param.name.as_str()))?;
+    let at = index("param", name, form.own_params().iter().map(|param| param.name.as_str()))?;
     match form.params[at].shape {
         Shape::Scalar => Ok(at),
         shape => {
@@ -228,6 +228,10 @@ impl Prescribed for Conditions {
 
     fn aux(&self, on: &Discretisation, _: &Parameters) -> Result<Vec<AuxValues>, RunError> {
         Ok(on.aux.clone())
+    }
+
+    fn conditions_read_time(&self) -> bool {
+        self.depend_on(TIME)
     }
 
     fn aux_depends_on(&self, _: usize) -> bool {

@@ -166,7 +166,10 @@ impl System {
     }
 
     /// Replaces some of the data, or none where the operator refuses it.
-    fn put_aux(&mut self, new: impl IntoIterator<Item = (usize, AuxValues)>) -> Result<(), Error> {
+    pub(super) fn put_aux(
+        &mut self,
+        new: impl IntoIterator<Item = (usize, AuxValues)>,
+    ) -> Result<(), Error> {
         let mut all = self.on.aux.clone();
         new.into_iter().for_each(|(index, values)| all[index] = values);
         if let Err(error) = self.operator.set_aux(&all) {
@@ -179,6 +182,6 @@ impl System {
     }
 
     fn aux(&self, name: &str) -> Result<usize, Error> {
-        index("aux", name, self.form.aux.iter().map(|aux| aux.name.as_str()))
+        index("aux", name, self.form.own_aux().iter().map(|aux| aux.name.as_str()))
     }
 }

@@ -330,6 +330,7 @@ impl Setup {
         let (params, device) = (&parameters.values, self.device);
         let (operator, kernels) =
             compile_operator(&form, &elements, &on, params, &target, device.clone())?;
+        let notes = [&elements.notes[..], &kernels.notes].concat();
         let constraints = on.fields.iter().map(|field| field.constraints.clone()).collect();
         Ok(System {
             source: self.form,
@@ -339,18 +340,21 @@ impl Setup {
             target,
             device,
             kernels,
+            notes,
             operator,
             parameters,
             conditions,
             constraints,
             load: None,
+            rates_given: [false; 2],
         })
     }
 
     fn parameters(&self, form: &PointForm) -> Result<Parameters, Error> {
         let mut replaced = Vec::new();
         for (name, value) in &self.params {
-            let at = index("param", name, form.params.iter().map(|param| param.name.as_str()))?;
+            let at =
+                index("param", name, form.own_params().iter().map(|param| param.name.as_str()))?;
             components(name, form.params[at].shape.components(), value)?;
             replaced.push((at, value.clone()));
         }
@@ -367,7 +371,7 @@ fn aux(
     given: &[(String, Write)],
     on: &Discretisation,
 ) -> Result<Vec<AuxValues>, Error> {
-    let names = form.aux.iter().map(|aux| aux.name.as_str());
+    let names = form.own_aux().iter().map(|aux| aux.name.as_str());
     for (name, _) in given {
         index("aux", name, names.clone())?;
     }

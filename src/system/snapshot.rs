@@ -5,6 +5,8 @@ use super::System;
 use super::time::Motion;
 use crate::{Error, Vector};
 use fem_dsl::problem::Solver;
+use fem_dsl::problem::stepping::check_steps;
+use runtime::run::RunError;
 
 /// Times are the same up to this part of a step.
 const SAME: f64 = 1e-9;
@@ -145,7 +147,9 @@ impl Iterator for Steps<'_> {
         }
         // No last step of almost nothing.
         let length = if left <= self.step * (1.0 + SAME) { left } else { self.step };
-        let taken = self.system.advance(self.motion, length, self.solver);
+        let fit = check_steps("step", self.step, (self.motion.time(), self.to));
+        let fit = fit.map_err(|error| Error::from(RunError::from(error)));
+        let taken = fit.and_then(|()| self.system.advance(self.motion, length, self.solver));
         self.failed = taken.is_err();
         Some(taken.map(|estimate| Snapshot { estimate, ..self.motion.snapshot() }))
     }

@@ -2,8 +2,9 @@
 
 use super::System;
 use crate::{Error, Vector};
+use fem_dsl::problem::stepping::check_step;
 use fem_dsl::problem::{Scheme, Solver};
-use runtime::run::{RunError, Travel};
+use runtime::run::{RunError, Travel, rate_data};
 use runtime::time::State;
 
 /// Where a system is in time, and what its scheme remembers of the way there.
@@ -32,8 +33,8 @@ impl Motion {
         self.travel.state().a.as_ref()
     }
 
-    /// Whether [`Self::rate`] is that of the time itself: θ-schemes for first derivatives have that of the middle of a step, and
-    /// where fields without time derivatives begin, nothing gives it.
+    /// Whether [`Self::rate`] is that of the time itself: where fields without time derivatives begin nothing gives it, and a θ-scheme
+    /// has that of the middle of its first step then.
     pub fn rates_are_known(&self) -> bool {
         self.travel.rates_are_known()
     }
@@ -45,7 +46,90 @@ impl Motion {
 }
 
 impl System {
-    /// Begins at a time with a state, and with its first time derivative where the form has the second; without it that is 0.
+    /// The time t at which the form, the conditions and residuals are taken.
+    pub fn time(&self) -> f64 {
+        self.parameters.values[0]
+    }
+
+    /// Replaces the time, and with it the values of conditions that read `t`; nothing is compiled.
+    ///
+    /// # Errors
+    ///
+    /// A time or a condition that is not finite; then nothing is replaced.
+    pub fn set_time(&mut self, time: f64) -> Result<(), Error> {
+        if !time.is_finite() {
+            return Err(RunError::ParamNotFinite { name: "t".to_owned(), value: time }.into());
+        }
+        let mut parameters = self.parameters.clone();
+        parameters.values[0] = time;
+        let constraints = self.conditions.evaluate(&self.on, &parameters)?;
+        self.set_conditions(constraints)?;
+        self.operator.set_params(&parameters.values).map_err(RunError::from)?;
+        self.parameters = parameters;
+        Ok(())
+    }
+
+    /// Says what the time derivatives of an order are in residuals and solves outside of a scheme, ∂u/∂t = `shift` u + `past` or
+    /// ∂²u/∂t² = `shift` u + `past` for all fields: for time integrators of one's own. [`System::begin`] and [`System::advance`] take
+    /// theirs in its place.
+    ///
+    /// ```
+    /// use weakform::{mesh, weak_form};
+    ///
+    /// weak_form! { form decay { field u: scalar; f0[u] = dt(u) + u; } }
+    ///
+    /// let mut system = decay::form().on(mesh("box(dim: 2, cells: 1)")?).build()?;
+    /// let (mut u, step) = (system.interpolate("u", |_| 1.0)?, 0.1);
+    /// for _ in 0..10 {
+    ///     // Backward Euler: (u − u_before) / step.
+    ///     let mut past = system.vector();
+    ///     past.axpy(-1.0 / step, &u);
+    ///     system.set_rate(1, 1.0 / step, &past)?;
+    ///     system.solve(&mut u)?;
+    /// }
+    /// assert!((u.to_vec()[0] - 1.1f64.powi(-10)).abs() < 1e-8);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The form has no derivative of this order, the shift is not finite, or the vector does not fit.
+    pub fn set_rate(&mut self, order: usize, shift: f64, past: &Vector) -> Result<(), Error> {
+        let mut rates = self.form.rates.iter().filter(|rate| rate.order == order);
+        let param = rates.next().ok_or(Error::Steady { order })?.param;
+        if !shift.is_finite() {
+            return Err(RunError::ParamNotFinite { name: "shift".to_owned(), value: shift }.into());
+        }
+        self.fits(past)?;
+        let data = rate_data(&self.form, &self.on, order, &past.to_vec());
+        self.put_aux(data)?;
+        let range = self.parameters.range(param);
+        self.parameters.values[range].fill(shift);
+        self.operator.set_params(&self.parameters.values).map_err(RunError::from)?;
+        self.rates_given[order - 1] = true;
+        Ok(())
+    }
+
+    /// Whether all time derivatives that the form reads are given.
+    pub(super) fn rates_are_given(&self) -> Result<(), Error> {
+        let read = self.form.rates.iter().filter(|rate| rate.read);
+        match read.map(|rate| rate.order).find(|order| !self.rates_given[order - 1]) {
+            Some(order) => Err(Error::NoRate { order }),
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves the time derivatives to a scheme.
+    fn forget_rates(&mut self) {
+        self.rates_given = [false; 2];
+        for rate in &self.form.rates {
+            let range = self.parameters.range(rate.param);
+            self.parameters.values[range].fill(0.0);
+        }
+    }
+
+    /// Begins at a time with a state, and with its first time derivative where the form has the second; without it that is 0. Unknowns
+    /// with conditions take the value of these, and its time derivative.
     ///
     /// A form with `dt(u)` is solved for a step at a time:
     ///
@@ -68,7 +152,8 @@ impl System {
     ///
     /// # Errors
     ///
-    /// A vector that does not fit, a mass that cannot be inverted where a scheme needs what follows from it.
+    /// A scheme that does not serve the form, or has a setting out of its range; a vector that does not fit, a mass that cannot be
+    /// inverted where a scheme needs what follows from it.
     pub fn begin(
         &mut self,
         scheme: Scheme,
@@ -86,6 +171,7 @@ impl System {
         }
         let second = self.form.rates.iter().any(|rate| rate.order == 2);
         let a = second.then(|| self.vector());
+        self.forget_rates();
         self.parameters.values[0] = time;
         let state = State { time, u: start, v, a };
         let (travel, on) = self.with_operator(|system, operator| {
@@ -99,21 +185,19 @@ impl System {
 
     /// Goes on by a step of some length, with a solver of the language or the one that suits the form: what the step adds to the error,
     /// relative to u, where the scheme can tell. Conditions that read `t`, [`Setup::dirichlet_of`](crate::Setup::dirichlet_of), hold at the times of
-    /// the scheme; parameters and data may be replaced between steps. [`System::measure`] knows `dt(u)` behind a step. Where a step fails, the motion is where it was.
+    /// the scheme, and so do their time derivatives, by differences within a step; parameters and data may be replaced between steps. [`System::measure`] knows `dt(u)` behind a step. Where a step fails, the motion is where it was.
     ///
     /// # Errors
     ///
-    /// A length that is not positive and finite, a stage that cannot be solved.
+    /// A length that is not positive and finite or lost in rounding, a stage that cannot be solved.
     pub fn advance(
         &mut self,
         motion: &mut Motion,
         step: f64,
         solver: Option<&Solver>,
     ) -> Result<Option<f64>, Error> {
-        if !(step > 0.0 && step.is_finite()) {
-            let message = format!("a step of length {step}; time goes forwards, by finite steps");
-            return Err(RunError::Setting(message).into());
-        }
+        self.forget_rates();
+        check_step("step", step, motion.time()).map_err(RunError::from)?;
         self.fits(motion.u())?;
         self.checks(solver)?;
         let travel = &mut motion.travel;

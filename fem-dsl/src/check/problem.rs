@@ -418,7 +418,7 @@ impl Checker<'_> {
 
     fn param(&mut self, piece: &Piece, name: &Ident, value: ExprId) {
         let form = self.form;
-        let names = form.params.iter().map(|param| param.name.as_str());
+        let names = form.own_params().iter().map(|param| param.name.as_str());
         let index = self.find(piece, name, "parameter", names);
         let number = self.number(piece, value);
         let (Some(index), Some((shape, values))) = (index, number) else { return };
@@ -441,7 +441,7 @@ impl Checker<'_> {
         let (piece, form) = (statement.piece, self.form);
         match statement.kind {
             ProblemItemKind::Aux { name, value, place } => {
-                let names = form.aux.iter().map(|aux| aux.name.as_str());
+                let names = form.own_aux().iter().map(|aux| aux.name.as_str());
                 let Some(index) = self.find(piece, name, "auxiliary data", names) else { return };
                 let what = format!("`{}`", name.name);
                 let tags = match place {

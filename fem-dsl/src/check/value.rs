@@ -6,7 +6,7 @@ use super::names::{self, Entry, Meaning, Names, Place};
 use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::differentiate::gradient;
+use crate::differentiate::{gradient, rate};
 use crate::eval::tensors;
 use crate::form::{ExprId, Exprs, Form, Shape, Terminal, Type};
 use crate::manufacture::Known;
@@ -28,8 +28,8 @@ enum Allowed {
 }
 
 /// Checks an expression in x, t, h, k and the parameters of `form`: boundary values, known
-/// solutions, auxiliary data. The gradient is left empty where
-/// there is none.
+/// solutions, auxiliary data. The gradient and the time derivatives are left empty where
+/// there are none.
 ///
 /// # Errors
 ///
@@ -41,14 +41,21 @@ pub fn expression(
 ) -> Result<Expression, Vec<Diagnostic>> {
     let (mut form, value) = checked(file, root, form, Allowed::Functions)?;
     let gradient = gradient(&mut form, value).ok();
-    let roots: Vec<ExprId> = std::iter::once(value).chain(gradient).collect();
+    let first = rate(&mut form, value).ok();
+    let second = first.and_then(|first| rate(&mut form, first).ok());
+    let derivatives = [gradient, first, second];
+    let roots: Vec<ExprId> =
+        std::iter::once(value).chain(derivatives.into_iter().flatten()).collect();
     let mut scalars = Scalars::default();
     let nodes = scalarise(&mut scalars, &form, &roots);
     let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
     let roots: Vec<point::NodeId> = roots.iter().flat_map(|root| nodes[root].clone()).collect();
-    let (graph, mut moved) = point::finished(&scalars, &roots);
-    let gradient = moved.split_off(shape.components());
-    Ok(Expression { shape, graph, value: moved, gradient })
+    let (graph, moved) = point::finished(&scalars, &roots);
+    let mut moved = moved.into_iter();
+    let mut take = |count: usize| moved.by_ref().take(count).collect::<Vec<_>>();
+    let value = take(shape.components());
+    let [gradient, first, second] = derivatives.map(|of| take(of.map_or(0, |of| nodes[&of].len())));
+    Ok(Expression { shape, graph, value, gradient, rates: [first, second] })
 }
 
 /// Checks an expression in numbers, parameters, t and k, whose values are known only later.
@@ -66,7 +73,7 @@ pub fn of_numbers(
     let nodes = scalarise(&mut scalars, &form, &[value]);
     let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
     let (graph, value) = point::finished(&scalars, &nodes[&value]);
-    Ok(Expression { shape, graph, value, gradient: Vec::new() })
+    Ok(Expression { shape, graph, value, gradient: Vec::new(), rates: Default::default() })
 }
 
 /// Checks an expression as [`expression`] does, and gives it as tensors, of which it may be made a part of others.
@@ -134,7 +141,7 @@ fn checked(
     allowed: Allowed,
 ) -> Result<(Form, ExprId), Vec<Diagnostic>> {
     let mut names = Names::default();
-    for (i, param) in form.params.iter().enumerate() {
+    for (i, param) in form.own_params().iter().enumerate() {
         let entry = Entry { meaning: Meaning::Param(i), region: None, span: Span::default() };
         names.entries.insert(&param.name, entry);
     }

@@ -27,17 +27,18 @@ pub(super) fn rates(
     on: &Discretisation,
     parameters: &Parameters,
 ) -> Result<Option<Vec<f64>>, RunError> {
-    let known = problem.form.rates.iter().zip(&problem.exact_rates);
-    let known: Vec<_> = known.filter(|(rate, _)| rate.order == 1).collect();
+    let moves = |field: usize| problem.form.rates.iter().any(|rate| rate.field == field);
+    let known =
+        problem.exact.iter().filter(|(field, known)| moves(*field) && !known.rates[0].is_empty());
+    let known: Vec<_> = known.collect();
     if problem.initial_rate.is_empty() && known.is_empty() {
         return Ok(None);
     }
     let mut values = vec![0.0; on.n_dofs()];
-    for (rate, formula) in known {
-        let space = &on.fields[rate.field].space;
-        let points = space.points(&on.mesh, &on.partition)?;
-        let own = evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN);
-        values[on.dofs_of(rate.field)].copy_from_slice(&own);
+    for (field, known) in known {
+        let points = on.fields[*field].space.points(&on.mesh, &on.partition)?;
+        let own = evaluate(known, &known.rates[0], &points, parameters, |_| f64::NAN);
+        values[on.dofs_of(*field)].copy_from_slice(&own);
     }
     for (field, value) in &problem.initial_rate {
         let own = of_field(problem, on, parameters, (*field, value), &mut Vec::new())?;

@@ -1,7 +1,7 @@
 //! A form's kernels, for the processor or for a device with memory of its own → an operator; from there on nobody asks which.
 
 use super::{RunError, Setup};
-use crate::compile::{Origin, Target, compile, compile_for_device, facts};
+use crate::compile::{Origin, Target, Why, compile, compile_for_device, facts};
 use crate::device::{Backend, Device};
 use crate::discretisation::Discretisation;
 use crate::operator::{Operator, Shelf};
@@ -25,6 +25,8 @@ pub struct Kernels {
     pub plans: Vec<Plan>,
     /// Seconds for planning, printing, compiling and loading them.
     pub seconds: f64,
+    /// Why they are interpreted, where nobody asked for it.
+    pub notes: Vec<String>,
 }
 
 impl Kernels {
@@ -106,6 +108,7 @@ pub(super) fn compile_for(
             device: None,
             word: compiled.word(),
             origin: compiled.origin,
+            notes: compiled.interpreted.iter().filter_map(Why::note).collect(),
             plans: compiled.plans,
             seconds: compiled.seconds,
         };
@@ -121,6 +124,7 @@ pub(super) fn compile_for(
         backend,
         device: Some(name),
         word: "compiled",
+        notes: Vec::new(),
         origin: compiled.origin,
         plans: compiled.plans.clone(),
         seconds: compiled.seconds,

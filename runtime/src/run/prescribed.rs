@@ -14,7 +14,7 @@ use crate::expression::{Parameters, evaluate};
 use crate::geometry::places;
 use crate::mesh::Mesh;
 use crate::space::Space;
-use fem_dsl::point::{Input, Location, Node, PointForm};
+use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
 use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Trace, Values};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
@@ -249,6 +249,24 @@ pub trait Prescribed: Sync {
     fn aux(&self, on: &Discretisation, parameters: &Parameters)
     -> Result<Vec<AuxValues>, RunError>;
 
+    /// Whether the value of some condition reads t.
+    fn conditions_read_time(&self) -> bool;
+
+    /// The conditions, and those with the first and with the second time derivative of their values in the place of these; none
+    /// where only values are known.
+    ///
+    /// # Errors
+    ///
+    /// A value or a derivative that is no number.
+    fn conditions_with_rates(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Option<[Vec<Constraints>; 3]>, RunError> {
+        let _ = (on, parameters);
+        Ok(None)
+    }
+
     /// Whether some auxiliary data depends on a parameter.
     fn aux_depends_on(&self, param: usize) -> bool;
 
@@ -326,12 +344,14 @@ impl OfProblem<'_> {
         })
     }
 
-    fn conditions_of(
+    /// The conditions; for each of several parts of the formulas of their values, with what that is.
+    fn conditions_of<const N: usize>(
         &self,
         form: &PointForm,
         on: &Discretisation,
         parameters: &Parameters,
-    ) -> Result<Vec<Constraints>, RunError> {
+        of: impl Fn(&Expression, usize) -> &[NodeId],
+    ) -> Result<[Vec<Constraints>; N], RunError> {
         let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
         let held = given.iter().map(|(condition, field)| {
             Held::new(form, on, (*field, condition.trace), condition.tags.as_deref())
@@ -339,14 +359,19 @@ impl OfProblem<'_> {
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
         // Asked of all processes before one of them may find no value.
         let by_means = super::mean::held(self.problem, form, on);
-        let mut all = conditions(on, &held, |index, places| {
-            let value = &given[index].0.value;
-            Ok::<_, RunError>(at_points(value, places, parameters, |_| f64::NAN))
-        })?;
-        for (field, nodes) in by_means {
-            nodes.into_iter().for_each(|node| all[field].hold(node as usize));
+        let mut parts = std::array::from_fn(|_| Vec::new());
+        for (part, all) in parts.iter_mut().enumerate() {
+            *all = conditions(on, &held, |index, places| {
+                let value = &given[index].0.value;
+                Ok::<_, RunError>(evaluate(value, of(value, part), places, parameters, |_| {
+                    f64::NAN
+                }))
+            })?;
+            for (field, nodes) in &by_means {
+                nodes.iter().for_each(|&node| all[*field].hold(node as usize));
+            }
         }
-        Ok(all)
+        Ok(parts)
     }
 }
 
@@ -356,7 +381,30 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        together(&on.mesh, self.conditions_of(&self.problem.form, on, parameters))
+        let found = self.conditions_of(&self.problem.form, on, parameters, |value, _| &value.value);
+        together(&on.mesh, found).map(|[conditions]| conditions)
+    }
+
+    fn conditions_read_time(&self) -> bool {
+        let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value.graph);
+        values.any(|graph| graph.nodes().iter().any(|node| *node == Node::Input(Input::Time)))
+    }
+
+    fn conditions_with_rates(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Option<[Vec<Constraints>; 3]>, RunError> {
+        let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value);
+        if values.any(|value| value.rates.iter().any(Vec::is_empty)) {
+            return Ok(None);
+        }
+        let found =
+            self.conditions_of(&self.problem.form, on, parameters, |value, part| match part {
+                0 => &value.value,
+                order => &value.rates[order - 1],
+            });
+        together(&on.mesh, found).map(Some)
     }
 
     fn aux(
@@ -386,7 +434,9 @@ impl Prescribed for OfProblem<'_> {
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
-        on.constrain(together(&on.mesh, own.conditions_of(form, &on, &parameters))?);
+        let found = own.conditions_of(form, &on, &parameters, |value, _| &value.value);
+        let [conditions] = together(&on.mesh, found)?;
+        on.constrain(conditions);
         let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
         let datum = |index| match above {
             Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {

@@ -9,7 +9,11 @@
 
 mod alike;
 mod checkpoint;
+mod error;
 mod explicit;
+mod held;
+mod identity;
+mod mass;
 mod pace;
 mod shown;
 mod stages;
@@ -30,22 +34,22 @@ use crate::run::solver::Levels;
 use crate::solve::{Continue, NonlinearSystem};
 use crate::time::{State, Stepper, Taken};
 pub use checkpoint::Checkpoint;
-use explicit::{Explicit, Mass};
+pub use error::TimeError;
+use explicit::Explicit;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
 use kernels_gen::generate::elements;
+use mass::Mass;
 use pace::Pace;
 use shown::Shown;
 pub(crate) use stages::at_nodes;
+pub use stages::rate_data;
 use stages::{How, Memory, Staged};
 use std::sync::Arc;
 use std::time::Instant;
 use times::Times;
 pub use travel::Travel;
 use whole::Whole;
-
-/// The part of all time that the first step takes where nothing says how long it is.
-const FIRST: f64 = 1e-4;
 
 /// What takes steps.
 enum Way {
@@ -59,11 +63,13 @@ impl Way {
     /// From what is given where time begins, before a step of some length; what is not known is said.
     fn begin(
         scheme: Scheme,
-        begun: (State, f64),
+        (mut state, length): (State, f64),
         staged: &mut Staged<'_>,
         notes: &mut Vec<String>,
     ) -> Result<Self, RunError> {
-        let (state, mass) = explicit::begin(scheme, begun, staged, notes)?;
+        staged.length = length;
+        staged.start(&mut state, notes)?;
+        let (state, mass) = explicit::begin(scheme, state, staged, notes)?;
         Self::new(scheme, state, mass, staged)
     }
 
@@ -75,11 +81,9 @@ impl Way {
         staged: &mut Staged<'_>,
     ) -> Result<Self, RunError> {
         let second = state.a.is_some();
-        Ok(match scheme {
-            Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => {
-                Self::Explicit(Box::new(Explicit::new(scheme, state, mass, staged)?))
-            }
-            scheme => Self::Implicit(Stepper::new(scheme, second, state)),
+        Ok(match scheme.is_explicit() {
+            true => Self::Explicit(Box::new(Explicit::new(scheme, state, mass, staged)?)),
+            false => Self::Implicit(Stepper::new(scheme, second, state, mass.is_some())),
         })
     }
 
@@ -99,6 +103,7 @@ impl Way {
 
     /// A step: what it has come to, or nothing where it cannot be taken back.
     fn step(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<Option<Taken>, RunError> {
+        staged.length = length;
         match self {
             Self::Implicit(stepper) => stepper.step(length, staged).map(Some),
             Self::Explicit(explicit) => explicit.step(length, staged).map(|()| None),
@@ -119,8 +124,19 @@ impl Way {
         }
     }
 
+    /// Gets ready for steps of a length, which an explicit scheme must not find too long.
+    fn prepare(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
+        match self {
+            Self::Implicit(_) => Ok(()),
+            Self::Explicit(explicit) => {
+                explicit.check(length)?;
+                explicit.quieten(staged)
+            }
+        }
+    }
+
     /// Sees that all of the state is what it should be.
-    fn confirm(&mut self, staged: &Staged<'_>) -> Result<(), RunError> {
+    fn confirm(&mut self, staged: &mut Staged<'_>) -> Result<(), RunError> {
         match self {
             Self::Implicit(_) => Ok(()),
             Self::Explicit(explicit) => explicit.confirm(staged),
@@ -140,12 +156,13 @@ pub(super) fn march(
 ) -> Result<Solution, RunError> {
     let begun = Instant::now();
     let (form, named) = (&problem.form, problem.solver.as_ref());
+    stepping.scheme.check(&form.rates, form.fields.len())?;
+    stepping.check()?;
     let mesh = with_periodic_sides(problem, mesh)?;
     let planned = elements(form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
     check_room(form, &planned, &mesh, named, device.as_deref())?;
     let Setup { elements, on, mut parameters, files } = set_up(problem, mesh)?;
-    let all = stepping.to - stepping.from;
-    let first = stepping.step.unwrap_or(FIRST * all).min(all);
+    let first = stepping.first();
     // What is looked at before the first step is the Jacobian of one.
     parameters_at(form, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
     check_fixed(form, &on, &parameters, &[])?;
@@ -181,15 +198,13 @@ pub(super) fn march(
     let mut staged =
         Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
     let solving = Instant::now();
+    let who = (problem, stepping.scheme);
     let mut way = match restart.as_ref().zip(whole.as_ref()) {
-        Some((left, whole)) => left.resume(stepping.scheme, &state.u, &mut staged, whole)?,
+        Some((left, whole)) => left.resume(who, &state.u, &mut staged, whole, &mut notes)?,
         None => {
             let begun = (state, first);
-            let way = Way::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
-            if let Way::Explicit(explicit) = &way {
-                explicit.check(first)?;
-                explicit.quieten(&mut staged)?;
-            }
+            let mut way = Way::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
+            way.prepare(first, &mut staged)?;
             way
         }
     };
@@ -205,9 +220,7 @@ pub(super) fn march(
                 "the checkpoint is at t = {now}, where the time of the problem has ended\nhelp: write a later `to` in `time`"
             )));
         }
-        if let Way::Explicit(explicit) = &way {
-            explicit.check(pace.length())?;
-        }
+        way.prepare(pace.length(), &mut staged)?;
         notes.push(format!("the run goes on from t = {now}"));
     } else if times.shows_start() {
         count_shown += 1;
@@ -224,7 +237,7 @@ pub(super) fn march(
         let taken = match way.step(own, &mut staged) {
             Ok(taken) => taken,
             Err(error) if staged.cancelled() => return Err(error),
-            Err(_) if pace.halve(own) => continue,
+            Err(_) if !stepping.scheme.is_explicit() && pace.halve(own) => continue,
             Err(error) => return Err(failed(error, way.state(), own, &staged)),
         };
         let estimate = taken.as_ref().and_then(|taken| taken.estimate);
@@ -237,7 +250,7 @@ pub(super) fn march(
         let now = way.state().time;
         staged.monitor().time(now, stepping.to);
         if times.shows(now) || now >= stepping.to {
-            if let Err(error) = way.confirm(&staged) {
+            if let Err(error) = way.confirm(&mut staged) {
                 return Err(failed(error, way.state(), own, &staged));
             }
             seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
@@ -249,8 +262,8 @@ pub(super) fn march(
                 going = shown.tell(&solution, now, staged.monitor());
                 if let Some(whole) = whole.as_ref().filter(|_| staged.monitor().wants_checkpoints())
                 {
-                    let point = (stepping.scheme, pace.length(), count_shown);
-                    let left = Checkpoint::leave(&mut way, point, &mut staged, whole)?;
+                    let point = (pace.length(), count_shown);
+                    let left = Checkpoint::leave(&mut way, who, point, &mut staged, whole)?;
                     going = if going == Continue::Yes {
                         staged.monitor().checkpoint(&left)
                     } else {
@@ -267,7 +280,7 @@ pub(super) fn march(
     };
     notes.extend(staged.notes().iter().cloned());
     notes.push(pace.told(stepping.scheme));
-    solution.notes = [on.mesh.notes(), &elements.notes, &notes].concat();
+    solution.notes = [on.mesh.notes(), &elements.notes, &kernels.notes, &notes].concat();
     solution.report = staged.report();
     solution.linear_iterations = staged.iterations();
     solution.multigrid = staged.figures();

@@ -309,10 +309,20 @@ impl Solve<'_> {
             series.resume(left.shown);
         }
         let (earlier, taken) = (start.as_deref(), Vec::new());
-        let mut steps =
-            Steps { solve: self, problem: &problem, log, taken, restart, failure: None };
+        let mut steps = Steps {
+            solve: self,
+            problem: &problem,
+            log,
+            taken,
+            reported: Vec::new(),
+            restart,
+            failure: None,
+        };
         let solution = run_steps(&problem, mesh, earlier, &target, device.clone(), &mut steps);
-        let Steps { taken, failure, .. } = steps;
+        let Steps { taken, reported, failure, .. } = steps;
+        if let Some(path) = &arguments.report {
+            log.table.settle(path)?;
+        }
         let goal = self.goal(log)?;
         let failed = |error| match error {
             RunError::Unconverged { source, reached } => {
@@ -349,8 +359,10 @@ impl Solve<'_> {
             picture: picture.path().filter(|_| drawn.is_ok()),
             note: drawn.as_ref().ok().and_then(Option::as_deref),
         };
-        let (mut text, mut value) =
-            (text(&problem, &solution, files), value(&problem, &solution, &taken, files));
+        let (mut text, mut value) = (
+            text(&problem, &solution, files),
+            value(&problem, &solution, (&taken, &reported), files),
+        );
         if let Some((_, param, given)) = varied {
             text = text.replacen('\n', &format!(", {param} = {given}\n"), 1);
             value["sweep"] = json!({ param: given });

@@ -232,10 +232,12 @@ fn exact(
     let Trace::Component(component) = trace else { return Some(solution.clone()) };
     let dim = checker.form.dim;
     let gradient = solution.gradient.get(component * dim..(component + 1) * dim);
+    let one = |of: &Vec<_>| of.get(component).copied().into_iter().collect();
     Some(Expression {
         shape: Shape::Scalar,
         graph: solution.graph.clone(),
-        value: solution.value.get(component).copied().into_iter().collect(),
+        value: one(&solution.value),
+        rates: solution.rates.each_ref().map(one),
         gradient: gradient.map(<[_]>::to_vec).unwrap_or_default(),
     })
 }

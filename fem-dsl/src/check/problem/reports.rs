@@ -116,8 +116,8 @@ pub(super) fn check(
 fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
     let form = checker.form;
     let fields = form.fields.iter().map(|field| (&field.name, "a field"));
-    let params = form.params.iter().map(|param| (&param.name, "a parameter"));
-    let aux = form.aux.iter().map(|aux| (&aux.name, "auxiliary data"));
+    let params = form.own_params().iter().map(|param| (&param.name, "a parameter"));
+    let aux = form.own_aux().iter().map(|aux| (&aux.name, "auxiliary data"));
     let known = fields.chain(params).chain(aux).find(|(known, _)| **known == name.name);
     let Some((known, what)) = known else { return };
     let message = format!("`{known}` is {what} of the form, and cannot be a report too");

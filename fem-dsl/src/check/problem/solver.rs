@@ -118,7 +118,7 @@ fn load(
     form: &Form,
 ) -> Option<Diagnostic> {
     let Some(Argument::Word(param)) = values.get("load") else { return None };
-    let names = form.params.iter().map(|param| param.name.as_str());
+    let names = form.own_params().iter().map(|param| param.name.as_str());
     if !names.clone().any(|known| known == param) {
         let list: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
         let note = match list.is_empty() {

@@ -5,19 +5,25 @@ use super::{Checker, Piece, Statement};
 use crate::ast::{ExprId, ExprKind, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::Form;
 use crate::habits;
+use crate::problem::stepping::{ORDERS_BDF, ORDERS_RK, STAGES};
 use crate::problem::{Argument, Mass, Scheme, Stepping};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 const MASS: Kind = Kind::Word(&["lumped", "consistent"]);
+
+/// A whole number in a range.
+const fn whole(range: RangeInclusive<usize>) -> Kind {
+    Kind::Whole(*range.start() as u32, *range.end() as u32)
+}
 
 /// The schemes, with what each takes beside [`COMMON`].
 const SCHEMES: &[(&str, Table)] = &[
     ("theta", &[("theta", Kind::Share)]),
-    ("bdf", &[("order", Kind::Whole(1, 5))]),
-    ("sdirk", &[("stages", Kind::Whole(2, 4))]),
-    ("rk", &[("order", Kind::Whole(1, 4)), ("mass", MASS)]),
+    ("bdf", &[("order", whole(ORDERS_BDF))]),
+    ("sdirk", &[("stages", whole(STAGES))]),
+    ("rk", &[("order", whole(ORDERS_RK)), ("mass", MASS)]),
     ("newmark", &[("beta", Kind::Share), ("gamma", Kind::Share)]),
     ("generalised_alpha", &[("rho", Kind::Number)]),
     ("leapfrog", &[("mass", MASS)]),
@@ -129,12 +135,6 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Stepp
             "no `to`",
             "write `to: 1`",
         ),
-        Some(to) if to <= from => say(
-            Code::BadValue,
-            format!("time goes from {from} to {to}"),
-            "it ends before it begins",
-            "let `to` be later than `from`",
-        ),
         _ => {}
     }
     if step.is_none()
@@ -176,10 +176,6 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Stepp
         say(Code::BadArgument, message, "one of them is enough", "leave one of both out");
     }
     let rho = number("rho").unwrap_or(0.8);
-    if !(0.0..=1.0).contains(&rho) {
-        let message = "`rho` should be a number from 0 to 1".to_owned();
-        say(Code::BadValue, message, "a spectral radius", "write `rho: 0.8`");
-    }
     let whole = |name: &str, default: usize| number(name).map_or(default, |number| number as usize);
     let mass = match values.get("mass").and_then(Argument::word) {
         Some("lumped") => Mass::Lumped,
@@ -197,42 +193,20 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Stepp
         "generalised_alpha" => Scheme::GeneralisedAlpha { rho },
         _ => Scheme::Leapfrog { mass },
     };
-    let unfit = unfit(scheme, checker.form);
-    if let Some((message, help)) = unfit {
-        say(Code::BadValue, format!("`{name}` {message}"), "another scheme fits", help);
+    let (rates, fields) = (&checker.form.rates, checker.form.fields.len());
+    if let Err(error) = scheme.check(rates, fields) {
+        say(Code::BadValue, error.to_string(), "not by this scheme", &error.remedy());
+    }
+    let every = number("every");
+    let stepping = to.map(|to| Stepping { scheme, from, to, step, tolerance, every, at });
+    if let Some(Err(error)) = stepping.as_ref().map(Stepping::check) {
+        say(Code::BadValue, error.to_string(), "no run can take these", &error.remedy());
     }
     let right = wrong.is_empty();
     checker.diagnostics.extend(wrong);
-    let to = to.filter(|_| right)?;
-    Some(Stepping { scheme, from, to, step, tolerance, every: number("every"), at })
+    stepping.filter(|_| right)
 }
 
 fn stated(named: &[crate::ast::Argument], name: &str) -> bool {
     named.iter().any(|argument| argument.name.name == name)
-}
-
-/// Why a scheme does not serve the time derivatives of a form, and what does.
-fn unfit(scheme: Scheme, form: &Form) -> Option<(&'static str, &'static str)> {
-    let of = |order: usize| form.rates.iter().any(|rate| rate.order == order && rate.read);
-    let (first, second) = (of(1), of(2));
-    let algebraic =
-        (0..form.fields.len()).any(|field| !form.rates.iter().any(|rate| rate.field == field));
-    match scheme {
-        Scheme::Newmark { .. } | Scheme::GeneralisedAlpha { .. } if !second => Some((
-            "is for second derivatives, `dt(dt(u))`, and this form has none",
-            "write `bdf`, `sdirk` or `theta`",
-        )),
-        Scheme::Leapfrog { .. } if !second || first => Some((
-            "is for `dt(dt(u))` alone",
-            "write `rk` for first derivatives, `newmark` where both are there",
-        )),
-        Scheme::RungeKutta { .. } if second => {
-            Some(("is for first derivatives", "write `leapfrog`, or an implicit scheme"))
-        }
-        Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } if algebraic => Some((
-            "is explicit, and some field has no time derivative",
-            "write an implicit scheme: `bdf`, `sdirk`, `theta`",
-        )),
-        _ => None,
-    }
 }

@@ -3,21 +3,21 @@
 //! mesh, of however many processes.
 
 use super::super::RunError;
+use super::identity::{Identity, of_states, refused};
 use super::stages::Staged;
 use super::whole::{EXACT, Known, Whole};
 use super::{Way, parameters_at};
-use crate::time::{State, Stepper};
+use crate::time::{Begun, State, Stepper};
 use crate::vector::Vector;
-use fem_dsl::problem::Scheme;
-use kernels_gen::abi::hash;
+use fem_dsl::problem::{Problem, Scheme};
 use std::collections::VecDeque;
 
 /// What a list begins with: "weakform".
 const MAGIC: f64 = 8_619_717.0;
-/// The version of its layout, which follows. The first did not know its mesh.
-const VERSION: f64 = 2.0;
+/// The version of its layout, which follows. The first did not know its mesh, the second not its equations.
+const VERSION: f64 = 3.0;
 /// Numbers before the states, of each version.
-const HEADS: [(f64, usize); 2] = [(1.0, 10), (VERSION, 13)];
+const HEADS: [(f64, usize); 3] = [(1.0, 10), (2.0, 13), (VERSION, 19)];
 
 /// A point from which a run through time can go on.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,9 @@ pub struct Checkpoint {
     identity: f64,
     /// Of the mesh and its unknowns; a list of the first version does not say it.
     mesh: Option<Known>,
+    /// Of the equations; a list of the first two versions does not say it.
+    problem: Option<Identity>,
+    begun: Begun,
     second: bool,
     /// The newest first: the state, and before it what the scheme knows of the past.
     past: Vec<Past>,
@@ -63,37 +66,33 @@ impl Past {
     }
 }
 
-/// Of a scheme, and of what a form has that its states depend on.
-fn identity(scheme: Scheme, staged: &Staged<'_>) -> f64 {
-    let form = staged.system().form;
-    let fields: Vec<_> = form.fields.iter().map(|field| (&field.name, field.shape)).collect();
-    let rates: Vec<_> = form.rates.iter().map(|rate| (rate.field, rate.order)).collect();
-    (hash(&format!("{scheme:?} {fields:?} {rates:?}")) % EXACT) as f64
-}
-
-fn refused(what: &str) -> RunError {
-    RunError::Setting(format!(
-        "the checkpoint {what}\nhelp: restart the problem that wrote it, with its mesh, degree and scheme; or leave --restart out"
-    ))
-}
-
 impl Checkpoint {
     /// t.
     pub fn time(&self) -> f64 {
         self.past[0].time
     }
 
-    /// As a list: 13 numbers, then of each state, the newest first, t, u, u̇ and, where the form has it, ü.
+    /// As a list: 19 numbers and the values of the parameters, then of each state, the newest first, t, u, u̇ and, where the form has it, ü.
     pub fn numbers(&self) -> Vec<f64> {
         let second = f64::from(u8::from(self.second));
         let size = self.past[0].u.len() as f64;
-        let version = if self.mesh.is_some() { VERSION } else { HEADS[0].0 };
+        let version = match (&self.mesh, &self.problem) {
+            (None, _) => HEADS[0].0,
+            (_, None) => HEADS[1].0,
+            _ => VERSION,
+        };
         let mut all = vec![MAGIC, version];
         all.extend([self.identity, second, size, self.past.len() as f64]);
         all.extend([self.length, self.shown as f64]);
         all.extend(self.largest);
         if let Some(Known { order, cells, vertices }) = self.mesh {
             all.extend([order, cells, vertices].map(|number| number as f64));
+        }
+        if let Some(Identity { form, prescribed, params }) = &self.problem {
+            let Begun { rates, norm, tried } = self.begun;
+            all.extend([f64::from(u8::from(rates)), norm, tried]);
+            all.extend([*form as f64, *prescribed as f64, params.len() as f64]);
+            all.extend_from_slice(params);
         }
         for Past { time, u, v, a } in &self.past {
             all.push(*time);
@@ -117,11 +116,14 @@ impl Checkpoint {
                 "{found}, and this build knows those up to {VERSION}\nhelp: go on with the build that wrote it, or leave --restart out"
             ))
         })?;
-        let (head, mut rest) = numbers.split_at_checked(length).ok_or_else(damaged)?;
+        let (head, rest) = numbers.split_at_checked(length).ok_or_else(damaged)?;
         let count = |at: usize| {
             let whole = (0.0..EXACT as f64).contains(&head[at]) && head[at].fract() == 0.0;
             if whole { Ok(head[at] as usize) } else { Err(damaged()) }
         };
+        let knows = version == VERSION;
+        let params = if knows { count(18)? } else { 0 };
+        let (params, mut rest) = rest.split_at_checked(params).ok_or_else(damaged)?;
         let (second, size, states) = (count(3)? == 1, count(4)?, count(5)?);
         let vectors = if second { 3 } else { 2 };
         let each = size.checked_mul(vectors).and_then(|all| all.checked_add(1));
@@ -140,7 +142,18 @@ impl Checkpoint {
             past.push(Past { time, u, v, a: if second { take(size) } else { Vec::new() } });
         }
         let (length, shown, largest) = (head[6], count(7)?, [head[8], head[9]]);
-        let mesh = match version == VERSION {
+        let begun = match knows {
+            true => Begun { rates: count(13)? == 1, norm: head[14], tried: head[15] },
+            false => Begun { rates: true, norm: largest[0], tried: 0.0 },
+        };
+        let problem = match knows {
+            true => {
+                let [form, prescribed] = [count(16)?, count(17)?].map(|n| n as u64);
+                Some(Identity { form, prescribed, params: params.to_vec() })
+            }
+            false => None,
+        };
+        let mesh = match version > HEADS[0].0 {
             true => {
                 let [order, cells, vertices] =
                     [count(10)?, count(11)?, count(12)?].map(|n| n as u64);
@@ -148,26 +161,33 @@ impl Checkpoint {
             }
             false => None,
         };
-        Ok(Self { identity: head[2], mesh, second, past, length, largest, shown })
+        Ok(Self { identity: head[2], mesh, problem, begun, second, past, length, largest, shown })
     }
 
     /// Of what takes steps, where it is, of all processes; what does so forgets all that a run which begins there would not know.
     pub(super) fn leave(
         way: &mut Way,
-        (scheme, length, shown): (Scheme, f64, usize),
+        (problem, scheme): (&Problem, Scheme),
+        (length, shown): (f64, usize),
         staged: &mut Staged<'_>,
         whole: &Whole,
     ) -> Result<Self, RunError> {
         let of = |state: &State| Past::of(state, whole);
-        let (past, largest): (Vec<Past>, f64) = match &*way {
-            Way::Implicit(stepper) => (stepper.past().map(of).collect(), stepper.largest()),
-            Way::Explicit(explicit) => (vec![of(explicit.state())], 0.0),
+        let (past, largest, begun): (Vec<Past>, f64, Begun) = match &*way {
+            Way::Implicit(stepper) => {
+                (stepper.past().map(of).collect(), stepper.largest(), stepper.begun())
+            }
+            Way::Explicit(explicit) => {
+                let begun = Begun { rates: true, norm: 0.0, tried: 0.0 };
+                (vec![of(explicit.state())], 0.0, begun)
+            }
         };
         let second = way.state().a.is_some();
         let largest = [largest, staged.largest()];
-        let identity = identity(scheme, staged);
-        let mesh = Some(whole.mesh);
-        let left = Self { identity, mesh, second, past, length, largest, shown };
+        let identity = of_states(scheme, &problem.form);
+        let (mesh, of) = (Some(whole.mesh), Some(Identity::of(problem, staged)));
+        let left =
+            Self { identity, mesh, problem: of, begun, second, past, length, largest, shown };
         forget(way, scheme, staged)?;
         Ok(left)
     }
@@ -197,38 +217,40 @@ impl Checkpoint {
         Err(refused(&format!("is of another mesh or degree, {how}")))
     }
 
-    /// What takes steps, as it goes on.
+    /// What takes steps, as it goes on; what differs from the problem that left the checkpoint is said.
     ///
     /// # Errors
     ///
-    /// A checkpoint of another problem, scheme or mesh.
+    /// A checkpoint of another form, scheme or mesh.
     pub(super) fn resume(
         &self,
-        scheme: Scheme,
+        (problem, scheme): (&Problem, Scheme),
         like: &Vector,
         staged: &mut Staged<'_>,
         whole: &Whole,
+        notes: &mut Vec<String>,
     ) -> Result<Way, RunError> {
         self.check_mesh(whole)?;
-        if self.identity != identity(scheme, staged) {
+        if self.identity != of_states(scheme, &problem.form) {
             return Err(refused("is of another scheme, or of a form with other fields"));
+        }
+        if let Some(left) = &self.problem {
+            notes.extend(left.compare(&Identity::of(problem, staged), &problem.form)?);
         }
         let mut past: VecDeque<State> =
             self.past.iter().map(|past| past.state(like, whole)).collect();
         let [largest, begun] = self.largest;
         staged.set_largest(begun);
-        let mut way = match scheme {
-            Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => {
+        Ok(match scheme.is_explicit() {
+            true => {
                 let Some(state) = past.pop_front() else { unreachable!("there is one state") };
                 at(staged, state.time);
                 Way::new(scheme, state, None, staged)?
             }
-            scheme => Way::Implicit(Stepper::resume(scheme, self.second, past, largest)),
-        };
-        if let Way::Explicit(explicit) = &mut way {
-            explicit.quieten(staged)?;
-        }
-        Ok(way)
+            false => {
+                Way::Implicit(Stepper::resume(scheme, self.second, past, (largest, self.begun)))
+            }
+        })
     }
 }
 
@@ -262,9 +284,25 @@ mod tests {
         let (length, largest) = (0.125, [4.0, 0.0]);
         let past = vec![past(0.5), past(0.25)];
         let (identity, mesh) = (7.0, Some(Known { order: 11, cells: 1, vertices: 4 }));
-        let left = Checkpoint { identity, mesh, second: false, past, length, largest, shown: 3 };
-        let first = Checkpoint { mesh: None, ..left.clone() };
-        assert_eq!(Checkpoint::from_numbers(&first.numbers()).expect("whole"), first);
+        let begun = Begun { rates: true, norm: 4.0, tried: 0.0 };
+        let second = Checkpoint {
+            identity,
+            mesh,
+            problem: None,
+            begun,
+            second: false,
+            past,
+            length,
+            largest,
+            shown: 3,
+        };
+        let first = Checkpoint { mesh: None, ..second.clone() };
+        let problem = Identity { form: 5, prescribed: 6, params: vec![0.5, 0.25] };
+        let begun = Begun { rates: false, norm: 0.5, tried: 2.0 };
+        let left = Checkpoint { problem: Some(problem), begun, ..second.clone() };
+        for earlier in [first, second] {
+            assert_eq!(Checkpoint::from_numbers(&earlier.numbers()).expect("whole"), earlier);
+        }
         let numbers = left.numbers();
         assert_eq!(Checkpoint::from_numbers(&numbers).expect("whole"), left);
         for cut in 0..numbers.len() {
@@ -276,6 +314,6 @@ mod tests {
         let mut later = numbers.clone();
         later[1] = VERSION + 1.0;
         let error = Checkpoint::from_numbers(&later).expect_err("unknown").to_string();
-        assert!(error.contains("version 3"), "{error}");
+        assert!(error.contains("version 4"), "{error}");
     }
 }

@@ -1,182 +1,45 @@
 //! Explicit schemes, and what a state begins with: rates that follow from the form, by the inverse of its mass.
 //!
 //! ```text
-//! M w = −F(t, u, u̇, 0)        s M = J with some s, less J with s = 0,     M = ∂F/∂u̇ or ∂F/∂ü
+//! M w = −F(t, u, u̇, 0)        Δt λ ≤ c    for the largest eigenvalue λ of M⁻¹ ∂F/∂u
 //! ```
 //!
-//! s is so large that s M has the most of their difference. Lumped, M is the sum of its rows, M 1. With quadrature at the nodes M is diagonal: that is
-//! seen, and its inverse taken as what it is.
+//! Powers bound λ where a length of steps is new, again where ∂F/∂u follows t or the solution, and from the rate itself wherever that has grown:
+//! an instability is what has grown then, so that the bound is sharp.
 
-use super::super::solver::Levels;
+use super::super::solver::{Levels, System};
 use super::super::{RunError, kernels};
 use super::alike::Alike;
-use super::parameters_at;
+use super::error::TimeError;
+use super::mass::{Mass, scattered};
 use super::stages::Staged;
-use crate::operator::Operator;
-use crate::solve::{
-    CgSettings, Continue, LinearOperator, NonlinearSystem, OperatorError, Preconditioner, cg,
-};
+use crate::solve::LinearOperator;
 use crate::time::State;
 use crate::vector::Vector;
 use fem_dsl::point::{Input, masses_follow, still};
 use fem_dsl::problem::{Mass as Kind, Scheme};
 use kernels_gen::plan::Task;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-/// How far residuals of solves with a mass fall.
-const RTOL: f64 = 1e-12;
-/// s M over what is taken from it, on the diagonal.
-const SHARE: f64 = 1e3;
 /// Powers that find the largest eigenvalue.
 const POWERS: usize = 30;
+/// Powers that follow it, from the vector that was found before.
+const FEWER: usize = 6;
+/// The growth of the rate after which stability is looked at.
+const GROWN: f64 = 10.0;
+/// Lengths that differ by less than this part are the same.
+const SAME: f64 = 1e-9;
 /// How far from 0 the negative real axis is stable, by the order of the formula.
 const REAL: [f64; 4] = [2.0, 2.0, 2.512, 2.785];
 
 /// Steps after which it is looked whether the solution is finite, if nobody has asked before.
 const CHECKED: usize = 64;
-/// What rounding may make of a product with a diagonal matrix.
-const DIAGONAL: f64 = 1e-10;
 
-/// Numbers between −½ and ½ without order.
-fn scattered(n: usize) -> Vec<f64> {
-    (0..n).map(|i| ((i * 7919 + 13) % 1009) as f64 / 1009.0 - 0.5).collect()
-}
-
-/// The mass of a form.
-pub(super) struct Mass {
-    with: Operator,
-    without: Operator,
-    s: f64,
-    /// Of the lumped mass, or of the diagonal of the one that is not.
-    inverse: Vector,
-    /// 0 for unknowns with conditions, whose rows of M are 0, and 1 for the others.
-    free: Vector,
-    /// Lumped where it is diagonal, too.
-    kind: Kind,
-    work: Mutex<Vector>,
-}
-
-impl Mass {
-    /// Of the derivatives of an order, at a state, as it is.
-    fn new(order: usize, u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
-        let form = staged.system().form;
-        let missing = || RunError::Setting("the elements of the system are not known".to_owned());
-        let Levels { elements, target, device } = staged.system().levels.ok_or_else(missing)?;
-        let parameters = |s: f64| {
-            let (mut parameters, mut factors) = (staged.parameters().clone(), [0.0; 2]);
-            factors[order - 1] = s;
-            let time = parameters.values[0];
-            parameters_at(form, &mut parameters, time, factors);
-            parameters.values
-        };
-        let made = |s: f64| {
-            let (params, tasks) = (parameters(s), [Task::Action, Task::Diagonal]);
-            let (on, shelf) = (staged.on(), staged.operator.shelf());
-            let device = device.cloned();
-            let made =
-                kernels::compile_for(form, elements, on, &params, &tasks, target, device, shelf);
-            let (mut made, _) = made?;
-            made.linearise(u)?;
-            Ok::<_, RunError>(made)
-        };
-        let (mut with, without) = (made(1.0)?, made(0.0)?);
-        let (mut own, mut less) = (u.like(), u.like());
-        with.diagonal(&mut own)?;
-        without.diagonal(&mut less)?;
-        let ratios = own.to_vec().into_iter().zip(less.to_vec());
-        let ratios = ratios.map(|(with, without)| (without / (with - without)).abs());
-        let largest = u.largest(ratios.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max));
-        let s = SHARE * largest.max(1.0);
-        with.set_params(&parameters(s))?;
-        with.linearise(u)?;
-        let work = Mutex::new(u.like());
-        let mut numbers = vec![1.0; staged.on().n_dofs()];
-        staged.on().conditions().for_each(|(dof, _)| numbers[dof] = 0.0);
-        let mut free = u.like();
-        free.set(&numbers);
-        let kind = Kind::Consistent;
-        let mut own = Self { with, without, s, inverse: u.like(), free, kind, work };
-        own.with.diagonal(&mut own.inverse)?;
-        own.inverse.axpy(-1.0, &less);
-        own.inverse.scale(1.0 / s);
-        if own.is_diagonal()? {
-            own.kind = Kind::Lumped;
-        }
-        own.inverse.invert();
-        Ok(own)
-    }
-
-    /// The sums of its rows in its place.
-    fn lumped(mut self) -> Result<Self, RunError> {
-        if self.kind == Kind::Consistent {
-            let (mut ones, mut sums) = (self.free.like(), self.free.like());
-            ones.fill(1.0);
-            self.times(&ones, &mut sums)?;
-            sums.invert();
-            (self.inverse, self.kind) = (sums, Kind::Lumped);
-        }
-        Ok(self)
-    }
-
-    /// Whether M x is what the diagonal makes of x, some numbers without order: with quadrature at the nodes it is.
-    fn is_diagonal(&self) -> Result<bool, OperatorError> {
-        let (mut x, mut y) = (self.inverse.like(), self.inverse.like());
-        x.set(&scattered(self.inverse.len()));
-        x.agree();
-        x.multiply(&self.free);
-        self.times(&x, &mut y)?;
-        y.multiply(&self.free);
-        x.multiply(&self.inverse);
-        let norm = x.norm();
-        y.axpy(-1.0, &x);
-        Ok(y.norm() <= DIAGONAL * norm)
-    }
-
-    fn times(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let mut work = self.work.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.with.apply(x, y)?;
-        self.without.apply(x, &mut work)?;
-        y.axpy(-1.0, &work);
-        y.scale(1.0 / self.s);
-        Ok(())
-    }
-
-    /// w ← −M⁻¹ r; nothing is left of r.
-    fn solve(&self, r: &mut Vector, w: &mut Vector) -> Result<(), RunError> {
-        r.scale(-1.0);
-        r.multiply(&self.free);
-        match self.kind {
-            Kind::Lumped => {
-                w.copy_from(r);
-                w.multiply(&self.inverse);
-            }
-            Kind::Consistent => {
-                let stop = CgSettings { rtol: RTOL, ..CgSettings::default() };
-                let by = Preconditioner::Jacobi(&self.inverse);
-                w.fill(0.0);
-                let report = cg(self, r, w, by, stop, &mut |_| Continue::Yes)?;
-                report.converged()?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl LinearOperator for Mass {
-    fn size(&self) -> usize {
-        self.inverse.len()
-    }
-
-    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        self.times(x, y)
-    }
-}
-
-/// The state with the rates that its form gives it where time begins, before a step of some length, and the mass that gives
+/// The state with the rates that its form gives it where time begins, and the mass that gives
 /// them; what is not known is said.
 pub(super) fn begin(
     scheme: Scheme,
-    (mut state, length): (State, f64),
+    mut state: State,
     staged: &mut Staged<'_>,
     notes: &mut Vec<String>,
 ) -> Result<(State, Option<Mass>), RunError> {
@@ -193,7 +56,15 @@ pub(super) fn begin(
         return Ok((state, None));
     }
     if staged.is_algebraic() {
-        notes.push("time derivatives at the start are reported as 0: they follow from fields that are not known there".to_owned());
+        let of_middle = match scheme {
+            Scheme::Theta { theta } if theta < 1.0 => {
+                ", and after the first step as those inside of it"
+            }
+            _ => "",
+        };
+        notes.push(format!(
+            "time derivatives at the start are reported as 0: they follow from fields that are not known there{of_middle}"
+        ));
         return Ok((state, None));
     }
     let order = if read(2) { 2 } else { 1 };
@@ -201,7 +72,7 @@ pub(super) fn begin(
     let mut r = state.u.like();
     let rates = if order == 2 { [Some(&state.v), None] } else { [None, None] };
     let mut u = state.u.clone();
-    let held = staged.held(order, state.time, length)?;
+    let held = staged.held_rate(order, state.time)?;
     let rates = match (&held, order) {
         (None, _) => rates,
         (held, 2) => [rates[0], held.as_ref()],
@@ -210,7 +81,7 @@ pub(super) fn begin(
     staged.residual_at(state.time, &mut u, rates, &mut r)?;
     let mut w = r.like();
     mass.solve(&mut r, &mut w)?;
-    held.iter().for_each(|held| w.axpy(1.0, held));
+    staged.hold_rate(order, state.time, &mut w)?;
     match order {
         2 => state.a = Some(w),
         _ => state.v = w,
@@ -239,6 +110,14 @@ pub(super) struct Explicit {
     steps: usize,
     /// The solution is finite no more: there is no way on.
     lost: bool,
+    /// The longest step that was found to be stable.
+    checked: f64,
+    /// The largest ‖u̇‖ that was found to be no instability.
+    calm: f64,
+    /// Whether ∂F/∂u follows t or the solution.
+    varies: bool,
+    /// What the last powers led to.
+    fastest: Option<Vector>,
 }
 
 impl Explicit {
@@ -268,8 +147,10 @@ impl Explicit {
             )));
         }
         let mass = mass.map_or_else(|| Mass::new(order, &state.u, staged), Ok)?;
-        let mass = if kind == Kind::Lumped { mass.lumped()? } else { mass };
+        let System { form, on, .. } = staged.system();
+        let mass = if kind == Kind::Lumped { mass.lumped(form, on)? } else { mass };
         let (r, next) = (state.u.like(), state.u.like());
+        let (calm, varies) = (state.v.norm(), !staged.is_steady());
         Ok(Self {
             scheme,
             state,
@@ -281,6 +162,10 @@ impl Explicit {
             alike: Alike::default(),
             steps: 0,
             lost: false,
+            checked: 0.0,
+            calm,
+            varies,
+            fastest: None,
         })
     }
 
@@ -308,16 +193,14 @@ impl Explicit {
     }
 
     /// Brings the velocity and the acceleration up to the state's time, and sees that it is finite.
-    pub(super) fn confirm(&mut self, staged: &Staged<'_>) -> Result<(), RunError> {
+    pub(super) fn confirm(&mut self, staged: &mut Staged<'_>) -> Result<(), RunError> {
         if let Some(length) = self.pending.take() {
             let State { time, u, v, a } = &mut self.state;
             let a = a.get_or_insert_with(|| u.like());
             v.kick(0.5 * length, a, &self.r, &self.mass.inverse);
-            for (order, rate) in [(1, &mut *v), (2, a)] {
-                if let Some(held) = staged.held(order, *time, length)? {
-                    rate.multiply(&self.mass.free);
-                    rate.axpy(1.0, &held);
-                }
+            if staged.how.timed[0] {
+                staged.hold_rate(1, *time, v)?;
+                staged.hold_rate(2, *time, a)?;
             }
         }
         self.lost |= !self.state.u.norm().is_finite();
@@ -327,13 +210,24 @@ impl Explicit {
         }
     }
 
-    /// Whether steps of a length are stable: λ of M⁻¹ ∂F/∂u, by powers.
-    pub(super) fn check(&self, length: f64) -> Result<(), RunError> {
+    /// Checks that steps of a length are stable at the state.
+    ///
+    /// # Errors
+    ///
+    /// Steps that are too long.
+    pub(super) fn check(&mut self, length: f64) -> Result<(), RunError> {
         let mut x = self.state.u.like();
         x.set(&scattered(x.len()));
         x.agree();
+        self.bound(length, x, POWERS)?;
+        self.checked = self.checked.max(length);
+        Ok(())
+    }
+
+    /// Compares a length with what λ of M⁻¹ ∂F/∂u allows, by so many powers of some vector.
+    fn bound(&mut self, length: f64, mut x: Vector, powers: usize) -> Result<(), RunError> {
         let (mut y, mut next, mut largest) = (x.like(), x.like(), 0.0);
-        for _ in 0..POWERS {
+        for _ in 0..powers {
             let norm = x.norm();
             if norm == 0.0 || !norm.is_finite() {
                 break;
@@ -345,18 +239,38 @@ impl Explicit {
             largest = next.norm();
             std::mem::swap(&mut x, &mut next);
         }
+        self.fastest = (largest > 0.0).then_some(x);
         let most = match self.scheme {
             Scheme::RungeKutta { order, .. } => REAL[order - 1] / largest,
             _ => 2.0 / f64::sqrt(largest),
         };
-        if largest > 0.0 && length > most {
-            return Err(RunError::Setting(format!(
-                "steps of {length:.3e} are too long: `{}` is stable up to {most:.3e} here\n\
-                 help: write `step: {:.1e}`, or take an implicit scheme",
-                self.scheme.word(),
-                0.9 * most
-            )));
+        if largest > 0.0 && length > most * (1.0 + SAME) {
+            let (scheme, time) = (self.scheme.word(), self.state.time);
+            return Err(TimeError::Unstable { scheme, time, length, most }.into());
         }
+        Ok(())
+    }
+
+    /// Looks whether the solution grows as an unstable one does, which ‖u̇‖ shows, and now and then how ∂F/∂u has changed.
+    fn watch(&mut self, length: f64, staged: &Staged<'_>) -> Result<(), RunError> {
+        let looks = self.steps.is_multiple_of(CHECKED);
+        if !looks && !self.varies {
+            return Ok(());
+        }
+        let size = self.state.v.norm();
+        let has_grown = size.is_finite() && size > GROWN * self.calm;
+        let renews = looks && self.varies;
+        if !has_grown && !renews {
+            return Ok(());
+        }
+        if self.varies {
+            self.mass.renew(self.state.time, &self.state.u, staged)?;
+        }
+        match self.fastest.take().filter(|_| !has_grown) {
+            Some(x) => self.bound(length, x, FEWER)?,
+            None => self.bound(length, self.state.v.clone(), POWERS)?,
+        }
+        self.calm = self.calm.max(size);
         Ok(())
     }
 
@@ -365,6 +279,9 @@ impl Explicit {
         if self.lost {
             return self.confirm(staged);
         }
+        if length > self.checked * (1.0 + SAME) {
+            self.check(length)?;
+        }
         self.steps += 1;
         let taken = match self.scheme {
             Scheme::RungeKutta { order, .. } => self.by_stages(order, length, staged),
@@ -372,6 +289,9 @@ impl Explicit {
         };
         self.lost |= taken.is_err();
         taken?;
+        let stable = self.watch(length, staged);
+        self.lost |= stable.is_err();
+        stable?;
         if self.steps.is_multiple_of(CHECKED) { self.confirm(staged) } else { Ok(()) }
     }
 
@@ -419,13 +339,11 @@ impl Explicit {
             }
             None => all(&mut |node, u, rate| {
                 let time = now + node * length;
-                let held = staged.held(1, time, length)?;
                 // Where the mass couples nothing, what is held elsewhere does not matter.
-                let coupled = held.as_ref().filter(|_| !lumped);
-                staged.residual_at(time, u, [coupled, None], r)?;
+                let held = if lumped { None } else { staged.held_rate(1, time)? };
+                staged.residual_at(time, u, [held.as_ref(), None], r)?;
                 mass.solve(r, rate)?;
-                held.iter().for_each(|held| rate.axpy(1.0, held));
-                Ok(())
+                if staged.how.timed[0] { staged.hold_rate(1, time, rate) } else { Ok(()) }
             })?,
         }
         std::mem::swap(u, sum);
@@ -461,7 +379,7 @@ impl Explicit {
         *time += length;
         let lumped = self.mass.kind == Kind::Lumped;
         // Where the mass couples nothing, what is held elsewhere does not matter.
-        let held = if lumped { None } else { staged.held(2, *time, length)? };
+        let held = if lumped { None } else { staged.held_rate(2, *time)? };
         staged.residual_at(*time, next, [None, held.as_ref()], r)?;
         std::mem::swap(u, next);
         self.alike.swapped();
@@ -470,8 +388,13 @@ impl Explicit {
         } else {
             let rate = a.get_or_insert_with(|| u.like());
             self.mass.solve(r, rate)?;
-            held.iter().for_each(|held| rate.axpy(1.0, held));
+            if held.is_some() {
+                staged.hold_rate(2, *time, rate)?;
+            }
             v.axpy(0.5 * length, rate);
+            if held.is_some() {
+                staged.hold_rate(1, *time, v)?;
+            }
         }
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! The solves of stages: t, s and r into an operator, conditions and data at t, then F = 0.
 
 use super::super::RunError;
-use super::super::fixed::in_any;
-use super::super::solver::{Again, System, solve_above, values};
+use super::super::solver::{Again, System, solve_above};
 use super::super::step::Monitor;
 use super::parameters_at;
 use crate::discretisation::{AuxValues, Discretisation};
@@ -11,11 +10,12 @@ use crate::operator::Operator;
 use crate::solve::{
     Continue, Figures, LinearOperator as _, Newton, NonlinearSystem, Outcome, Progress, Report,
 };
-use crate::time::{Stage, Stages, State, derivative};
+use crate::time::{Stage, Stages, State};
 use crate::vector::Vector;
-use fem_dsl::point::{Graph, Input, Node, reachable};
+use fem_dsl::point::{Graph, Input, Node, PointForm, reachable};
 use fem_dsl::problem::{Expression, Problem, Solver, Values};
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// s that differ by less than this part of them are the same: those of steps whose lengths differ by rounding.
@@ -67,11 +67,17 @@ pub(super) struct Memory {
     figures: Vec<Figures>,
 }
 
+/// The values of all conditions and their first two time derivatives, in the order of [`super::super::solver::values`].
+pub(super) struct Moving(pub(super) [Vec<f64>; 3]);
+
+/// What was evaluated last: at which time, with differences over which length.
+pub(super) type Evaluated = Option<([f64; 2], Rc<Moving>)>;
+
 /// What solves stages.
 pub(super) struct Staged<'a> {
     system: System<'a>,
     pub(super) operator: &'a mut Operator,
-    how: How<'a>,
+    pub(super) how: How<'a>,
     monitor: &'a mut dyn Monitor,
     parameters: Parameters,
     /// Whether the Jacobian depends on s alone.
@@ -81,7 +87,11 @@ pub(super) struct Staged<'a> {
     memory: Memory,
     cancelled: bool,
     /// The time of the system as it was given, before which nothing needs to have a value.
-    begins: f64,
+    pub(super) begins: f64,
+    /// The length of a step, over which differences show derivatives that are not known otherwise.
+    pub(super) length: f64,
+    /// The conditions as they were last evaluated.
+    pub(super) evaluated: Evaluated,
 }
 
 fn reads_time(graph: &Graph) -> bool {
@@ -120,6 +130,8 @@ impl<'a> Staged<'a> {
             memory,
             cancelled: false,
             begins,
+            length: 0.0,
+            evaluated: None,
         }
     }
 
@@ -196,6 +208,11 @@ impl<'a> Staged<'a> {
         self.how.timed[1]
     }
 
+    /// Whether the Jacobian depends on s alone.
+    pub(super) fn is_steady(&self) -> bool {
+        self.steady
+    }
+
     /// Whether some field has no time derivative.
     pub(super) fn is_algebraic(&self) -> bool {
         !self.algebraic.is_empty()
@@ -212,82 +229,6 @@ impl<'a> Staged<'a> {
             seconds: 0.0,
             notes: Vec::new(),
         })
-    }
-
-    /// Conditions and data at a time; conditions are a mean with those of a state.
-    fn prescribe(
-        &mut self,
-        time: f64,
-        (at, weight): (f64, f64),
-        before: Option<&Vector>,
-    ) -> Result<(), RunError> {
-        let System { on, prescribed, .. } = self.system;
-        let [conditions, data] = self.how.timed;
-        let mut parameters = self.parameters.clone();
-        if conditions || weight < 1.0 {
-            parameters.values[0] = at;
-            let constraints = prescribed.conditions(on, &parameters)?;
-            let mut own = values(&constraints);
-            if let Some(before) = before.filter(|_| weight < 1.0) {
-                let old = before.to_vec();
-                for (own, (dof, _)) in own.iter_mut().zip(on.conditions()) {
-                    *own = weight * *own + (1.0 - weight) * old[dof];
-                }
-            }
-            self.operator.set_conditions(&own)?;
-        }
-        if data {
-            parameters.values[0] = time;
-            self.operator.set_aux(&prescribed.aux(on, &parameters)?)?;
-        }
-        Ok(())
-    }
-
-    /// The derivative of an order of what conditions prescribe, at a time, from differences over some length; 0 in other unknowns. None
-    /// where nothing that is prescribed follows t.
-    ///
-    /// # Errors
-    ///
-    /// A condition without a value, or one on a combination of components, of which that is not known.
-    pub(super) fn held(
-        &self,
-        order: usize,
-        time: f64,
-        length: f64,
-    ) -> Result<Option<Vector>, RunError> {
-        let System { on, prescribed, .. } = self.system;
-        // Of several processes all ask for the values, where any has some.
-        let oblique = on.fields.iter().any(|field| !field.constraints.oblique().is_empty());
-        let mut are = [on.conditions().next().is_some(), oblique];
-        if !self.how.timed[0] {
-            return Ok(None);
-        }
-        in_any(&on.mesh, &mut are);
-        if !are[0] {
-            return Ok(None);
-        }
-        if are[1] {
-            return Err(RunError::Setting(
-                "an explicit scheme cannot follow conditions in t where some are on `dot(u, n)`\nhelp: take `newmark` or `bdf`"
-                    .to_owned(),
-            ));
-        }
-        // Before time begins a condition may have no value.
-        let (first, at) = if time - length >= self.begins { (-2.0, 2) } else { (0.0, 0) };
-        let times: Vec<f64> =
-            (0..5).map(|i| time + 0.5 * length * (first + f64::from(i))).collect();
-        let mut numbers = vec![0.0; on.n_dofs()];
-        let mut parameters = self.parameters.clone();
-        for (&t, weight) in times.iter().zip(derivative(order, &times, at)) {
-            parameters.values[0] = t;
-            let own = values(&prescribed.conditions(on, &parameters)?);
-            let conditions = on.conditions().zip(own);
-            conditions.for_each(|((dof, _), value)| numbers[dof] += weight * value);
-        }
-        let mut held = self.operator.vector();
-        held.set(&numbers);
-        held.agree();
-        Ok(Some(held))
     }
 
     /// Gives the operator what a scheme knows of the past, 0 where that is nothing.
@@ -333,7 +274,7 @@ impl<'a> Staged<'a> {
         rates: [Option<&Vector>; 2],
     ) -> Result<(), RunError> {
         self.set_time(time, [0.0; 2])?;
-        self.prescribe(time, (time, 1.0), None)?;
+        self.prescribe(time)?;
         self.set_rates(rates)
     }
 
@@ -377,13 +318,10 @@ impl<'a> Staged<'a> {
         if self.how.timed[1] {
             own.aux = prescribed.aux(on, &parameters)?;
         }
-        for rate in rates {
-            let values = if rate.order == 1 { Some(&state.v) } else { state.a.as_ref() };
+        for (order, values) in [(1, Some(&state.v)), (2, state.a.as_ref())] {
             let Some(values) = values else { continue };
-            let numbers = at_nodes(on, (rate.aux, rate.field), &values.to_vec());
-            if let AuxValues::Nodes(space, _) = &own.aux[rate.aux] {
-                own.aux[rate.aux] = AuxValues::Nodes(Arc::clone(space), Arc::new(numbers));
-            }
+            let data = rate_data(self.system.form, &own, order, &values.to_vec());
+            data.into_iter().for_each(|(index, values)| own.aux[index] = values);
         }
         Ok((Arc::new(own), parameters))
     }
@@ -403,6 +341,24 @@ impl<'a> Staged<'a> {
         self.memory.figures =
             self.operator.approximation().map(|own| own.figures()).unwrap_or_default();
     }
+}
+
+/// The data that time derivatives of an order are in forms, with its number, from a vector of them.
+pub fn rate_data(
+    form: &PointForm,
+    on: &Discretisation,
+    order: usize,
+    values: &[f64],
+) -> Vec<(usize, AuxValues)> {
+    let rates = form.rates.iter().filter(|rate| rate.order == order);
+    let data = rates.filter_map(|rate| match &on.aux[rate.aux] {
+        AuxValues::Nodes(space, _) => {
+            let numbers = at_nodes(on, (rate.aux, rate.field), values);
+            Some((rate.aux, AuxValues::Nodes(Arc::clone(space), Arc::new(numbers))))
+        }
+        _ => None,
+    });
+    data.collect()
 }
 
 /// The numbers of a field's unknowns in the order of data at the nodes of its space.
@@ -433,8 +389,11 @@ impl Stages for Staged<'_> {
 
     fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), RunError> {
         let same = self.set_time(stage.time, stage.factors)?;
-        self.prescribe(stage.time, stage.conditions, Some(stage.before))?;
-        self.set_rates(stage.rates.map(Some))?;
+        self.prescribe(stage.time)?;
+        match self.stage_rates(stage)? {
+            Some(rates) => self.set_rates(rates.each_ref().map(Some))?,
+            None => self.set_rates(stage.rates.map(Some))?,
+        }
         let parameters = self.parameters.clone();
         let system = System { parameters: &parameters, ..self.system };
         let by_newton = self.how.named.is_some_and(|solver| solver.name == "newton");
@@ -483,5 +442,9 @@ impl Stages for Staged<'_> {
             all[range.clone()].copy_from_slice(&from[range.clone()]);
         }
         to.set(&all);
+    }
+
+    fn hold(&mut self, state: &mut State) -> Result<(), RunError> {
+        self.hold_state(state)
     }
 }

@@ -5,10 +5,19 @@ use fem_dsl::problem::Stepping;
 /// Times are the same up to this part of all time.
 const SAME: f64 = 1e-10;
 
+/// The times that are shown.
+enum Given {
+    /// All that are reached.
+    All,
+    /// Those at multiples of a length, and the last one.
+    Every(f64),
+    /// These, ascending.
+    At(Vec<f64>),
+}
+
 /// The times of a run.
 pub(super) struct Times {
-    /// Those that are shown, ascending; without them all that are reached.
-    shown: Option<Vec<f64>>,
+    given: Given,
     from: f64,
     to: f64,
 }
@@ -16,20 +25,18 @@ pub(super) struct Times {
 impl Times {
     pub(super) fn new(stepping: &Stepping) -> Self {
         let Stepping { from, to, every, ref at, .. } = *stepping;
-        let shown = match every {
-            Some(every) => {
-                let count = ((to - from) / every + SAME).floor() as usize;
-                let mut all: Vec<f64> = (0..=count).map(|k| from + k as f64 * every).collect();
-                match all.last_mut() {
-                    Some(last) if to - *last <= SAME * (to - from) => *last = to,
-                    _ => all.push(to),
-                }
-                Some(all)
-            }
-            None if !at.is_empty() => Some(at.clone()),
-            None => None,
+        let given = match every {
+            Some(every) => Given::Every(every),
+            None if !at.is_empty() => Given::At(at.clone()),
+            None => Given::All,
         };
-        Self { shown, from, to }
+        Self { given, from, to }
+    }
+
+    /// A multiple of a length from the beginning on, at most the end.
+    fn multiple(&self, every: f64, count: f64) -> f64 {
+        let time = self.from + count * every;
+        if time >= self.to || self.is_same(time, self.to) { self.to } else { time }
     }
 
     fn is_same(&self, a: f64, b: f64) -> bool {
@@ -38,7 +45,14 @@ impl Times {
 
     /// Whether what there is at a time is shown.
     pub(super) fn shows(&self, time: f64) -> bool {
-        self.shown.as_ref().is_none_or(|all| all.iter().any(|&own| self.is_same(own, time)))
+        match &self.given {
+            Given::All => true,
+            Given::Every(every) => {
+                let near = self.multiple(*every, ((time - self.from) / every).round());
+                self.is_same(near, time) || self.is_same(self.to, time)
+            }
+            Given::At(all) => all.iter().any(|&own| self.is_same(own, time)),
+        }
     }
 
     /// Whether the state at the beginning is.
@@ -51,8 +65,16 @@ impl Times {
         if now >= self.to || self.is_same(now, self.to) {
             return None;
         }
-        let behind = |own: &&f64| **own > now && !self.is_same(**own, now);
-        let next = self.shown.iter().flatten().find(behind).copied();
+        let behind = |own: f64| own > now && !self.is_same(own, now);
+        let next = match &self.given {
+            Given::All => None,
+            Given::Every(every) => {
+                let count = ((now - self.from) / every).floor();
+                let next = [1.0, 2.0].map(|more| self.multiple(*every, count + more));
+                next.into_iter().find(|&own| behind(own))
+            }
+            Given::At(all) => all.iter().copied().find(|&own| behind(own)),
+        };
         Some(next.unwrap_or(self.to).min(self.to))
     }
 }

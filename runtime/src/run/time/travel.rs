@@ -19,7 +19,7 @@ pub struct Travel {
     memory: Memory,
     /// Whether u̇ of the state is that of its time.
     known: bool,
-    /// Whether the scheme gives it.
+    /// Whether the scheme gives it in the next step.
     gives: bool,
     /// What should be known of its beginning.
     pub notes: Vec<String>,
@@ -32,10 +32,11 @@ fn how(named: Option<&Solver>) -> How<'_> {
 
 /// The length over which differences show best how fast conditions change where time begins, before a step says how long it is: the one
 /// where a quarter of it changes them least.
-fn scale(staged: &Staged<'_>, time: f64) -> Result<f64, RunError> {
+fn scale(staged: &mut Staged<'_>, time: f64) -> Result<f64, RunError> {
     let (mut best, mut length, mut before) = ((f64::INFINITY, 1.0), 1.0, None);
     for _ in 0..LENGTHS {
-        let Some(mut now) = staged.held(1, time, length)? else { break };
+        staged.length = length;
+        let Some(mut now) = staged.held_rate(1, time)? else { break };
         let found = now.clone();
         if let Some(before) = before.replace(found) {
             now.axpy(-1.0, &before);
@@ -61,15 +62,16 @@ impl Travel {
         system: System<'_>,
         operator: &mut Operator,
     ) -> Result<Self, RunError> {
+        scheme.check(&system.form.rates, system.form.fields.len())?;
         let mut monitor = Unwatched;
         let mut staged = Staged::new(system, operator, how(None), &mut monitor, Memory::default());
         let mut notes = Vec::new();
-        let length = scale(&staged, state.time)?;
+        let length = scale(&mut staged, state.time)?;
         let way = Way::begin(scheme, (state, length), &mut staged, &mut notes)?;
-        // A θ-scheme for first derivatives has u̇ of the middle of a step.
         let second = way.state().a.is_some();
-        let gives = second || !matches!(scheme, Scheme::Theta { .. });
         let known = second || !staged.is_algebraic();
+        // A θ-scheme for first derivatives has it from those of two steps, or of one and of the beginning.
+        let gives = known || !matches!(scheme, Scheme::Theta { .. });
         Ok(Self { way, memory: staged.into_memory(), known, gives, notes })
     }
 
@@ -102,8 +104,8 @@ impl Travel {
         let taken = self.way.step(length, &mut staged).and_then(|taken| {
             let estimate = taken.as_ref().and_then(|taken| taken.estimate);
             self.way.accept(taken, None);
-            self.known = self.gives;
-            self.way.confirm(&staged).map(|()| estimate)
+            (self.known, self.gives) = (self.gives, true);
+            self.way.confirm(&mut staged).map(|()| estimate)
         });
         self.memory = staged.into_memory();
         taken

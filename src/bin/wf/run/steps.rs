@@ -6,9 +6,11 @@ use fem_dsl::problem::Problem;
 use runtime::output::{Series, write_npy};
 use runtime::run::{Checkpoint, Figure, Monitor, Outcome, Solution, Step, StepKind};
 use runtime::solve::{Continue, Progress};
+use serde_json::Value;
 
 use super::goal::Goal;
 use super::table::{Row, Table};
+use super::told::reports_value;
 use super::{Solve, checkpoint_file};
 use crate::processes::together;
 use crate::report::Failure;
@@ -28,6 +30,8 @@ pub(super) struct Steps<'a> {
     pub(super) log: &'a mut Log,
     /// The figures of its steps so far.
     pub(super) taken: Vec<Step>,
+    /// What is reported of each, but for lines.
+    pub(super) reported: Vec<Value>,
     /// Where it goes on from.
     pub(super) restart: Option<Checkpoint>,
     /// What cannot be written; it ends the run.
@@ -120,6 +124,8 @@ impl Steps<'_> {
         if self.solve.speaks() {
             lines.iter().for_each(|line| console.progress().line(line));
         }
+        let values = reports.into_iter().filter(|of| matches!(of.value, Figure::Value(..)));
+        self.reported.push(reports_value(&values.collect::<Vec<_>>()));
         self.taken.push(step);
         if let Some(series) = &mut self.log.series {
             console.progress().detail("writing the solution");

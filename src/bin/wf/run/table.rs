@@ -7,6 +7,8 @@
 use fem_dsl::point::{Field, Shape};
 use runtime::output::write_text;
 use runtime::run::{Figure, Outcome, Step, StepKind};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::report::Failure;
@@ -40,6 +42,8 @@ pub(super) struct Table {
     lines: Vec<String>,
     /// The least width of the first column.
     first: usize,
+    /// The file, as far as it has been written: its bytes.
+    file: Option<(File, usize)>,
 }
 
 impl Table {
@@ -82,15 +86,40 @@ impl Table {
         &self.lines[from..]
     }
 
-    /// Writes it, whole or not at all.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
-        Ok(write_text(path, &self.csv)?)
+    /// Writes what the file does not have yet: all of it at once, and rows behind that as they come, each by one call, so that
+    /// however a run ends, the file has whole rows.
+    pub(super) fn write(&mut self, path: &Path) -> Result<(), Failure> {
+        let failed = |error| cannot_add(path, &error);
+        let (mut file, from) = match self.file.take() {
+            Some(known) => known,
+            None => {
+                write_text(path, &self.csv)?;
+                let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+                (file, self.csv.len())
+            }
+        };
+        file.write_all(&self.csv.as_bytes()[from..]).map_err(failed)?;
+        self.file = Some((file, self.csv.len()));
+        Ok(())
+    }
+
+    /// Waits until the file is on the disk.
+    pub(super) fn settle(&self, path: &Path) -> Result<(), Failure> {
+        let settled = self.file.as_ref().map_or(Ok(()), |(file, _)| file.sync_all());
+        settled.map_err(|error| cannot_add(path, &error))
     }
 
     /// As a person reads it: in columns.
     pub(super) fn text(&self) -> String {
         self.lines.iter().map(|line| format!("{line}\n")).collect()
     }
+}
+
+fn cannot_add(path: &Path, error: &std::io::Error) -> Failure {
+    let path = path.display();
+    Failure::input(format!(
+        "cannot add rows to {path}: {error}\nhelp: make room where it is, or name another file"
+    ))
 }
 
 fn cells(row: &Row<'_>) -> Vec<Cell> {
@@ -321,5 +350,23 @@ mod tests {
         let table = table(&[step(StepKind::Solve, 100, &[])], None);
         assert_eq!(table.csv, "top,\"m[0,0]\",\"m[0,1]\"\n0.1,1.0,-2.0\n");
         assert_eq!(table.text(), "");
+    }
+
+    /// The rows of 16,000 steps are written once each: what is in the file stays.
+    #[test]
+    fn rows_are_added_to_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, "of an earlier run, and longer than what comes\n").expect("a file");
+        let mut rows = table(&[step(StepKind::Solve, 100, &[])], None);
+        rows.write(&path).expect("the first row");
+        let read = || std::fs::read_to_string(&path).expect("a table");
+        assert_eq!(read(), rows.csv);
+        // Whoever rewrote the whole file would lose this.
+        std::fs::write(&path, format!("{}mark\n", rows.csv)).expect("a file");
+        rows.csv.push_str("0.2,2.0,-4.0\n");
+        rows.write(&path).expect("the second row");
+        rows.settle(&path).expect("it is on the disk");
+        assert!(read().ends_with("mark\n0.2,2.0,-4.0\n"), "{}", read());
     }
 }

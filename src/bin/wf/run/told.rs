@@ -231,7 +231,7 @@ fn figure_value(figure: &Figure) -> Value {
 pub(super) fn value(
     problem: &Problem,
     solution: &Solution,
-    steps: &[Step],
+    (steps, reported): (&[Step], &[Value]),
     files: Files<'_>,
 ) -> Value {
     let report = &solution.report;
@@ -268,7 +268,9 @@ pub(super) fn value(
     });
     if let Some(object) = value.as_object_mut() {
         insert_errors(object, problem, &solution.errors);
-        object.insert("steps".into(), steps.iter().map(|step| step_value(problem, step)).collect());
+        let steps = steps.iter().zip(reported);
+        let steps = steps.map(|(step, reports)| step_value(problem, step, reports));
+        object.insert("steps".into(), steps.collect());
         if let Some(device) = &solution.kernels.device {
             object.insert("device".into(), json!(device));
         }
@@ -316,7 +318,7 @@ pub(super) fn value(
     value
 }
 
-fn reports_value(reports: &[Outcome]) -> Value {
+pub(super) fn reports_value(reports: &[Outcome]) -> Value {
     let reports = reports.iter();
     let reports = reports.map(|report| (report.name.clone(), figure_value(&report.value)));
     Value::Object(reports.collect())
@@ -333,7 +335,7 @@ fn mode_value(mode: &Mode) -> Value {
 }
 
 /// A step as a program reads it. What is not known is null.
-fn step_value(problem: &Problem, step: &Step) -> Value {
+fn step_value(problem: &Problem, step: &Step, reports: &Value) -> Value {
     let mut value = json!({
         "kind": step.kind.word(),
         "time": step.time,
@@ -343,6 +345,7 @@ fn step_value(problem: &Problem, step: &Step) -> Value {
         "error_l2": null,
         "error_h1": null,
         "seconds": step.seconds,
+        "reports": reports,
     });
     if let Some(object) = value.as_object_mut() {
         insert_errors(object, problem, &step.errors);

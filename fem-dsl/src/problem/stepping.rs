@@ -1,0 +1,366 @@
+//! How a problem goes through time: schemes and steps, and the checks of both, for the language and for programs alike.
+
+use crate::terms::Rate;
+use std::ops::RangeInclusive;
+use thiserror::Error;
+
+/// Orders of backward differences.
+pub(crate) const ORDERS_BDF: RangeInclusive<usize> = 1..=5;
+/// Stages of an implicit Runge-Kutta formula.
+pub(crate) const STAGES: RangeInclusive<usize> = 2..=4;
+/// Orders of explicit Runge-Kutta formulas.
+pub(crate) const ORDERS_RK: RangeInclusive<usize> = 1..=4;
+/// The most steps, and the most times that are written: with more, two of them are the same up to rounding.
+const MOST: f64 = 1e9;
+/// The least step over |t|, 2⁻⁴⁰: a shorter one is lost in the rounding of t + Δt.
+const LEAST: f64 = 1.0 / (1u64 << 40) as f64;
+/// The part of all time that the first step takes where only a tolerance says how long steps are.
+pub const FIRST: f64 = 1e-4;
+
+/// How a problem goes through time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stepping {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// The length of a step, or of the first one where they vary.
+    pub step: Option<f64>,
+    /// What a step may add to the error, relative to the solution, where its length follows from that.
+    pub tolerance: Option<f64>,
+    /// Time between what is written.
+    pub every: Option<f64>,
+    /// Times at which it is written.
+    pub at: Vec<f64>,
+}
+
+/// A time integrator with its settings; [`Scheme::check`] says whether a form can be integrated by it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// F(t + θ Δt, u + θ Δu, Δu / Δt) = 0: backward Euler at 1, the midpoint rule (Crank and Nicolson's) at ½.
+    Theta {
+        /// θ.
+        theta: f64,
+    },
+    /// Backward differences of the last values.
+    Bdf {
+        /// The order, 1 to 5.
+        order: usize,
+    },
+    /// Singly diagonal implicit Runge-Kutta, stiffly accurate.
+    Sdirk {
+        /// Stages, 2 to 4.
+        stages: usize,
+    },
+    /// Explicit Runge-Kutta.
+    RungeKutta {
+        /// The order, 1 to 4.
+        order: usize,
+        /// What is inverted.
+        mass: Mass,
+    },
+    /// Newmark's.
+    Newmark {
+        /// β.
+        beta: f64,
+        /// γ.
+        gamma: f64,
+    },
+    /// Chung and Hulbert's.
+    GeneralisedAlpha {
+        /// The spectral radius of what is not resolved.
+        rho: f64,
+    },
+    /// Explicit central differences.
+    Leapfrog {
+        /// What is inverted.
+        mass: Mass,
+    },
+}
+
+impl Scheme {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Theta { .. } => "theta",
+            Self::Bdf { .. } => "bdf",
+            Self::Sdirk { .. } => "sdirk",
+            Self::RungeKutta { .. } => "rk",
+            Self::Newmark { .. } => "newmark",
+            Self::GeneralisedAlpha { .. } => "generalised_alpha",
+            Self::Leapfrog { .. } => "leapfrog",
+        }
+    }
+
+    /// Whether steps solve with a mass alone.
+    pub fn is_explicit(self) -> bool {
+        matches!(self, Self::RungeKutta { .. } | Self::Leapfrog { .. })
+    }
+
+    /// Checks the settings, and that the scheme integrates a form with these time derivatives and so many fields: the one check
+    /// of both the language and programs.
+    ///
+    /// # Errors
+    ///
+    /// A setting out of its range, a form that the scheme does not serve.
+    pub fn check(self, rates: &[Rate], fields: usize) -> Result<(), SchemeError> {
+        self.check_settings()?;
+        let scheme = self.word();
+        let of = |order: usize| rates.iter().any(|rate| rate.order == order && rate.read);
+        let (first, second) = (of(1), of(2));
+        let algebraic = (0..fields).any(|field| !rates.iter().any(|rate| rate.field == field));
+        match self {
+            _ if rates.is_empty() => Err(SchemeError::Steady { scheme }),
+            Self::Newmark { .. } | Self::GeneralisedAlpha { .. } if !second => {
+                Err(SchemeError::NoSecond { scheme })
+            }
+            Self::Leapfrog { .. } if !second || first => {
+                Err(SchemeError::NotSecondAlone { scheme })
+            }
+            Self::RungeKutta { .. } if second => Err(SchemeError::Second { scheme }),
+            _ if self.is_explicit() && algebraic => Err(SchemeError::Algebraic { scheme }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_settings(self) -> Result<(), SchemeError> {
+        let scheme = self.word();
+        let whole = |setting, found: usize, range: RangeInclusive<usize>, words| {
+            let found = found as f64;
+            match (*range.start() as f64..=*range.end() as f64).contains(&found) {
+                true => Ok(()),
+                false => Err(SchemeError::Setting { scheme, setting, found, range: words }),
+            }
+        };
+        let share = |setting, found: f64| match found > 0.0 && found <= 1.0 {
+            true => Ok(()),
+            false => {
+                let range = "a number above 0 and at most 1";
+                Err(SchemeError::Setting { scheme, setting, found, range })
+            }
+        };
+        match self {
+            Self::Theta { theta } => share("theta", theta),
+            Self::Bdf { order } => whole("order", order, ORDERS_BDF, "a whole number from 1 to 5"),
+            Self::Sdirk { stages } => whole("stages", stages, STAGES, "a whole number from 2 to 4"),
+            Self::RungeKutta { order, .. } => {
+                whole("order", order, ORDERS_RK, "a whole number from 1 to 4")
+            }
+            Self::Newmark { beta, gamma } => share("beta", beta).and(share("gamma", gamma)),
+            Self::GeneralisedAlpha { rho } if !(0.0..=1.0).contains(&rho) => {
+                let range = "a number from 0 to 1";
+                Err(SchemeError::Setting { scheme, setting: "rho", found: rho, range })
+            }
+            Self::GeneralisedAlpha { .. } | Self::Leapfrog { .. } => Ok(()),
+        }
+    }
+}
+
+/// The mass that an explicit scheme inverts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mass {
+    /// Its rows summed on the diagonal.
+    Lumped,
+    /// As it is.
+    Consistent,
+}
+
+/// A scheme that does not serve a form, or has a setting that it does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SchemeError {
+    /// A setting out of its range.
+    #[error("`{setting}` of `{scheme}` is {found}")]
+    Setting {
+        /// The scheme.
+        scheme: &'static str,
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        found: f64,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// A form without time derivatives.
+    #[error("`{scheme}` goes through time, and this form has no `dt(u)`")]
+    Steady {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// A scheme for second derivatives, of which the form has none.
+    #[error("`{scheme}` is for second derivatives, `dt(dt(u))`, and this form has none")]
+    NoSecond {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// A scheme for second derivatives alone.
+    #[error("`{scheme}` is for `dt(dt(u))` alone")]
+    NotSecondAlone {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// A scheme for first derivatives, and a form with second ones.
+    #[error("`{scheme}` is for first derivatives")]
+    Second {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// An explicit scheme, and a field without a time derivative.
+    #[error("`{scheme}` is explicit, and some field has no time derivative")]
+    Algebraic {
+        /// The scheme.
+        scheme: &'static str,
+    },
+}
+
+impl SchemeError {
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Setting { setting, range, .. } => format!("let `{setting}` be {range}"),
+            Self::Steady { .. } => {
+                "solve it without `time`, or write `dt(u)` in the form".to_owned()
+            }
+            Self::NoSecond { .. } => "write `bdf`, `sdirk` or `theta`".to_owned(),
+            Self::NotSecondAlone { .. } => {
+                "write `rk` for first derivatives, `newmark` where both are there".to_owned()
+            }
+            Self::Second { .. } => "write `leapfrog`, or an implicit scheme".to_owned(),
+            Self::Algebraic { .. } => {
+                "write an implicit scheme: `bdf`, `sdirk`, `theta`".to_owned()
+            }
+        }
+    }
+}
+
+/// Times or steps that no run can take.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SteppingError {
+    /// Time that does not go forwards, or is not finite.
+    #[error("time goes from {} to {}", shown(*.from), shown(*.to))]
+    Span {
+        /// Where it begins.
+        from: f64,
+        /// Where it ends.
+        to: f64,
+    },
+    /// A length that is not positive and finite.
+    #[error("`{what}`: a step of length {length}; time goes forwards, by finite steps")]
+    Length {
+        /// The setting.
+        what: &'static str,
+        /// Its value.
+        length: f64,
+    },
+    /// A length that is lost in rounding.
+    #[error("`{what}` is {length:e}, which is lost in rounding where t = {time:e}")]
+    Lost {
+        /// The setting.
+        what: &'static str,
+        /// Its value.
+        length: f64,
+        /// The largest |t|.
+        time: f64,
+    },
+    /// More steps or times than can be told apart.
+    #[error(
+        "`{what}` is {length:e}: {count:.0e} of them lead to the end, where at most 1e9 can be told apart"
+    )]
+    TooMany {
+        /// The setting.
+        what: &'static str,
+        /// Its value.
+        length: f64,
+        /// How many there would be.
+        count: f64,
+    },
+}
+
+/// A time as it is written, without hundreds of digits.
+fn shown(time: f64) -> String {
+    if time.abs() < 1e7 { time.to_string() } else { format!("{time:e}") }
+}
+
+impl SteppingError {
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        match *self {
+            Self::Span { .. } => {
+                "let `to` be later than `from`, both of a size whose difference is a number"
+                    .to_owned()
+            }
+            Self::Length { what, .. } => format!("write a positive number, such as `{what}: 0.01`"),
+            Self::Lost { what, time, .. } => {
+                format!(
+                    "write `{what}: {:.0e}` or more, or let time begin at 0",
+                    LEAST * time * 2.0
+                )
+            }
+            Self::TooMany { what, length, count } => {
+                format!("write `{what}: {:.0e}` or more", length * count / MOST * 2.0)
+            }
+        }
+    }
+}
+
+impl Stepping {
+    /// The length of the first step.
+    pub fn first(&self) -> f64 {
+        let all = self.to - self.from;
+        self.step.unwrap_or(FIRST * all).min(all)
+    }
+
+    /// Checks that the steps and the times that are asked for can be taken, before anything is counted by them.
+    ///
+    /// # Errors
+    ///
+    /// Time that does not go forwards, lengths that are none or lost in rounding, more steps or times than can be told apart.
+    pub fn check(&self) -> Result<(), SteppingError> {
+        let &Self { from, to, step, every, .. } = self;
+        let all = to - from;
+        if !(all > 0.0 && all.is_finite()) {
+            return Err(SteppingError::Span { from, to });
+        }
+        let lengths = [("step", step), ("every", every)];
+        for (what, length) in lengths.into_iter().filter_map(|(what, of)| of.map(|of| (what, of))) {
+            check_steps(what, length, (from, to))?;
+        }
+        check_step("step", self.first(), from.abs().max(to.abs()))
+    }
+}
+
+/// Checks that steps of some length lead from a time to a later one.
+///
+/// # Errors
+///
+/// A length that is none or lost in rounding, more steps than can be told apart.
+pub fn check_steps(
+    what: &'static str,
+    length: f64,
+    (from, to): (f64, f64),
+) -> Result<(), SteppingError> {
+    let count = (to - from) / length;
+    if length > 0.0 && count > MOST {
+        return Err(SteppingError::TooMany { what, length, count });
+    }
+    check_step(what, length, from.abs().max(to.abs()))
+}
+
+/// Checks that a step of some length leads from a time to another one.
+///
+/// # Errors
+///
+/// A length that is not positive and finite, or lost in rounding.
+pub fn check_step(what: &'static str, length: f64, time: f64) -> Result<(), SteppingError> {
+    match length > 0.0 && length.is_finite() {
+        false => Err(SteppingError::Length { what, length }),
+        true if length < LEAST * time.abs() => {
+            Err(SteppingError::Lost { what, length, time: time.abs() })
+        }
+        true => Ok(()),
+    }
+}

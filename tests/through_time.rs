@@ -1,0 +1,380 @@
+//! What time must not get wrong: conditions that follow t, starts, schemes that do not fit, steps that no run can take, explicit schemes
+//! beyond their bound, checkpoints of something else.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use weakform::{
+    ALL, Error, Execution, Mass, RunError, Scheme, System, TimeError, Vector, mesh, weak_form,
+};
+
+fn wf(folder: &Path, text: &str, arguments: &[&str]) -> Output {
+    std::fs::write(folder.join("a.wf"), text).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.args(["run", "a.wf", "--interpret"]).args(arguments).current_dir(folder);
+    command.output().expect("wf should start")
+}
+
+#[track_caller]
+fn solved(text: &str) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = wf(folder.path(), text, &["--no-output", "--json"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[track_caller]
+fn refused(text: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = wf(folder.path(), text, &["--no-output"]);
+    assert!(!output.status.success(), "{text}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn report(value: &Value, name: &str) -> f64 {
+    value["reports"][name].as_f64().unwrap_or_else(|| panic!("{name} should be in {value}"))
+}
+
+fn bar(condition: &str, scheme: &str) -> String {
+    format!(
+        "form bar {{ field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }}
+         problem p solves bar {{ mesh = box(dim: 2, cells: [40, 1], to: [1, 0.1]);
+             dirichlet u = {condition} on \"x0\"; time = {scheme};
+             report pull = reaction(u, on: \"x0\") / integral(1, on: \"x0\");
+             report wall = integral(dt(u), on: \"x0\") / integral(1, on: \"x0\");
+             report push = integral(dt(dt(u)), on: \"x0\") / integral(1, on: \"x0\"); }}"
+    )
+}
+
+const SECOND: [&str; 6] = [
+    "newmark(",
+    "generalised_alpha(rho: 0.5,",
+    "theta(",
+    "bdf(order: 2,",
+    "sdirk(stages: 3,",
+    "leapfrog(mass: consistent,",
+];
+
+/// u = sin(t − x)² in the bar until the wave is back, and the wall pulls with sin(2 t). The velocity and the acceleration of the wall are
+/// those of the condition.
+#[test]
+fn second_order_in_time_dirichlet_data_that_follow_t() {
+    let t: f64 = 1.5;
+    for scheme in SECOND {
+        let found = solved(&bar("sin(t)^2", &format!("{scheme} to: {t}, step: 0.01, at: {t})")));
+        let [pull, wall, push] = ["pull", "wall", "push"].map(|name| report(&found, name));
+        let (rate, acceleration) = ((2.0 * t).sin(), 2.0 * (2.0 * t).cos());
+        assert!((wall - rate).abs() < 1e-10, "{scheme}: {wall}, not {rate}");
+        assert!((push - acceleration).abs() < 1e-9, "{scheme}: {push}, not {acceleration}");
+        assert!((pull - rate).abs() < 0.02, "{scheme}: {pull}, not {rate}");
+    }
+}
+
+/// The wall jumps to a velocity: waves that are not resolved follow the front, and the wall's force stays near its own.
+#[test]
+fn a_bar_whose_end_starts_with_a_velocity_pulls_as_it_should() {
+    for scheme in ["newmark(", "generalised_alpha(rho: 0.5,", "bdf(order: 2,"] {
+        let found = solved(&bar("sin(t)", &format!("{scheme} to: 1.8, step: 0.02, at: 1.8)")));
+        let (pull, wall) = (report(&found, "pull"), report(&found, "wall"));
+        assert!((wall - 1.8f64.cos()).abs() < 1e-10, "{scheme}: {wall}");
+        assert!((pull - 1.8f64.cos()).abs() < 0.2, "{scheme}: {pull}");
+    }
+}
+
+/// A velocity that a condition contradicts where time begins is that of the condition, and it is said.
+#[test]
+fn velocities_where_time_begins_are_those_of_the_conditions() {
+    let text =
+        bar("0", "newmark(to: 0.1, step: 0.02)").replace("time =", "initial dt(u) = 1; time =");
+    let found = solved(&text);
+    assert!(
+        report(&found, "wall").abs() < 1e-12 && report(&found, "push").abs() < 1e-10,
+        "{found}"
+    );
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("differs from the time derivative of the conditions"), "{notes}");
+}
+
+/// Of second derivatives in time alone nothing accelerates u = t.
+#[test]
+fn exact_gives_the_initial_velocity() {
+    let found = solved(
+        "form free { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }
+         problem p solves free { mesh = box(dim: 2, cells: 2); exact u = t;
+             time = newmark(to: 1, step: 0.25); }",
+    );
+    let error = found["error_l2"].as_f64().expect("an error");
+    assert!(error < 1e-9, "{error}");
+}
+
+/// A sliding wall that is pushed: no explicit scheme is there, and nothing speaks of one; explicit schemes follow it too.
+#[test]
+fn a_normal_component_follows_t_by_every_scheme() {
+    let text = |scheme: &str| {
+        format!(
+            "form f {{ field u: vector; f0[u] = dt(u); f1[u] = grad(u); }}
+             problem p solves f {{ mesh = ball(dim: 2, refine: 1); dirichlet dot(u, n) = t;
+                 time = {scheme}; report pushed = integral(dot(dt(u), n), on: boundary) / integral(1, on: boundary); }}"
+        )
+    };
+    for scheme in
+        ["bdf(to: 0.1, step: 0.02)", "theta(to: 0.1, step: 0.02)", "rk(to: 0.01, step: 0.002)"]
+    {
+        let text = text(scheme).replace("on: boundary", "on: \"surface\"");
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = wf(folder.path(), &text, &["--no-output", "--json"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{scheme}: {said}");
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        // Normals at nodes are means of those of the facets.
+        assert!((report(&value, "pushed") - 1.0).abs() < 0.1, "{scheme}: {value}");
+    }
+}
+
+/// u = sin(t): in reports dt(u) is that of the row's own time, not of the middle of the step.
+#[test]
+fn dt_of_theta_in_reports_is_that_of_the_time() {
+    let found = solved(
+        "form f { field u: scalar; f0[u] = dt(u) - cos(t); }
+         problem p solves f { mesh = box(dim: 2, cells: 1); time = theta(to: 1, step: 0.1);
+             report rate = integral(dt(u)); }",
+    );
+    let steps = found["steps"].as_array().expect("steps");
+    assert_eq!(steps.len(), 11);
+    // The series of reports is there, a step each.
+    for step in steps {
+        let [time, rate] =
+            [&step["time"], &step["reports"]["rate"]].map(|of| of.as_f64().expect("a number"));
+        // A line through rates half a step apart: 3/8 Δt² |cos| at most.
+        assert!((rate - time.cos()).abs() < 4e-3, "{rate} at {time}");
+    }
+}
+
+/// u = t², which is as small as a step is short.
+#[test]
+fn a_tolerance_is_met_from_a_solution_that_is_0() {
+    for scheme in
+        ["sdirk(stages: 2, tolerance: 1e-3, to: 1, at: 1)", "bdf(tolerance: 1e-3, to: 1, at: 1)"]
+    {
+        let found = solved(&format!(
+            "form f {{ field u: scalar; f0[u] = dt(u) - 2 * t; f1[u] = grad(u); }}
+             problem p solves f {{ mesh = box(dim: 2, cells: 1); exact u = t^2; time = {scheme}; }}"
+        ));
+        let error = found["error_l2"].as_f64().expect("an error");
+        assert!(error < 0.02, "{scheme}: {error}");
+    }
+}
+
+/// Each before anything is counted or made.
+#[test]
+fn counts_and_lengths_of_time_are_bounded_before_they_are_used() {
+    let begun = Instant::now();
+    for (settings, words) in [
+        ("to: 1, step: 0.1, every: 1e-300", "can be told apart"),
+        ("to: 1, step: 0.1, every: 1e-10", "can be told apart"),
+        ("to: 1, step: 1e-17", "can be told apart"),
+        ("from: 1e16, to: 2e16, step: 0.5", "can be told apart"),
+        ("from: 1e16, to: 10000000000000004, step: 1", "lost in rounding"),
+        ("from: -1e308, to: 1e308, step: 1e307", "time goes from"),
+        ("from: 1, to: 0, step: 0.1", "time goes from 1 to 0"),
+    ] {
+        let said = refused(&format!(
+            "form heat {{ field u: scalar; f0[u] = dt(u); f1[u] = grad(u); }}
+             problem p solves heat {{ mesh = box(dim: 2, cells: 1); time = bdf({settings}); }}"
+        ));
+        assert!(said.contains(words) && said.contains("help: "), "{settings}: {said}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(60), "nothing was counted");
+}
+
+/// Conduction that becomes a hundred times as fast: the step was right at first.
+#[test]
+fn explicit_steps_are_watched_where_coefficients_follow_t_or_u() {
+    for (flux, scheme) in [
+        ("(1 + 200 * t) * grad(u)", "rk(order: 4, mass: lumped, to: 1, step: 0.004, at: 1)"),
+        ("(1 + u^2) * grad(u)", "rk(order: 2, mass: consistent, to: 1, step: 0.002, at: 1)"),
+    ] {
+        let said = refused(&format!(
+            "form f {{ field u: scalar; f0[u] = dt(u) - 100 * u * (1 - u / 10); f1[u] = {flux}; }}
+             problem p solves f {{ mesh = box(dim: 2, cells: 4); dirichlet u = 0 on \"x0\";
+                 initial u = 0.1 * x[0]; time = {scheme}; }}"
+        ));
+        assert!(said.contains("are too long") && said.contains("at t = "), "{flux}: {said}");
+    }
+}
+
+/// Rows summed over components and fields would be another equation.
+#[test]
+fn a_coupled_mass_is_not_lumped() {
+    let coupled = "form f { field u: scalar; field v: scalar; f0[u] = dt(u) + 0.5 * dt(v) + u; f0[v] = 0.5 * dt(u) + dt(v); }
+         problem p solves f { mesh = box(dim: 2, cells: 2); initial u = 1; time = rk(mass: MASS, to: 1, step: 0.02, at: 1);
+             report amount = integral(u); }";
+    let said = refused(&coupled.replace("MASS", "lumped"));
+    assert!(said.contains("couples `u`") && said.contains("consistent"), "{said}");
+    // (u, v)' = −M⁻¹ (u, 0): u' = −4/3 u.
+    let found = solved(&coupled.replace("MASS", "consistent"));
+    assert!((report(&found, "amount") - (-4f64 / 3.0).exp()).abs() < 1e-6, "{found}");
+    // Of components that are not coupled each has its own rows.
+    let own = "form f { field u: vector; f0[u] = [dt(u[0]) + u[0], 2 * dt(u[1]) + u[1]]; }
+         problem p solves f { mesh = box(dim: 2, cells: 2); initial u = [1, 1]; time = rk(mass: lumped, to: 1, step: 0.02, at: 1);
+             report slow = integral(u[1]); }";
+    assert!((report(&solved(own), "slow") - (-0.5f64).exp()).abs() < 1e-6);
+    // Functions of vertices of quadratic triangles have no integral.
+    let triangles =
+        own.replace("cells: 2", "cells: 2, cell: tri").replace("initial", "degree = 2; initial");
+    let said = refused(&triangles);
+    assert!(said.contains("positive sum"), "{said}");
+}
+
+#[test]
+fn a_checkpoint_of_another_form_is_refused_and_other_parameters_are_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "form heat { field u: scalar; param kappa = 1; f0[u] = dt(u); f1[u] = kappa * grad(u); }
+         problem p solves heat { mesh = box(dim: 2, cells: 2); dirichlet u = 0 on \"x0\"; initial u = x[0];
+             time = bdf(to: TO, step: 0.1); }";
+    let run = |text: &str, arguments: &[&str]| {
+        let output = wf(folder.path(), text, &[&["--no-output", "--json"], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said, String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let first = run(&text.replace("TO", "0.5"), &["--checkpoint", "c.npy"]);
+    assert!(first.0, "{}", first.1);
+    let longer = text.replace("TO", "1");
+    let (done, said, told) = run(&longer, &["--restart", "c.npy"]);
+    assert!(done && !told.contains("was left with"), "{said}{told}");
+    let (done, said, told) = run(&longer, &["--restart", "c.npy", "--param", "kappa=2"]);
+    assert!(
+        done && told.contains("was left with `kappa` = 1, and the run goes on with 2"),
+        "{said}{told}"
+    );
+    let (done, said, told) =
+        run(&longer.replace("dirichlet u = 0", "dirichlet u = 1"), &["--restart", "c.npy"]);
+    assert!(done && told.contains("other conditions or data"), "{said}{told}");
+    let (done, _, told) =
+        run(&longer.replace("f0[u] = dt(u)", "f0[u] = 2 * dt(u)"), &["--restart", "c.npy"]);
+    assert!(!done && told.contains("is of another form") && told.contains("`heat`"), "{told}");
+}
+
+weak_form! {
+    form steady { field u: scalar; f0[u] = u - 1; }
+    form heat { field u: scalar; param kappa = 1; aux source: scalar; f0[u] = dt(u) - source; f1[u] = kappa * grad(u); }
+    form wave { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }
+    form follows { field u: scalar; f0[u] = u - t; }
+}
+
+fn system(form: weakform::Form) -> System {
+    let setup = form.on(mesh("box(dim: 2, cells: 2)").expect("a mesh"));
+    setup.execution(Execution::Interpreted).build().expect("a system")
+}
+
+fn heated() -> System {
+    let setup = heat::form().on(mesh("box(dim: 2, cells: 2)").expect("a mesh"));
+    let setup = setup.aux("source", |_| 1.0).execution(Execution::Interpreted);
+    setup.build().expect("a system")
+}
+
+#[track_caller]
+fn scheme_error(system: &mut System, scheme: Scheme) -> String {
+    let start = system.vector();
+    match system.begin(scheme, 0.0, &start, None) {
+        Err(Error::System(RunError::Time(TimeError::Scheme(error)))) => error.to_string(),
+        Err(other) => panic!("{scheme:?}: {other}"),
+        Ok(_) => panic!("{scheme:?} is accepted"),
+    }
+}
+
+#[test]
+fn schemes_from_rust_are_checked_as_those_of_the_language() {
+    let mass = Mass::Consistent;
+    let (mut heat, mut wave, mut steady) = (heated(), system(wave::form()), system(steady::form()));
+    assert!(scheme_error(&mut heat, Scheme::Leapfrog { mass }).contains("alone"));
+    assert!(scheme_error(&mut wave, Scheme::RungeKutta { order: 4, mass }).contains("first"));
+    assert!(scheme_error(&mut steady, Scheme::Bdf { order: 2 }).contains("no `dt(u)`"));
+    for scheme in [
+        Scheme::Bdf { order: 0 },
+        Scheme::Bdf { order: 6 },
+        Scheme::Bdf { order: 7 },
+        Scheme::Bdf { order: 9 },
+        Scheme::Sdirk { stages: 0 },
+        Scheme::Sdirk { stages: 1 },
+        Scheme::Sdirk { stages: 5 },
+        Scheme::Theta { theta: 5.0 },
+        Scheme::Theta { theta: f64::NAN },
+        Scheme::RungeKutta { order: 5, mass },
+    ] {
+        assert!(scheme_error(&mut heat, scheme).contains(scheme.word()), "{scheme:?}");
+    }
+    assert!(scheme_error(&mut wave, Scheme::GeneralisedAlpha { rho: 1.5 }).contains("`rho`"));
+    let start = heat.vector();
+    let mut motion = heat.begin(Scheme::Bdf { order: 2 }, 1.0, &start, None).expect("a beginning");
+    assert!(heat.advance(&mut motion, 1e-17, None).is_err(), "t + step is t");
+    let failed = heat.steps(&mut motion, 1e-11, 2.0, None).next();
+    assert!(matches!(failed, Some(Err(_))), "more steps than can be told apart");
+}
+
+#[test]
+fn a_form_with_dt_is_not_solved_as_a_steady_one() {
+    let mut system = heated();
+    let mut u = system.vector();
+    let said = system.solve(&mut u).expect_err("nothing gives dt(u)").to_string();
+    assert!(said.contains("`dt(u)`") && said.contains("set_rate"), "{said}");
+    // Backward Euler by hand.
+    let step = 0.5;
+    let mut past = system.vector();
+    past.axpy(-1.0 / step, &u);
+    system.set_rate(1, 1.0 / step, &past).expect("the form has it");
+    system.solve(&mut u).expect("a solution");
+    assert!(u.to_vec().iter().all(|u| (u - step).abs() < 1e-8), "{:?}", u.to_vec());
+    assert!(system.set_rate(2, 1.0, &past).is_err(), "the form has no second derivative");
+    // A scheme takes its own.
+    let start = system.vector();
+    let mut motion =
+        system.begin(Scheme::Bdf { order: 1 }, 0.0, &start, None).expect("a beginning");
+    system.advance(&mut motion, 0.25, None).expect("a step");
+    assert!(motion.u().to_vec().iter().all(|u| (u - 0.25).abs() < 1e-8));
+    assert!(system.solve(&mut u).is_err(), "what was given is forgotten");
+}
+
+#[test]
+fn time_is_set_and_names_within_are_out_of_reach() {
+    let mut system = system(follows::form());
+    system.set_time(0.75).expect("a time");
+    let mut u = system.vector();
+    system.solve(&mut u).expect("a solution");
+    assert!(u.to_vec().iter().all(|u| (u - 0.75).abs() < 1e-10));
+    assert!(system.set_time(f64::NAN).is_err());
+    assert_eq!(system.time(), 0.75);
+    let mut heat = heated();
+    assert!(heat.set_param("per_dt", 1.0).is_err(), "it is none of the form's");
+    assert!(heat.set_aux("dt_u", |_: &[f64; 3]| 1.0).is_err());
+    let setup =
+        || heat::form().on(mesh("box(dim: 2, cells: 1)").expect("a mesh")).aux("source", |_| 1.0);
+    assert!(setup().param("per_dt", 1.0).build().is_err());
+    assert!(setup().aux("dt_u", |_: &[f64; 3]| 1.0).build().is_err());
+    let named = "form heat { field u: scalar; f0[u] = dt(u); f1[u] = grad(u); }
+         problem p solves heat { mesh = box(dim: 2, cells: 1); dirichlet u = per_dt; param per_dt = 2; aux dt_u = 1;
+             time = bdf(to: 1, step: 0.5); }";
+    let said = refused(named);
+    assert_eq!(said.matches("error").count(), 3, "{said}");
+}
+
+/// A function of a program has no formula: its derivatives are differences.
+#[test]
+fn functions_that_follow_t_move_walls_from_rust() {
+    let setup = wave::form().on(mesh("box(dim: 2, cells: [4, 1])").expect("a mesh"));
+    let setup = setup.dirichlet_of("u", ALL, ["t"], |x, [t]| x[0] * t.sin());
+    let mut system = setup.execution(Execution::Interpreted).build().expect("a system");
+    let newmark = Scheme::Newmark { beta: 0.25, gamma: 0.5 };
+    let mut motion = system.begin(newmark, 0.0, &system.vector(), None).expect("a beginning");
+    let largest = |of: &Vector| of.to_vec().into_iter().fold(0.0, |most: f64, v| most.max(v.abs()));
+    assert!((largest(motion.rate()) - 1.0).abs() < 1e-6, "{}", largest(motion.rate()));
+    for _ in 0..20 {
+        system.advance(&mut motion, 0.05, None).expect("a step");
+    }
+    let (rate, acceleration) = (motion.rate(), motion.acceleration().expect("it has one"));
+    assert!((largest(rate) - 1f64.cos()).abs() < 1e-5, "{}", largest(rate));
+    assert!((largest(acceleration) - 1f64.sin()).abs() < 1e-4, "{}", largest(acceleration));
+}

@@ -232,11 +232,16 @@ fn checkpoints_of_something_else_are_refused() {
     wf(folder.path(), &["run", "heat.wf", "--interpret", "--no-output", "--checkpoint", "a.npy"]);
     // As the first version wrote it, without its mesh.
     let numbers = runtime::stored::numbers(&folder.path().join("a.npy")).expect("numbers");
-    let first = [&[numbers[0], 1.0], &numbers[2..10], &numbers[13..]].concat();
+    // And as the second did, without its equations.
+    let states = &numbers[19 + numbers[18] as usize..];
+    let first = [&[numbers[0], 1.0], &numbers[2..10], states].concat();
     runtime::output::write_npy(&folder.path().join("first.npy"), &first, None).expect("a file");
+    let second = [&[numbers[0], 2.0], &numbers[2..13], states].concat();
+    runtime::output::write_npy(&folder.path().join("second.npy"), &second, None).expect("a file");
     for (arguments, words) in [
         (["heat.wf", "a.npy", "--degree", "2"], "has ended"),
         (["heat.wf", "first.npy", "--degree", "2"], "has ended"),
+        (["heat.wf", "second.npy", "--degree", "2"], "has ended"),
         (["heat.wf", "a.npy", "--degree", "3"], "unknowns"),
         (
             ["heat.wf", "a.npy", "--mesh", "box(dim: 2, cells: 3, cell: tri)"],

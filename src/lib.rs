@@ -87,7 +87,7 @@ pub use runtime::constraint::affine::{AffineConstraint, AffineError};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
 pub use runtime::run::{
-    Assembled, Figure, Kernels, Mode, RunError, Seconds, Step, StepKind, TimeError,
+    Assembled, Figure, Kernels, Mode, Pencil, RunError, Seconds, Step, StepKind, TimeError,
 };
 pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
 pub use runtime::vector::Vector;

@@ -5,7 +5,8 @@ use crate::{Error, threads, write_vtu};
 use fem_dsl::problem::Problem;
 use runtime::compile::{Origin, Target};
 use runtime::run::{
-    Assembled, Figure, Mode, Seconds, Solution as Solved, Step, assembled, side_by_side,
+    Assembled, Figure, Mode, Pencil, Seconds, Solution as Solved, Step, assembled,
+    assembled_pencil, side_by_side,
 };
 use std::path::Path;
 
@@ -75,6 +76,17 @@ impl Solution {
     pub fn assemble(&self) -> Result<Assembled, Error> {
         let target = Target::native();
         let made = threads::roomy(|| assembled(&self.problem, &self.solved, &target));
+        made.map_err(Error::Run)
+    }
+
+    /// The matrices of an eigenvalue problem, J φ = λ M φ.
+    ///
+    /// # Errors
+    ///
+    /// A problem without `eigen`, kernels that cannot be made, a matrix that has no room.
+    pub fn assemble_pencil(&self) -> Result<Pencil, Error> {
+        let target = Target::native();
+        let made = threads::roomy(|| assembled_pencil(&self.problem, &self.solved, &target));
         made.map_err(Error::Run)
     }
 

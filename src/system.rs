@@ -318,8 +318,9 @@ impl System {
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
         let (report, _) = self.with_operator(|system, operator| {
-            check_unique(operator, system, &[])?;
-            let solved = solve(operator, system, u, solver, &mut silent);
+            let notes = check_unique(operator, system, &[])?;
+            let mut solved = solve(operator, system, u, solver, &mut silent);
+            solved.iter_mut().for_each(|(report, _)| report.notes.extend(notes.iter().cloned()));
             // What went wrong on a device comes before what it made of the numbers.
             operator.finish()?;
             // The next solve makes levels of its own: conditions and data may have changed.

@@ -166,6 +166,50 @@ fn is_read_back(folder: &Path, most: f64) {
     assert!(!done && error.contains("cannot read none.npy") && error.contains("help:"), "{error}");
 }
 
+/// `wf assemble` of a problem with `eigen` writes matrices that its modes solve, and no linear system.
+#[test]
+fn a_problem_with_eigen_has_a_stiffness_and_a_mass() -> Result<(), Error> {
+    let text = "
+form hard { field u: scalar; f1[u] = grad(u); f0[u] = u^3; }
+form heavy { field u: scalar; param rho = 3; f0[u] = rho * u; }
+problem square solves hard {
+    mesh = box(dim: 2, cells: 3); degree = 2; dirichlet u = 0 on \"x0\"; initial u = 2; eigen = smallest(3); mass = heavy;
+}
+";
+    let solution = Form::parse(text, "hard")?.problem("square")?.run()?;
+    let error = solution.assemble().err().expect("no linear system").to_string();
+    assert!(error.contains("no linear system"), "{error}");
+    let pencil = solution.assemble_pencil()?;
+    let n = solution.dofs();
+    assert_eq!((pencil.values.len(), pencil.modes.len()), (3, 3 * n));
+    for (value, mode) in pencil.values.iter().zip(pencil.modes.chunks(n)) {
+        // 3 u² = 12 where nothing is held.
+        assert!(*value > 12.0 / 3.0, "{value}");
+        let of_mass: Vec<f64> =
+            product(&pencil.mass, mode).into_iter().map(|entry| value * entry).collect();
+        let left = distance(&product(&pencil.stiffness, mode), &of_mass);
+        assert!(left < 1e-6, "{value}: {left:e}");
+    }
+    for row in (0..n).filter(|&row| pencil.constrained[row]) {
+        assert_eq!(pencil.mass.row(row).count(), 0);
+        assert_eq!(pencil.stiffness.row(row).collect::<Vec<_>>(), [(row, 1.0)]);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (folder.path().join("modes.wf"), folder.path().join("pencil"));
+    std::fs::write(&file, text).expect("a file");
+    let (file, into) = (file.to_str().expect("a name"), out.to_str().expect("a name"));
+    let (done, json, error) = wf(&["assemble", file, "-o", into, "--json", "--interpret"]);
+    assert!(done, "{error}{json}");
+    let values = reals(&out.join("eigenvalues.npy"));
+    for (found, known) in values.iter().zip(&pencil.values) {
+        assert!((found - known).abs() < 1e-9 * known, "{found}, {known}");
+    }
+    assert_eq!(reals(&out.join("modes.npy")).len(), 3 * n);
+    assert!(out.join("stiffness.mtx").exists() && out.join("mass.mtx").exists());
+    assert!(!out.join("matrix.mtx").exists() && !out.join("rhs.npy").exists());
+    Ok(())
+}
+
 /// What scipy makes of the files, where there is one.
 const SCRIPT: &str = "
 import sys, numpy, scipy.io, scipy.sparse.linalg

@@ -60,7 +60,7 @@ fn a_membrane_has_its_eigenvalues_with_every_preconditioner() {
         // Of the discretisation; that of the solver is the square of the residual.
         agree(&values(&found), &known, 1e-5, preconditioner);
         let iterations = found.iterations();
-        let most = if matches!(preconditioner, "direct" | "multigrid") { 20 } else { 250 };
+        let most = if matches!(preconditioner, "direct" | "multigrid") { 30 } else { 250 };
         assert!((3..=most).contains(&iterations), "{preconditioner}: {iterations}");
         assert!(found.modes().iter().all(|mode| mode.residual <= 1e-9));
     }
@@ -170,6 +170,102 @@ fn what_cannot_be_found_is_said() {
     assert!(error.contains("is a saddle point"), "{error}");
 }
 
+const BODIES: &str = "
+    form plane {
+        field u: vector; param E = 200e9; param nu = 0.3;
+        let mu = E / (2 * (1 + nu)); let lambda = E * nu / (1 - nu^2); let eps = sym(grad(u));
+        f1[u] = 2 * mu * eps + lambda * tr(eps) * I;
+    }
+    form otherwise {
+        field u: vector; param E = 200e9; param nu = 0.3;
+        let c = E / (1 - nu^2); let eps = sym(grad(u));
+        f1[u] = c * ((1 - nu) * eps + nu * tr(eps) * I);
+    }
+    form solid {
+        field u: vector; param E = 200e9; param nu = 0.3;
+        let mu = E / (2 * (1 + nu)); let lambda = E * nu / ((1 + nu) * (1 - 2 * nu)); let eps = sym(grad(u));
+        f1[u] = 2 * mu * eps + lambda * tr(eps) * I;
+    }
+    form inertia { field u: vector; param rho = 8000; f0[u] = rho * u; }
+    problem cantilever solves plane {
+        mesh = box(dim: 2, cells: [20, 1], to: [1, 0.01]); degree = 4; dirichlet u = [0, 0] on \"x0\";
+        eigen = smallest(3); mass = inertia;
+    }
+    problem again solves otherwise {
+        mesh = box(dim: 2, cells: [20, 1], to: [1, 0.01]); degree = 4; dirichlet u = [0, 0] on \"x0\";
+        eigen = smallest(3); mass = inertia;
+    }
+    problem plate solves solid {
+        mesh = box(dim: 3, cells: [4, 4, 1], to: [10, 10, 0.05]); degree = 3; eigen = smallest(11); mass = inertia;
+    }";
+
+/// `eigen` failed for slender and thin bodies.
+#[test]
+fn slender_and_thin_bodies_have_modes() {
+    // By shift and invert of another code.
+    let known = [2577.1167, 101119.207, 791603.208];
+    for (form, problem) in [("plane", "cantilever"), ("otherwise", "again")] {
+        let found = modes(BODIES, form, problem).expect("modes");
+        agree(&values(&found), &known, 1e-6, problem);
+        assert!(found.modes().iter().all(|mode| mode.residual < 1e-6), "{problem}");
+    }
+    // NAFEMS FV12, the free plate: closed solution of thin plates.
+    let found = modes(BODIES, "solid", "plate").expect("modes");
+    let hertz: Vec<f64> =
+        values(&found).iter().map(|value| value.max(0.0).sqrt() / (2.0 * PI)).collect();
+    assert!(hertz[..6].iter().all(|hertz| *hertz < 1e-2), "{hertz:?}");
+    agree(&hertz[6..], &[1.622, 2.360, 2.922, 4.233, 4.233], 0.03, "plate");
+}
+
+const PART: &str = "
+    form laplace { field u: scalar; f1[u] = grad(u); }
+    form half { field u: scalar; f0[u] = (if x[0] < 0.5 { 1 } else { 0 }) * u; }
+    problem coarse solves laplace {
+        mesh = box(dim: 2, cells: [2, 1], to: [1, 0.1]); degree = 4; dirichlet u = 0 on \"x0\"; eigen = smallest(2); mass = half;
+    }
+    problem fine solves laplace {
+        mesh = box(dim: 2, cells: [16, 2], to: [1, 0.1]); degree = 4; dirichlet u = 0 on \"x0\"; eigen = smallest(3); mass = half;
+    }
+    problem refused solves laplace {
+        mesh = box(dim: 2, cells: [16, 2], to: [1, 0.1]); degree = 4; dirichlet u = 0 on \"x0\";
+        eigen = smallest(3, preconditioner: jacobi); mass = half;
+    }
+    problem more solves laplace {
+        mesh = box(dim: 2, cells: [2, 1]); degree = 1; dirichlet u = 0 on \"x0\"; eigen = smallest(4); mass = half;
+    }";
+
+/// A mass that is 0 in a part gave eigenvalues of ±1e47: the part without mass is condensed, and refused by name where it cannot be.
+#[test]
+fn a_mass_that_is_0_in_a_part_is_condensed() {
+    // The part without mass follows the end of the other one.
+    let known = [1.0, 9.0, 25.0].map(|of| of * PI * PI);
+    for (problem, count, error) in [("coarse", 2, 1e-2), ("fine", 3, 1e-6)] {
+        let found = modes(PART, "laplace", problem).expect("modes");
+        agree(&values(&found), &known[..count], error, problem);
+    }
+    let error = modes(PART, "laplace", "refused").expect_err("no mass there");
+    assert!(error.contains("the mass of `laplace` is 0 at (0.5"), "{error}");
+    assert!(error.contains("preconditioner: direct"), "{error}");
+    let found = modes(PART, "laplace", "more").expect("modes");
+    assert_eq!(values(&found).len(), 2);
+    let notes = found.notes().join("\n");
+    assert!(notes.contains("there are no 4 modes, but 2: of 4 free unknowns"), "{notes}");
+}
+
+/// Whatever the number that is asked for, a threefold eigenvalue is found as often as it is there.
+#[test]
+fn no_copy_of_an_eigenvalue_is_missed() {
+    let text = "
+        form laplace { field u: scalar; f1[u] = grad(u); }
+        problem cube solves laplace { mesh = box(dim: 3, cells: 3); degree = 2; dirichlet u = 0; eigen = smallest(COUNT); }";
+    let known = [3.0, 6.0, 6.0, 6.0, 9.0, 9.0, 9.0, 11.0, 11.0, 11.0].map(|of| of * PI * PI);
+    for count in [2, 3, 4, 7, 10] {
+        let text = text.replace("COUNT", &count.to_string());
+        let found = modes(&text, "laplace", "cube").expect("modes");
+        agree(&values(&found), &known[..count], 0.05, "cube");
+    }
+}
+
 /// At the state where it begins: 3 u² with u = 2 everywhere.
 #[test]
 fn a_nonlinear_form_has_modes_at_its_start() {
@@ -179,6 +275,29 @@ fn a_nonlinear_form_has_modes_at_its_start() {
     let found = values(&modes(text, "hard", "square").expect("modes"));
     let known = [12.0, 12.0 + 5.0 * PI * PI, 12.0 + 5.0 * PI * PI];
     agree(&found, &known, 1e-5, "hard");
+}
+
+/// A series of parameters did not begin where the problem does, but at the first mode of the solve before.
+#[test]
+fn a_series_has_modes_at_the_start_of_the_problem() {
+    use std::process::Command;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("hard.wf");
+    let text = "
+        form hard { field u: scalar; param c = 5; f1[u] = c * grad(u); f0[u] = u^3; }
+        problem square solves hard { mesh = box(dim: 2, cells: 2); degree = 2; initial u = 2; eigen = smallest(1); }";
+    std::fs::write(&file, text).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    let arguments = ["run", "--json", "--interpret", "--no-output", "--param", "c=5,10"];
+    let output = command.args(arguments).arg(&file).output().expect("wf should start");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let lines = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let first = lines.iter().filter_map(|line| line["eigenvalues"][0].as_f64());
+    let first: Vec<f64> = first.collect();
+    agree(&first, &[12.0, 12.0], 1e-8, "series");
 }
 
 #[cfg(feature = "opencl")]

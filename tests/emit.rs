@@ -182,3 +182,25 @@ fn what_is_not_there_is_named() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[test]
+fn numbers_beyond_single_precision_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("large.wf");
+    let text = "form large { field u: scalar; f1[u] = 1e300 * grad(u); }";
+    std::fs::write(&file, text).expect("a file");
+    let file = file.to_str().expect("a name");
+    for target in ["rust", "cuda", "opencl"] {
+        let run = |precision: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+            let arguments = ["emit", file, "--cell", "quad", "--target", target, "--precision"];
+            command.args(arguments).arg(precision).output().expect("wf should start")
+        };
+        let output = run("f32");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{target}");
+        assert!(said.contains("1e300 is beyond the range of single precision"), "{said}");
+        assert!(said.contains("help: "), "{said}");
+        assert!(run("f64").status.success(), "{target}");
+    }
+}

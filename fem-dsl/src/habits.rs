@@ -77,6 +77,22 @@ pub(crate) fn value(name: &str, point: bool) -> Option<&'static str> {
     })
 }
 
+/// The remedy where a space of another program stands in the place of `H1` or `L2`.
+pub(crate) fn space(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "RT" | "RTN" | "BDM" | "BDFM" | "Hdiv" | "HDiv" | "HDIV" | "RaviartThomas" => {
+            "there are no elements with continuous normal components yet: write the problem in its primal form, \
+             `f1[p] = K * grad(p);` with `p` in `H1(k)`, whose flux is `-K * grad(p)`"
+        }
+        "N1curl" | "N2curl" | "NED" | "ND" | "Nedelec" | "Hcurl" | "HCurl" | "HCURL" => {
+            "there are no elements with continuous tangential components yet: on convex domains write the equation for a vector in `H1(k)`"
+        }
+        "DG" | "DGP" | "DGQ" | "DP" | "DQ" | "dP" | "dQ" => "write `L2(k)`",
+        "CG" | "P" | "Q" | "Lagrange" | "CGP" | "CGQ" => "write `H1(k)`",
+        _ => return None,
+    })
+}
+
 /// What there is in the place of terms on the facets between cells.
 pub(crate) const BETWEEN_CELLS: &str = "terms on facets between cells are not there yet: forms have cells and facets of \
                                         the boundary; let the field live in `H1(k)`, where nothing jumps";
@@ -92,7 +108,7 @@ pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
             "write `time = bdf(order: 2, from: 0, to: 1, step: 0.01);`, with `dt(u)` in the form"
         }
         "report" | "output" => {
-            "reports are not there yet: `wf run` says errors and energy, and writes the solution as a `.vtu` file"
+            "write `report name = EXPR;` for a number of the solution; `wf run --output FILE.vtu` names the file of the solution"
         }
         "neumann" | "robin" | "flux" | "traction" | "natural" => {
             "fluxes belong into the form: `on boundary \"tag\" { f0[u] = …; }`"

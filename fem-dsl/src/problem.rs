@@ -4,6 +4,9 @@
 //! parameters, so that one evaluator serves both.
 
 pub mod stepping;
+mod unfixed;
+
+pub use unfixed::{Freedom, Motion, Point, Unfixed};
 
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 use std::collections::BTreeMap;
@@ -159,7 +162,7 @@ pub struct Adapt {
 pub struct Eigen {
     /// How many of the smallest λ.
     pub count: usize,
-    /// What ‖J φ − λ M φ‖ may be over max(|λ|, λₘ/1000) ‖M φ‖, with the largest λₘ that is iterated, where that is said.
+    /// The relative residual of each mode, where it is given.
     pub rtol: Option<f64>,
     /// Iterations after which it ends.
     pub max_iterations: usize,
@@ -388,129 +391,6 @@ pub struct Solver {
     pub name: String,
     /// Settings by name.
     pub arguments: BTreeMap<String, Argument>,
-}
-
-/// A field, or one component of it, that the equations of a problem leave open.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unfixed {
-    /// The field.
-    pub field: String,
-    /// The component, where it is one of several.
-    pub component: Option<usize>,
-    /// What can be chosen freely.
-    pub freedom: Freedom,
-}
-
-/// What the equations of a problem leave open.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Freedom {
-    /// A constant.
-    Constant,
-    /// A constant in each cell, where no other cell reads the unknowns of one.
-    EachCell,
-    /// A constant on each of some parts of the mesh that nothing joins with the others.
-    Part {
-        /// How many parts the mesh has.
-        parts: usize,
-        /// How many of them are free.
-        free: usize,
-        /// A point of the first of these.
-        at: [f64; 3],
-        /// Whether the field is given a mean, which fixes the constant of one part.
-        mean: bool,
-    },
-    /// All, where no term of the form that is not 0 reads it, or is tested with it.
-    Everything {
-        /// A point where it is so.
-        at: [f64; 3],
-    },
-    /// A rotation of a part of the mesh, perhaps with a translation.
-    Rotation {
-        /// A point of the part.
-        at: [f64; 3],
-    },
-}
-
-impl fmt::Display for Unfixed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.component {
-            Some(component) => format!("component {component} of `{}`", self.field),
-            None => format!("`{}`", self.field),
-        };
-        let known = "its solution is known up to a constant";
-        match self.freedom {
-            Freedom::Constant => write!(f, "nothing fixes {name}: {known}"),
-            Freedom::EachCell => write!(f, "nothing fixes {name}: {known} in each cell"),
-            Freedom::Part { parts, free, at, mean } => {
-                let what = if mean { "`mean` fixes one constant, and nothing" } else { "nothing" };
-                let which = match (parts, free) {
-                    (_, 1) => format!("one of the {parts} parts of the mesh, at {}", Point(at)),
-                    _ => {
-                        format!(
-                            "{free} of the {parts} parts of the mesh, the first at {}",
-                            Point(at)
-                        )
-                    }
-                };
-                write!(f, "{what} fixes {name} on {which}: {known} there")
-            }
-            Freedom::Everything { at } => {
-                write!(f, "no term of the form determines {name} at {}", Point(at))
-            }
-            Freedom::Rotation { at } => {
-                let part = Point(at);
-                write!(f, "the conditions on `{}` let the part at {part} turn", self.field)
-            }
-        }
-    }
-}
-
-/// A point as messages show it.
-struct Point([f64; 3]);
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let large = |x: f64| x.abs() >= 1e6 || (x != 0.0 && x.abs() < 1e-6);
-        let shown = |x: f64| if large(x) { format!("{x:e}") } else { x.to_string() };
-        write!(f, "({})", self.0.map(shown).join(", "))
-    }
-}
-
-impl Unfixed {
-    /// What is said of the problem.
-    pub fn remark(&self) -> &'static str {
-        match self.freedom {
-            Freedom::Constant | Freedom::EachCell => "this problem has no condition on it",
-            Freedom::Part { .. } => "its conditions do not reach all parts of the mesh",
-            Freedom::Everything { .. } => {
-                "its equations read 0 = 0 there, whatever the solution is"
-            }
-            Freedom::Rotation { .. } => "its conditions hold too little",
-        }
-    }
-
-    /// What to do.
-    pub fn remedy(&self) -> String {
-        let field = &self.field;
-        match self.freedom {
-            Freedom::Constant => format!("add `dirichlet {field} = …;` or `mean {field} = 0;`"),
-            Freedom::EachCell => {
-                format!(
-                    "let the form have a term in `{field}` itself, or `{field}` live in `H1(k)`"
-                )
-            }
-            Freedom::Part { .. } => format!(
-                "let a condition `dirichlet {field} = …;` reach each part, or mesh the parts as one: \
-                 nodes that lie in one place and are not merged join nothing"
-            ),
-            Freedom::Everything { .. } => {
-                format!("give the form a term in `{field}` whose coefficient is not 0 there")
-            }
-            Freedom::Rotation { .. } => format!(
-                "hold another component of `{field}`, or hold it in another place, so that no rigid motion is left"
-            ),
-        }
-    }
 }
 
 /// Two fields whose spaces are not inf-sup stable: of a saddle point, with as many unknowns in the one that has no term with

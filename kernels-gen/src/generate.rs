@@ -7,7 +7,7 @@ use crate::dialect::rust::{Isa, Item, print};
 use crate::dialect::{Generated, c};
 use crate::element::{Cell, LinePoints, Rule, default_rule};
 use crate::interpreted::Interpreted;
-use crate::kir::Kernel;
+use crate::kir::{Entries, Kernel, Op, Precision};
 use crate::pass::{Constants, for_threads, for_vectors};
 use crate::plan::rule::{Unsuited, judge, largest_quadrature};
 use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
@@ -121,10 +121,39 @@ fn lowered(
 ) -> Result<Vec<Lowered>, PlanError> {
     let kernel = |plan: &Plan| {
         let (kernel, abi) = lower(form, elements, plan)?;
+        check_range(&kernel)?;
         let header = header(form, elements, plan, &kernel, &abi);
         Ok((kernel, abi, header))
     };
     plans.iter().map(kernel).collect()
+}
+
+/// Refuses finite numbers that single precision rounds to infinity.
+fn check_range(kernel: &Kernel) -> Result<(), PlanError> {
+    if kernel.precision != Precision::F32 {
+        return Ok(());
+    }
+    let constants = kernel.values.iter().filter_map(|value| match value.op {
+        Op::Constant(number) => Some(number),
+        _ => None,
+    });
+    let entries = kernel.tables.iter().flat_map(|table| match &table.entries {
+        Entries::Real(entries) => entries.as_slice(),
+        Entries::Position(_) => &[],
+    });
+    match constants.chain(entries.copied()).find(|&number| exceeds_single(number)) {
+        None => Ok(()),
+        Some(number) => Err(PlanError::Unsupported(format!(
+            "the number {number:e} is beyond the range of single precision, {:e}\n\
+             help: choose units in which numbers are smaller, or take double precision",
+            f32::MAX
+        ))),
+    }
+}
+
+/// Whether single precision rounds a finite number to infinity.
+pub fn exceeds_single(number: f64) -> bool {
+    number.is_finite() && (number as f32).is_infinite()
 }
 
 fn title(form: &PointForm, target: &str) -> String {

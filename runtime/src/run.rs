@@ -31,7 +31,7 @@ mod time;
 mod unique;
 
 pub use adaptive::Interrupted;
-pub use assembled::{Assembled, assembled, has_one_system};
+pub use assembled::{Assembled, Pencil, assembled, assembled_pencil, has_matrices};
 use assess::{Means, assess};
 pub use eigen::{Mode, side_by_side};
 pub use estimate::{check_room, estimate};
@@ -528,9 +528,10 @@ fn run_started(
         rule: elements.rule,
         levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
     };
-    if problem.eigen.is_none() {
-        check_unique(&mut operator, system, &means)?;
-    }
+    let weak = match problem.eigen {
+        None => check_unique(&mut operator, system, &means)?,
+        Some(_) => Vec::new(),
+    };
     let mut u = operator.initial()?;
     let moved = match start_at {
         Start::On(before, u) => {
@@ -542,6 +543,8 @@ fn run_started(
         Start::OfProblem | Start::At(_) => None,
     };
     let earlier = match start_at {
+        // Modes are those of the state where the problem starts, not of an earlier mode.
+        _ if problem.eigen.is_some() => None,
         Start::At(u) => Some(u),
         Start::OfProblem | Start::On(..) => moved.as_deref(),
     };
@@ -613,7 +616,7 @@ fn run_started(
     }
     let settled = settled.unwrap_or_default();
     let of_all = [on.mesh.notes(), &elements.notes, &kernels.notes];
-    let mut notes = [of_all.concat(), said, report.notes.clone(), settled].concat();
+    let mut notes = [of_all.concat(), said, weak, report.notes.clone(), settled].concat();
     let assessing = Instant::now();
     let of = State {
         form: &problem.form,

@@ -22,6 +22,7 @@ mod multigrid;
 mod newton;
 mod ranges;
 mod scale;
+mod shift_invert;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ pub use multigrid::{
 pub use newton::{
     Affine, Forcing, Newton, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
 };
+pub use shift_invert::{Shifted, estimate, shift_invert};
 
 use crate::coupling::Coupling;
 use crate::vector::Vector;

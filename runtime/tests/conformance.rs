@@ -230,6 +230,37 @@ fn reduced_quadrature() {
     assert!(tally.ran >= 200, "only {} kernels ran", tally.ran);
 }
 
+/// More nodes than are written out: sums over them are loops, whose text does not grow with points and components.
+#[test]
+fn sums_over_many_nodes_are_loops() {
+    let (quad, hex) = (forms::nonlinear_diffusion(2), forms::poisson(3));
+    let mut tally = Tally::default();
+    for (form, cell, orders) in
+        [(&quad, Cell::Quadrilateral, [8, 9]), (&hex, Cell::Hexahedron, [4, 5])]
+    {
+        for (order, task) in orders.into_iter().flat_map(|order| TASKS.map(|task| (order, task))) {
+            let (geometry, shape) = (Geometry::Nodes(order), Shape::Curved(order));
+            let mut plan = Plan::new(Target::Vectors, task, 4, Precision::F64, geometry);
+            (plan.unroll, plan.indices) = (8, Indices::Nodes);
+            let rule = default_rule(cell, 1, 1, None);
+            tally.run(&Case { form, degree: 1, rule, shape, plan: plan.clone() });
+            let elements = Elements::new(form, cell, 1, rule).expect("elements");
+            let lowered = kernels_gen::strategy::lower(form, &elements, &plan);
+            let (kernel, _) = lowered.expect("a kernel");
+            assert!(kernel.values.len() < 3000, "{cell}, {order}: {}", kernel.values.len());
+        }
+    }
+    // What is tested has more nodes than points, too.
+    let line = LinePoints::Gauss(2);
+    let rule = Rule::Tensor { cell: Cell::Quadrilateral, line };
+    for task in TASKS {
+        let mut plan = Plan::new(Target::Vectors, task, 4, Precision::F64, Geometry::Vertices);
+        plan.indices = Indices::Nodes;
+        tally.run(&Case { form: &quad, degree: 8, rule, shape: Shape::Multilinear, plan });
+    }
+    assert!(tally.ran >= 4 * TASKS.len(), "{:#?}", tally.refused);
+}
+
 #[test]
 fn high_degrees() {
     let quad = forms::nonlinear_diffusion(2);

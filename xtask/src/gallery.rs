@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// In the order of the page: from the simplest to what is coupled and nonlinear.
-const GALLERY: [Shown; 24] = [
+const GALLERY: [Shown; 25] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -43,6 +43,7 @@ const GALLERY: [Shown; 24] = [
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
     shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
     shown("vibration", &["form elasticity", "form inertia", "problem bracket"], "--warp 60"),
+    shown("plates", &["form inertia", "problem free", "problem held"], "--warp 100"),
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),

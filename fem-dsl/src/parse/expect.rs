@@ -160,6 +160,9 @@ pub(super) fn describe(
 
 /// What people write who know other languages, or another item of this one.
 fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
+    if matches!((first, previous), ("field" | "aux", "in")) {
+        return habits::space(found);
+    }
     Some(match (first, previous, found) {
         ("on", "on", "interior") => habits::BETWEEN_CELLS,
         (_, "nabla", _) => "write `grad(u)`, `div(u)` or `curl(u)`",

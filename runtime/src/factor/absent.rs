@@ -20,6 +20,15 @@ impl Analysis {
     pub fn factorise(&mut self, _: &Columns, _: bool) -> Result<Factors, FactorError> {
         Err(FactorError::Absent)
     }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always, [`FactorError::Absent`].
+    pub fn definite(&mut self, _: &Columns) -> Result<Option<Factors>, FactorError> {
+        Err(FactorError::Absent)
+    }
 }
 
 impl Factors {
@@ -28,8 +37,8 @@ impl Factors {
         match self.0 {}
     }
 
-    /// Whether the matrix is near to a singular one.
-    pub fn is_near_singular(&self) -> bool {
+    /// Whether the matrix is positive definite, well above the rounding-error level.
+    pub fn is_definite(&self) -> bool {
         match self.0 {}
     }
 

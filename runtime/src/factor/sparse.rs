@@ -32,8 +32,8 @@ pub struct Factors {
     inverse: f64,
 }
 
-/// What the smallest pivot of a scaled matrix is at least that is not near to a singular one.
-const NEAR: f64 = 1e-10;
+/// How far above rounding a definite matrix is.
+const ABOVE: f64 = 100.0;
 
 /// What depends on the pattern alone, kept from one matrix to the next.
 #[derive(Default)]
@@ -44,6 +44,21 @@ pub struct Analysis {
     lu: Option<SymbolicLu<usize>>,
 }
 
+/// What is done about a matrix that Cholesky's factors do not serve.
+#[derive(Clone, Copy)]
+enum Otherwise {
+    /// LU.
+    Lu,
+    /// LU, without a try of Cholesky's.
+    LuAtOnce,
+    Nothing,
+}
+
+/// How far rounding may move the smallest pivot of a scaled matrix of n unknowns.
+fn rounding(n: usize) -> f64 {
+    f64::EPSILON * (10.0 + (n as f64).sqrt())
+}
+
 impl Analysis {
     /// Factorises a matrix; `definite` where it should be symmetric and positive definite.
     ///
@@ -51,6 +66,26 @@ impl Analysis {
     ///
     /// The matrix is singular, or too large.
     pub fn factorise(&mut self, matrix: &Columns, definite: bool) -> Result<Factors, FactorError> {
+        let otherwise = if definite { Otherwise::Lu } else { Otherwise::LuAtOnce };
+        let found = self.factorised(matrix, otherwise)?;
+        found.ok_or(FactorError::Singular { unknown: 0, condition: f64::INFINITY })
+    }
+
+    /// Factorises a symmetric matrix that is positive definite, well above the rounding-error level; none where it is not.
+    ///
+    /// # Errors
+    ///
+    /// As of [`factorise`](Self::factorise).
+    pub fn definite(&mut self, matrix: &Columns) -> Result<Option<Factors>, FactorError> {
+        let found = self.factorised(matrix, Otherwise::Nothing)?;
+        Ok(found.filter(Factors::is_definite))
+    }
+
+    fn factorised(
+        &mut self,
+        matrix: &Columns,
+        otherwise: Otherwise,
+    ) -> Result<Option<Factors>, FactorError> {
         if !matrix.values.iter().all(|value| value.is_finite()) {
             return Err(FactorError::NotFinite);
         }
@@ -62,21 +97,24 @@ impl Analysis {
         let n = rows.len();
         let scaled = scaled(matrix, &rows, &columns);
         let norm = one_norm(&scaled);
-        let kind = match definite.then(|| self.cholesky(&scaled)).transpose()?.flatten() {
-            Some(factors) => Kind::Cholesky(factors),
-            None => Kind::Lu(Box::new(self.lu(&scaled)?)),
+        let cholesky = match otherwise {
+            Otherwise::LuAtOnce => None,
+            Otherwise::Lu | Otherwise::Nothing => self.cholesky(&scaled)?,
+        };
+        let kind = match (cholesky, otherwise) {
+            (Some(factors), _) => Kind::Cholesky(factors),
+            (None, Otherwise::Nothing) => return Ok(None),
+            (None, _) => Kind::Lu(Box::new(self.lu(&scaled)?)),
         };
         let mut factors = Factors { kind, rows, columns, inverse: 0.0 };
         let (inverse, largest) = factors.inverse_norm(n);
         factors.inverse = inverse;
-        // How far rounding may move the smallest pivot.
-        let bound = f64::EPSILON * (10.0 + (n as f64).sqrt());
         // Columns of the scaled matrix have norms from 1 to their number of entries.
-        if !inverse.is_finite() || inverse * bound > 1.0 {
+        if !inverse.is_finite() || inverse * rounding(n) > 1.0 {
             let condition = inverse * norm;
             return Err(FactorError::Singular { unknown: largest, condition });
         }
-        Ok(factors)
+        Ok(Some(factors))
     }
 
     /// Cholesky's factors; none where the matrix is not positive definite.
@@ -126,9 +164,10 @@ impl Factors {
         }
     }
 
-    /// Whether the matrix is so near to a singular one that rounding has most of what its smallest pivot is.
-    pub fn is_near_singular(&self) -> bool {
-        self.inverse * NEAR > 1.0
+    /// Whether the matrix is positive definite, well above the rounding-error level.
+    pub fn is_definite(&self) -> bool {
+        matches!(self.kind, Kind::Cholesky(_))
+            && self.inverse * ABOVE * rounding(self.rows.len()) < 1.0
     }
 
     /// x = A⁻¹ x.

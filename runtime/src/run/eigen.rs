@@ -1,27 +1,29 @@
 //! The eigenvalue problem of a form: J φ = λ M φ, with the Jacobian J at the problem's start → [`Mode`]s.
 //!
-//! Unknowns with a condition are 0 in each mode, whatever the condition's value: a mode is a change of the state. J is
-//! preconditioned as in a solve, by factors where these are cheap, else by levels, else by its diagonal. Where J is singular (a body
-//! that nothing holds moves without energy) its factors are those of J + σ M with a small σ.
+//! Unknowns with a condition are 0 in each mode, whatever the condition's value: a mode is a change of the state. Where the factors of
+//! J + σ M fit, the method is shift and invert ([`shift_invert`]); else it is LOBPCG, preconditioned by levels, else by the diagonal.
+
+mod shifted;
 
 use super::kernels::compile_for;
 use super::multigrid::{Asked, Problem as OfLevels};
 use super::reports::{self, Outcome as Reported, State, ranges};
-use super::solver::{Levels, System, UNKNOWN_DATA, is_saddle};
+use super::solver::{Levels, System, is_saddle};
+use super::unique::row_at;
 use super::{RunError, factors};
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
-use crate::factor::{AVAILABLE, Analysis, FactorError, Factors};
+use crate::factor::{AVAILABLE, FactorError, Factors};
 use crate::operator::Operator;
-use crate::processes::any;
 use crate::solve::{
     self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
-    Preconditioner, Progress, Report, lobpcg,
+    Preconditioner, Progress, Report, Shifted, lobpcg, shift_invert,
 };
 use crate::vector::{Vector, epsilon, noise};
 use fem_dsl::point::{Field, PointForm, shifted};
-use fem_dsl::problem::{Eigen, Problem};
+use fem_dsl::problem::{Eigen, Point, Problem};
 use kernels_gen::plan::Task;
+use shifted::{Definite, Pencil};
 
 /// The relative residual that is aimed at where none is given,
 const TOLERANCE: f64 = 1e-8;
@@ -32,9 +34,9 @@ const MORE: usize = 4;
 const LEAST: usize = 3;
 /// Unknowns up to which all of them span the space that is searched.
 const DENSE: usize = 150;
-/// σ as a part of the largest ratio of J's diagonal to M's: far above rounding, far below the eigenvalues that are looked for.
-const SHIFT: f64 = 1e-8;
-/// The same on levels, which compute in single precision.
+/// Columns of a block of Lanczos' method.
+const BLOCK: usize = 7;
+/// σ of levels as a part of the largest ratio of J's diagonal to M's: levels compute in single precision.
 const SINGLE: f64 = 1e-5;
 
 /// An eigenvalue with its mode.
@@ -42,7 +44,9 @@ const SINGLE: f64 = 1e-5;
 pub struct Mode {
     /// λ.
     pub value: f64,
-    /// ‖J φ − λ M φ‖ over max(|λ|, λₘ/1000) ‖M φ‖, with the largest λₘ of those that were iterated.
+    /// √(rᵀ T r / (φᵀ M φ max(|λ|, λₘ/1000))) with r = J φ − λ M φ, the approximation T of J⁻¹ and the largest λₘ of those that were
+    /// iterated. With the factors of J + σ M it is √(rᵀ(J + σ M)⁻¹r / φᵀ(J + σ M)φ), with the diagonal or without preconditioner
+    /// ‖r‖ over max(|λ|, λₘ/1000) ‖M φ‖.
     pub residual: f64,
     /// φ, node-major, with φᵀ M φ = 1; its largest entry is positive.
     pub u: Vec<f64>,
@@ -148,7 +152,6 @@ impl LinearOperator for ByFactors {
 enum Inverse {
     Nothing,
     Diagonal(Vector),
-    Factors(ByFactors),
     /// What the operator has.
     Approximation,
 }
@@ -190,30 +193,49 @@ pub(super) fn modes(
     mass.linearise(&mass.zeros())?;
     let alike = mass.fits(u).is_ok();
     operator.linearise(u)?;
-    let mut notes = Vec::new();
-    let start = start(eigen, operator, &mut notes)?;
-    let inverse = inverse((problem, eigen), (operator, &mass), system, u, &mut notes)?;
-    let precision = target.precision;
-    let least = ROUNDING * epsilon(precision);
+    let least = ROUNDING * epsilon(target.precision);
     let settings = EigenSettings {
         count: eigen.count,
         rtol: eigen.rtol.unwrap_or_else(|| TOLERANCE.max(least)),
         max_iterations: eigen.max_iterations,
     };
-    let Modes { values, vectors, residuals, products, mut report } = {
-        let preconditioner = match &inverse {
-            Inverse::Nothing => Preconditioner::Identity,
-            Inverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
-            Inverse::Factors(factors) => Preconditioner::Operator(factors),
-            Inverse::Approximation => match NonlinearSystem::preconditioner(operator) {
-                Some(levels) => Preconditioner::Operator(levels),
-                None => Preconditioner::Identity,
-            },
-        };
-        let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
-        let b = if alike { mass.jacobian() } else { &elsewhere };
-        lobpcg(operator.jacobian(), b, preconditioner, start, settings, observe)?
+    let mut notes = Vec::new();
+    let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
+    let b = if alike { mass.jacobian() } else { &elsewhere };
+    let of = (problem, eigen);
+    if free_unknowns(operator)? == 0 {
+        let message = "all unknowns have conditions, and none is left to move";
+        return Err(RunError::Setting(message.to_owned()));
+    }
+    let ways = match eigen.preconditioner.as_deref() {
+        Some("direct") => solve::Factors::First,
+        Some(_) => solve::Factors::Never,
+        None => factors::for_modes(system.on),
     };
+    let mut found = None;
+    if ways != solve::Factors::First {
+        with_mass_everywhere(operator, &mass, system)?;
+        let made = by_lobpcg(of, (operator, &mass, b), system, settings, &mut notes, observe)?;
+        let failed = matches!(
+            made.report.outcome,
+            solve::Outcome::Stagnated | solve::Outcome::IterationLimit
+        );
+        match failed && ways != solve::Factors::Never {
+            true => notes.push(format!(
+                "lobpcg had not converged after {} iterations; shift and invert was used instead",
+                made.report.iterations
+            )),
+            false => found = Some(made),
+        }
+    }
+    let found = match found {
+        Some(found) => found,
+        None => {
+            let pencil = Pencil { of, operator, mass: &mass, b, system, u };
+            by_shift(&pencil, settings, observe)?
+        }
+    };
+    let Modes { values, vectors, residuals, products, mut report } = found;
     if matches!(report.outcome, solve::Outcome::Indefinite { .. }) {
         return Err(RunError::Setting(format!(
             "the mass of `{}` is not positive definite: φᵀ M φ is not above 0 for all φ\n\
@@ -224,6 +246,20 @@ pub(super) fn modes(
     if report.outcome == solve::Outcome::Rounding {
         let left = report.residual();
         report.notes.push(format!("rounding leaves a relative residual of {left:.1e}"));
+    }
+    if report.outcome.is_success() && values.len() < eigen.count {
+        let (asked, found) = (eigen.count, values.len());
+        notes.push(match free_unknowns(operator)? {
+            free if free == found => {
+                format!("there are no {asked} modes, but {found} free unknowns")
+            }
+            free => format!(
+                "there are no {asked} modes, but {found}: of {free} free unknowns the others have no mass of their own"
+            ),
+        });
+    }
+    if report.outcome == solve::Outcome::Stagnated {
+        return Err(stagnated(&report));
     }
     let report = report.converged()?;
     let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
@@ -275,49 +311,127 @@ fn refuse(system: System<'_>, operator: &Operator) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The vectors that the search begins with: noise, or all unknowns where there are few.
-fn start(
-    eigen: &Eigen,
-    operator: &Operator,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Vector>, RunError> {
+/// The error of a search whose residual no longer falls.
+fn stagnated(report: &Report) -> RunError {
+    let (solver, iterations, residual) = (report.solver, report.iterations, report.residual());
+    let help = match solver {
+        "lobpcg" => {
+            "write `preconditioner: direct` for shift and invert, or take a coarser mesh or a lower degree so that factors fit"
+        }
+        _ => {
+            "the factors of J + σ M have lost too many digits: take a coarser mesh, a lower degree or other units"
+        }
+    };
+    let target = report.target;
+    RunError::Setting(format!(
+        "{solver} stagnated after {iterations} iterations at a relative residual of {residual:.1e}, {target:.1e} was asked for\n\
+         help: {help}"
+    ))
+}
+
+/// Takes the values of the conditions off a vector, so that it is 0 in unknowns with a condition.
+fn freed(operator: &Operator, mut x: Vector) -> Result<Vector, OperatorError> {
     let mut given = operator.zeros();
     operator.impose(&mut given)?;
-    let free = |mut x: Vector| -> Result<Vector, OperatorError> {
-        operator.impose(&mut x)?;
-        x.axpy(-1.0, &given);
-        Ok(x)
-    };
-    let n = given.entries_in_all();
+    operator.impose(&mut x)?;
+    x.axpy(-1.0, &given);
+    Ok(x)
+}
+
+/// Random vectors that are 0 in unknowns with a condition.
+fn random(operator: &Operator, columns: usize) -> Result<Vec<Vector>, RunError> {
+    let own = operator.discretisation().mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
+    let vectors = (1..=columns as u64).map(|seed| {
+        let mut x = operator.zeros();
+        x.set(&noise(x.len(), seed + 1000 * own));
+        x.agree();
+        freed(operator, x)
+    });
+    Ok(vectors.collect::<Result<_, _>>()?)
+}
+
+/// How many unknowns no condition determines.
+fn free_unknowns(operator: &Operator) -> Result<usize, RunError> {
+    let mut free = operator.zeros();
+    for x in random(operator, 1)? {
+        let ones = x.to_vec().into_iter().map(|entry| f64::from(u8::from(entry != 0.0)));
+        free.set(&ones.collect::<Vec<f64>>());
+    }
+    Ok(free.dot(&free).round() as usize)
+}
+
+/// The vectors that LOBPCG begins with: random ones, or all unknowns where there are few.
+fn start(eigen: &Eigen, operator: &Operator) -> Result<Vec<Vector>, RunError> {
+    let n = operator.zeros().entries_in_all();
     let columns = eigen.count + (eigen.count / MORE).max(LEAST);
     if n <= DENSE || n < 4 * columns {
         let mut all = Vec::new();
         for i in 0..n {
-            let mut x = given.like();
+            let mut x = operator.zeros();
             x.set_unit(i);
-            let x = free(x)?;
+            let x = freed(operator, x)?;
             if x.norm() > 0.0 {
                 all.push(x);
             }
         }
-        if all.len() < eigen.count {
-            let (found, asked) = (all.len(), eigen.count);
-            if found == 0 {
-                let message = "all unknowns have conditions, and none is left to move";
-                return Err(RunError::Setting(message.to_owned()));
-            }
-            notes.push(format!("there are no {asked} modes, but {found} free unknowns"));
-        }
         return Ok(all);
     }
-    let own = operator.discretisation().mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
-    let vectors = (1..=columns as u64).map(|seed| {
-        let mut x = given.like();
-        x.set(&noise(x.len(), seed + 1000 * own));
-        x.agree();
-        free(x)
-    });
-    Ok(vectors.collect::<Result<_, _>>()?)
+    random(operator, columns)
+}
+
+/// The modes by shift and invert.
+fn by_shift(
+    pencil: &Pencil<'_>,
+    settings: EigenSettings,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Modes, RunError> {
+    let start = random(pencil.operator, BLOCK.min(settings.count + 1))?;
+    let Definite { inverse, shift } = pencil.definite(&start, settings)?;
+    let (a, b) = (pencil.operator.jacobian(), pencil.b);
+    Ok(shift_invert(Shifted { a, b, inverse: &*inverse, shift }, start, settings, observe)?)
+}
+
+/// The modes by LOBPCG.
+fn by_lobpcg(
+    of: (&Problem, &Eigen),
+    (operator, mass, b): (&mut Operator, &Operator, &dyn LinearOperator),
+    system: System<'_>,
+    settings: EigenSettings,
+    notes: &mut Vec<String>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Modes, RunError> {
+    let start = start(of.1, operator)?;
+    let inverse = inverse(of, (operator, mass), system, notes)?;
+    let preconditioner = match &inverse {
+        Inverse::Nothing => Preconditioner::Identity,
+        Inverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
+        Inverse::Approximation => match NonlinearSystem::preconditioner(operator) {
+            Some(levels) => Preconditioner::Operator(levels),
+            None => Preconditioner::Identity,
+        },
+    };
+    Ok(lobpcg(operator.jacobian(), b, preconditioner, start, settings, observe)?)
+}
+
+/// Refuses a mass that is 0 in free unknowns: LOBPCG divides by it.
+fn with_mass_everywhere(
+    operator: &Operator,
+    mass: &Operator,
+    system: System<'_>,
+) -> Result<(), RunError> {
+    let mut diagonal = mass.zeros();
+    mass.diagonal(&mut diagonal)?;
+    let free: Vec<f64> = random(operator, 1)?.iter().flat_map(Vector::to_vec).collect();
+    let entries = diagonal.to_vec();
+    let without = (0..entries.len()).find(|&i| free[i] != 0.0 && entries[i] == 0.0);
+    let at = without.map(|row| row_at(system.on, row).map(|(_, at)| at)).transpose()?;
+    let Some(at) = system.on.mesh.first_in_all(at) else { return Ok(()) };
+    let at = Point(at);
+    Err(RunError::Setting(format!(
+        "the mass of `{}` is 0 at {at}, where no condition holds\n\
+         help: write `preconditioner: direct`, which condenses parts without mass, or give the part a mass",
+        system.form.name
+    )))
 }
 
 /// What approximates J⁻¹: as the problem says, or what fits.
@@ -325,7 +439,6 @@ fn inverse(
     (problem, eigen): (&Problem, &Eigen),
     (operator, mass): (&mut Operator, &Operator),
     system: System<'_>,
-    u: &Vector,
     notes: &mut Vec<String>,
 ) -> Result<Inverse, RunError> {
     let diagonal = |operator: &Operator| -> Result<Inverse, RunError> {
@@ -335,21 +448,10 @@ fn inverse(
         diagonal.invert();
         Ok(Inverse::Diagonal(diagonal))
     };
-    let by_factors = |operator: &mut Operator| match system.on.mesh.cut() {
-        None => factorised(operator, mass),
-        Some(_) => factorised_at_each((problem, eigen), (operator, mass), system, u),
-    };
     match eigen.preconditioner.as_deref() {
         Some("none") => return Ok(Inverse::Nothing),
         Some("jacobi") => return diagonal(operator),
-        Some("direct") => return by_factors(operator),
-        Some(_) => {}
-        None => {
-            let facts = factors::Facts { linear: true, saddle: false, device: false };
-            if factors::unasked(system.on, facts) == solve::Factors::First {
-                return by_factors(operator);
-            }
-        }
+        _ => {}
     }
     let asked = eigen.preconditioner.is_some();
     let why = match system.make_levels(operator, &Asked::default())? {
@@ -373,27 +475,26 @@ fn inverse(
     diagonal(operator)
 }
 
-/// A shift σ, that part of the largest ratio of the diagonals, for which J + σ M is definite where J is semidefinite, and changes little but the eigenvalue 0.
-fn shift(part: f64, operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
+/// The largest ratio of J's diagonal to M's.
+fn ratio(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
     let (mut of_j, mut of_m) = (operator.zeros(), mass.zeros());
     operator.diagonal(&mut of_j)?;
     mass.diagonal(&mut of_m)?;
     let ratio = of_j.to_vec().into_iter().zip(of_m.to_vec()).map(|(j, m)| (j / m).abs());
     let largest = ratio.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max);
     let largest = of_j.largest(largest);
-    Ok(if largest > 0.0 { part * largest } else { part })
+    Ok(if largest > 0.0 { largest } else { 1.0 })
 }
 
-/// What becomes of the problem of J + σ M, with this part of the largest ratio of the diagonals for σ.
+/// What becomes of the problem of J + σ M.
 fn with_shifted<T>(
-    part: f64,
+    shift: f64,
     (problem, eigen): (&Problem, &Eigen),
-    (operator, mass): (&Operator, &Operator),
     system: System<'_>,
     then: impl FnOnce(OfLevels<'_>) -> Result<T, RunError>,
 ) -> Result<Option<T>, RunError> {
     let Some(Levels { elements, target, device }) = system.levels else { return Ok(None) };
-    let form = shifted(system.form, &eigen.mass, shift(part, operator, mass)?);
+    let form = shifted(system.form, &eigen.mass, shift);
     let params = &problem.params;
     let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
     let prescribed = system.prescribed;
@@ -411,57 +512,12 @@ fn levels_of_shifted(
     mass: &Operator,
     system: System<'_>,
 ) -> Result<Result<(), String>, RunError> {
-    let made = with_shifted(SINGLE, (problem, eigen), (operator, mass), system, |of| {
-        of.approximation(operator)
-    })?;
+    let shift = SINGLE * ratio(operator, mass)?;
+    let made = with_shifted(shift, (problem, eigen), system, |of| of.approximation(operator))?;
     match made {
         Some(Ok(made)) => operator.precondition_by(Some(made)),
         Some(Err(unsuited)) => return Ok(Err(unsuited.to_string())),
         None => return Ok(Err("the problem's elements are not known".to_owned())),
     }
     Ok(NonlinearSystem::precondition(operator)?)
-}
-
-/// Gives the operator of several processes the factors of J, or of J + σ M where it is singular, of the whole at each.
-fn factorised_at_each(
-    of: (&Problem, &Eigen),
-    (operator, mass): (&mut Operator, &Operator),
-    system: System<'_>,
-    u: &Vector,
-) -> Result<Inverse, RunError> {
-    let unknown = || RunError::Setting(UNKNOWN_DATA.to_owned());
-    let mut made = system.at_each()?.ok_or_else(unknown)?;
-    let taken = made.take(u)?;
-    // Devices add up in an order of their own: what one finds all do.
-    let shift = matches!(taken, Err(FactorError::Singular { .. })) || made.is_near_singular();
-    if any(&**made.group(), shift) {
-        let shifted = with_shifted(SHIFT, of, (operator, mass), system, |of| of.at_each())?;
-        made = shifted.flatten().ok_or_else(unknown)?;
-        made.take(u)?.map_err(|error| OperatorError::new(error.to_string()))?;
-    } else {
-        taken.map_err(|error| OperatorError::new(error.to_string()))?;
-    }
-    operator.precondition_by(Some(Box::new(made)));
-    Ok(Inverse::Approximation)
-}
-
-/// The factors of J, or of J + σ M where it is singular.
-fn factorised(operator: &Operator, mass: &Operator) -> Result<Inverse, RunError> {
-    let missing = || OperatorError::new("the matrix is too dense for `direct`");
-    let coupling = NonlinearSystem::coupling(operator).ok_or_else(missing)?;
-    let (like, mut analysis) = (operator.zeros(), Analysis::default());
-    let by = |factors| Inverse::Factors(ByFactors { factors, size: like.len() });
-    let own = coupling.matrix(operator.jacobian(), &like)?;
-    match analysis.factorise(&own, true) {
-        Ok(factors) if !factors.is_near_singular() => return Ok(by(factors)),
-        Ok(_) | Err(FactorError::Singular { .. }) => {}
-        Err(error) => return Err(OperatorError::new(error.to_string()).into()),
-    }
-    let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
-    let (a, b) = (operator.jacobian(), &elsewhere as &dyn LinearOperator);
-    let shifted = Sum { a, b, shift: shift(SHIFT, operator, mass)? };
-    let matrix = coupling.matrix(&shifted, &like)?;
-    let factors = analysis.factorise(&matrix, true);
-    let factors = factors.map_err(|error| OperatorError::new(error.to_string()))?;
-    Ok(by(factors))
 }

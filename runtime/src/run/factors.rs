@@ -42,6 +42,8 @@ const A_PRODUCT: f64 = 1e-8;
 const SHARE: f64 = 2.0;
 /// Iterations that are always tried first.
 const LEAST: f64 = 1000.0;
+/// Seconds that they may take for eigenvalues, which take many solves.
+const MODES: f64 = 60.0;
 /// Bytes that matrix and factors may take where nobody has asked for them,
 const BYTES: f64 = 4e9;
 /// and of the memory that there is this part: estimates may be too low, and what is refused in the middle is lost.
@@ -174,6 +176,22 @@ pub(super) fn unasked(on: &Discretisation, facts: Facts) -> Factors {
         return Factors::Never;
     }
     of_one(on, facts)
+}
+
+/// When eigenvalues whose preconditioner is not named are found by the factors of J + σ M: at first where these take
+/// no longer than iterations do, after iterations that fail where they fit into memory.
+pub(super) fn for_modes(on: &Discretisation) -> Factors {
+    if !AVAILABLE || on.mesh.cut().is_some() || on.affine.widest() > WIDE {
+        return Factors::Never;
+    }
+    let Size { dim, unknowns, components, degree } = Size::of(on);
+    let cost = cost(dim, unknowns, components, degree);
+    let room = Room::now().map_or(f64::INFINITY, |room| PART * room.bytes);
+    match cost.bytes > BYTES.min(room) {
+        true => Factors::Never,
+        false if cost.seconds <= MODES => Factors::First,
+        false => Factors::After { iterations: 0 },
+    }
 }
 
 /// The same of one process, which has the whole of what is a part here.

@@ -62,7 +62,7 @@ pub fn check_fixed(
 /// The error that something of a component is open.
 pub(super) fn unfixed(form: &PointForm, of: Of, freedom: Freedom) -> RunError {
     let field = &form.fields[of.field];
-    let several = field.shape.components() > 1 && !matches!(freedom, Freedom::Rotation { .. });
+    let several = field.shape.components() > 1 && !matches!(freedom, Freedom::Motion(_));
     let component = several.then_some(of.component);
     RunError::Unfixed(Unfixed { field: field.name.clone(), component, freedom })
 }

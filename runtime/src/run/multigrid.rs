@@ -34,8 +34,9 @@ pub use asked::{Asked, Manner, OfField};
 pub(super) use at_each::AtEach;
 use bottom::Bottom;
 pub(super) use bottom::factorised;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{Node, PointForm};
 use gathered::{Gathered, is_small};
+use kernels_gen::generate::exceeds_single;
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
 use std::time::Instant;
@@ -73,6 +74,9 @@ pub enum Unsuited {
     /// Data that is known on the problem's own mesh and for its own degree alone.
     #[error("the problem's data is not known elsewhere")]
     Data,
+    /// Numbers that single precision does not have.
+    #[error("multigrid computes in single precision, and the form has the number {0:e}")]
+    Range(f64),
 }
 
 /// What levels are made of.
@@ -129,6 +133,14 @@ impl Problem<'_> {
     ///
     /// Why it cannot.
     pub fn suited(&self) -> Result<(), Unsuited> {
+        let nodes = self.form.integrals.iter().flat_map(|integral| integral.graph.nodes());
+        let numbers = nodes.filter_map(|node| match node {
+            Node::Constant(number) => Some(number.get()),
+            _ => None,
+        });
+        if let Some(number) = numbers.into_iter().find(|&number| exceeds_single(number)) {
+            return Err(Unsuited::Range(number));
+        }
         let [field] = &self.on.fields[..] else {
             let field = self.form.fields[0].name.clone();
             return Err(Unsuited::Block { field });

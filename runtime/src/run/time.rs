@@ -178,9 +178,9 @@ pub(super) fn march(
         rule: elements.rule,
         levels: Some(Levels { elements: &elements, target, device: device.as_ref() }),
     };
-    check_unique(&mut operator, system, &[])?;
+    let mut notes = check_unique(&mut operator, system, &[])?;
     let mut u = operator.initial()?;
-    let mut notes = initial::begin(problem, &on, &parameters, start_at, &operator, &mut u)?;
+    notes.extend(initial::begin(problem, &on, &parameters, start_at, &operator, &mut u)?);
     let mut v = u.like();
     if let Some(rates) = initial::rates(problem, &on, &parameters)? {
         v.set(&rates);

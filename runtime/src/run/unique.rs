@@ -9,31 +9,31 @@
 //!
 //! Vectors z are one for each connected part of the mesh, and one product serves all parts. A row counts as 0 where it is
 //! less than rounding leaves of the terms that are summed; they are as large as in a product with numbers without any
-//! order. What a field has from elsewhere, be it weak, is left alone: where a term reads the value of a component in
+//! order. A curved wall whose normals are those of a mesh holds a rotation a little, as far as it is not round there; that
+//! is a motion which is left, too, or a note ([`motions`]). What a field has from elsewhere, be it weak, is left alone: where a term reads the value of a component in
 //! its own equations, nothing is said of its constants and motions. What [`super::fixed`] sees has been looked at before.
 
+mod motions;
+
 use super::fixed::{Of, Parts, Terms, in_any, unfixed};
-use super::{RunError, System};
+use super::solver::Levels;
+use super::{RunError, System, compile_operator};
+use crate::constraint::Constraints;
 use crate::discretisation::Discretisation;
-use crate::mesh::Mesh;
 use crate::operator::Operator;
 use crate::processes::Reduce;
 use crate::solve::NonlinearSystem;
 use crate::vector::{Precision, Vector, noise};
 use fem_dsl::point::{Coefficient, Part, Shape};
 use fem_dsl::problem::Freedom;
-use std::collections::BTreeMap;
+use motions::Motion;
+use std::sync::Arc;
 
 /// What rounding may leave of a sum, as a part of the terms.
 const ROUNDING: f64 = 1e-12;
 
-/// What of a held unknown's motion is new beside those held before, at least: parts of the size of a mesh's diameter.
-const NEW: f64 = 1e-7;
-
-/// Rigid motions in three dimensions.
-const MOST: usize = 6;
-
-/// A linear form must have one solution, as far as its operator shows; `mean` are the fields with a mean.
+/// A linear form must have one solution, as far as its operator shows; `mean` are the fields with a mean. Returns notes on motions that
+/// conditions hold weakly.
 ///
 /// # Errors
 ///
@@ -42,10 +42,10 @@ pub fn check_unique(
     operator: &mut Operator,
     system: System<'_>,
     mean: &[usize],
-) -> Result<(), RunError> {
+) -> Result<Vec<String>, RunError> {
     let (form, on) = (system.form, system.on);
     if !system.is_linear() || operator.vector().precision() != Precision::F64 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let terms = Terms::new(form, on, system.parameters);
     let all = || {
@@ -68,12 +68,12 @@ pub fn check_unique(
     let vectors: Vec<usize> = vectors.collect();
     let known = all().all(itself);
     if known && elsewhere.is_empty() && vectors.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let parts = Parts::new(&on.mesh);
-    let motions = motions(on, &vectors, &parts)?;
+    let motions = motions::left(on, &vectors, &parts)?;
     if known && elsewhere.is_empty() && motions.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let at = operator.vector();
     operator.linearise(&at)?;
@@ -100,14 +100,61 @@ pub fn check_unique(
             return Err(unfixed(form, of, freedom));
         }
     }
-    for Motion { field, z, of_parts } in motions {
-        let null = tried.null(field, &z, of_parts)?;
+    let (held, left): (Vec<_>, Vec<_>) = motions.into_iter().partition(Motion::is_held);
+    for motion in left {
+        let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
         if let Some(first) = null.iter().position(|null| *null) {
-            let at = parts.place(&on.mesh, first);
-            return Err(unfixed(form, Of { field, component: 0 }, Freedom::Rotation { at }));
+            let freedom = Freedom::Motion(motion.named(on, &parts, first));
+            return Err(unfixed(form, Of { field: motion.field, component: 0 }, freedom));
         }
     }
-    Ok(())
+    weakly_held(system, &parts, held)
+}
+
+/// Of the motions that only the error of a mesh's normals holds those that take no energy where there are no conditions: notes, and an
+/// error where a solve would lose all digits to one.
+///
+/// # Errors
+///
+/// [`RunError::Unfixed`]; an operator that cannot be made.
+fn weakly_held(
+    system: System<'_>,
+    parts: &Parts,
+    weak: Vec<Motion>,
+) -> Result<Vec<String>, RunError> {
+    let Some(Levels { elements, target, .. }) = system.levels.filter(|_| !weak.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let mut on = (**system.on).clone();
+    for motion in &weak {
+        let field = &mut on.fields[motion.field];
+        field.constraints = Constraints::none(&field.space);
+    }
+    let (on, params) = (Arc::new(on), &system.parameters.values);
+    let (mut operator, _) = compile_operator(system.form, elements, &on, params, target, None)?;
+    let at = operator.vector();
+    operator.linearise(&at)?;
+    let on = &*on;
+    let mut tried = Tried { operator: &mut operator, on, free: free(on), parts };
+    let mut notes = Vec::new();
+    for motion in weak {
+        let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
+        let Some(first) = null.iter().position(|null| *null) else { continue };
+        let (name, named) =
+            (&system.form.fields[motion.field].name, motion.named(on, parts, first));
+        if !motion.is_seen() {
+            let of = Of { field: motion.field, component: 0 };
+            return Err(unfixed(system.form, of, Freedom::Motion(named)));
+        }
+        let digit = 10f64.powf((1.0 / motion.strength).log10().floor());
+        let part = (1.0 / motion.strength / digit).round() * digit;
+        notes.push(format!(
+            "the conditions on `{name}` let it {named} but for the error of the mesh's normals, 1 in {part:.0}: loads that \
+             drive this motion give a wrong solution, and `{}` holds it",
+            named.condition(name)
+        ));
+    }
+    Ok(notes)
 }
 
 /// Whether the value of a component is read, but in no equation of its own field.
@@ -124,6 +171,16 @@ fn free(on: &Discretisation) -> Vec<bool> {
     on.conditions().for_each(|(dof, _)| free[dof] = false);
     on.affine.unknowns().iter().for_each(|&dof| free[dof as usize] = false);
     free
+}
+
+/// The component of an unknown, and its place.
+pub(super) fn row_at(on: &Discretisation, row: usize) -> Result<(Of, [f64; 3]), RunError> {
+    let field = (0..on.fields.len()).find(|&field| on.dofs_of(field).contains(&row));
+    let field = field.unwrap_or(0);
+    let (space, own) = (&on.fields[field].space, row - on.dofs_of(field).start);
+    let node = own / space.components();
+    let at = space.points_here(&on.mesh, &on.partition)?[node];
+    Ok((Of { field, component: own % space.components() }, at))
 }
 
 /// A vector with entries of one field, given for the nodes of each part.
@@ -191,27 +248,16 @@ impl Tried<'_> {
             }
         };
         let Some(row) = row else { return Ok(None) };
-        self.row_at(row).map(Some)
+        row_at(self.on, row).map(Some)
     }
 
     /// The same where one process alone has found it.
     fn empty_row_of(&self, own: Option<usize>) -> Result<Option<(Of, [f64; 3])>, RunError> {
-        let found = own.map(|row| self.row_at(row)).transpose()?;
+        let found = own.map(|row| row_at(self.on, row)).transpose()?;
         let at = self.on.mesh.first_in_all(found.map(|(_, at)| at)).unwrap_or_default();
         let mut of = found.map_or([0.0; 2], |(of, _)| [of.field as f64, of.component as f64]);
         self.on.mesh.sum_in_all(&mut of);
         Ok(Some((Of { field: of[0] as usize, component: of[1] as usize }, at)))
-    }
-
-    /// The component of a row, and where it is.
-    fn row_at(&self, row: usize) -> Result<(Of, [f64; 3]), RunError> {
-        let on = self.on;
-        let field = (0..on.fields.len()).find(|&field| on.dofs_of(field).contains(&row));
-        let field = field.unwrap_or(0);
-        let (space, own) = (&on.fields[field].space, row - on.dofs_of(field).start);
-        let node = own / space.components();
-        let at = space.points_here(&on.mesh, &on.partition)?[node];
-        Ok((Of { field, component: own % space.components() }, at))
     }
 
     /// For each of some parts whether J z = 0 in its free rows, where `z` is of one field.
@@ -265,227 +311,5 @@ impl Tried<'_> {
         in_any(&self.on.mesh, &mut parts);
         parts.iter_mut().for_each(|part| *part = !*part);
         Ok(parts)
-    }
-}
-
-/// A rigid motion of some parts of the mesh.
-struct Motion {
-    field: usize,
-    z: Vec<f64>,
-    of_parts: Vec<bool>,
-}
-
-/// Where the coordinates of a part begin, and their unit.
-#[derive(Clone, Copy)]
-struct Frame {
-    centre: [f64; 3],
-    unit: f64,
-}
-
-impl Frame {
-    /// Of each part: the middle of the box around it, and half the diagonal.
-    fn of_parts(on: &Discretisation, parts: &Parts) -> Vec<Self> {
-        let mut boxes = vec![([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]); parts.count];
-        for (cell, &part) in parts.of.iter().enumerate() {
-            let (lower, upper) = &mut boxes[part as usize];
-            for &vertex in on.mesh.vertices(cell) {
-                let point = on.mesh.points()[vertex as usize];
-                for c in 0..3 {
-                    (lower[c], upper[c]) = (lower[c].min(point[c]), upper[c].max(point[c]));
-                }
-            }
-        }
-        for ends in &mut boxes {
-            on.mesh.reduce_in_all(Reduce::Least, &mut ends.0);
-            on.mesh.reduce_in_all(Reduce::Largest, &mut ends.1);
-        }
-        let frame = |(lower, upper): ([f64; 3], [f64; 3])| Self {
-            centre: [0, 1, 2].map(|c| (lower[c] + upper[c]) / 2.0),
-            unit: (0..3).map(|c| (upper[c] - lower[c]).powi(2)).sum::<f64>().sqrt() / 2.0,
-        };
-        boxes.into_iter().map(frame).collect()
-    }
-
-    /// What component `c` has of each rigid motion at a point: translations, then rotations.
-    fn motions(self, dim: usize, point: [f64; 3], c: usize) -> [f64; MOST] {
-        let x = [0, 1, 2].map(|c| (point[c] - self.centre[c]) / self.unit);
-        let mut motions = [0.0; MOST];
-        motions[c] = 1.0;
-        if dim == 2 {
-            motions[2] = if c == 0 { -x[1] } else { x[0] };
-            return motions;
-        }
-        // Component c of e_a × x.
-        for a in (0..3).filter(|&a| a != c) {
-            let b = 3 - a - c;
-            motions[3 + a] = if (a + 1) % 3 == b { x[b] } else { -x[b] };
-        }
-        motions
-    }
-}
-
-/// The rigid motions that conditions leave to vector fields.
-fn motions(on: &Discretisation, fields: &[usize], parts: &Parts) -> Result<Vec<Motion>, RunError> {
-    let dim = on.mesh.dim();
-    let count = if dim == 2 { 3 } else { MOST };
-    let frames = Frame::of_parts(on, parts);
-    let mut found = Vec::new();
-    for &field in fields {
-        let own = &on.fields[field];
-        let points = own.space.points(&on.mesh, &on.partition)?;
-        let part_of = parts.of_nodes(&own.space);
-        let mut held: Vec<Vec<[f64; MOST]>> = vec![Vec::new(); parts.count];
-        // What a combination of a node's components has of each motion.
-        let row = |node: usize, weights: [f64; 3]| {
-            let (mut row, frame) = ([0.0; MOST], frames[part_of[node] as usize]);
-            for (c, weight) in weights.into_iter().enumerate().take(dim) {
-                let of_component = frame.motions(dim, points[node], c);
-                row.iter_mut().zip(of_component).for_each(|(row, own)| *row += weight * own);
-            }
-            row
-        };
-        let mut hold = |part: u32, row: [f64; MOST]| {
-            let held = &mut held[part as usize];
-            if held.len() < count {
-                let new = beside(held, row);
-                held.extend(new);
-            }
-        };
-        let unit = |c: usize| std::array::from_fn(|i| f64::from(u8::from(i == c)));
-        for (dof, _) in own.constraints.iter() {
-            hold(part_of[dof / dim], row(dof / dim, unit(dof % dim)));
-        }
-        for oblique in own.constraints.oblique() {
-            let rows = oblique.given.into_iter();
-            let rows = rows.filter(|row| row.iter().any(|entry| entry.abs() > NEW));
-            let (node, part) = (oblique.node as usize, part_of[oblique.node as usize]);
-            rows.for_each(|weights| hold(part, row(node, weights)));
-        }
-        for number in 0..on.affine.len() {
-            let mut rows: BTreeMap<u32, ([f64; MOST], f64)> = BTreeMap::new();
-            for (unknown, factor) in on.affine.equation(number) {
-                let Some((of, node, c)) = on.unknown(unknown) else { continue };
-                if of == field {
-                    let (sum, size) = rows.entry(part_of[node]).or_default();
-                    let own = row(node, unit(c));
-                    sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += factor * own);
-                    *size += factor.abs();
-                }
-            }
-            let left = |row: &[f64; MOST]| row.iter().fold(0.0f64, |most, own| most.max(own.abs()));
-            let rows = rows.into_iter().filter(|(_, (row, size))| left(row) > NEW * size);
-            rows.for_each(|(part, (row, _))| hold(part, row));
-        }
-        held.iter_mut().for_each(|held| *held = held_by_all(&on.mesh, held, count));
-        let free: Vec<Vec<[f64; MOST]>> = held.iter().map(|held| others(held, count)).collect();
-        let most = free.iter().map(Vec::len).max().unwrap_or(0);
-        for number in 0..most {
-            let z = on_parts(on, parts, field, |part, node| {
-                let weights = free[part].get(number);
-                std::array::from_fn::<_, 3, _>(|c| {
-                    let c = c.min(dim - 1);
-                    let motions = frames[part].motions(dim, points[node], c);
-                    let value = weights.map_or(0.0, |weights| {
-                        weights.iter().zip(motions).map(|(weight, motion)| weight * motion).sum()
-                    });
-                    (node * dim + c, value)
-                })
-            });
-            let of_parts = free.iter().map(|free| number < free.len()).collect();
-            found.push(Motion { field, z, of_parts });
-        }
-    }
-    Ok(found)
-}
-
-/// What all processes together hold of a part's motions, from what each does.
-fn held_by_all(mesh: &Mesh, own: &[[f64; MOST]], count: usize) -> Vec<[f64; MOST]> {
-    let Some(cut) = mesh.cut() else { return own.to_vec() };
-    let bytes: Vec<u8> = own.as_flattened().iter().flat_map(|entry| entry.to_le_bytes()).collect();
-    let mut held: Vec<[f64; MOST]> = Vec::new();
-    for bytes in cut.group().gather(&bytes) {
-        for row in bytes.chunks(8 * MOST) {
-            let mut entries = [0.0; MOST];
-            for (entry, bytes) in entries.iter_mut().zip(row.chunks(8)) {
-                *entry = f64::from_le_bytes(bytes.try_into().unwrap_or_default());
-            }
-            if held.len() < count {
-                let new = beside(&held, entries);
-                held.extend(new);
-            }
-        }
-    }
-    held
-}
-
-/// The direction of what is left of a row beside orthonormal ones, unless nothing new is.
-fn beside(basis: &[[f64; MOST]], mut row: [f64; MOST]) -> Option<[f64; MOST]> {
-    let dot = |a: &[f64; MOST], b: &[f64; MOST]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let before = dot(&row, &row).sqrt();
-    for _ in 0..2 {
-        for own in basis {
-            let share = dot(&row, own);
-            row.iter_mut().zip(own).for_each(|(entry, own)| *entry -= share * own);
-        }
-    }
-    let norm = dot(&row, &row).sqrt();
-    (norm > NEW * before).then(|| row.map(|entry| entry / norm))
-}
-
-/// An orthonormal basis of what is orthogonal to some orthonormal rows, in the first `count` coordinates.
-fn others(held: &[[f64; MOST]], count: usize) -> Vec<[f64; MOST]> {
-    let mut basis = held.to_vec();
-    while basis.len() < count {
-        // The unit vector of which most is left.
-        let units = (0..count).map(|i| std::array::from_fn(|j| f64::from(u8::from(i == j))));
-        let left = |unit: &[f64; MOST]| {
-            let shares = basis.iter().map(|own| -> f64 {
-                own.iter().zip(unit).map(|(own, unit)| own * unit).sum::<f64>().powi(2)
-            });
-            1.0 - shares.sum::<f64>()
-        };
-        let best = units.max_by(|a, b| left(a).total_cmp(&left(b)));
-        let Some(next) = best.and_then(|unit| beside(&basis, unit)) else { break };
-        basis.push(next);
-    }
-    basis.split_off(held.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn motions_are_those_of_rigid_bodies() {
-        let frame = Frame { centre: [1.0, 0.0, 0.0], unit: 2.0 };
-        let at = |point, a: usize| [0, 1, 2].map(|c| frame.motions(3, point, c)[3 + a]);
-        let point = [3.0, 4.0, 6.0];
-        // e_a × (1, 2, 3).
-        assert_eq!(at(point, 0), [0.0, -3.0, 2.0]);
-        assert_eq!(at(point, 1), [3.0, 0.0, -1.0]);
-        assert_eq!(at(point, 2), [-2.0, 1.0, 0.0]);
-        assert_eq!([0, 1].map(|c| frame.motions(2, point, c)[2]), [-2.0, 1.0]);
-    }
-
-    #[test]
-    fn what_is_left_is_orthogonal_to_what_is_held() {
-        let mut held: Vec<[f64; MOST]> = Vec::new();
-        for row in [
-            [1.0, 2.0, 0.0, 0.0, 0.5, 0.0],
-            [2.0, 4.0, 0.0, 0.0, 1.0, 0.0],
-            [0.0, 1.0, 1.0, 0.0, 0.0, 3.0],
-        ] {
-            held.extend(beside(&held, row));
-        }
-        assert_eq!(held.len(), 2);
-        let left = others(&held, MOST);
-        assert_eq!(left.len(), 4);
-        for (i, a) in left.iter().enumerate() {
-            for (j, b) in held.iter().chain(&left).enumerate() {
-                let dot: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
-                let one = if j == i + 2 { 1.0 } else { 0.0 };
-                assert!((dot - one).abs() < 1e-14, "{i} {j} {dot}");
-            }
-        }
     }
 }

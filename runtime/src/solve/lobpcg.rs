@@ -28,6 +28,8 @@ const PART: f64 = 1e-3;
 const PATIENCE: usize = 40;
 /// What rounding may leave of a relative residual for the modes to mean something.
 const USELESS: f64 = 1e-4;
+/// Multiples of eps that a backward error at the rounding-error level stays below.
+const BACKWARD: f64 = 1e3;
 /// So often the products by A and B are made afresh, and not carried along.
 const AFRESH: usize = 8;
 /// Multiples of eps of a mode's length below which a step is rounding.
@@ -40,7 +42,9 @@ const ROUNDING: f64 = 100.0;
 pub struct EigenSettings {
     /// How many of the smallest eigenvalues.
     pub count: usize,
-    /// What ‖A φ − λ B φ‖ may be over max(|λ|, λₘ/1000) ‖B φ‖, with the largest λₘ of the block.
+    /// The relative residual of each mode: of [`shift_invert`](super::shift_invert()) in the norm of (A + σ B)⁻¹; of [`lobpcg()`] in that of
+    /// the preconditioner, √(rᵀ T r / max(|λ|, λₘ/1000)) with φᵀ B φ = 1 and the largest λₘ of the block, or, with a diagonal or no
+    /// preconditioner, ‖r‖ over max(|λ|, λₘ/1000) ‖B φ‖.
     pub rtol: f64,
     /// Iterations after which it ends.
     pub max_iterations: usize,
@@ -193,20 +197,46 @@ fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError>
     Ok(Ok(Ritz { values: values[..columns].to_vec(), vectors, columns }))
 }
 
-/// A X − B X Λ, and the relative residual of each.
-fn residuals(x: &Block, values: &[f64]) -> (Vec<Vector>, Vec<f64>) {
+/// Residuals of a block.
+struct Residuals {
+    /// T (A X − B X Λ).
+    directions: Vec<Vector>,
+    /// The relative residual of each, in T's norm where T approximates A⁻¹.
+    relative: Vec<f64>,
+    /// The largest backward error, ‖r‖ over ‖A‖ ‖φ‖ + |λ| ‖B‖ ‖φ‖.
+    backward: f64,
+}
+
+/// The residuals of B-normalised vectors; `norms` are those of A and B.
+fn residuals(
+    x: &Block,
+    values: &[f64],
+    preconditioner: Preconditioner<'_>,
+    norms: [f64; 2],
+) -> Result<Residuals, OperatorError> {
     let largest = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-    let of = |((a, b), &value): ((&Vector, &Vector), &f64)| {
+    let (mut directions, mut relative, mut backward) = (Vec::new(), Vec::new(), 0.0f64);
+    for (((own, a), b), &value) in x.own.iter().zip(&x.a).zip(&x.b).zip(values) {
         let mut r = a.clone();
         r.axpy(-value, b);
-        let size = value.abs().max(PART * largest) * b.norm();
-        let relative = match r.norm() {
-            0.0 => 0.0,
-            norm => norm / size,
-        };
-        (r, relative)
-    };
-    x.a.iter().zip(&x.b).zip(values).map(of).unzip()
+        let (mut z, norm) = (r.like(), r.norm());
+        preconditioner.apply(&r, &mut z)?;
+        let least = value.abs().max(PART * largest);
+        relative.push(match (norm, preconditioner) {
+            (0.0, _) => 0.0,
+            (_, Preconditioner::Operator(_)) => (r.dot(&z).abs() / least).sqrt(),
+            (norm, _) => norm / (least * b.norm()),
+        });
+        backward = backward.max(norm / ((norms[0] + value.abs() * norms[1]) * own.norm()));
+        directions.push(z);
+    }
+    Ok(Residuals { directions, relative, backward })
+}
+
+/// ‖A x‖ / ‖x‖ of random vectors, about ‖A‖.
+fn norm_of(products: &[Vector], vectors: &[Vector]) -> f64 {
+    let ratios = products.iter().zip(vectors).map(|(product, own)| product.norm() / own.norm());
+    ratios.fold(0.0, f64::max)
 }
 
 /// Finds the smallest eigenvalues of A φ = λ B φ from a block of at least as many vectors as are asked for, in which unknowns with
@@ -239,6 +269,7 @@ pub fn lobpcg(
         Err(error) => Err(OperatorError::new(error.to_string())),
     };
     let mut x = Block::new(a, b, start)?;
+    let norms = [norm_of(&x.a, &x.own), norm_of(&x.b, &x.own)];
     let (mut p, mut values) = (Block::default(), Vec::new());
     let (mut history, mut products) = (Vec::new(), 0);
     let (mut best, mut lowest, mut since, mut exact) = (f64::INFINITY, f64::MAX, 0, true);
@@ -253,8 +284,10 @@ pub fn lobpcg(
     };
     let wanted = count.min(values.len());
     while outcome.is_none() {
-        let r;
-        (r, relative) = residuals(&x, &values);
+        let found = residuals(&x, &values, preconditioner, norms)?;
+        let (directions, backward) = (found.directions, found.backward);
+        relative = found.relative;
+        products += directions.len();
         let worst = relative[..wanted].iter().copied().fold(0.0, f64::max);
         history.push(worst);
         if !relative.iter().all(|of| of.is_finite()) {
@@ -285,8 +318,9 @@ pub fn lobpcg(
         } else {
             since += 1;
             if since > PATIENCE {
-                outcome =
-                    Some(if worst <= USELESS { Outcome::Rounding } else { Outcome::Stagnated });
+                let is_rounding =
+                    worst <= USELESS || backward <= BACKWARD * epsilon(x.own[0].precision());
+                outcome = Some(if is_rounding { Outcome::Rounding } else { Outcome::Stagnated });
                 break;
             }
         }
@@ -296,13 +330,8 @@ pub fn lobpcg(
         }
         // Directions for what has not converged.
         let open: Vec<usize> = (0..relative.len()).filter(|&j| relative[j] > 0.1 * rtol).collect();
-        let mut w = Vec::with_capacity(open.len());
-        for &j in &open {
-            let mut z = r[j].like();
-            preconditioner.apply(&r[j], &mut z)?;
-            w.push(z);
-        }
-        products += open.len();
+        let directions = directions.into_iter().enumerate();
+        let w = directions.filter(|(j, _)| open.contains(j)).map(|(_, z)| z).collect();
         if iteration % AFRESH == AFRESH - 1 {
             x = Block::new(a, b, std::mem::take(&mut x.own))?;
             p = Block::new(a, b, std::mem::take(&mut p.own))?;

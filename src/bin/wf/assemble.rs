@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fem_dsl::problem::Problem;
 use runtime::output::{OutputError, writable, write_matrix, write_npy};
-use runtime::run::{Assembled, Monitor, Solution, Step, assembled, has_one_system, run_steps};
+use runtime::run::{
+    Assembled, Monitor, Pencil, Solution, Step, assembled, assembled_pencil, has_matrices,
+    run_steps,
+};
 use runtime::solve::{Continue, Progress};
 use serde_json::json;
 
@@ -19,9 +22,18 @@ use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
 use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
-/// What is written, in this order.
+/// The files of a linear system.
 const FILES: [&str; 5] =
     ["matrix.mtx", "rhs.npy", "solution.npy", "coordinates.npy", "constrained.npy"];
+/// The files of an eigenvalue problem.
+const PENCIL: [&str; 6] = [
+    "stiffness.mtx",
+    "mass.mtx",
+    "eigenvalues.npy",
+    "modes.npy",
+    "coordinates.npy",
+    "constrained.npy",
+];
 
 /// Assemble the linear system of a problem, and write it for other codes: Matrix Market and NumPy's arrays.
 ///
@@ -31,6 +43,10 @@ const FILES: [&str; 5] =
 /// `constrained.npy` (true where an essential condition gives the unknown: its row and column are those of the identity,
 /// its value is in b). Unknowns are numbered field after field, node after node, components interleaved. Hanging nodes
 /// of an adaptive mesh are no unknowns.
+///
+/// Of a problem with `eigen` DIR gets the matrices of J φ = λ M φ instead, `stiffness.mtx` and `mass.mtx`, of both the lower triangle, with
+/// `eigenvalues.npy` and `modes.npy`, a row for each. In rows and columns of unknowns with a condition J is the identity and M is 0, so
+/// that they have no eigenvalue.
 ///
 /// Under `mpirun` each process solves and assembles on cells of its own, and the first adds up what all have and writes what one process
 /// would: the same numbers of unknowns, and values that differ by rounding, so that an entry whose terms cancel may be there or not. The whole
@@ -100,7 +116,8 @@ fn try_out(folder: &Path) -> Result<(), Failure> {
             "cannot make the folder {folder}: {error}\nhelp: name another one, or make it"
         ))
     })?;
-    Ok(FILES.iter().try_for_each(|file| writable(&folder.join(file)))?)
+    let files = FILES.iter().chain(&PENCIL);
+    Ok(files.into_iter().try_for_each(|file| writable(&folder.join(file)))?)
 }
 
 /// Says what a solve is at.
@@ -133,12 +150,15 @@ fn one(
     let (name, folder) = (which.problem, &arguments.output);
     let (problem, mesh) = own_part(which, &arguments.problem.file, processes.group())?;
     which.warn(&problem, console);
-    has_one_system(&problem).map_err(|error| which.run(&problem, error))?;
+    has_matrices(&problem).map_err(|error| which.run(&problem, error))?;
     let target = arguments.problem.target();
     let mut shown = Shown { name, console };
     let solution = run_steps(&problem, mesh, None, &target, None, &mut shown);
     let solution = solution.map_err(|error| which.run(&problem, error))?;
     console.progress().say(format!("{name}: assembling {} unknowns", solution.size[1]));
+    if problem.eigen.is_some() {
+        return pencil(arguments, which, (&problem, &solution), processes, console);
+    }
     let own = assembled(&problem, &solution, &target);
     let all = own.and_then(|own| own.of_all(&solution));
     // What others have for the first to write.
@@ -148,6 +168,63 @@ fn one(
     console.progress().say(format!("{name}: writing {} entries", system.matrix.values.len()));
     write(folder, solution.on.mesh.dim(), &system)?;
     Ok(told(&problem, &system, folder, processes.group().size()))
+}
+
+/// Assembles and writes the matrices of a solved eigenvalue problem.
+fn pencil(
+    arguments: &Arguments,
+    which: Blame<'_>,
+    (problem, solution): (&Problem, &Solution),
+    processes: &Processes,
+    console: &Console,
+) -> Result<Report, Failure> {
+    let (folder, target) = (&arguments.output, arguments.problem.target());
+    let own = assembled_pencil(problem, solution, &target);
+    let all = own.and_then(|own| own.of_all(solution));
+    let Some(pencil) = all.map_err(|error| which.run(problem, error))? else {
+        return Ok(Report::default());
+    };
+    let entries = pencil.stiffness.values.len() + pencil.mass.values.len();
+    console.progress().say(format!("{}: writing {entries} entries", problem.name));
+    let dim = solution.on.mesh.dim();
+    let points: Vec<f64> =
+        pencil.points.iter().flat_map(|point| point[..dim].iter().copied()).collect();
+    let [stiffness, mass, values, modes, coordinates, constrained] =
+        PENCIL.map(|file| folder.join(file));
+    write_matrix(&stiffness, &pencil.stiffness, true)?;
+    write_matrix(&mass, &pencil.mass, true)?;
+    write_npy(&values, &pencil.values, None)?;
+    write_npy(&modes, &pencil.modes, Some(pencil.constrained.len()))?;
+    write_npy(&coordinates, &points, Some(dim))?;
+    write_npy(&constrained, &pencil.constrained, None)?;
+    Ok(told_of_pencil(problem, &pencil, folder, processes.group().size()))
+}
+
+/// The report on an eigenvalue problem.
+fn told_of_pencil(problem: &Problem, pencil: &Pencil, folder: &Path, processes: usize) -> Report {
+    let n = pencil.constrained.len();
+    let entries = [&pencil.stiffness, &pencil.mass].map(|matrix| matrix.values.len());
+    let conditions = pencil.constrained.iter().filter(|given| **given).count();
+    let (name, form, shown) = (&problem.name, &problem.form.name, folder.display().to_string());
+    let text = format!(
+        "{name} ({form})\n  stiffness   {n} × {n}, {} entries\n  mass        {n} × {n}, {} entries\n  \
+         conditions  {conditions} unknowns\n  folder      {shown}: {}\n",
+        entries[0],
+        entries[1],
+        PENCIL.join(", ")
+    );
+    let value = json!({
+        "problem": name,
+        "form": form,
+        "processes": processes,
+        "unknowns": n,
+        "entries": entries,
+        "eigenvalues": pencil.values,
+        "constrained": conditions,
+        "folder": shown,
+        "files": PENCIL,
+    });
+    Report::new(text, value)
 }
 
 fn write(folder: &Path, dim: usize, system: &Assembled) -> Result<(), OutputError> {

@@ -5,7 +5,8 @@
 //! u(q) = Σ_b B[q][b] u_b      r_b += B[q][b] f0 + Σ_a D[q][b][a] f1_a
 //! ```
 //!
-//! A derivative that is the same at all points (degree 1) is taken before the loop.
+//! A derivative that is the same at all points (degree 1) is taken before the loop. Sums over few nodes are written out, those over
+//! more than [`WRITTEN`] are loops.
 
 use super::matrix::Column;
 use super::prefetch;
@@ -21,22 +22,42 @@ use crate::lower::tables::{By, Tables};
 use crate::plan::Task;
 use fem_dsl::point::Part;
 
+/// Sums over at most this many nodes are written out: text, and the time of compilers, grow with nodes times points.
+const WRITTEN: usize = 64;
+
 /// One evaluated quantity.
 pub(super) struct Evaluated {
-    pub(super) nodal: LocalId,
-    pub(super) tables: Tables,
+    nodal: LocalId,
+    tables: Tables,
     /// `[component][direction]` where derivatives are constant.
-    pub(super) gradient: Option<Vec<Vec<ValueId>>>,
+    gradient: Option<Vec<Vec<ValueId>>>,
+    /// The sums of a loop over many nodes, component by component of each part.
+    sums: Option<(LocalId, Vec<Part>)>,
+}
+
+impl Evaluated {
+    /// A quantity whose values at the nodes are in `nodal`.
+    pub(super) fn new(s: &mut Lowering<'_>, quantity: &Quantity, nodal: LocalId) -> Self {
+        let tables = Tables::new(s, &quantity.name, quantity.element, By::One);
+        let sums = (tables.nodes > WRITTEN).then(|| {
+            let value = quantity.value.then_some(Part::Value);
+            let axes = if quantity.gradient { s.facts.form.dim } else { 0 };
+            let parts: Vec<Part> =
+                value.into_iter().chain((0..axes).map(Part::Derivative)).collect();
+            let length = (parts.len() * quantity.components).max(1);
+            (s.b.local(&format!("{}_sums", quantity.name), length), parts)
+        });
+        Self { nodal, tables, gradient: None, sums }
+    }
 }
 
 pub(super) fn lower(s: &mut Lowering<'_>) {
     let mut evaluated = Vec::new();
     for quantity in &s.facts.quantities {
-        let tables = Tables::new(s, &quantity.name, quantity.element, By::One);
-        let nodal =
-            s.b.local(&format!("{}_nodal", quantity.name), quantity.components * tables.nodes);
+        let length = quantity.components * quantity.element.count();
+        let nodal = s.b.local(&format!("{}_nodal", quantity.name), length);
         gather(s, quantity, nodal);
-        evaluated.push(Evaluated { nodal, tables, gradient: None });
+        evaluated.push(Evaluated::new(s, quantity, nodal));
     }
     gather_corners(s);
     prefetch::cells(s);
@@ -194,6 +215,12 @@ pub(super) fn value_at(
     if let Some(&(_, value)) = s.at_this_point(point).iter().find(|(known, _)| *known == key) {
         return value;
     }
+    if let Some((sums, parts)) = &evaluated.sums {
+        return looped(s, evaluated, (*sums, parts), quantity, point)
+            .into_iter()
+            .find_map(|(known, value)| (known == key).then_some(value))
+            .expect("a part should be one that is evaluated");
+    }
     let (tables, zero) = (&evaluated.tables, s.b.constant(0.0));
     let value = (0..tables.nodes).fold(zero, |sum, node| {
         let factor = tables.basis(s, part, &Index::from(node), point);
@@ -202,6 +229,37 @@ pub(super) fn value_at(
     });
     s.at_this_point(point).push((key, value));
     value
+}
+
+/// All parts of a quantity at a point, by one loop over its nodes.
+fn looped(
+    s: &mut Lowering<'_>,
+    evaluated: &Evaluated,
+    (sums, parts): (LocalId, &[Part]),
+    quantity: usize,
+    point: &Index,
+) -> Vec<((usize, usize, Part), ValueId)> {
+    let (tables, components) = (&evaluated.tables, s.facts.quantities[quantity].components);
+    let entries: Vec<(usize, usize, Part)> =
+        (0..components).flat_map(|c| parts.iter().map(move |&part| (quantity, c, part))).collect();
+    s.b.clear(sums, 0, entries.len());
+    repeat(s, "a", tables.nodes, false, |s, node| {
+        let factors: Vec<ValueId> =
+            parts.iter().map(|&part| tables.basis(s, part, &node, point)).collect();
+        for c in 0..components {
+            let value = s.b.load(evaluated.nodal, node.plus(c * tables.nodes));
+            for (number, &factor) in factors.iter().enumerate() {
+                let place = Index::from(c * parts.len() + number);
+                let sum = s.b.load(sums, place.clone());
+                let sum = s.b.fma(factor, value, sum);
+                s.b.store(sums, place, sum);
+            }
+        }
+    });
+    let load = |(number, key)| (key, s.b.load(sums, Index::from(number)));
+    let found: Vec<_> = entries.into_iter().enumerate().map(load).collect();
+    s.at_this_point(point).extend(found.iter().copied());
+    found
 }
 
 /// Tests what one point has against every node.
@@ -216,13 +274,12 @@ pub(super) fn integrate(
         if tested.value.is_none() && tested.gradient.is_empty() {
             continue;
         }
-        for node in 0..tables.nodes {
-            let place = Index::from(c * tables.nodes + node);
+        repeat(s, "a", tables.nodes, tables.nodes <= WRITTEN, |s, node| {
+            let place = node.plus(c * tables.nodes);
             let sum = s.b.load(nodal, place.clone());
-            let node = Index::from(node);
             let sum = tested.against(s, sum, |s, part| tables.basis(s, part, &node, point));
             s.b.store(nodal, place, sum);
-        }
+        });
     }
 }
 
@@ -234,15 +291,14 @@ fn diagonal(s: &mut Lowering<'_>, result: &ElementVector, point: &Index) {
     for &(row, _, block) in facts.blocks.pairs.iter().filter(|pair| rows.contains(&pair.0)) {
         let pulled =
             facts.blocks.reread(block, |number| s.b.load(coefficients, Index::from(number)));
-        for node in 0..tables.nodes {
-            let of = Index::from(node);
+        repeat(s, "a", tables.nodes, tables.nodes <= WRITTEN, |s, of| {
             let value = tables.basis(s, Part::Value, &of, point);
             let axes = (0..dim).map(Part::Derivative);
             let gradient: Vec<ValueId> = axes.map(|a| tables.basis(s, a, &of, point)).collect();
-            let place = Index::from((row - rows.start) * tables.nodes + node);
+            let place = of.plus((row - rows.start) * tables.nodes);
             let sum = s.b.load(*nodal, place.clone());
             let sum = squared(&mut s.b, &pulled, (value, &gradient), sum);
             s.b.store(*nodal, place, sum);
-        }
+        });
     }
 }

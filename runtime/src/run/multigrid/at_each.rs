@@ -21,7 +21,7 @@ use crate::device::DeviceError;
 use crate::discretisation::Discretisation;
 use crate::factor::{Analysis, FactorError, Factors};
 use crate::operator::Operator;
-use crate::processes::Group;
+use crate::processes::any;
 use crate::sharing::Sharing;
 use crate::solve::{Approximation, Figures, LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
@@ -125,15 +125,11 @@ impl AtEach {
         &self.whole
     }
 
-    /// The processes.
-    pub(in crate::run) fn group(&self) -> &Arc<dyn Group> {
-        self.sharing.group()
-    }
-
-    /// Whether the matrix of the factors is near to a singular one.
-    pub(in crate::run) fn is_near_singular(&mut self) -> bool {
+    /// Whether the matrix of the factors is positive definite to working precision, at all processes.
+    pub(in crate::run) fn is_definite(&mut self) -> bool {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        inner.factors.as_ref().is_some_and(Factors::is_near_singular)
+        let definite = inner.factors.as_ref().is_some_and(Factors::is_definite);
+        !any(&**self.sharing.group(), !definite)
     }
 
     /// Takes a state, with the factors there where there are none yet; within, why there are none.

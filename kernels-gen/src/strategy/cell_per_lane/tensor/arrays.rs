@@ -105,10 +105,7 @@ impl Tensor {
         for quantity in &s.facts.quantities {
             let factors = factors(line, quantity.element);
             let arrays = tensor.arrays(s, quantity, &factors);
-            tensor.dense.push((factors.n > q).then(|| {
-                let tables = Tables::new(s, &quantity.name, quantity.element, By::One);
-                Evaluated { nodal: arrays.nodal, tables, gradient: None }
-            }));
+            tensor.dense.push((factors.n > q).then(|| Evaluated::new(s, quantity, arrays.nodal)));
             tensor.inputs.push((factors, arrays));
         }
         for (field, rows) in s.facts.written_rows() {

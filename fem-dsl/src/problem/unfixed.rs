@@ -1,0 +1,212 @@
+//! What the equations and conditions of a problem leave open: which field, what can be chosen freely, and what to do.
+
+use std::fmt;
+
+/// A field, or one component of it, that the equations of a problem leave open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unfixed {
+    /// The field.
+    pub field: String,
+    /// The component, where it is one of several.
+    pub component: Option<usize>,
+    /// What can be chosen freely.
+    pub freedom: Freedom,
+}
+
+/// What the equations of a problem leave open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Freedom {
+    /// A constant.
+    Constant,
+    /// A constant in each cell, where no other cell reads the unknowns of one.
+    EachCell,
+    /// A constant on each of some parts of the mesh that nothing joins with the others.
+    Part {
+        /// How many parts the mesh has.
+        parts: usize,
+        /// How many of them are free.
+        free: usize,
+        /// A point of the first of these.
+        at: [f64; 3],
+        /// Whether the field is given a mean, which fixes the constant of one part.
+        mean: bool,
+    },
+    /// All, where no term of the form that is not 0 reads it, or is tested with it.
+    Everything {
+        /// A point where it is so.
+        at: [f64; 3],
+    },
+    /// A rigid motion of a part of the mesh.
+    Motion(Motion),
+}
+
+impl fmt::Display for Unfixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.component {
+            Some(component) => format!("component {component} of `{}`", self.field),
+            None => format!("`{}`", self.field),
+        };
+        let known = "its solution is known up to a constant";
+        match self.freedom {
+            Freedom::Constant => write!(f, "nothing fixes {name}: {known}"),
+            Freedom::EachCell => write!(f, "nothing fixes {name}: {known} in each cell"),
+            Freedom::Part { parts, free, at, mean } => {
+                let what = if mean { "`mean` fixes one constant, and nothing" } else { "nothing" };
+                let which = match (parts, free) {
+                    (_, 1) => format!("one of the {parts} parts of the mesh, at {}", Point(at)),
+                    _ => {
+                        format!(
+                            "{free} of the {parts} parts of the mesh, the first at {}",
+                            Point(at)
+                        )
+                    }
+                };
+                write!(f, "{what} fixes {name} on {which}: {known} there")
+            }
+            Freedom::Everything { at } => {
+                write!(f, "no term of the form determines {name} at {}", Point(at))
+            }
+            Freedom::Motion(motion) => {
+                let part = Point(motion.at);
+                write!(f, "the conditions on `{}` let the part at {part} {motion}", self.field)
+            }
+        }
+    }
+}
+
+/// A rigid motion of a part of a mesh.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Motion {
+    dim: usize,
+    /// A point of the part.
+    pub at: [f64; 3],
+    /// The displacement of the axis, or of all points where there is none.
+    shift: [f64; 3],
+    /// The axis, where it turns: a point of it, and its direction.
+    axis: Option<[[f64; 3]; 2]>,
+    /// The component that it moves most, at a vertex that it moves most.
+    pub component: usize,
+    held_at: [f64; 3],
+}
+
+/// Entries below this part of the largest are rounding.
+const NOTHING: f64 = 1e-9;
+
+/// A vector without rounding, its entries to five digits.
+fn rounded(vector: [f64; 3], size: f64) -> [f64; 3] {
+    vector.map(|entry| match entry.abs() > NOTHING * size {
+        true => format!("{entry:.4e}").parse().unwrap_or(entry),
+        false => 0.0,
+    })
+}
+
+fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}
+
+fn length(a: [f64; 3]) -> f64 {
+    a.iter().map(|a| a * a).sum::<f64>().sqrt()
+}
+
+impl Motion {
+    /// The motion s + r × (x − c) of the part at a point, for `(s, r)` and c, and a component and a vertex that it moves most.
+    pub fn new(
+        dim: usize,
+        at: [f64; 3],
+        (shift, turn): ([f64; 3], [f64; 3]),
+        centre: [f64; 3],
+        (component, held_at): (usize, [f64; 3]),
+    ) -> Self {
+        let (speed, size) = (length(turn), length(shift));
+        let reach = length([0, 1, 2].map(|c| held_at[c] - centre[c]));
+        let own = Self { dim, at, shift, axis: None, component, held_at };
+        if speed * reach <= 1e-6 * size {
+            return Self { shift: rounded(shift.map(|s| s / size), 1.0), ..own };
+        }
+        let direction = turn.map(|turn| turn / speed);
+        let away = cross(turn, shift).map(|entry| entry / (speed * speed));
+        let through = [0, 1, 2].map(|c| centre[c] + away[c]);
+        let along: f64 = direction.iter().zip(shift).map(|(d, s)| d * s).sum();
+        let along = if along.abs() > 1e-6 * speed * reach { along } else { 0.0 };
+        let axis = Some([rounded(through, reach), rounded(direction, 1.0)]);
+        Self { shift: direction.map(|d| d * along), axis, ..own }
+    }
+
+    /// The condition that holds it at a point.
+    pub fn condition(&self, field: &str) -> String {
+        let point: Vec<String> = self.held_at[..self.dim].iter().map(f64::to_string).collect();
+        format!("dirichlet {field}[{}] = 0 at [{}];", self.component, point.join(", "))
+    }
+}
+
+/// What the part can do: `turn about …`, `move along …`.
+impl fmt::Display for Motion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |vector: [f64; 3]| {
+            let entries: Vec<String> = vector[..self.dim].iter().map(f64::to_string).collect();
+            format!("({})", entries.join(", "))
+        };
+        match self.axis {
+            None => write!(f, "move along {}", shown(self.shift)),
+            Some([through, _]) if self.dim == 2 => write!(f, "turn about {}", shown(through)),
+            Some([through, direction]) => {
+                let and = if length(self.shift) > 0.0 {
+                    "turn about and move along"
+                } else {
+                    "turn about"
+                };
+                write!(f, "{and} the axis {} through {}", shown(direction), shown(through))
+            }
+        }
+    }
+}
+
+/// A point as messages show it.
+pub struct Point(pub [f64; 3]);
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let large = |x: f64| x.abs() >= 1e6 || (x != 0.0 && x.abs() < 1e-6);
+        let shown = |x: f64| if large(x) { format!("{x:e}") } else { x.to_string() };
+        write!(f, "({})", self.0.map(shown).join(", "))
+    }
+}
+
+impl Unfixed {
+    /// What is said of the problem.
+    pub fn remark(&self) -> &'static str {
+        match self.freedom {
+            Freedom::Constant | Freedom::EachCell => "this problem has no condition on it",
+            Freedom::Part { .. } => "its conditions do not reach all parts of the mesh",
+            Freedom::Everything { .. } => {
+                "its equations read 0 = 0 there, whatever the solution is"
+            }
+            Freedom::Motion(_) => "its conditions leave a rigid motion",
+        }
+    }
+
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        let field = &self.field;
+        match self.freedom {
+            Freedom::Constant => format!("add `dirichlet {field} = …;` or `mean {field} = 0;`"),
+            Freedom::EachCell => {
+                format!(
+                    "let the form have a term in `{field}` itself, or `{field}` live in `H1(k)`"
+                )
+            }
+            Freedom::Part { .. } => format!(
+                "let a condition `dirichlet {field} = …;` reach each part, or mesh the parts as one: \
+                 nodes that lie in one place and are not merged join nothing"
+            ),
+            Freedom::Everything { .. } => {
+                format!("give the form a term in `{field}` whose coefficient is not 0 there")
+            }
+            Freedom::Motion(motion) => format!(
+                "hold what this rigid motion moves, at a point, `{}`, or on a side, `dirichlet {field}[{}] = 0 on \"tag\";`",
+                motion.condition(field),
+                motion.component
+            ),
+        }
+    }
+}

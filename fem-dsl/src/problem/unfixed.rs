@@ -14,7 +14,7 @@ pub struct Unfixed {
 }
 
 /// What the equations of a problem leave open.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Freedom {
     /// A constant.
     Constant,
@@ -37,7 +37,7 @@ pub enum Freedom {
         at: [f64; 3],
     },
     /// A rigid motion of a part of the mesh.
-    Motion(Motion),
+    Motion(Box<Motion>),
 }
 
 impl fmt::Display for Unfixed {
@@ -66,7 +66,7 @@ impl fmt::Display for Unfixed {
             Freedom::Everything { at } => {
                 write!(f, "no term of the form determines {name} at {}", Point(at))
             }
-            Freedom::Motion(motion) => {
+            Freedom::Motion(ref motion) => {
                 let part = Point(motion.at);
                 write!(f, "the conditions on `{}` let the part at {part} {motion}", self.field)
             }
@@ -202,7 +202,7 @@ impl Unfixed {
             Freedom::Everything { .. } => {
                 format!("give the form a term in `{field}` whose coefficient is not 0 there")
             }
-            Freedom::Motion(motion) => format!(
+            Freedom::Motion(ref motion) => format!(
                 "hold what this rigid motion moves, at a point, `{}`, or on a side, `dirichlet {field}[{}] = 0 on \"tag\";`",
                 motion.condition(field),
                 motion.component

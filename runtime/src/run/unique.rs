@@ -104,7 +104,7 @@ pub fn check_unique(
     for motion in left {
         let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
         if let Some(first) = null.iter().position(|null| *null) {
-            let freedom = Freedom::Motion(motion.named(on, &parts, first));
+            let freedom = Freedom::Motion(Box::new(motion.named(on, &parts, first)));
             return Err(unfixed(form, Of { field: motion.field, component: 0 }, freedom));
         }
     }
@@ -144,7 +144,7 @@ fn weakly_held(
             (&system.form.fields[motion.field].name, motion.named(on, parts, first));
         if !motion.is_seen() {
             let of = Of { field: motion.field, component: 0 };
-            return Err(unfixed(system.form, of, Freedom::Motion(named)));
+            return Err(unfixed(system.form, of, Freedom::Motion(Box::new(named))));
         }
         let digit = 10f64.powf((1.0 / motion.strength).log10().floor());
         let part = (1.0 / motion.strength / digit).round() * digit;

@@ -6,7 +6,7 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
 use fem_dsl::problem::{
-    Adapt, Argument, Expression, Freedom, MeshSource, Quadrature, Trace, Unfixed, Values,
+    Adapt, Argument, Expression, Freedom, MeshSource, Motion, Quadrature, Trace, Unfixed, Values,
 };
 use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;
@@ -238,6 +238,9 @@ fn what_is_left_open_is_said_at_the_problem() {
          problem free solves a { mesh = ball(dim: 2); }",
     );
     let at = [0.5, 0.0, 0.0];
+    let motion = |speed: ([f64; 3], [f64; 3])| {
+        Freedom::Motion(Box::new(Motion::new(2, at, speed, at, (1, [1.0, 0.0, 0.0]))))
+    };
     for (component, freedom, words) in [
         (Some(1), Freedom::Constant, "component 1 of `u`: its solution is known up to a constant"),
         (None, Freedom::EachCell, "`u`: its solution is known up to a constant in each cell"),
@@ -252,7 +255,14 @@ fn what_is_left_open_is_said_at_the_problem() {
             "`mean` fixes one constant, and nothing fixes `u` on 2 of",
         ),
         (None, Freedom::Everything { at }, "no term of the form determines `u` at (0.5, 0, 0)"),
-        (None, Freedom::Rotation { at }, "the conditions on `u` let the part at (0.5, 0, 0) turn"),
+        (
+            None,
+            motion(([0.0; 3], [0.0, 0.0, 2.0])),
+            "the conditions on `u` let the part at (0.5, 0, 0) turn about (0.5, 0)",
+        ),
+        // The centre is where the displacement is 0.
+        (None, motion(([0.0, 2.0, 0.0], [0.0, 0.0, 2.0])), "turn about (-0.5, 0)"),
+        (None, motion(([0.0, 3.0, 0.0], [0.0; 3])), "move along (0, 1)"),
     ] {
         let unfixed = Unfixed { field: "u".to_owned(), component, freedom };
         let diagnostic = program.unfixed("free", &unfixed);

@@ -245,6 +245,12 @@ fn of_library(error: &RunError) -> String {
                  and are not merged join nothing",
                 unfixed.field
             ),
+            Freedom::Motion(ref motion) => format!(
+                "hold what this rigid motion moves, `.dirichlet_component(\"{}\", {}, \"tag\", |_| 0.0)`, most at {}",
+                unfixed.field,
+                motion.component,
+                motion.held_at()
+            ),
             _ => return error.to_string(),
         },
         RunError::Singular(singular) if singular.free => fixed(&singular.name),

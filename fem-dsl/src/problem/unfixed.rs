@@ -132,10 +132,10 @@ impl Motion {
         Self { shift: direction.map(|d| d * along), axis, ..own }
     }
 
-    /// The condition that holds it at a point.
-    pub fn condition(&self, field: &str) -> String {
+    /// The vertex at which it moves most, as messages show it.
+    pub fn held_at(&self) -> String {
         let point: Vec<String> = self.held_at[..self.dim].iter().map(f64::to_string).collect();
-        format!("dirichlet {field}[{}] = 0 at [{}];", self.component, point.join(", "))
+        format!("({})", point.join(", "))
     }
 }
 
@@ -203,9 +203,9 @@ impl Unfixed {
                 format!("give the form a term in `{field}` whose coefficient is not 0 there")
             }
             Freedom::Motion(ref motion) => format!(
-                "hold what this rigid motion moves, at a point, `{}`, or on a side, `dirichlet {field}[{}] = 0 on \"tag\";`",
-                motion.condition(field),
-                motion.component
+                "hold component {c} of `{field}`, which this rigid motion moves most at {}: `dirichlet {field}[{c}] = 0 on \"tag\";`",
+                motion.held_at(),
+                c = motion.component
             ),
         }
     }

@@ -150,8 +150,9 @@ fn weakly_held(
         let part = (1.0 / motion.strength / digit).round() * digit;
         notes.push(format!(
             "the conditions on `{name}` let it {named} but for the error of the mesh's normals, 1 in {part:.0}: loads that \
-             drive this motion give a wrong solution, and `{}` holds it",
-            named.condition(name)
+             drive this motion give a wrong solution; hold component {} at {}",
+            named.component,
+            named.held_at()
         ));
     }
     Ok(notes)

@@ -374,3 +374,68 @@ fn problems_are_solved_on_meshes_of_all_formats() {
     // The mesh is read; only the names of its boundary are not in it.
     assert!(refused["error"].to_string().contains("no boundary"), "{refused}");
 }
+
+/// A problem whose solution is 0 at the boundary, beside one that is wrong.
+const LINES: &str = "form poisson { field u: scalar; f0[u] = -1; f1[u] = grad(u); }
+    problem good solves poisson {
+        mesh = box(dim: 2, cells: 2);
+        dirichlet u = 0;
+        report cut = line(u, from: [0.5, 0.5], to: [1.5, 0.5], points: 3);
+        report far = u([3, 3]);
+        report one = 1 / integral(0 * u);
+    }
+    problem bad solves poisson { mesh = box(dim: 2, cells: 2); dirichlet v = 0; }";
+
+#[test]
+fn a_line_has_a_file_that_the_report_names_and_gaps_and_infinities_are_warned_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (file, table, output) = (path("a.wf"), path("t.csv"), path("u.vtu"));
+    std::fs::write(&file, LINES).expect("a file");
+    let one = ["run", &file, "--problem", "good", "--interpret"];
+    let only = [&one[..], &["--json", "--no-output", "--report", &table]].concat();
+    let found = json(&wf(&only, folder.path()));
+    assert_eq!(found["lines"]["cut"], path("t-cut.csv"), "{found}");
+    let text = std::fs::read_to_string(path("t-cut.csv")).expect("a line");
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(
+        rows.len() == 4 && rows[1].starts_with("0.5,0.5,0.0,0.") && rows[3] == "1.5,0.5,0.0,",
+        "{text}"
+    );
+    let rows = std::fs::read_to_string(&table).expect("a table");
+    assert_eq!(rows, "far,one\n,inf\n");
+    assert!(found["reports"]["far"].is_null() && found["reports"]["cut"][2]["value"].is_null());
+    let warnings = found["warnings"].to_string();
+    for part in ["`far` has a gap", "`cut` has a gap: 1 of 3 points", "`one` is inf"] {
+        assert!(warnings.contains(part), "{part}: {warnings}");
+    }
+    let written = [&one[..], &["--output", &output]].concat();
+    let found = wf(&written, folder.path());
+    let text = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert!(
+        text.contains(&format!("cut = 3 points, 1 without a value, in {}", path("u-cut.csv"))),
+        "{text}"
+    );
+    assert!(folder.path().join("u-cut.csv").exists());
+}
+
+#[test]
+fn a_faulty_problem_of_the_file_is_no_failure_of_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.wf").to_string_lossy().into_owned();
+    std::fs::write(&file, LINES).expect("a file");
+    for (command, more) in [
+        ("run", &["--interpret", "--no-output"][..]),
+        ("check", &[]),
+        ("assemble", &["--interpret", "-o", &format!("{file}-matrix")]),
+        ("probe", &["--at", "u=x[0]", "--interpret"]),
+    ] {
+        let one = [&[command, &file, "--problem", "good"], more].concat();
+        let found = wf(&one, folder.path());
+        let error = String::from_utf8_lossy(&found.stderr).into_owned();
+        assert_eq!(found.status.code(), Some(0), "{command}: {error}");
+        let bad = [&[command, &file, "--problem", "bad"], more].concat();
+        assert_eq!(wf(&bad, folder.path()).status.code(), Some(1), "{command}");
+    }
+    assert_eq!(wf(&["check", &file], folder.path()).status.code(), Some(1));
+}

@@ -9,6 +9,7 @@
 //! A form is checked once for each dimension ([`check_dimensions`]) and is good for those that
 //! pass. [`value`] checks the expressions of problem blocks.
 
+pub(crate) mod darcy;
 mod declare;
 mod definitions;
 mod expression;

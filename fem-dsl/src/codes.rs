@@ -167,6 +167,10 @@ codes! {
     ReplacedCondition = "W0401",
     /// A setting that nothing reads.
     SettingWithoutEffect = "W0402",
+    /// A manufactured solution with a kink or a jump inside the domain.
+    ManufacturedKink = "W0409",
+    /// A velocity without a gradient in its own row beside a discontinuous pressure.
+    UnstableForDarcy = "W0410",
 }
 
 impl Code {

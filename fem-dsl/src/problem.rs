@@ -507,7 +507,7 @@ impl Unfixed {
                 format!("give the form a term in `{field}` whose coefficient is not 0 there")
             }
             Freedom::Rotation { .. } => format!(
-                "hold another component of `{field}`, or hold it in another place, so that no rigid motion is left"
+                "hold another component of `{field}`, or hold it on another part of the boundary as well, so that no rigid motion is left"
             ),
         }
     }

@@ -15,6 +15,7 @@ use reported::reports;
 pub use solution::fluxes;
 
 use crate::ast;
+use crate::check::darcy::darcy;
 use crate::check::problem::{
     self as check_problem, Content, Overrides, Piece, Solutions, Statement, WantedEigen, content,
     field_piece,
@@ -70,14 +71,15 @@ pub fn compile(source: &Source) -> (Option<Program>, Vec<Diagnostic>) {
     compile_with(source, None, &Overrides::default())
 }
 
-/// Compiles a file whose problems, or the one that is named, are changed by the command line:
-/// what is replaced there need not be right in the file.
+/// Compiles a file whose problems, or the one that is wanted, are changed by the command line:
+/// what is replaced there need not be right in the file, and neither need what the wanted problem does not use.
 pub fn compile_with(
     source: &Source,
-    changed: Option<&str>,
+    wanted: Option<&str>,
     overrides: &Overrides,
 ) -> (Option<Program>, Vec<Diagnostic>) {
     let (file, mut diagnostics) = parse::parse(source);
+    let others = wanted.map_or_else(Vec::new, |name| others(&file, name));
     let pieces = overrides.pieces().unwrap_or_else(|found| {
         diagnostics.extend(found);
         Vec::new()
@@ -93,21 +95,28 @@ pub fn compile_with(
     let piece = Piece::of_file(file);
     let mut program = Program { source: source.clone(), piece, forms, warnings: Vec::new() };
     let mut warnings = Vec::new();
-    for problem in &program.piece.file.problems {
-        let meant = changed.is_none_or(|name| problem.name.name == name);
-        let pieces = if meant { pieces.as_slice() } else { &[] };
-        let (found, more) = program.check_problem(problem, pieces, overrides.tagged);
+    let is_wanted = |problem: &&ast::Problem| !others.contains(&problem.span);
+    for problem in program.piece.file.problems.iter().filter(is_wanted) {
+        let (found, more) = program.check_problem(problem, &pieces, overrides.tagged);
         diagnostics.extend(found);
         warnings.extend(more);
     }
+    let of_others = |found: &Diagnostic| {
+        let place = found.primary().map(|label| label.span);
+        place.is_some_and(|place| others.iter().any(|other| other.contains(place)))
+    };
+    diagnostics.retain(|found| !of_others(found));
     // What is wrong comes first: much of it looks unused until it is put right.
     if !diagnostics.iter().any(Diagnostic::is_error) {
         warnings.extend(program.unused(&pieces));
         let checked = program.piece.file.forms.iter().zip(&program.forms);
         warnings.extend(checked.flat_map(|(written, form)| {
             let form = form.dimensions.forms().next();
-            form.map_or_else(Vec::new, |form| uncoupled(written, form))
+            form.map_or_else(Vec::new, |form| {
+                uncoupled(written, form).into_iter().chain(darcy(written, form)).collect()
+            })
         }));
+        warnings.retain(|found| !of_others(found));
         parse::sort(&mut warnings);
         warnings.dedup();
         diagnostics.extend(warnings.iter().cloned());
@@ -118,6 +127,33 @@ pub fn compile_with(
     let fatal = |found: &Diagnostic| found.is_error() && !found.code.id().starts_with("E09");
     let fails = diagnostics.iter().any(fatal);
     ((!fails).then_some(program), diagnostics)
+}
+
+/// The places of the problems and forms that a problem does not use; nothing where the file lacks the problem.
+fn others(file: &ast::File, wanted: &str) -> Vec<Span> {
+    let named = |problem: &&ast::Problem| problem.name.name == wanted;
+    let used: Vec<&str> =
+        file.problems.iter().filter(named).flat_map(|problem| forms_of(file, problem)).collect();
+    if used.is_empty() {
+        return Vec::new();
+    }
+    let problems = file.problems.iter().filter(|problem| !named(problem));
+    let forms = file.forms.iter().filter(|form| !used.contains(&form.name.name.as_str()));
+    problems.map(|problem| problem.span).chain(forms.map(|form| form.span)).collect()
+}
+
+/// The names of the forms that a problem uses: its own, and that of its mass.
+fn forms_of<'a>(file: &'a ast::File, problem: &'a ast::Problem) -> Vec<&'a str> {
+    let mass = problem.items.iter().filter_map(|item| match &item.kind {
+        ast::ProblemItemKind::Setting { name, value } if name.name == "mass" => {
+            match &file.exprs[*value].kind {
+                ast::ExprKind::Name(name) => Some(name.as_str()),
+                _ => None,
+            }
+        }
+        _ => None,
+    });
+    std::iter::once(problem.form.name.as_str()).chain(mass).collect()
 }
 
 /// Names of forms, and names of problems, are unique.
@@ -174,6 +210,17 @@ impl Program {
     /// Its forms in order.
     pub fn forms(&self) -> &[CheckedForm] {
         &self.forms
+    }
+
+    /// The names of the forms that a problem uses, its mass among them; of all forms without one.
+    pub fn forms_used(&self, problem: Option<&str>) -> Vec<&str> {
+        let file = &self.piece.file;
+        let of = |name: &str| {
+            let problems = file.problems.iter().filter(move |problem| problem.name.name == name);
+            problems.flat_map(|problem| forms_of(file, problem)).collect()
+        };
+        let all = || self.forms.iter().map(|form| form.name.as_str()).collect();
+        problem.map_or_else(all, of)
     }
 
     /// The form of this name.

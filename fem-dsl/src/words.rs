@@ -1,10 +1,9 @@
 //! The words of the language: what may not be declared, and why.
 
-/// Words of the grammar.
+/// Words of the grammar that cannot be names: those of expressions, and those by which items are told apart after an error.
 pub const KEYWORDS: &[&str] = &[
-    "form", "problem", "solves", "field", "aux", "param", "let", "fn", "test", "for", "residual",
-    "energy", "f0", "f1", "on", "in", "if", "else", "boundary", "all", "scalar", "vector",
-    "tensor", "H1", "L2",
+    "form", "problem", "field", "aux", "param", "let", "fn", "f0", "f1", "on", "in", "if", "else",
+    "true", "false",
 ];
 
 /// Names that have a value everywhere.
@@ -54,11 +53,12 @@ pub const FILE: &str = "file";
 /// Words kept for later versions.
 pub const LATER: &[&str] = &["jump", "avg", "normal", "interior", "mean"];
 
-/// The strict keywords of Rust that are not words of the grammar.
+/// The strict keywords of Rust that the language does not reserve: names in a `.wf` file, but not of what the macro makes
+/// items of.
 pub const RUST: &[&str] = &[
-    "as", "async", "await", "break", "const", "continue", "crate", "dyn", "enum", "extern",
-    "false", "impl", "loop", "match", "mod", "move", "mut", "pub", "ref", "return", "self", "Self",
-    "static", "struct", "super", "trait", "true", "type", "unsafe", "use", "where", "while",
+    "as", "async", "await", "break", "const", "continue", "crate", "dyn", "enum", "extern", "for",
+    "impl", "loop", "match", "mod", "move", "mut", "pub", "ref", "return", "self", "Self",
+    "static", "struct", "super", "trait", "type", "unsafe", "use", "where", "while",
 ];
 
 /// The words that begin an item of a form.
@@ -88,16 +88,45 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "report",
 ];
 
-/// What a reserved word is, or nothing where the word can be declared.
+/// Returns what a reserved word is, or nothing where the word can be declared.
 pub fn reserved(word: &str) -> Option<&'static str> {
+    if let Some(meaning) = meaning(word) {
+        return Some(meaning);
+    }
     [
         (KEYWORDS, "a word of the language"),
-        (KNOWN, "a name of the language"),
         (FUNCTIONS, "a function of the language"),
         (LATER, "kept for later versions of the language"),
-        (RUST, "a keyword of Rust, which the macro could not read"),
     ]
     .into_iter()
     .find(|(words, _)| words.contains(&word))
     .map(|(_, what)| what)
+}
+
+/// Returns what a name of the language stands for.
+fn meaning(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "x" => "the coordinates",
+        "t" => "the time",
+        "h" => "the diameter of the cell",
+        "n" => "the outward unit normal of the boundary",
+        "k" => "the degree of the problem's spaces",
+        "dim" => "the dimension of the mesh",
+        "pi" => "the number π",
+        "I" => "the unit matrix",
+        _ => return None,
+    })
+}
+
+/// Returns a name that can be declared in the place of a reserved one.
+pub fn alternative(word: &str) -> String {
+    match word {
+        "x" => "position".to_owned(),
+        "t" => "thickness".to_owned(),
+        "h" => "height".to_owned(),
+        "n" => "count".to_owned(),
+        "k" => "kappa".to_owned(),
+        "I" => "identity".to_owned(),
+        _ => format!("{}_", word.to_ascii_lowercase()),
+    }
 }

@@ -432,3 +432,79 @@ fn all_unknown_tags_come_out_of_one_check() {
     assert_eq!(found.len(), 5, "{found:#?}");
     assert!(found[1].help == ["did you mean `left`?"], "{found:#?}");
 }
+
+#[test]
+fn a_faulty_problem_or_form_beside_the_wanted_one_is_no_failure() {
+    let text = "
+        form poisson { field u: scalar; f1[u] = grad(u); }
+        form broken { field u: scalar; f1[u] = u; param unused = 1; }
+        problem good solves poisson { mesh = box(dim: 2, cells: 1); dirichlet u = 0; }
+        problem bad solves poisson { mesh = box(dim: 2, cells: 1); dirichlet v = 0; degree = ; }
+        problem worse solves broken { mesh = box(dim: 4, cells: 1); }";
+    let source = Source::new("test.wf", text);
+    let (program, found) = compile_with(&source, Some("good"), &Overrides::default());
+    assert_eq!(codes(&found), []);
+    program.expect("a program").problem("good", 2, &Overrides::default()).expect("a problem");
+    for wanted in [Some("bad"), Some("worse"), None] {
+        let (program, found) = compile_with(&source, wanted, &Overrides::default());
+        assert!(program.is_none() && found.iter().any(Diagnostic::is_error), "{wanted:?}");
+    }
+    // The form of the mass belongs to the problem.
+    let eigen = "problem good solves poisson { mesh = box(dim: 2, cells: 1); eigen = smallest(1); mass = broken; }";
+    let text = format!(
+        "form poisson {{ field u: scalar; f1[u] = grad(u); }} form broken {{ field u: scalar; f0[u] = v; }} {eigen}"
+    );
+    let (program, _) =
+        compile_with(&Source::new("test.wf", text), Some("good"), &Overrides::default());
+    assert!(program.is_none());
+}
+
+#[test]
+fn names_such_as_energy_and_where_clash_with_nothing() {
+    let text = "
+        form match {
+            field test: scalar;
+            param energy = 1;
+            param while = 2;
+            let where = energy * while;
+            fn residual(vector, loop) = vector + loop;
+            f0[test] = residual(where, test) - 3;
+            f1[test] = grad(test);
+        }
+        problem for solves match {
+            mesh = box(dim: 2, cells: 2);
+            param while = 4;
+            dirichlet test = energy * while;
+            report energy_of = integral(where * test);
+            report mean = integral(test);
+            report max = maximum(test);
+            report h = energy * test([0, 0]);
+        }";
+    let program = program(text);
+    let problem = program.problem("for", 2, &Overrides::default()).expect("a problem");
+    let names: Vec<&str> = problem.reports.items.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names, ["energy_of", "mean", "max", "h"]);
+    // Energies and weak forms are read as before, also behind an item that is broken.
+    let text = "form a { field u: scalar; let energy = ; energy = u^2; }
+                form b { field u: scalar; test v for u; let c = 1 residual = u * v; }";
+    let (_, found) = compile(&Source::new("test.wf", text));
+    assert_eq!(codes(&found), [Code::UnexpectedToken, Code::UnexpectedToken], "{found:#?}");
+}
+
+#[test]
+fn a_report_without_a_measure_is_a_reference_value() {
+    let text = "
+        form a { field u: scalar; param r = 0.1; param D = 3; f0[u] = r; f1[u] = D * grad(u); }
+        problem p solves a {
+            mesh = box(dim: 2, cells: 2);
+            t = 2;
+            dirichlet u = 0;
+            report law = 2 * sqrt(r * D) + t;
+            report place = x[0];
+        }";
+    let (_, found) = compile(&Source::new("test.wf", text));
+    assert_eq!(codes(&found), [Code::NotAvailableHere]);
+    let problem = program(&text.replace("report place = x[0];", ""));
+    let problem = problem.problem("p", 2, &Overrides::default()).expect("a problem");
+    assert!(problem.reports.integrals.is_none() && problem.reports.pointwise.is_none());
+}

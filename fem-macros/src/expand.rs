@@ -5,6 +5,7 @@
 //! ```
 
 use crate::errors::{errors, warnings};
+use crate::keywords::{ident, keywords};
 use crate::layout::{Layout, layout};
 use crate::settings::{Settings, Wanted, settings};
 use crate::typed::{names, structs};
@@ -59,7 +60,9 @@ fn renamed(tokens: TokenStream, path: &TokenStream) -> TokenStream {
 fn made(wanted: &[Wanted], mistakes: &[Error], rest: TokenStream) -> TokenStream {
     let layout = layout(rest);
     let source = Source::new("weak_form!", layout.text());
-    let (program, diagnostics) = compile(&source);
+    let (program, mut diagnostics) = compile(&source);
+    let (file, _) = fem_dsl::parse::parse(&source);
+    diagnostics.extend(keywords(&file));
     let right = mistakes.is_empty() && !diagnostics.iter().any(|found| found.is_error());
     let mut all = errors(&layout, &diagnostics);
     all.extend(mistakes.iter().map(Error::to_compile_error));
@@ -78,7 +81,6 @@ fn made(wanted: &[Wanted], mistakes: &[Error], rest: TokenStream) -> TokenStream
         }
     }
     // So that what names a form is not followed by an error of its own.
-    let (file, _) = fem_dsl::parse::parse(&source);
     let nothing = |_: &str| Ok(quote!(::core::unreachable!()));
     let made = modules(&layout, &file, nothing, names);
     all.extend(made.unwrap_or_else(|error| error.to_compile_error()));
@@ -136,8 +138,7 @@ fn modules(
 /// The documentation of an item, and its name where the user wrote it.
 fn named<'a>(layout: &Layout, doc: &'a str, name: &'a ast::Ident) -> (&'a str, Ident) {
     let (place, _) = layout.tokens(Some(name.span));
-    // Words of Rust are none of the language.
-    (if doc.is_empty() { &name.name } else { doc }, Ident::new(&name.name, place))
+    (if doc.is_empty() { &name.name } else { doc }, ident(&name.name, place))
 }
 
 /// The kernels of one form.

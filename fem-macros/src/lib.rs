@@ -6,6 +6,7 @@
 
 mod errors;
 mod expand;
+mod keywords;
 mod layout;
 mod settings;
 mod typed;

@@ -17,9 +17,9 @@ use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
 use std::collections::BTreeSet;
 
-/// A name of the language as one of Rust, which keeps some words for itself.
+/// A name of the language as one of Rust.
 fn ident(name: &str) -> Ident {
-    syn::parse_str(name).unwrap_or_else(|_| Ident::new_raw(name, Span::call_site()))
+    crate::keywords::ident(name, Span::call_site())
 }
 
 /// A field of a struct: its name, its type, and its documentation.

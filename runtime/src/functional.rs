@@ -20,7 +20,9 @@ use crate::vector::root_of_squares;
 use fem_dsl::eval::Batch;
 use fem_dsl::point::{Input, Integral, Part, Slot};
 use fem_dsl::problem::Expression;
-use kernels_gen::element::{ElementError, Lagrange, LinePoints, Rule, Tabulation, tabulate};
+use kernels_gen::element::{
+    ElementError, Lagrange, LinePoints, Rule, Tabulation, default_rule, tabulate,
+};
 use std::borrow::Cow;
 
 /// Cells evaluated together; sums are formed block by block, in order.
@@ -187,15 +189,41 @@ fn map(
     (x, inverse, det)
 }
 
-/// A rule two degrees finer than the one that the solution needs.
-pub(crate) fn fine_rule(on: &Discretisation) -> Rule {
+/// A rule two points a direction finer than the one that the solution needs, on simplices four degrees.
+fn fine_rule(on: &Discretisation) -> Rule {
     let degree = on.fields.iter().map(|field| field.space.element().degree()).max().unwrap_or(1);
     let cell = on.mesh.cell();
-    if cell.is_tensor() {
-        Rule::Tensor { cell, line: LinePoints::Gauss(degree + 3) }
-    } else {
-        Rule::Simplex { cell, degree: 2 * degree + on.mesh.order() + 3 }
+    match default_rule(cell, degree, on.mesh.order(), None) {
+        Rule::Tensor { line, .. } => {
+            Rule::Tensor { cell, line: LinePoints::Gauss(line.count() + 2) }
+        }
+        Rule::Simplex { degree, .. } => Rule::Simplex { cell, degree: degree + 4 },
+        nodes @ Rule::Nodes(_) => nodes,
     }
+}
+
+/// The rule of errors, energies and reports: the problem's, where that is exact to a higher degree than
+/// a rule two points a direction finer than the one that the solution needs.
+pub fn measuring_rule(on: &Discretisation, asked: Rule) -> Rule {
+    let own = fine_rule(on);
+    if exactness(asked) > exactness(own) { asked } else { own }
+}
+
+/// The degree to which a rule is exact, in each direction or in total.
+fn exactness(rule: Rule) -> usize {
+    match rule {
+        Rule::Tensor { line: LinePoints::Gauss(n), .. } => 2 * n - 1,
+        Rule::Tensor { line: LinePoints::GaussLobatto(n), .. } => (2 * n).saturating_sub(3),
+        Rule::Tensor { line, .. } => line.count() - 1,
+        Rule::Simplex { degree, .. } => degree,
+        Rule::Nodes(_) => 0,
+    }
+}
+
+/// The same of what reads the form's data: data at the points of cells has values nowhere else.
+pub(crate) fn rule_of_data(on: &Discretisation, asked: Rule) -> Rule {
+    let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
+    if at_points { asked } else { measuring_rule(on, asked) }
 }
 
 /// The mean of each component of a field, (1/|Ω|) ∫ u dx.
@@ -263,34 +291,34 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
     Ok(all)
 }
 
-/// Errors of a field against a known solution: in L2, and in H1.
+/// Errors of a field against a known solution, with a rule: in L2, and in H1.
 pub fn errors(
     on: &Discretisation,
-    field: usize,
+    (field, rule): (usize, Rule),
     u: &[f64],
     exact: &Expression,
     parameters: &Parameters,
 ) -> Result<(f64, f64), ElementError> {
     let roots: Vec<_> = exact.value.iter().chain(&exact.gradient).copied().collect();
-    let [l2, seminorm] = norms(on, field, u, exact.value.len(), |block| {
+    let [l2, seminorm] = norms(on, (field, rule), u, exact.value.len(), |block| {
         let diameter = |point: usize| on.mesh.diameter(block.cells[point / block.points_per_cell]);
         evaluate(exact, &roots, &block.x, parameters, diameter)
     })?;
     Ok((l2, l2.hypot(seminorm)))
 }
 
-/// The errors of a field against functions: in L2 against `exact`, which writes the field's components at a point, and in H1,
+/// The errors of a field against functions, with a rule: in L2 against `exact`, which writes the field's components at a point, and in H1,
 /// where `gradient` writes their derivatives, `[component][direction]`.
 pub fn errors_of(
     on: &Discretisation,
-    field: usize,
+    (field, rule): (usize, Rule),
     u: &[f64],
     exact: impl Fn(&[f64; 3], &mut [f64]) + Sync,
     gradient: Option<&(dyn Fn(&[f64; 3], &mut [f64]) + Sync)>,
 ) -> Result<(f64, f64), ElementError> {
     let components = on.fields[field].space.components();
     let entries = components * gradient.map_or(1, |_| 1 + on.mesh.dim());
-    let [l2, seminorm] = norms(on, field, u, components, |block| {
+    let [l2, seminorm] = norms(on, (field, rule), u, components, |block| {
         let mut known = vec![0.0; block.x.len() * entries];
         for (x, row) in block.x.iter().zip(known.chunks_mut(entries)) {
             let (values, derivatives) = row.split_at_mut(components);
@@ -305,15 +333,15 @@ pub fn errors_of(
 /// The roots of [`squares`], also where these under- or overflow.
 fn norms(
     on: &Discretisation,
-    field: usize,
+    of: (usize, Rule),
     u: &[f64],
     values: usize,
     known: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
-    let plain = squares(on, field, u, values, 1.0, &known)?;
+    let plain = squares(on, of, u, values, 1.0, &known)?;
     let mut norms = [0.0; 2];
     for (at, norm) in norms.iter_mut().enumerate() {
-        let scaled = |factor| Ok(squares(on, field, u, values, factor, &known)?[at]);
+        let scaled = |factor| Ok(squares(on, of, u, values, factor, &known)?[at]);
         *norm = root_of_squares(plain[at], scaled)?;
     }
     Ok(norms)
@@ -323,14 +351,14 @@ fn norms(
 /// ∫ |∇u_h − ∇u|², of differences times `factor`; `known` is `[point][entry]`.
 fn squares(
     on: &Discretisation,
-    field: usize,
+    (field, rule): (usize, Rule),
     u: &[f64],
     values: usize,
     factor: f64,
     known: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
     let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
-    let sums = integrate(on, (fine_rule(on), 2), &[own], |block| {
+    let sums = integrate(on, (rule, 2), &[own], |block| {
         let known = known(block);
         let entries = known.len() / block.weight.len().max(1);
         let computed = &block.quantities[0];

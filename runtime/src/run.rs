@@ -42,7 +42,8 @@ pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
 pub use prescribed::{
-    Above, Diameter, Held, OfProblem, Prescribed, conditions, data, datum, discretise,
+    Above, Diameter, Held, Meeting, OfProblem, Prescribed, conditions, data, datum, discretise,
+    meetings,
 };
 use reports::ranges;
 pub use reports::{Figure, Outcome, State, report};
@@ -221,14 +222,6 @@ pub enum RunError {
         field: String,
         /// The error.
         value: f64,
-    },
-    /// A report of a point that is far from the mesh.
-    #[error("`report {name}` asks for a value at {}, which lies outside of the mesh\nhelp: name a point inside of it", shown(.point))]
-    Outside {
-        /// The report.
-        name: String,
-        /// The point.
-        point: [f64; 3],
     },
     /// A solver's setting.
     #[error("{0}")]
@@ -417,13 +410,15 @@ pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, Ru
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
-    let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
+    let mut elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
     let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
     let mut on = discretise(form, &elements, mesh, tags.flatten())?;
     let files = Files::read(problem, &elements, &on)?;
     let given = OfProblem { problem, elements: &elements, files: &files };
-    on.constrain(given.conditions(&on, &parameters)?);
+    let (conditions, notes) = given.first_conditions(&on, &parameters)?;
+    on.constrain(conditions);
     on.aux = given.aux(&on, &parameters)?;
+    elements.notes.extend(notes);
     Ok(Setup { elements, on: Arc::new(on), parameters, files })
 }
 

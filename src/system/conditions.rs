@@ -12,7 +12,7 @@ use runtime::constraint::Constraints;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
 use runtime::mesh::Mesh;
-use runtime::run::{Above, Held, Prescribed, RunError, conditions, discretise};
+use runtime::run::{Above, Held, Prescribed, RunError, conditions, discretise, meetings};
 use std::sync::Arc;
 
 /// Writes the components at a point, after comparing their number; the second argument has the parameters.
@@ -97,6 +97,17 @@ impl Conditions {
         Self::valued(on, held, &self.0.iter().collect::<Vec<_>>(), parameters)
     }
 
+    /// Notes on those that meet with different values.
+    pub(super) fn meetings(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Vec<String>, Error> {
+        let held: Vec<&Held> = self.0.iter().map(|condition| &condition.held).collect();
+        let found = meetings(on, &held, |index, places| self.0[index].values(places, parameters))?;
+        Ok(found.into_iter().map(|(_, note)| note).collect())
+    }
+
     /// The same of some conditions, that may be held elsewhere.
     fn valued<'h>(
         on: &Discretisation,
@@ -104,19 +115,7 @@ impl Conditions {
         own: &[&Condition],
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, Error> {
-        conditions(on, held, |index, places| {
-            let Condition { count, params, value, .. } = own[index];
-            let params = params.iter().map(|&param| match param {
-                TIME => parameters.values[0],
-                param => parameters.values[parameters.range(param)][0],
-            });
-            let (given, mut rows): (Vec<f64>, _) =
-                (params.collect(), vec![0.0; places.len() * count]);
-            for (x, row) in places.iter().zip(rows.chunks_mut(*count)) {
-                value(x, &given, row)?;
-            }
-            Ok(rows)
-        })
+        conditions(on, held, |index, places| own[index].values(places, parameters))
     }
 }
 
@@ -148,6 +147,20 @@ impl Condition {
         let count = if trace == Trace::Whole { count } else { 1 };
         let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
         Ok(Self { of, boundary, held, count, params, value })
+    }
+
+    /// The numbers at some places.
+    fn values(&self, places: &[[f64; 3]], parameters: &Parameters) -> Result<Vec<f64>, Error> {
+        let Self { count, params, value, .. } = self;
+        let params = params.iter().map(|&param| match param {
+            TIME => parameters.values[0],
+            param => parameters.values[parameters.range(param)][0],
+        });
+        let (given, mut rows): (Vec<f64>, _) = (params.collect(), vec![0.0; places.len() * count]);
+        for (x, row) in places.iter().zip(rows.chunks_mut(*count)) {
+            value(x, &given, row)?;
+        }
+        Ok(rows)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::setup::checked;
 use super::{FieldName, FieldOf, System, Value};
 use crate::{Error, Figure, Vector, threads};
-use runtime::functional::{errors_of, field_at};
+use runtime::functional::{errors_of, field_at, measuring_rule};
 use runtime::mesh::locate::{Located, Locator};
 use runtime::run::{RunError, State, report};
 use std::sync::OnceLock;
@@ -142,8 +142,8 @@ impl System {
     ///
     /// # Errors
     ///
-    /// What is wrong with the text, the vector does not fit, the mesh has no such tag, a point lies outside of it, or kernels
-    /// cannot be made.
+    /// What is wrong with the text, the vector does not fit, the mesh has no such tag, or kernels cannot be made. A point
+    /// outside of the mesh has the value NaN, with a warning.
     pub fn measure(&self, u: &Vector, text: &str) -> Result<Figure, Error> {
         self.fits(u)?;
         let reports = self.source.reports(self.form.dim, text)?;
@@ -175,7 +175,8 @@ impl System {
     ) -> Result<(f64, f64), Error> {
         let index = self.field(field)?;
         self.fits(u)?;
-        let found = errors_of(&self.on, index, &u.to_vec(), exact, gradient);
+        let rule = measuring_rule(&self.on, self.elements.rule);
+        let found = errors_of(&self.on, (index, rule), &u.to_vec(), exact, gradient);
         let (l2, h1) = found.map_err(|error| Error::Run(error.into()))?;
         match [l2, h1].into_iter().find(|error| !error.is_finite()) {
             Some(value) => {

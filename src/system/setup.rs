@@ -308,7 +308,7 @@ impl Setup {
         let form = self.form.point_form(self.mesh.dim())?;
         let parameters = self.parameters(&form)?;
         let (cell, order) = (self.mesh.cell(), self.mesh.order());
-        let elements = elements(&form, cell, self.degree, order, self.quadrature)?;
+        let mut elements = elements(&form, cell, self.degree, order, self.quadrature)?;
         check_room(&form, &elements, &self.mesh, None, self.device.as_deref())?;
         let tags = self.conditions.iter().filter_map(|condition| match &condition.boundary {
             Boundary::Tags(tags) => Some(tags),
@@ -317,6 +317,7 @@ impl Setup {
         let mut on = discretise(&form, &elements, self.mesh, tags.flatten())?;
         let conditions = Conditions::new(&form, self.conditions, &on)?;
         on.constrain(conditions.evaluate(&on, &parameters)?);
+        elements.notes.extend(conditions.meetings(&on, &parameters)?);
         on.aux = aux(&form, &elements, &self.aux, &on)?;
         let on = Arc::new(on);
         let mut target = self.form.target(self.execution);

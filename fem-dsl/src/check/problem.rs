@@ -11,6 +11,7 @@ mod conditions;
 mod effect;
 mod eigen;
 mod file;
+mod kink;
 mod manufactured;
 mod mesh;
 mod overrides;
@@ -191,6 +192,7 @@ pub(crate) fn content(
     let Checker { mut content, params, diagnostics, .. } = checker;
     if diagnostics.is_empty() {
         content.warnings = effect::without_effect(statements, form, &content, &params);
+        content.warnings.extend(kink::kinks(statements, form, &content, &params, mesh));
     }
     (content, diagnostics)
 }

@@ -142,7 +142,7 @@ impl Builder<'_> {
         let mut items = Vec::new();
         for part in pair.into_inner() {
             match part.as_rule() {
-                Rule::name if names.is_empty() => names.push(self.declared(&part)),
+                // The names of problems and reports stand in no expression: nothing is reserved there.
                 Rule::name => names.push(ident(&part)),
                 Rule::broken_head => {
                     names.extend(self.second_word(at));
@@ -174,7 +174,8 @@ impl Builder<'_> {
         let ident = ident(pair);
         if let Some(what) = words::reserved(&ident.name) {
             let message = format!("`{}` is reserved and cannot be declared", ident.name);
-            let help = format!("choose another name, such as `{}`", alternative(&ident.name));
+            let help =
+                format!("choose another name, such as `{}`", words::alternative(&ident.name));
             self.report(
                 Diagnostic::new(Code::ReservedWord, message).label(ident.span, what).help(help),
             );
@@ -333,17 +334,4 @@ pub(super) fn text(pair: &Pair<'_, Rule>) -> Text {
 /// Stands for a name that was broken.
 fn nameless(at: Span) -> Ident {
     Ident { name: String::new(), span: Span { end: at.start, ..at } }
-}
-
-/// A name that can be declared instead of a reserved one.
-fn alternative(word: &str) -> String {
-    match word {
-        "x" => "position".to_owned(),
-        "t" => "thickness".to_owned(),
-        "h" => "height".to_owned(),
-        "n" => "count".to_owned(),
-        "k" => "kappa".to_owned(),
-        "I" => "identity".to_owned(),
-        _ => format!("{}_", word.to_ascii_lowercase()),
-    }
 }

@@ -171,12 +171,27 @@ fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
         (_, _, "or") => "write `||`",
         (_, _, "not") => "write `!`",
         ("aux", _, "in") => "write `on nodes in H1(k)`: the space of data at nodes",
+        ("field" | "aux", "in", space) => return other_space(space),
         ("field", _, "on") => "a field has a space, `in H1(k)`; `on …` is for `aux`",
         ("field" | "aux" | "param", "tensor" | "scalar", "(") => {
             "`tensor` is a dim × dim matrix, and `vector(n)` has n components"
         }
         ("let", _, ":") => "a `let` has the shape of its expression: `let a = 1;`",
         ("f0" | "f1", _, "[") => "a row gives all components at once: `f0[u] = [a, b];`",
+        _ => return None,
+    })
+}
+
+/// What stands in the place of a space that there is not.
+fn other_space(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "RT" | "BDM" | "BDFM" | "Hdiv" | "HDiv" => {
+            "there are no spaces of H(div) yet: let the pressure live in `H1(k)`, where its gradient is the flux, and the flux in \
+             `L2(k - 1)` (`wf explain W0410`)"
+        }
+        "ND" | "N1curl" | "Nedelec" | "Hcurl" | "HCurl" => "there are no spaces of H(curl) yet",
+        "P" | "Q" | "CG" | "Lagrange" => "write `H1(k)`, which is continuous and of degree k",
+        "DG" | "DP" | "DQ" => "write `L2(k)`, which is discontinuous and of degree k",
         _ => return None,
     })
 }

@@ -130,11 +130,6 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
 /// A readable item of a problem.
 pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ProblemItemKind {
     let rule = pair.as_rule();
-    if rule == Rule::report
-        && let Some(name) = pair.clone().into_inner().find(|part| part.as_rule() == Rule::name)
-    {
-        builder.declared(&name);
-    }
     let parts = parts(builder, pair);
     let (mut names, mut exprs) = (parts.names.into_iter(), parts.exprs.into_iter());
     match rule {

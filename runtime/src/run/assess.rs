@@ -10,7 +10,7 @@ use super::reports::State;
 use crate::compile::{Execution, Target};
 use crate::device::Device;
 use crate::expression::Parameters;
-use crate::functional::{self, fine_rule};
+use crate::functional::{self, measuring_rule, rule_of_data};
 use crate::jit::Jit;
 use crate::operator::Shelf;
 use crate::vector::{Precision, root_of_squares};
@@ -99,14 +99,15 @@ fn errors(
     if known.is_empty() {
         return Ok(Vec::new());
     }
-    if let Some((target, device)) = means.kernels(of, fine_rule(on)) {
+    let rule = measuring_rule(on, of.elements.rule);
+    if let Some((target, device)) = means.kernels(of, rule) {
         match errors_by_kernels(known, of, Beside { target: &target, device, shelf }) {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("errors are interpreted: {error}"),
         }
     }
     let one = |(field, exact): &(usize, Expression)| {
-        let (l2, h1) = functional::errors(on, *field, u, exact, parameters)?;
+        let (l2, h1) = functional::errors(on, (*field, rule), u, exact, parameters)?;
         Ok((*field, l2, h1))
     };
     known.iter().map(one).collect()
@@ -119,7 +120,8 @@ fn errors_by_kernels(
 ) -> Result<Vec<(usize, f64, f64)>, RunError> {
     let form = measures::errors(of.form, known);
     let State { on, elements, .. } = of;
-    let elements = Elements::new(&form, elements.cell, elements.degree, fine_rule(on))?;
+    let rule = measuring_rule(on, elements.rule);
+    let elements = Elements::new(&form, elements.cell, elements.degree, rule)?;
     let mut integrals = Integrals::new(&form, &elements, of, &scaled(of, 1.0), beside)?;
     let plain = integrals.evaluate()?;
     let mut norms = Vec::with_capacity(plain.len());
@@ -143,13 +145,14 @@ fn energy(
     shelf: &mut Shelf,
 ) -> Result<f64, RunError> {
     let State { on, u, elements, parameters, .. } = of;
-    if let Some((target, device)) = means.kernels(of, elements.rule) {
+    let rule = rule_of_data(on, elements.rule);
+    if let Some((target, device)) = means.kernels(of, rule) {
         match energy_by_kernels(integral, of, Beside { target: &target, device, shelf }) {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("the energy is interpreted: {error}"),
         }
     }
-    Ok(functional::energy(on, integral, elements.rule, u, parameters)?)
+    Ok(functional::energy(on, integral, rule, u, parameters)?)
 }
 
 fn energy_by_kernels(
@@ -159,7 +162,8 @@ fn energy_by_kernels(
 ) -> Result<f64, RunError> {
     let Some(form) = measures::energy(of.form) else { return Ok(0.0) };
     let elements = of.elements;
-    let elements = Elements::new(&form, elements.cell, elements.degree, elements.rule)?;
+    let rule = rule_of_data(of.on, elements.rule);
+    let elements = Elements::new(&form, elements.cell, elements.degree, rule)?;
     // The ray may lead through states that have no density.
     let along: Vec<(f64, f64)> = match integral.energy {
         Some(_) => vec![(1.0, 1.0), (0.0, -1.0)],

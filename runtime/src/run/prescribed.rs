@@ -5,6 +5,7 @@
 //! are and what becomes of the values is said here.
 
 mod means;
+mod meeting;
 mod normals;
 
 use super::{Files, RunError, together};
@@ -12,15 +13,16 @@ use crate::constraint::{Constraints, NotFinite};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::{Parameters, evaluate};
 use crate::geometry::places;
-use crate::mesh::Mesh;
+use crate::mesh::{Facet, Mesh};
 use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
-use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Trace, Values};
+use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Stepping, Trace, Values};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
 pub use means::Above;
+pub use meeting::{Meeting, meetings};
 
 /// Spaces on a mesh, with the facets of a form and without conditions and data; `tags` are those that conditions name.
 ///
@@ -45,6 +47,8 @@ pub struct Held {
     field: usize,
     name: String,
     trace: Trace,
+    /// The tags of its facets; all of the boundary without them.
+    tags: Option<Vec<String>>,
     /// Ascending.
     nodes: Vec<u32>,
     places: Vec<[f64; 3]>,
@@ -80,12 +84,42 @@ impl Held {
             Trace::Whole | Trace::Component(_) => Vec::new(),
         };
         let name = form.fields[field].name.clone();
-        Ok(Self { field, name, trace, nodes, places, normals })
+        let tags = tags.map(<[String]>::to_vec);
+        Ok(Self { field, name, trace, tags, nodes, places, normals })
     }
 
     /// The name of the field.
     pub fn field(&self) -> &str {
         &self.name
+    }
+
+    /// What it gives, as the language writes it.
+    fn what(&self) -> String {
+        match self.trace {
+            Trace::Whole => self.name.clone(),
+            Trace::Component(component) => format!("{}[{component}]", self.name),
+            Trace::Normal => format!("dot({}, n)", self.name),
+        }
+    }
+
+    /// The part of the boundary where it holds, as the language writes it.
+    fn place(&self) -> String {
+        match &self.tags {
+            None => "all".to_owned(),
+            Some(tags) => {
+                tags.iter().map(|tag| format!("\"{tag}\"")).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// Its facets, ascending.
+    fn facets(&self, mesh: &Mesh) -> Result<Vec<Facet>, RunError> {
+        let mut facets = match &self.tags {
+            None => mesh.boundary(),
+            Some(tags) => mesh.facets_under(tags)?,
+        };
+        facets.sort_unstable();
+        Ok(facets)
     }
 }
 
@@ -344,6 +378,14 @@ impl OfProblem<'_> {
         })
     }
 
+    /// Where the conditions on the fields of a form hold.
+    fn held(&self, form: &PointForm, on: &Discretisation) -> Result<Vec<Held>, RunError> {
+        let held = self.dirichlet(form).map(|(condition, field)| {
+            Held::new(form, on, (field, condition.trace), condition.tags.as_deref())
+        });
+        held.collect()
+    }
+
     /// The conditions; for each of several parts of the formulas of their values, with what that is.
     fn conditions_of<const N: usize>(
         &self,
@@ -352,16 +394,24 @@ impl OfProblem<'_> {
         parameters: &Parameters,
         of: impl Fn(&Expression, usize) -> &[NodeId],
     ) -> Result<[Vec<Constraints>; N], RunError> {
+        let held = self.held(form, on)?;
+        self.conditions_at(form, (on, &held), parameters, of)
+    }
+
+    /// The same where it is known where they hold.
+    fn conditions_at<const N: usize>(
+        &self,
+        form: &PointForm,
+        (on, held): (&Discretisation, &[Held]),
+        parameters: &Parameters,
+        of: impl Fn(&Expression, usize) -> &[NodeId],
+    ) -> Result<[Vec<Constraints>; N], RunError> {
         let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
-        let held = given.iter().map(|(condition, field)| {
-            Held::new(form, on, (*field, condition.trace), condition.tags.as_deref())
-        });
-        let held: Vec<Held> = held.collect::<Result<_, _>>()?;
         // Asked of all processes before one of them may find no value.
         let by_means = super::mean::held(self.problem, form, on);
         let mut parts = std::array::from_fn(|_| Vec::new());
         for (part, all) in parts.iter_mut().enumerate() {
-            *all = conditions(on, &held, |index, places| {
+            *all = conditions(on, held, |index, places| {
                 let value = &given[index].0.value;
                 Ok::<_, RunError>(evaluate(value, of(value, part), places, parameters, |_| {
                     f64::NAN
@@ -372,6 +422,47 @@ impl OfProblem<'_> {
             }
         }
         Ok(parts)
+    }
+
+    /// The conditions where the problem begins, and notes on those that meet with different values, there or later.
+    ///
+    /// # Errors
+    ///
+    /// A value that is no number, tags that the mesh does not have.
+    pub(super) fn first_conditions(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<(Vec<Constraints>, Vec<String>), RunError> {
+        let form = &self.problem.form;
+        let held = together(&on.mesh, self.held(form, on))?;
+        let values = |value: &Expression, _| &value.value[..];
+        let [all] = together(&on.mesh, self.conditions_at(form, (on, &held), parameters, values))?;
+        let mut found: Vec<Meeting> = Vec::new();
+        for time in self.times() {
+            let mut then = parameters.clone();
+            then.values[0] = time;
+            let values = |index: usize, places: &[[f64; 3]]| {
+                let value = &self.problem.dirichlet[index].value;
+                Ok::<_, RunError>(at_points(value, places, &then, |_| f64::NAN))
+            };
+            let more = together(&on.mesh, meetings(on, &held.iter().collect::<Vec<_>>(), values))?;
+            let known = |(pair, _): &Meeting| found.iter().all(|(other, _)| other != pair);
+            let more: Vec<Meeting> = more.into_iter().filter(known).collect();
+            found.extend(more);
+        }
+        Ok((all, found.into_iter().map(|(_, note)| note).collect()))
+    }
+
+    /// Times at which conditions are compared.
+    fn times(&self) -> Vec<f64> {
+        let of = |own: &Stepping| [0.0, 0.382, 1.0].map(|s| own.from + s * (own.to - own.from));
+        let depends = self.problem.dirichlet.iter().any(|condition| {
+            let mut nodes = condition.value.graph.nodes().iter();
+            nodes.any(|node| matches!(node, Node::Input(Input::Time)))
+        });
+        let stepping = self.problem.stepping.as_ref().filter(|_| depends);
+        stepping.map_or_else(|| vec![self.problem.time], |own| of(own).into())
     }
 }
 

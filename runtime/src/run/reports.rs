@@ -15,9 +15,9 @@ use super::integrals::{Beside, Integrals, residual_of};
 use super::prescribed::held_by_any;
 use crate::compile::{Execution, Target};
 use crate::device::Device;
-use crate::discretisation::{AuxValues, Discretisation};
+use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
-use crate::functional::{Extrema, extrema, fine_rule, values_at};
+use crate::functional::{Extrema, extrema, rule_of_data, values_at};
 use crate::mesh::locate::{Located, Locator};
 use crate::operator::{Operator, Shelf};
 use crate::parallel::*;
@@ -100,12 +100,12 @@ impl<'a> State<'a> {
     }
 }
 
-/// What reports are of a state, and what should be known of them.
-/// `shelf` has what its operators need not make: [`Operator::shelf`], or nothing.
+/// What reports are of a state, and what should be known of them. A point outside of the mesh has no value: NaN, with a
+/// warning, as any value that is not finite has one. `shelf` has what its operators need not make: [`Operator::shelf`], or nothing.
 ///
 /// # Errors
 ///
-/// Kernels that cannot be made, points far from the mesh, tags that it does not have.
+/// Kernels that cannot be made, tags that the mesh does not have.
 pub fn report(
     reports: &Reports,
     of: State<'_>,
@@ -127,6 +127,7 @@ pub fn report(
         extrema: Vec::new(),
         locator: None,
         residual: None,
+        gaps: 0,
         notes: Vec::new(),
     };
     if let Some(form) = &integrals {
@@ -136,7 +137,11 @@ pub fn report(
         reporter.search()?;
     }
     let outcome = |report: &Report| {
+        let gaps = reporter.gaps;
         let value = reporter.figure(report)?;
+        if reporter.gaps == gaps {
+            warn_of_infinity(&report.name, &value);
+        }
         Ok(Outcome { name: report.name.clone(), value })
     };
     let outcomes: Vec<Outcome> =
@@ -155,6 +160,22 @@ fn norms(reports: &Reports) -> Vec<usize> {
         _ => None,
     };
     measures.filter_map(norm).collect()
+}
+
+/// Warns of a report that is not finite.
+fn warn_of_infinity(name: &str, value: &Figure) {
+    let found = match value {
+        Figure::Value(_, values) => values.iter().find(|value| !value.is_finite()),
+        Figure::Line(_, points) => {
+            points.iter().flat_map(|(_, values)| values).find(|value| !value.is_finite())
+        }
+    };
+    if let Some(value) = found {
+        tracing::warn!(
+            "the report `{name}` is {value}\n\
+             help: look for a division by 0, or a root or logarithm of what is below 0"
+        );
+    }
 }
 
 fn asks_for_extrema(report: &Report) -> bool {
@@ -205,6 +226,8 @@ struct Reporter<'a> {
     locator: Option<Locator<'a>>,
     /// R(u) without any condition.
     residual: Option<Vec<f64>>,
+    /// Places outside of the mesh so far.
+    gaps: usize,
     notes: Vec<String>,
 }
 
@@ -212,9 +235,7 @@ impl<'a> Reporter<'a> {
     /// The integrals of a form's further fields, one after another, and of some of them the roots.
     fn integrate(&mut self, form: &PointForm, norms: &[usize]) -> Result<Vec<f64>, RunError> {
         let State { on, elements, .. } = self.of;
-        // Data at the points of cells has values nowhere else.
-        let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
-        let rule = if at_points { elements.rule } else { fine_rule(on) };
+        let rule = rule_of_data(on, elements.rule);
         let own = Elements::new(form, elements.cell, elements.degree, rule)?;
         if form.integrals.is_empty() {
             // All that is integrated is 0 everywhere.
@@ -344,10 +365,13 @@ impl<'a> Reporter<'a> {
         first: usize,
         count: usize,
     ) -> Result<Vec<Vec<f64>>, RunError> {
-        let located = self.locate(report, places)?;
+        let (located, gaps) = self.locate(report, places)?;
         let (Some(pointwise), of) = (&self.pointwise, self.of) else { return Ok(Vec::new()) };
         let Some(integral) = pointwise.form.integrals.first() else {
-            return Ok(vec![vec![0.0; count]; places.len()]);
+            return Ok(gaps
+                .iter()
+                .map(|gap| vec![if *gap { f64::NAN } else { 0.0 }; count])
+                .collect());
         };
         let roots = (integral, &pointwise.roots[..]);
         let own: Vec<Located> = located.iter().flatten().copied().collect();
@@ -360,22 +384,29 @@ impl<'a> Reporter<'a> {
             row.copy_from_slice(&pointwise.pick(&own, first, count, |value| *value));
         }
         of.on.mesh.sum_in_all(&mut all);
+        all.chunks_mut(count)
+            .zip(gaps)
+            .filter(|(_, gap)| *gap)
+            .for_each(|(row, _)| row.fill(f64::NAN));
         Ok(all.chunks(count).map(<[f64]>::to_vec).collect())
     }
 
-    /// Where some places lie, each at the process that is nearest.
+    /// Where some places lie, each at the process that is nearest, and which lie outside of the mesh.
     fn locate(
         &mut self,
         report: &str,
         places: &[[f64; 3]],
-    ) -> Result<Vec<Option<Located>>, RunError> {
+    ) -> Result<(Vec<Option<Located>>, Vec<bool>), RunError> {
         let mesh = &self.of.on.mesh;
         if self.locator.is_none() {
             self.locator = Some(Locator::new(mesh)?);
         }
-        let (Some(locator), size) = (&self.locator, mesh.size()) else { return Ok(Vec::new()) };
+        let (Some(locator), size) = (&self.locator, mesh.size()) else {
+            return Ok((Vec::new(), Vec::new()));
+        };
         let mut located = Vec::with_capacity(places.len());
-        let mut beside: Option<([f64; 3], f64)> = None;
+        let mut gaps = Vec::with_capacity(places.len());
+        let (mut beside, mut first): (Option<([f64; 3], f64)>, Option<[f64; 3]>) = (None, None);
         let found: Vec<Option<Located>> = places.iter().map(|place| locator.find(place)).collect();
         let far = |found: &Option<Located>| found.map_or(f64::INFINITY, |found| found.distance);
         let mut least: Vec<f64> = found.iter().map(far).collect();
@@ -390,11 +421,12 @@ impl<'a> Reporter<'a> {
         for (((place, found), distance), nearest) in
             places.iter().zip(found).zip(least).zip(nearest)
         {
-            if distance.is_infinite() {
-                let name = report.to_owned();
-                return Err(RunError::Outside { name, point: *place });
+            let outside = distance.is_infinite();
+            if outside {
+                first = first.or(Some(*place));
             }
-            if distance > BESIDE * size && beside.is_none_or(|(_, d)| d < distance) {
+            gaps.push(outside);
+            if !outside && distance > BESIDE * size && beside.is_none_or(|(_, d)| d < distance) {
                 beside = Some((*place, distance));
             }
             located.push(found.filter(|_| nearest == rank));
@@ -405,7 +437,19 @@ impl<'a> Reporter<'a> {
                 "`{report}`: {place} lies {distance:.1e} beside the mesh, and has the value of its nearest point"
             ));
         }
-        Ok(located)
+        if let Some(first) = first {
+            let (count, all) = (gaps.iter().filter(|gap| **gap).count(), places.len());
+            self.gaps += count;
+            let which = match all {
+                1 => format!("{} lies", super::shown(&first)),
+                _ => format!("{count} of {all} points, {} the first, lie", super::shown(&first)),
+            };
+            tracing::warn!(
+                "the report `{report}` has a gap: {which} outside of the mesh\n\
+                 help: name a place inside; a gap is NaN, empty in CSV and null in JSON"
+            );
+        }
+        Ok((located, gaps))
     }
 
     /// Σ_i R_i(u) over the nodes of a field with some tags.

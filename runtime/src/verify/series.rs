@@ -5,7 +5,7 @@
 
 use super::Trial;
 use crate::compile::Target;
-use crate::functional::{errors, mean, set_mean};
+use crate::functional::{errors, mean, measuring_rule, set_mean};
 use crate::operator::Operator;
 use crate::processes::Reduce;
 use crate::run::{Balance, Levels, OfProblem, RunError, Setup, System, suits};
@@ -73,7 +73,8 @@ impl Trial<'_> {
         self.settle(&mut u)?;
         let mut found = vec![(0.0, 0.0); on.fields.len()];
         for (field, exact) in &self.problem.exact {
-            found[*field] = errors(on, *field, &u, exact, &self.setup.parameters)?;
+            let rule = measuring_rule(on, elements.rule);
+            found[*field] = errors(on, (*field, rule), &u, exact, &self.setup.parameters)?;
         }
         Ok(Level {
             cells: on.mesh.cells_in_all(),

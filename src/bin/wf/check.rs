@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Severity;
 use fem_dsl::problem::MeshSource;
-use fem_dsl::program::{Program, compile};
+use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{Source, seen};
 use runtime::mesh::{LoadError, load};
 use serde_json::json;
@@ -23,11 +23,16 @@ Examples:
   wf check examples/poisson.wf
   wf check examples/*.wf --json     one object a file
   wf check a.wf --deny warnings     warnings are errors
+  wf check a.wf --problem beam      one problem, whatever is wrong with others
   wf check - < a.wf                 from standard input")]
 pub(crate) struct Arguments {
     /// The files; `-` is standard input.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
+
+    /// Only this problem, with the forms that it uses; all of a file without it.
+    #[arg(long, value_name = "NAME")]
+    problem: Option<String>,
 
     /// What counts as an error, too.
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -44,7 +49,7 @@ enum Deny {
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let mut report = Report::default();
     for file in &arguments.files {
-        let done = read(file).and_then(|source| check(&source, file, arguments.deny, console));
+        let done = read(file).and_then(|source| check(&source, file, arguments, console));
         report.add(("file", &called(file)), done, console.take());
     }
     Ok(report)
@@ -54,11 +59,12 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
 fn check(
     source: &Source,
     file: &Path,
-    deny: Option<Deny>,
+    arguments: &Arguments,
     console: &Console,
 ) -> Result<Report, Failure> {
-    let (program, mut diagnostics) = compile(source);
-    if deny == Some(Deny::Warnings) {
+    let Arguments { problem: wanted, deny, .. } = arguments;
+    let (program, mut diagnostics) = compile_with(source, wanted.as_deref(), &Overrides::default());
+    if *deny == Some(Deny::Warnings) {
         diagnostics.iter_mut().for_each(|found| found.severity = Severity::Error);
     }
     let errors = console.warn_of(source, diagnostics);
@@ -66,7 +72,8 @@ fn check(
         return Err(Failure::diagnostics(source, &errors));
     };
     let (mut text, mut forms) = (String::new(), Vec::new());
-    for form in program.forms() {
+    let used = program.forms_used(wanted.as_deref());
+    for form in program.forms().iter().filter(|form| used.contains(&form.name.as_str())) {
         let good: Vec<usize> =
             [2, 3].into_iter().filter(|&dim| form.dimensions.form(dim).is_some()).collect();
         let words: Vec<String> = good.iter().map(ToString::to_string).collect();
@@ -74,7 +81,14 @@ fn check(
         text.push_str(&format!("{}: {line}\n", seen(source.name())));
         forms.push(json!({ "name": form.name, "dimensions": good }));
     }
-    let problems: Vec<_> = program.problems().map(|head| head.name.to_owned()).collect();
+    let is_wanted = |name: &&str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    let problems = program.problems().map(|head| head.name).filter(is_wanted);
+    let problems: Vec<_> = problems.map(str::to_owned).collect();
+    if let (Some(wanted), []) = (wanted, &problems[..]) {
+        // The message that there is no such problem.
+        let missing = program.mesh(wanted, &Overrides::default());
+        return Err(Failure::diagnostics(source, &missing.err().unwrap_or_default()));
+    }
     let mut notes = Vec::new();
     for problem in &problems {
         notes.extend(mesh_notes(&program, problem, file)?);

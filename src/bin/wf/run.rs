@@ -33,7 +33,7 @@ use goal::Goal;
 use picture::PictureArguments;
 use steps::{Log, Steps};
 use sweep::Sweep;
-use table::{Table, line_files};
+use table::{Table, line_files, line_text};
 use told::{Files, text, value};
 
 /// Solve the problems of a file, report on each, and write what ParaView opens.
@@ -81,8 +81,8 @@ pub(crate) struct Arguments {
     pub(crate) no_output: bool,
 
     /// A table of what the problem reports, as CSV: a row for each solve, a column for each number; of adaptive steps their
-    /// cells, unknowns, estimates and errors, too. It is written anew behind each. `report NAME = line(…)` goes to
-    /// PROBLEM-NAME.csv beside the solution instead.
+    /// cells, unknowns, estimates and errors, too. It is written anew behind each. `report cut = line(…)` goes to a file of its own
+    /// instead, which the report names: beside the solution, u-cut.csv for u.vtu, or with --no-output beside the table.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
@@ -350,6 +350,11 @@ impl Solve<'_> {
                 goal.write(&problem, &solution).and_then(|()| self.write_lines(&goal, &solution))
             }
         };
+        let last = log
+            .series
+            .as_ref()
+            .map(|series| Goal::File(series.file(series.len().saturating_sub(1))));
+        let lines = self.lines(last.as_ref().unwrap_or(&goal), &solution);
         let path = goal.path_of(&solution.on);
         let drawn = picture.draw(&problem, &solution, console);
         // What was found is said, also where it cannot be written.
@@ -357,6 +362,7 @@ impl Solve<'_> {
         let files = Files {
             output: collection.as_deref().or(path.as_deref()).filter(|_| written.is_ok()),
             picture: picture.path().filter(|_| drawn.is_ok()),
+            lines: if written.is_ok() { &lines } else { &[] },
             note: drawn.as_ref().ok().and_then(Option::as_deref),
         };
         let (mut text, mut value) = (
@@ -411,14 +417,28 @@ impl Solve<'_> {
         }
     }
 
-    /// Writes the lines that are reported, beside the solution.
+    /// The lines that are reported and their files: beside the solution, or beside the table where no solution is written.
+    fn lines(&self, goal: &Goal, solution: &Solution) -> Vec<(String, PathBuf)> {
+        let table = || {
+            let number = self.varied.map(|(number, ..)| number);
+            let path = self.arguments.report.clone()?;
+            Some(number.map_or(path.clone(), |number| goal::numbered(&path, number)))
+        };
+        let beside = match goal {
+            Goal::File(path) => Some(path.clone()),
+            Goal::Nowhere | Goal::StandardOutput => table(),
+        };
+        beside.map_or_else(Vec::new, |path| line_files(&path.with_extension(""), &solution.reports))
+    }
+
+    /// Writes the lines that are reported.
     fn write_lines(&self, goal: &Goal, solution: &Solution) -> Result<(), Failure> {
-        let Goal::File(path) = goal else { return Ok(()) };
         if !self.speaks() {
             return Ok(());
         }
-        for (file, text) in line_files(&path.with_extension(""), &solution.reports) {
-            write_text(&file, &text)?;
+        for (name, file) in self.lines(goal, solution) {
+            let report = solution.reports.iter().find(|report| report.name == name);
+            write_text(&file, &report.map_or_else(String::new, line_text))?;
         }
         Ok(())
     }

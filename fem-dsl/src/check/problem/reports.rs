@@ -3,7 +3,7 @@
 //! A measure is a call: `integral(EXPR)`, `integral(EXPR, on: "tag")`, `minimum(EXPR)`, `maximum(EXPR)`, `l2(EXPR)`,
 //! `u([1, 0])`, `reaction(u, on: "tag")` and, alone, `line(EXPR, from: […], to: […], points: n)`. What stands inside of
 //! one may use all that the form may, its `let`s and functions too, and n on facets. What stands around them is
-//! arithmetic on numbers, in which a measure is one more parameter.
+//! arithmetic on numbers, in which a measure is one more parameter; a report without a measure is a reference value.
 //!
 //! All that is integrated becomes the f0 of further fields of `L2(0)`, one component a number, so that the kernels of a
 //! form integrate it cell by cell; all that is asked for point by point becomes such a form too.
@@ -96,6 +96,12 @@ pub(super) fn check(
             }
         }
     }
+    let lines: Vec<ExprId> = asked
+        .iter()
+        .filter(|(_, what)| matches!(what, Asked::Line { .. }))
+        .map(|(&id, _)| id)
+        .collect();
+    same_files(checker, &stated, &lines);
     if checker.diagnostics.len() > before {
         return;
     }
@@ -112,19 +118,56 @@ pub(super) fn check(
     checker.content.reports = Checked { items, integrals, pointwise };
 }
 
-/// A report's name is not that of something else.
+/// A report's name is not that of something else in the same table.
 fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
     let form = checker.form;
     let fields = form.fields.iter().map(|field| (&field.name, "a field"));
     let params = form.own_params().iter().map(|param| (&param.name, "a parameter"));
     let aux = form.own_aux().iter().map(|aux| (&aux.name, "auxiliary data"));
     let known = fields.chain(params).chain(aux).find(|(known, _)| **known == name.name);
-    let Some((known, what)) = known else { return };
-    let message = format!("`{known}` is {what} of the form, and cannot be a report too");
+    let message = match known {
+        Some((known, what)) => {
+            format!("`{known}` is {what} of the form, and cannot be a report too")
+        }
+        None if has_column(checker, &name.name) => {
+            format!("the table of reports has a column `{}` already", name.name)
+        }
+        None => return,
+    };
     let diagnostic = Diagnostic::new(Code::DuplicateName, message)
         .label(name.span, "this name is taken")
         .help("choose another name");
     checker.report(piece, diagnostic);
+}
+
+/// Whether the table of reports has a column of this name by itself.
+fn has_column(checker: &Checker<'_>, name: &str) -> bool {
+    const ADAPTED: [&str; 7] =
+        ["step", "cells", "dofs", "estimate", "error_l2", "error_h1", "seconds"];
+    let content = &checker.content;
+    content.adapt.is_some() && ADAPTED.contains(&name)
+        || content.timed && ["t", "error_l2", "error_h1"].contains(&name)
+        || content.eigen.is_some() && name.starts_with("eigenvalue_")
+}
+
+/// Lines whose files have one name where letters have no case.
+fn same_files(checker: &mut Checker<'_>, stated: &[(&Piece, &Ident, ExprId)], lines: &[ExprId]) {
+    let mut seen: BTreeMap<String, &Ident> = BTreeMap::new();
+    for &(piece, name, value) in stated.iter().filter(|(.., value)| lines.contains(value)) {
+        let Some(first) = seen.insert(name.name.to_lowercase(), name) else { continue };
+        if first.name == name.name {
+            // Twice: that has been said.
+            continue;
+        }
+        let message = format!(
+            "the lines `{}` and `{}` are one file where letters have no case",
+            first.name, name.name
+        );
+        let diagnostic = Diagnostic::new(Code::DuplicateName, message)
+            .label(piece.file.exprs[value].span, "written to `PROBLEM-NAME.csv`")
+            .help("choose another name");
+        checker.report(piece, diagnostic);
+    }
 }
 
 /// The calls in an expression that measure.
@@ -641,13 +684,5 @@ fn arithmetic(
             return None;
         }
     };
-    if of.is_empty() {
-        let message = "this does not depend on the solution";
-        let diagnostic = Diagnostic::new(Code::BadValue, message)
-            .label(piece.file.exprs[root].span, "nothing is measured here")
-            .help("write `integral(…)`, `maximum(…)`, `u([…])` or another measure");
-        checker.report(piece, diagnostic);
-        return None;
-    }
     Some(Reported::Value { value, of })
 }

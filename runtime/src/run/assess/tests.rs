@@ -123,7 +123,13 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
         let found = errors_by_kernels(&problem.exact, of, here(&target, &mut Shelf::default()))
             .expect("errors");
-        let wanted = functional::errors(on, 0, &u, &problem.exact[0].1, parameters);
+        let wanted = functional::errors(
+            on,
+            (0, measuring_rule(on, elements.rule)),
+            &u,
+            &problem.exact[0].1,
+            parameters,
+        );
         let wanted = wanted.expect("errors");
         let close = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 1e-9;
         assert!(close(found[0].1, wanted.0) && close(found[0].2, wanted.1), "{found:?} {wanted:?}");

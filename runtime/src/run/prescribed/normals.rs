@@ -206,6 +206,22 @@ fn walls(normals: impl Iterator<Item = (usize, [f64; 3])>, smooth: f64) -> Vec<W
     walls
 }
 
+/// The directions of the walls at a node, of the normals of one condition.
+pub(super) fn walls_at(order: usize, normals: &[[f64; 3]]) -> Vec<[f64; 3]> {
+    let (_, smooth) = EDGE[usize::from(order > 1)].to_radians().sin_cos();
+    let walls = walls(normals.iter().map(|&normal| (0, normal)), smooth);
+    let unit = |wall: Wall| {
+        let length = dot(&wall.sum, &wall.sum).sqrt().max(f64::MIN_POSITIVE);
+        wall.sum.map(|x| x / length)
+    };
+    walls.into_iter().map(unit).collect()
+}
+
+/// Whether two directions are those of one smooth wall.
+pub(super) fn are_smooth(order: usize, a: &[f64; 3], b: &[f64; 3]) -> bool {
+    cosine(a, b) > EDGE[usize::from(order > 1)].to_radians().cos()
+}
+
 /// The conditions of one field with their values, in order, where some of them give a normal component.
 pub(super) fn hold(order: usize, stated: &[&(&Held, Vec<f64>)], all: &mut Constraints) {
     let of_normals = || stated.iter().filter(|(held, _)| held.trace == Trace::Normal);

@@ -141,11 +141,16 @@ fn cells(row: &Row<'_>) -> Vec<Cell> {
         for (name, value) in components(&report.name, *shape).into_iter().zip(values) {
             cells.push(Cell {
                 shown: Some((name.clone(), format!("{value:.6e}"), WIDE)),
-                csv: Some((name, format!("{value:?}"))),
+                csv: Some((name, written(*value))),
             });
         }
     }
     cells
+}
+
+/// A number of a report as the CSV has it: a gap is empty.
+fn written(value: f64) -> String {
+    if value.is_nan() { String::new() } else { format!("{value:?}") }
 }
 
 /// A time, and the errors there.
@@ -227,23 +232,26 @@ fn components(name: &str, shape: Shape) -> Vec<String> {
     }
 }
 
-/// The files of the lines that a solve reports: `PROBLEM-cut.csv`, beside the solution.
-pub(super) fn line_files(stem: &Path, reports: &[Outcome]) -> Vec<(PathBuf, String)> {
-    let mut files = Vec::new();
-    for report in reports {
-        let Figure::Line(shape, points) = &report.value else { continue };
-        let mut text = String::from("x,y,z,");
-        let columns = components("value", *shape);
-        text.push_str(&columns.iter().map(|head| quoted(head)).collect::<Vec<_>>().join(","));
+/// The lines that a solve reports, each with the file for it: `u-cut.csv` beside `u.vtu`.
+pub(super) fn line_files(stem: &Path, reports: &[Outcome]) -> Vec<(String, PathBuf)> {
+    let is_line = |report: &&Outcome| matches!(report.value, Figure::Line(..));
+    let file = |report: &Outcome| (report.name.clone(), line_file(stem, &report.name));
+    reports.iter().filter(is_line).map(file).collect()
+}
+
+/// A line as CSV; nothing where the report is none.
+pub(super) fn line_text(report: &Outcome) -> String {
+    let Figure::Line(shape, points) = &report.value else { return String::new() };
+    let mut text = String::from("x,y,z,");
+    let columns = components("value", *shape);
+    text.push_str(&columns.iter().map(|head| quoted(head)).collect::<Vec<_>>().join(","));
+    text.push('\n');
+    for (x, values) in points {
+        let numbers = x.iter().chain(values).map(|value| written(*value));
+        text.push_str(&numbers.collect::<Vec<_>>().join(","));
         text.push('\n');
-        for (x, values) in points {
-            let numbers = x.iter().chain(values).map(|value| format!("{value:?}"));
-            text.push_str(&numbers.collect::<Vec<_>>().join(","));
-            text.push('\n');
-        }
-        files.push((line_file(stem, &report.name), text));
     }
-    files
+    text
 }
 
 /// The file of the line of this name.

@@ -1,6 +1,6 @@
 //! How a solution is told: → text and JSON.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
@@ -17,6 +17,8 @@ use crate::problem::called;
 pub(super) struct Files<'a> {
     pub(super) output: Option<&'a Path>,
     pub(super) picture: Option<&'a Path>,
+    /// The lines that are reported, by their names.
+    pub(super) lines: &'a [(String, PathBuf)],
     /// What should be known of the picture.
     pub(super) note: Option<&'a str>,
 }
@@ -95,9 +97,12 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
     lines.extend(ranges(problem, solution).map(|line| format!("  range       {line}")));
     // Those of modes stand with them.
     let reports = solution.reports.iter().filter(|_| solution.modes.is_empty());
-    lines.extend(
-        reports.map(|report| format!("  report      {} = {}", report.name, figure(&report.value))),
-    );
+    lines.extend(reports.map(|report| {
+        let file = files.lines.iter().find(|(name, _)| *name == report.name);
+        let file = file.map(|(_, path)| format!(" in {}", seen(&path.display().to_string())));
+        let file = file.unwrap_or_default();
+        format!("  report      {} = {}{file}", report.name, figure(&report.value))
+    }));
     lines.push(format!("  throughput  {:.3e} DoF/s", solution.throughput));
     let seconds = solution.seconds;
     lines.push(format!(
@@ -194,7 +199,7 @@ fn levels(of: &Figures) -> Value {
     value
 }
 
-/// A report as a person reads it: at most so many points of a line.
+/// A report as a person reads it: of a line the number of points.
 fn figure(figure: &Figure) -> String {
     let list = |values: &[f64]| {
         let shown: Vec<String> = values.iter().map(|value| format!("{value:.10e}")).collect();
@@ -207,7 +212,13 @@ fn figure(figure: &Figure) -> String {
             let rows: Vec<String> = values.chunks(*columns).map(list).collect();
             format!("[{}]", rows.join(", "))
         }
-        Figure::Line(_, points) => format!("{} points", points.len()),
+        Figure::Line(_, points) => {
+            let empty = |(_, values): &&([f64; 3], Vec<f64>)| values.iter().any(|x| x.is_nan());
+            match points.iter().filter(empty).count() {
+                0 => format!("{} points", points.len()),
+                gaps => format!("{} points, {gaps} without a value,", points.len()),
+            }
+        }
     }
 }
 
@@ -303,6 +314,10 @@ pub(super) fn value(
         object.insert("fields".into(), Value::Object(ranges.collect()));
         if !solution.reports.is_empty() {
             object.insert("reports".into(), reports_value(&solution.reports));
+        }
+        if !files.lines.is_empty() {
+            let lines = files.lines.iter().map(|(name, path)| (name.clone(), json!(called(path))));
+            object.insert("lines".into(), Value::Object(lines.collect()));
         }
         if !solution.modes.is_empty() {
             let values: Vec<f64> = solution.modes.iter().map(|mode| mode.value).collect();

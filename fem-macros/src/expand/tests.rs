@@ -68,3 +68,24 @@ fn what_cannot_be_made_is_an_error() {
     let text = expanded(&format!("#![ahead_of_time(tet(9))] {form}"));
     assert!(text.contains("supported are degrees 1 to 4"), "{text}");
 }
+
+#[test]
+fn keywords_of_rust_name_no_item_but_anything_else() {
+    let free =
+        "form a { field u: scalar; let where = 2; fn loop(use) = where * use; f0[u] = loop(u); }";
+    let text = expanded(free);
+    assert!(!text.contains("compile_error") && text.contains("pub mod a {"), "{text}");
+    for (wrong, name) in [
+        ("form match { field u: scalar; f0[u] = u; }", "match"),
+        ("form a { field self: scalar; f0[self] = self; }", "self"),
+        ("form a { field u: scalar; param while = 2; f0[u] = while * u; }", "while"),
+        (
+            "form a { field u: scalar; f0[u] = u; } problem for solves a { mesh = box(dim: 2, cells: 1); }",
+            "for",
+        ),
+    ] {
+        let text = expanded(wrong);
+        assert_eq!(text.matches("compile_error").count(), 1, "{text}");
+        assert!(text.contains(&format!("`{name}` is a keyword of Rust")), "{text}");
+    }
+}

@@ -97,11 +97,15 @@ fn solutions(
     lines: &[String],
     processes: usize,
 ) -> Result<(), Failure> {
-    if arguments.no_output {
-        return Ok(());
-    }
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.vtu")));
-    if is_standard_output(&path) {
+    if arguments.no_output || is_standard_output(&path) {
+        // Lines stand beside the table then.
+        if let Some(table) = &arguments.report {
+            for &solve in solves {
+                let table = solve.map_or_else(|| table.clone(), |solve| numbered(table, solve));
+                written_lines(files, &table, (name, solve), lines);
+            }
+        }
         return Ok(());
     }
     let series = Series::of(&path)?;
@@ -121,12 +125,22 @@ fn solutions(
             unconverged(&path),
             OUTPUT,
         );
-        for line in lines {
-            let own = line_file(&path.with_extension(""), line);
-            files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
-        }
+        written_lines(files, &path, (name, solve), lines);
     }
     Ok(())
+}
+
+/// Adds the lines of a solve, which stand beside a file.
+fn written_lines(
+    files: &mut Files,
+    path: &Path,
+    (name, solve): (&str, Option<usize>),
+    lines: &[String],
+) {
+    for line in lines {
+        let own = line_file(&path.with_extension(""), line);
+        files.writes(of(name, solve, &format!("the line `{line}`")), own, OUTPUT);
+    }
 }
 
 /// Adds the files of several processes.

@@ -190,7 +190,7 @@ fn map(
 }
 
 /// A rule two points a direction finer than the one that the solution needs, on simplices four degrees.
-fn fine_rule(on: &Discretisation) -> Rule {
+pub(crate) fn fine_rule(on: &Discretisation) -> Rule {
     let degree = on.fields.iter().map(|field| field.space.element().degree()).max().unwrap_or(1);
     let cell = on.mesh.cell();
     match default_rule(cell, degree, on.mesh.order(), None) {

@@ -23,8 +23,14 @@ impl Scalars {
         self.graph.nodes()[a]
     }
 
+    /// A constant. Constants are finite: an overflow of constants is a quotient by 0, which is evaluated with the rest.
     pub(crate) fn constant(&mut self, value: f64) -> NodeId {
-        self.graph.intern(Node::Constant(Number::new(value)))
+        if value.is_finite() {
+            return self.graph.intern(Node::Constant(Number::new(value)));
+        }
+        let sign = if value.is_nan() { 0.0 } else { value.signum() };
+        let (sign, zero) = (self.constant(sign), self.constant(0.0));
+        self.graph.intern(Node::Binary(Binary::Div, sign, zero))
     }
 
     pub(crate) fn input(&mut self, input: Input) -> NodeId {

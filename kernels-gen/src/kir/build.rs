@@ -185,10 +185,10 @@ impl Builder {
         id
     }
 
-    /// `a + b`.
+    /// `a + b`. Here and below, constants whose result is not finite stay as they are written.
     pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
-            (Some(x), Some(y)) => self.constant(x + y),
+            (Some(x), Some(y)) if (x + y).is_finite() => self.constant(x + y),
             (Some(0.0), _) => b,
             (_, Some(0.0)) => a,
             _ => self.define(Op::Binary(Binary::Add, a, b)),
@@ -198,7 +198,7 @@ impl Builder {
     /// `a − b`.
     pub fn sub(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
-            (Some(x), Some(y)) => self.constant(x - y),
+            (Some(x), Some(y)) if (x - y).is_finite() => self.constant(x - y),
             (Some(0.0), _) => self.unary(Unary::Neg, b),
             (_, Some(0.0)) => a,
             _ => self.define(Op::Binary(Binary::Sub, a, b)),
@@ -208,7 +208,7 @@ impl Builder {
     /// `a · b`.
     pub fn mul(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
-            (Some(x), Some(y)) => self.constant(x * y),
+            (Some(x), Some(y)) if (x * y).is_finite() => self.constant(x * y),
             (Some(0.0), _) | (_, Some(0.0)) => self.constant(0.0),
             (Some(1.0), _) => b,
             (_, Some(1.0)) => a,
@@ -221,8 +221,8 @@ impl Builder {
     /// `a · b + c`.
     pub fn fma(&mut self, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
         match (self.known(a), self.known(b), self.known(c)) {
-            (Some(x), Some(y), _) => {
-                let product = self.constant(x * y);
+            (Some(_), Some(_), _) => {
+                let product = self.mul(a, b);
                 self.add(product, c)
             }
             (Some(0.0), _, _) | (_, Some(0.0), _) => c,
@@ -238,8 +238,8 @@ impl Builder {
     /// `c − a · b`.
     pub fn fma_neg(&mut self, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
         match (self.known(a), self.known(b), self.known(c)) {
-            (Some(x), Some(y), _) => {
-                let product = self.constant(x * y);
+            (Some(_), Some(_), _) => {
+                let product = self.mul(a, b);
                 self.sub(c, product)
             }
             (Some(0.0), _, _) | (_, Some(0.0), _) => c,
@@ -270,7 +270,7 @@ impl Builder {
             Binary::Sub => self.sub(a, b),
             Binary::Mul => self.mul(a, b),
             Binary::Div => match (self.known(a), self.known(b)) {
-                (Some(x), Some(y)) if y != 0.0 => self.constant(x / y),
+                (Some(x), Some(y)) if (x / y).is_finite() => self.constant(x / y),
                 (_, Some(1.0)) => a,
                 _ => self.define(Op::Binary(Binary::Div, a, b)),
             },
@@ -283,7 +283,7 @@ impl Builder {
     /// `1 / a`.
     pub fn reciprocal(&mut self, a: ValueId) -> ValueId {
         match self.known(a) {
-            Some(x) if x != 0.0 => self.constant(1.0 / x),
+            Some(x) if (1.0 / x).is_finite() => self.constant(1.0 / x),
             _ => self.define(Op::Reciprocal(a)),
         }
     }
@@ -291,7 +291,7 @@ impl Builder {
     /// `a / b`, or `a` times the reciprocal of `b`, as the target does it best.
     pub fn quotient(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
-            (Some(x), Some(y)) if y != 0.0 => self.constant(x / y),
+            (Some(x), Some(y)) if (x / y).is_finite() => self.constant(x / y),
             (_, Some(1.0)) => a,
             _ => self.define(Op::Quotient(a, b)),
         }

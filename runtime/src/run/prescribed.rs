@@ -421,8 +421,7 @@ impl OfProblem<'_> {
     fn conditions_at<const N: usize>(
         &self,
         form: &PointForm,
-        on: &Discretisation,
-        held: &[Held],
+        (on, held): (&Discretisation, &[Held]),
         parameters: &Parameters,
         of: impl Fn(&Expression, usize) -> &[NodeId],
     ) -> Result<[Vec<Constraints>; N], RunError> {

@@ -311,16 +311,16 @@ impl System {
         check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
-        let (report, _) = self.with_operator(|system, operator| {
+        let report = self.with_operator(|system, operator| {
             check_unique(operator, system, &[])?;
             let solved = solve(operator, system, u, solver, &mut silent);
             // What went wrong on a device comes before what it made of the numbers.
             operator.finish()?;
             // The next solve makes levels of its own: conditions and data may have changed.
             operator.precondition_by(None);
-            solved
+            solved.and_then(|(report, _)| system.converged(operator, u, report))
         })?;
-        report.converged().map_err(|error| Error::System(error.into()))
+        Ok(report)
     }
 
     /// Checks a solver as if the language named it.

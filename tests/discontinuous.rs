@@ -123,3 +123,63 @@ fn gradients_alone_do_not_fix_what_jumps() {
     let error = form.problem("p").expect("a problem").run().expect_err("an error").to_string();
     assert!(error.contains("up to a constant in each cell"), "{error}");
 }
+
+/// The stress of a displacement, as a field of its own that nothing else reads: GMRES on both together took 2,855 iterations.
+#[test]
+fn a_field_that_is_local_to_cells_is_eliminated() {
+    let text = |own: &str, solver: &str| {
+        format!(
+            "form solid {{ field u: vector; {own} let sigma = 2 * sym(grad(u)) + tr(grad(u)) * I; f0[u] = [0, 0.1]; f1[u] = sigma; }} \
+             problem beam solves solid {{ mesh = box(dim: 2, cells: 6); degree = 2; dirichlet u = [0, 0] on \"x0\"; {solver} }}"
+        )
+    };
+    let solved = |own: &str, solver: &str| {
+        let form = Form::parse(&text(own, solver), "solid").expect("a form");
+        form.problem("beam").expect("a problem").run().expect("a solution")
+    };
+    let local = "field s: tensor in L2(k - 1); f0[s] = s - sigma;";
+    for solver in
+        ["", "solver = cg(preconditioner: jacobi);", "solver = gmres();", "solver = newton();"]
+    {
+        let (with, without) = (solved(local, solver), solved("", solver));
+        assert_eq!(with.inner().report.solver, without.inner().report.solver, "{solver}");
+        let [many, few] = [&with, &without].map(|of| of.inner().linear_iterations);
+        assert!(many <= few + 3, "{solver}: {many} iterations, {few} without the field");
+        let [a, b] = [&with, &without].map(|of| of.values_of("u").expect("values"));
+        assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-8), "{solver}");
+        let stress = with.values_of("s").expect("values");
+        assert!(stress.iter().all(|s| s.is_finite()) && stress.iter().any(|s| s.abs() > 0.01));
+    }
+}
+
+/// Others read the field: what is left is Schur's complement, which is symmetric or not.
+#[test]
+fn a_local_field_that_others_read_is_eliminated_too() {
+    let text = |row: &str, solver: &str| {
+        format!(
+            "form f {{ field u: scalar; field q: vector in L2(k - 1); f1[u] = grad(u) - 0.5 * q; f0[q] = {row}; }} \
+             problem p solves f {{ mesh = box(dim: 2, cells: 5); degree = 2; {solver} \
+             manufactured u = x[0]^2 - x[1]; manufactured q = [x[0], 1]; dirichlet u; }}"
+        )
+    };
+    let rows = [
+        "2 * q - 0.5 * grad(u)",
+        "q + [0.1 * u, 0] - grad(u)",
+        "q + 0.1 * q * inner(q, q) - grad(u)",
+    ];
+    for (row, solvers) in rows.into_iter().zip([
+        &["", "solver = cg(preconditioner: jacobi);"][..],
+        &["", "solver = gmres();"],
+        &[""],
+    ]) {
+        for solver in solvers {
+            let form = Form::parse(&text(row, solver), "f").expect("a form");
+            let solution = form.problem("p").expect("a problem").run();
+            let solution = solution.unwrap_or_else(|error| panic!("{row}, {solver}: {error}"));
+            for field in ["u", "q"] {
+                let (l2, _) = solution.error(field).expect("known errors");
+                assert!(l2 < 1e-7, "{row}, {solver}: {field} {l2}");
+            }
+        }
+    }
+}

@@ -155,6 +155,8 @@ codes! {
     BadFile = "E0419",
     /// `file(…)` where no file can give the value.
     MisplacedFile = "E0420",
+    /// A Jacobian that is singular at the start of a solve.
+    DegenerateStart = "E0423",
 
     /// This word is kept for later.
     LaterWord = "E0910",

@@ -22,6 +22,7 @@ mod count;
 mod eval;
 mod factor;
 mod jacobian;
+mod local;
 mod lower;
 mod optimise;
 mod polynomial;
@@ -32,6 +33,7 @@ mod scalarise;
 pub(crate) mod scalars;
 mod shifted;
 mod still;
+mod switches;
 mod verify;
 
 pub(crate) use affine::is_affine;
@@ -39,12 +41,14 @@ pub use beside::beside;
 pub use block::{block, complement};
 pub use count::{OperationCount, operation_count};
 pub use eval::{Batch, eval};
+pub use local::{eliminated, is_read, is_symmetric_without};
 pub use lower::point;
 pub(crate) use optimise::finished;
 pub use optimise::reachable;
 pub(crate) use scalarise::scalarise;
 pub use shifted::shifted;
 pub use still::{masses_follow, still};
+pub use switches::{factor_of_switches, switches};
 pub use verify::verify_point;
 
 pub use crate::terms::{

@@ -16,11 +16,12 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::Quadrature;
 
 /// The elements of a form at degree `k` on cells of geometry order `order`, with the rule that the
-/// language prescribes, or of an explicit `quadrature`, of which [`Elements::notes`] says what should be known.
+/// language prescribes, or of an explicit `quadrature`, of which [`Elements::notes`] says what should be known, and
+/// [`Elements::lost`] whether it loses rank in a cell.
 ///
 /// # Errors
 ///
-/// Cells and degrees that are not supported, and a quadrature of too few points or too many.
+/// Cells and degrees that are not supported, and a quadrature of too many points.
 pub fn elements(
     form: &PointForm,
     cell: Cell,
@@ -45,7 +46,14 @@ pub fn elements(
     };
     let mut elements = Elements { rule, ..degrees };
     if let Some(Quadrature::Degree(given)) = quadrature {
-        elements.notes = judge(form, &elements, order, given)?;
+        match judge(form, &elements, order, given) {
+            Ok(notes) => elements.notes = notes,
+            Err(low @ Unsuited::Low { .. }) => {
+                elements.notes = vec![low.note()];
+                elements.lost = Some(low);
+            }
+            Err(high) => return Err(high.into()),
+        }
     }
     Ok(elements)
 }

@@ -204,6 +204,8 @@ pub struct Elements {
     pub aux: Vec<Option<Lagrange>>,
     /// What should be known of a quadrature that was asked for.
     pub notes: Vec<String>,
+    /// Rank that this quadrature loses in a cell, so that the mesh and the conditions decide whether a problem is regular.
+    pub lost: Option<rule::Unsuited>,
 }
 
 /// Why a form and its elements, or a plan, are not supported.
@@ -287,7 +289,7 @@ impl Elements {
         });
         let (fields, aux) = (fields.collect::<Result<_, _>>()?, aux.collect::<Result<_, _>>()?);
         let components = form.fields.iter().map(|field| field.shape.components()).collect();
-        Ok(Self { cell, degree, rule, fields, components, aux, notes: Vec::new() })
+        Ok(Self { cell, degree, rule, fields, components, aux, notes: Vec::new(), lost: None })
     }
 
     /// The element and the number of components of each field.

@@ -13,6 +13,7 @@ use crate::device::cpu::{Linked, Machine, Module};
 use crate::device::{self, Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::jit::{self, CompilerError, Jit, JitError, warn_once};
+use crate::laps::MakingKernels;
 use crate::purpose::{CellKernel, Class, Part};
 use crate::rates::named;
 use crate::vector::Precision;
@@ -200,6 +201,7 @@ pub fn compile(
     tasks: &[Task],
     target: &Target,
 ) -> Result<Compiled, CompileError> {
+    let _making = MakingKernels::begin();
     let start = Instant::now();
     let Made { plans, source, module, origin, interpreted } =
         make(form, elements, facts, tasks, target)?;
@@ -278,6 +280,7 @@ pub fn compile_for_device(
     precision: Precision,
     wishes: &Wishes,
 ) -> Result<CompiledForDevice, CompileError> {
+    let _making = MakingKernels::begin();
     let start = Instant::now();
     let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
     let wishes = Wishes { shared_bytes, ..*wishes };

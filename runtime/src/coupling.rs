@@ -124,6 +124,31 @@ impl Coupling {
         Self { starts: (0..=n).map(|column| column * n).collect(), rows, products }
     }
 
+    /// The same where some unknowns are coupled with themselves alone.
+    pub fn without(&self, alone: &[u32]) -> Self {
+        let mut is_alone = vec![false; self.size()];
+        alone.iter().for_each(|&unknown| is_alone[unknown as usize] = true);
+        let (mut starts, mut rows) = (vec![0], Vec::new());
+        for unknown in 0..self.size() {
+            match is_alone[unknown] {
+                true => rows.push(unknown as u32),
+                false => {
+                    let others = self.coupled_with(unknown).iter();
+                    rows.extend(others.filter(|&&row| !is_alone[row as usize]));
+                }
+            }
+            starts.push(rows.len());
+        }
+        let left = self.products.iter().map(|product| {
+            let stays = product.iter().copied().filter(|&unknown| !is_alone[unknown as usize]);
+            stays.collect()
+        });
+        let mut products: Vec<Vec<u32>> =
+            left.filter(|product: &Vec<u32>| !product.is_empty()).collect();
+        products.push(alone.to_vec());
+        Self { starts, rows, products }
+    }
+
     /// The number of unknowns.
     pub fn size(&self) -> usize {
         self.starts.len() - 1

@@ -26,6 +26,7 @@ use kernels_gen::dialect::Language;
 use kernels_gen::dialect::rust::Isa;
 
 use crate::device::cpu::{LaunchError, Library, LoadError, Machine, limit};
+use crate::doing::doing;
 use crate::output::write_text;
 use crate::scratch::Folder;
 
@@ -36,7 +37,7 @@ pub use foreign::Foreign;
 
 use cache::{Key, MODULE};
 use notice::waiting;
-pub(crate) use notice::{compiling, warn_once};
+pub(crate) use notice::warn_once;
 
 /// The name of the source while `rustc` reads it.
 const SOURCE: &str = "kernels.rs";
@@ -361,7 +362,7 @@ impl Jit {
             path,
             error,
         })?;
-        let _said = compiling();
+        let _said = doing("compiling kernels");
         let started = std::time::Instant::now();
         let mut command = Command::new(compiler.path());
         command

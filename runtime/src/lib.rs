@@ -17,6 +17,7 @@ pub mod coupling;
 pub mod csr;
 pub mod device;
 pub mod discretisation;
+mod doing;
 pub mod estimate;
 pub mod expression;
 pub mod factor;

@@ -11,6 +11,7 @@ mod combined;
 mod device;
 mod element;
 mod engine;
+mod fits;
 mod fluxes;
 mod host;
 mod matrix;
@@ -32,7 +33,9 @@ use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::memory::TooMuch;
 use crate::sharing::Sharing;
-use crate::solve::{Approximation, FieldDofs, LinearOperator, NonlinearSystem, OperatorError};
+use crate::solve::{
+    Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, OperatorError,
+};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
 use combined::{Combined, WithoutAffine};
@@ -190,6 +193,8 @@ pub struct Operator {
     represented: Option<Represented>,
     /// Which unknowns other processes have too, where there are others.
     sharing: Option<Arc<Sharing>>,
+    /// Unknowns that are eliminated before a linear solve.
+    local: Option<Arc<Local>>,
 }
 
 impl Operator {
@@ -284,6 +289,7 @@ impl Operator {
             combined,
             represented,
             sharing,
+            local: None,
         };
         let affine = Arc::clone(&own.blocks.on.affine);
         own.engine.constrain(&affine)?;
@@ -373,6 +379,11 @@ impl Operator {
             approximation.set_params(params)?;
         }
         self.engine.overwrite(&mut self.blocks.params, params)
+    }
+
+    /// Has unknowns that are coupled inside cells only eliminated before linear solves.
+    pub(crate) fn eliminate(&mut self, local: Option<Arc<Local>>) {
+        self.local = local;
     }
 
     /// Has something approximate J⁻¹ from the next linearisation on, or nothing.
@@ -504,47 +515,6 @@ impl Operator {
                 let word = task.word();
                 Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")))
             }
-        }
-    }
-
-    /// Whether a vector belongs to this operator.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
-    pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
-        let (len, precision) = (vector.len(), crate::vector::name(vector.precision()));
-        let there = vector.array().map(|(arithmetic, _)| arithmetic);
-        let here = match (there, self.arithmetic()) {
-            (Some(there), Some(own)) => Arc::ptr_eq(there, own),
-            (there, own) => there.is_none() && own.is_none(),
-        };
-        if here && len == self.n() && vector.precision() == self.precision() {
-            return self.numbered_alike(vector);
-        }
-        let n = self.n();
-        Err(OperatorError::new(match self.arithmetic() {
-            None => format!(
-                "a vector of {len} entries in {precision}{} does not fit an operator of {n} unknowns in {}",
-                if here { "" } else { " on a device" },
-                crate::vector::name(self.precision()),
-            ),
-            Some(own) => format!(
-                "a vector of {len} entries {} does not fit an operator of {n} unknowns on {}",
-                if here { "there" } else { "of another system, or elsewhere," },
-                own.device().name(),
-            ),
-        }))
-    }
-
-    /// Whether the entries of a vector are those of these unknowns, as far as that is known.
-    fn numbered_alike(&self, vector: &Vector) -> Result<(), OperatorError> {
-        match vector.numbering() {
-            Some(other) if other != self.numbering() => Err(OperatorError::new(
-                "a vector of a system on another mesh or in other spaces does not fit: its entries belong to other nodes\n\
-                 help: take one that this system makes, by `vector`, `initial` or `interpolate`",
-            )),
-            _ => Ok(()),
         }
     }
 
@@ -690,6 +660,10 @@ impl NonlinearSystem for Operator {
         let on = &self.blocks.on;
         let of = |n| FieldDofs { dofs: on.dofs_of(n), components: on.fields[n].space.components() };
         (0..on.fields.len()).map(of).collect()
+    }
+
+    fn local(&self) -> Option<Arc<Local>> {
+        self.local.clone()
     }
 
     fn coupling(&self) -> Option<Coupling> {

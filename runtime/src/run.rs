@@ -7,6 +7,8 @@
 mod adaptive;
 mod assembled;
 mod assess;
+mod clock;
+mod difficulty;
 mod eigen;
 mod estimate;
 mod factors;
@@ -16,10 +18,12 @@ mod forecast;
 mod initial;
 mod integrals;
 mod kernels;
+mod local;
 mod mean;
 pub mod multigrid;
 mod not_finite;
 mod prescribed;
+mod reduced;
 mod reports;
 mod several;
 mod singular;
@@ -33,6 +37,9 @@ mod unique;
 pub use adaptive::Interrupted;
 pub use assembled::{Assembled, assembled, has_one_system};
 use assess::{Means, assess};
+pub use clock::Seconds;
+use clock::{Clock, Phase};
+pub use difficulty::{Degenerate, Difficulty};
 pub use eigen::{Mode, side_by_side};
 pub use estimate::{check_room, estimate};
 pub use files::{Files, Taker};
@@ -44,6 +51,7 @@ pub use not_finite::{Cause, Spot};
 pub use prescribed::{
     Above, Diameter, Held, OfProblem, Prescribed, conditions, data, datum, discretise,
 };
+pub(crate) use reduced::check_rank;
 use reports::ranges;
 pub use reports::{Figure, Outcome, State, report};
 pub(crate) use several::together;
@@ -59,6 +67,7 @@ use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::{Discretisation, WithFieldsError};
+use crate::doing::doing;
 use crate::estimate::EstimateError;
 use crate::expression::Parameters;
 use crate::laps::Laps;
@@ -249,6 +258,17 @@ pub enum RunError {
         /// What is not finite.
         cause: Cause,
     },
+    /// A start at which the Jacobian is singular because of the state.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Degenerate(Degenerate),
+    /// A nonlinear solve that did not converge, and what the form contains.
+    #[error("{source}\n{difficulty}\nhelp: {}", .difficulty.remedy())]
+    Difficult {
+        /// What happened.
+        source: SolveError,
+        /// What the form contains.
+        difficulty: Difficulty,
+    },
     /// A load step that did not converge.
     #[error(
         "load step {step} of {steps}, which was halved {} times: {source}\nhelp: take more of them, `newton(steps: {})`",
@@ -340,19 +360,6 @@ pub struct Setup {
     pub parameters: Parameters,
     /// The data from files.
     pub files: Files,
-}
-
-/// Seconds of each phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Seconds {
-    /// Planning, printing and compiling kernels.
-    pub compile: f64,
-    /// Spaces, conditions, tables.
-    pub set_up: f64,
-    /// The solve.
-    pub solve: f64,
-    /// Errors, energy and reports.
-    pub measure: f64,
 }
 
 /// A solved problem.
@@ -494,7 +501,8 @@ fn run_started(
     device: Option<Arc<dyn Device>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
-    let start = Instant::now();
+    let mut clock = Clock::start();
+    let setting_up = doing("numbering the degrees of freedom");
     let mesh = with_periodic_sides(problem, mesh.into())?;
     let solver = problem.solver.as_ref();
     let planned =
@@ -511,6 +519,7 @@ fn run_started(
     let represented = solver::represented(target, &on, solver, device.is_some());
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, &represented, device)?;
+    let checking = doing("checking that the solution is unique");
     let mut balance = Balance::new(problem, &elements, &on, &parameters.values, target)?;
     if let Some(balance) = &mut balance {
         balance.check()?;
@@ -528,6 +537,7 @@ fn run_started(
     if problem.eigen.is_none() {
         check_unique(&mut operator, system, &means)?;
     }
+    drop((checking, setting_up));
     let mut u = operator.initial()?;
     let moved = match start_at {
         Start::On(before, u) => {
@@ -543,15 +553,14 @@ fn run_started(
         Start::OfProblem | Start::On(..) => moved.as_deref(),
     };
     let said = initial::begin(problem, &on, &parameters, earlier, &operator, &mut u)?;
-    let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
-    seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
-    let solving = Instant::now();
+    clock.end(Phase::SetUp);
     if let Some(eigen) = &problem.eigen {
         let found = eigen::modes(problem, eigen, &mut operator, system, &u, observe);
         operator.finish()?;
         let found = found?;
-        seconds.solve = solving.elapsed().as_secs_f64();
+        clock.end(Phase::Solve);
         let throughput = measure(&mut operator, &u, &mut u.like())?;
+        clock.end(Phase::Measure);
         let notes = [on.mesh.notes(), &elements.notes, &said, &found.report.notes, &found.notes];
         let notes = notes.concat();
         let first = found.modes.first().cloned();
@@ -575,16 +584,17 @@ fn run_started(
             errors: Vec::new(),
             energy: None,
             notes,
-            seconds,
+            seconds: clock.seconds(),
             throughput,
         });
     }
     let solved = solve(&mut operator, system, &mut u, problem.solver.as_ref(), observe);
     // What went wrong on a device comes before what it made of the numbers.
     operator.finish()?;
-    let solved = solved.and_then(|(report, linear)| Ok((report.converged()?, linear)));
+    let solved = solved
+        .and_then(|(report, linear)| Ok((system.converged(&mut operator, &u, report)?, linear)));
     let (report, linear_iterations) = solved.map_err(|error| unconverged(error, &on, &u))?;
-    seconds.solve = solving.elapsed().as_secs_f64();
+    clock.end(Phase::Solve);
     let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
     // Their memory is not needed any more.
     operator.precondition_by(None);
@@ -603,7 +613,7 @@ fn run_started(
     }
     let settled = settled.unwrap_or_default();
     let mut notes = [on.mesh.notes(), &elements.notes, &said, &report.notes, &settled].concat();
-    let assessing = Instant::now();
+    let assessing = doing("evaluating errors and reports");
     let of = State {
         form: &problem.form,
         on: &on,
@@ -626,7 +636,8 @@ fn run_started(
     let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
     notes.extend(said);
     let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
-    seconds.measure = assessing.elapsed().as_secs_f64();
+    drop(assessing);
+    clock.end(Phase::Measure);
     Ok(Solution {
         reports,
         ranges,
@@ -643,14 +654,15 @@ fn run_started(
         errors,
         energy,
         notes,
-        seconds,
+        seconds: clock.seconds(),
         throughput,
     })
 }
 
 /// The error with what the solve has reached, where that is anything.
 fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunError {
-    if !matches!(error, RunError::Solve(_) | RunError::LoadStep { .. }) {
+    if !matches!(error, RunError::Solve(_) | RunError::Difficult { .. } | RunError::LoadStep { .. })
+    {
         return error;
     }
     let u = u.to_vec();

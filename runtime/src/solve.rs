@@ -10,6 +10,7 @@
 mod bicgstab;
 mod blocks;
 mod cg;
+mod condensed;
 mod direct;
 mod direction;
 mod doubt;
@@ -24,27 +25,29 @@ mod ranges;
 mod scale;
 #[cfg(test)]
 mod tests;
+mod watchdog;
 
 pub use crate::linear::{LinearOperator, OperatorError};
 pub use bicgstab::bicgstab;
 pub use blocks::{Block, Blocks, Mass};
 pub use cg::{CgSettings, cg};
+pub use condensed::Local;
 pub use direct::Direct;
 pub use direction::{Factors, InnerSolver, Linear, Preconditioning};
 pub use gmres::{GmresSettings, fgmres, gmres};
+pub(crate) use load::join;
 pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
 pub use lobpcg::{EigenSettings, Modes, lobpcg};
 pub use minres::minres;
 pub use multigrid::{
     Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Smoother, Transfer,
 };
-pub use newton::{
-    Affine, Forcing, Newton, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
-};
+pub use newton::{Affine, Forcing, Newton, NewtonSettings, NewtonStep, newton, solve_affine};
 
 use crate::coupling::Coupling;
 use crate::vector::Vector;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// An approximation of A⁻¹.
@@ -158,6 +161,11 @@ impl Outcome {
         matches!(self, Self::Converged | Self::Rounding)
     }
 
+    /// Whether a nonlinear solve from a nearer start may succeed.
+    pub(crate) fn may_sweep(self) -> bool {
+        matches!(self, Self::IterationLimit | Self::Stagnated | Self::LineSearchFailed)
+    }
+
     /// Whether a linear solver has failed where another one may not.
     fn is_hard(self) -> bool {
         match self {
@@ -209,6 +217,8 @@ pub struct Report {
     pub seconds: f64,
     /// What should be known of the solve: rounding that was met, another solver that was taken.
     pub notes: Vec<String>,
+    /// The steps of Newton's method, of a nonlinear solve.
+    pub newton: Vec<NewtonStep>,
 }
 
 impl Report {
@@ -220,7 +230,8 @@ impl Report {
         (outcome, history): (Outcome, Vec<f64>),
     ) -> Self {
         let (iterations, seconds) = (history.len() - 1, start.elapsed().as_secs_f64());
-        Self { solver, outcome, iterations, history, target, seconds, notes: Vec::new() }
+        let (notes, newton) = (Vec::new(), Vec::new());
+        Self { solver, outcome, iterations, history, target, seconds, notes, newton }
     }
 
     /// Notes that the residual is above the tolerance, where it is.
@@ -249,6 +260,11 @@ impl Report {
         let (first, after, second) = (before.solver, before.iterations, self.solver);
         self.notes
             .push(format!("{first} {how} after {after} iterations; {second} was used instead"));
+    }
+
+    /// Iterations of the linear solves of all steps of Newton's method.
+    pub fn inner_iterations(&self) -> usize {
+        self.newton.iter().map(|step| step.inner_iterations).sum()
     }
 
     /// The last residual norm.
@@ -522,6 +538,11 @@ pub trait NonlinearSystem {
     /// The degrees of freedom of each field, whose units may be its own: tolerances hold for each.
     fn fields(&self) -> Vec<FieldDofs> {
         vec![FieldDofs { dofs: 0..self.size(), components: 1 }]
+    }
+
+    /// Unknowns that J couples inside cells only: they are eliminated before the linear solve.
+    fn local(&self) -> Option<Arc<Local>> {
+        None
     }
 
     /// Which unknowns J couples, where its matrix can be had: see [`Direct`].

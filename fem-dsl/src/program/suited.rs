@@ -6,7 +6,7 @@ use crate::check::problem::Statement;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
-use crate::point::{Input, Integral, Part, PointForm, Slot};
+use crate::point::{Input, Integral, Part, PointForm, Slot, eliminated, is_read};
 use crate::problem::{Argument, Problem, Solver};
 use crate::source::Span;
 
@@ -73,7 +73,7 @@ fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
             ),
         });
     }
-    (needs_symmetry && form.integrals.iter().any(surely_unsymmetric)).then(|| Unsuited {
+    (needs_symmetry && is_surely_unsymmetric(form)).then(|| Unsuited {
         message: format!(
             "`{inner}` needs a symmetric Jacobian, but that of `{}` is not",
             form.name
@@ -100,6 +100,20 @@ pub(super) fn complex_eigenvalues(
         .label(asked.span, "its eigenvalues are complex numbers in general")
         .help("leave the terms out that are not symmetric, or write them symmetrically");
     Some(asked.piece.place(diagnostic))
+}
+
+/// Whether the Jacobian is not symmetric once fields are eliminated that are local to cells.
+fn is_surely_unsymmetric(form: &PointForm) -> bool {
+    let local = eliminated(form);
+    if local.is_empty() || is_read(form, &local) {
+        return form.integrals.iter().any(surely_unsymmetric);
+    }
+    form.integrals.iter().any(|of| {
+        let mut rest = of.clone();
+        let stays = |slot: Slot| !local.contains(&slot.field);
+        rest.jacobian.retain(|term| stays(term.test) && stays(term.trial));
+        surely_unsymmetric(&rest)
+    })
 }
 
 /// Whether the Jacobian is not symmetric where it is looked at. One that is not known to be symmetric may be so

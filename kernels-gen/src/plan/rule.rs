@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! too few points    A = Σ_q w_q Bᵀ(x_q) G B(x_q), the Jacobian on the reference cell with a constant G, has a smaller
-//!                   rank than the exact one: refused, with the least D that keeps the rank
+//!                   rank than the exact one: noted, with the least D that keeps the rank; the mesh and its conditions
+//!                   decide whether the problem is regular
 //! too low a degree  the rank is there, but a rule that is exact to degree r(test) + r(trial) would keep the order of
 //!                   convergence: noted; r = k − 1 for a field that is differentiated, k for others, and on facets
 //!                   one more in all
@@ -40,7 +41,7 @@ pub enum Unsuited {
     /// The form's operator loses rank.
     #[error(
         "quadrature {given} is too low for `{field}` of degree {degree} on a {cell}: none of its points sees some of \
-         the functions that the form tells apart, and the solution would be wrong"
+         the functions that the form tells apart, and the conditions do not determine them on this mesh either"
     )]
     Low {
         /// D.
@@ -72,6 +73,17 @@ impl Unsuited {
         match self {
             Self::Low { least, .. } => format!("the least that will do is {least}"),
             Self::High { most, .. } => format!("the most that is of use is {most}"),
+        }
+    }
+
+    /// What should be known where the quadrature is used all the same.
+    pub fn note(&self) -> String {
+        match self {
+            Self::Low { given, field, degree, least, .. } => format!(
+                "quadrature {given} integrates `{field}` of degree {degree} with reduced rank: in a cell alone some functions are not seen \
+                 (hourglass modes); {least} sees all"
+            ),
+            Self::High { .. } => self.to_string(),
         }
     }
 

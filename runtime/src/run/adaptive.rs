@@ -11,6 +11,7 @@
 //! are made of the leaves of the next forest that a process has, and what their functions are is sent to it; triangles and tetrahedra are
 //! bisected by each as a whole.
 
+use super::clock::{Clock, Phase, Seconds};
 use super::several::{together, told};
 use super::step::{Monitor, Step, StepKind};
 use super::{Reached, RunError, Solution, Start, run_started, with_periodic_sides};
@@ -65,10 +66,13 @@ pub(super) fn solve_adaptively(
     let group = group.unwrap_or_else(|| Arc::new(Alone));
     let mut next = Some(adaptive.part(&group)?);
     let mut steps = Steps { problem, adapt, target, device, adaptive, taken: 0, group };
-    let mut last: Option<Solution> = None;
+    let (mut last, mut before): (Option<Solution>, _) = (None, Seconds::default());
     while let Some(mesh) = next.take() {
-        match steps.take(mesh, last.as_ref(), monitor) {
-            Ok((solution, mesh)) => (last, next) = (Some(solution), mesh),
+        match steps.take(mesh, (last.as_ref(), before), monitor) {
+            Ok((solution, mesh)) => {
+                before = solution.seconds;
+                (last, next) = (Some(solution), mesh);
+            }
             Err(source) => {
                 return Err(match last {
                     None => source,
@@ -138,7 +142,7 @@ impl Steps<'_> {
     fn take(
         &mut self,
         mesh: Arc<Mesh>,
-        last: Option<&Solution>,
+        (last, before): (Option<&Solution>, Seconds),
         monitor: &mut dyn Monitor,
     ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
         let begun = Instant::now();
@@ -146,6 +150,9 @@ impl Steps<'_> {
         let start = last.map_or(Start::OfProblem, |last| Start::On(&last.on, &last.u));
         let mut solution = self.solve(mesh, start, monitor)?;
         laps.tell("it is solved");
+        let mut clock = Clock::start();
+        clock.after(before);
+        clock.after(solution.seconds);
         let on = Arc::clone(&solution.on);
         let estimate = together(&on.mesh, self.estimate(&solution.elements, &on, &solution.u))?;
         laps.tell("its error is estimated");
@@ -165,7 +172,11 @@ impl Steps<'_> {
         let seconds = begun.elapsed().as_secs_f64();
         let step = Step::of(StepKind::Adapt, &solution);
         let step = Step { estimate: estimate.relative(), seconds, ..step };
+        clock.end(Phase::Solve);
+        solution.seconds = clock.seconds();
         let go_on = monitor.step(&step, &solution) == Continue::Yes;
+        clock.end(Phase::Write);
+        solution.seconds = clock.seconds();
         Ok((solution, next.filter(|_| go_on)))
     }
 

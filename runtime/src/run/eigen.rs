@@ -346,7 +346,7 @@ fn inverse(
         Some(_) => {}
         None => {
             let facts = factors::Facts { linear: true, saddle: false, device: false };
-            if factors::unasked(system.on, facts) == solve::Factors::First {
+            if factors::unasked(system.on, &[], facts) == solve::Factors::First {
                 return by_factors(operator);
             }
         }

@@ -104,9 +104,19 @@ const LEVELS: f64 = 1.5;
 const A_LEVEL: f64 = 1e-6;
 
 /// Whether the levels of multigrid are worth being made for one solve.
-pub(super) fn worth_levels(on: &Discretisation, saddle: bool, device: bool) -> bool {
+pub(super) fn worth_levels(
+    on: &Discretisation,
+    eliminated: &[usize],
+    saddle: bool,
+    device: bool,
+) -> bool {
     let processes = on.mesh.cut().map_or(1, |cut| cut.group().size());
-    pays(Size::of(on), saddle, device, (processes * rayon::current_num_threads()) as f64)
+    pays(
+        Size::of(on, eliminated),
+        saddle,
+        device,
+        (processes * rayon::current_num_threads()) as f64,
+    )
 }
 
 /// The same of a system of this size, on so many cores, or on a device beside them.
@@ -158,31 +168,40 @@ pub(super) struct Size {
 }
 
 impl Size {
-    fn of(on: &Discretisation) -> Self {
-        let spaces = || on.fields.iter().map(|field| &field.space);
+    /// Of what is left once some fields are eliminated.
+    fn of(on: &Discretisation, eliminated: &[usize]) -> Self {
+        let stays = |number: &usize| !eliminated.contains(number);
+        let spaces = || (0..on.fields.len()).filter(stays).map(|number| &on.fields[number].space);
         let components: usize = spaces().map(|space| space.components()).sum();
         let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
-        let (unknowns, dim) = (on.dofs_in_all() as f64, on.mesh.dim());
+        let local: usize = eliminated
+            .iter()
+            .map(|&number| {
+                let space = &on.fields[number].space;
+                on.mesh.cells_in_all() * space.element().count() * space.components()
+            })
+            .sum();
+        let (unknowns, dim) = (on.dofs_in_all().saturating_sub(local) as f64, on.mesh.dim());
         Self { dim, unknowns, components: components as f64, degree: degree as f64 }
     }
 }
 
 /// When a problem whose solver is not named is solved by factors.
-pub(super) fn unasked(on: &Discretisation, facts: Facts) -> Factors {
+pub(super) fn unasked(on: &Discretisation, eliminated: &[usize], facts: Facts) -> Factors {
     // The matrix is in pieces, one a process.
     if on.mesh.cut().is_some() {
         return Factors::Never;
     }
-    of_one(on, facts)
+    of_one(on, eliminated, facts)
 }
 
 /// The same of one process, which has the whole of what is a part here.
-pub(super) fn of_one(on: &Discretisation, facts: Facts) -> Factors {
+pub(super) fn of_one(on: &Discretisation, eliminated: &[usize], facts: Facts) -> Factors {
     // All that an affine constraint reads is coupled with each other.
     if on.affine.widest() > WIDE {
         return Factors::Never;
     }
-    when(Size::of(on), facts)
+    when(Size::of(on, eliminated), facts)
 }
 
 /// Whether several processes factorise the whole matrix, each for itself, where no solver is named: iterations serve it badly, and

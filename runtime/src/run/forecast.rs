@@ -11,11 +11,11 @@
 //! ```
 
 use super::factors::{self, Facts, Size};
-use super::multigrid::{Asked, FEW, factorised};
+use super::multigrid::{Asked, FEW, factorised, halved};
 use super::solver::is_saddle;
 use crate::mesh::Counts;
 use crate::solve::Factors;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{PointForm, eliminated, is_symmetric_without};
 use fem_dsl::problem::{Argument, Solver};
 use kernels_gen::element::Lagrange;
 use kernels_gen::plan::Elements;
@@ -107,15 +107,19 @@ pub fn forecast(
 ) -> Option<Forecast> {
     let counts = meshes.first()?;
     let linear = form.integrals.iter().all(|integral| integral.linear);
-    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
-    let fields = || elements.fields.iter().copied().zip(elements.components.iter().copied());
+    let eliminated = eliminated(form);
+    let symmetric = is_symmetric_without(form, &eliminated);
+    let fields = || {
+        let all = elements.fields.iter().copied().zip(elements.components.iter().copied());
+        all.enumerate().filter(|(number, _)| !eliminated.contains(number)).map(|(_, of)| of)
+    };
     let unknowns: f64 =
         fields().map(|(element, components)| components as f64 * counts.nodes(element)).sum();
     let size = Size {
         dim: counts.cell.dim(),
         unknowns,
-        components: elements.components.iter().sum::<usize>() as f64,
-        degree: elements.fields.iter().map(|element| element.degree()).max()? as f64,
+        components: fields().map(|(_, components)| components).sum::<usize>() as f64,
+        degree: fields().map(|(element, _)| element.degree()).max()? as f64,
     };
     let facts = Facts { linear, saddle: is_saddle(form), device: place.is_device() };
     let named = solver.map_or("", |solver| match solver.name.as_str() {
@@ -224,7 +228,7 @@ fn level(element: Lagrange, components: usize, counts: &Counts) -> ForecastLevel
     }
 }
 
-/// Half the degree down to 1, then coarser meshes.
+/// [Half](halved) the degree down to 1, then coarser meshes.
 fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<ForecastLevel> {
     let of = |degree| Lagrange::continuous(element.cell(), degree).ok();
     let mut levels = Vec::new();
@@ -235,7 +239,7 @@ fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<Foreca
         if degree <= 1 {
             break;
         }
-        degree /= 2;
+        degree = halved(degree);
     }
     for counts in &meshes[1..] {
         if levels.last().is_some_and(|last| last.unknowns <= FEW as f64) {

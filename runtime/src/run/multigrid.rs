@@ -1,7 +1,7 @@
 //! The levels of a problem: a form, what it is discretised on, and what is prescribed elsewhere too → [`Multigrid`].
 //!
 //! ```text
-//! degree k, k/2, …, 1 on the mesh itself, then degree 1 on coarser meshes
+//! degree k, k/2 (rounded up), …, 1 on the mesh itself, then degree 1 on coarser meshes
 //! ```
 //!
 //! Each level discretises the form anew: coefficients, boundary terms and conditions are those of the problem there, and no
@@ -14,6 +14,8 @@ mod blocks;
 mod bottom;
 mod gathered;
 pub mod matrices;
+#[cfg(test)]
+mod tests;
 pub mod transfer;
 
 use super::RunError;
@@ -23,6 +25,7 @@ use super::prescribed::{Above, Prescribed};
 use crate::compile::Target;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::Discretisation;
+use crate::doing::doing;
 use crate::expression::Parameters;
 use crate::mesh::{Coarsened, Mesh};
 use crate::operator::{Operator, Shelf};
@@ -43,6 +46,11 @@ use transfer::{Between, Path, Place, State};
 
 /// Unknowns from which on a coarser mesh is looked for.
 pub(super) const FEW: usize = 1_000;
+
+/// The degree of the level below one of this degree on the same mesh: half of it, rounded up.
+pub(super) fn halved(degree: usize) -> usize {
+    degree.div_ceil(2)
+}
 
 /// Why a problem has no levels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -184,10 +192,14 @@ impl Problem<'_> {
             return Ok(Err(unsuited));
         }
         let start = Instant::now();
+        let _said = doing("setting up multigrid levels");
         let own = (self.elements.clone(), Arc::clone(self.on));
         let mut made = self.level(own, operator.shelf().without_reals())?;
         let mut levels = Vec::new();
-        let below = |made: &Made| if manner.of_matrix { Ok(None) } else { self.below(made) };
+        let below = |made: &Made| match manner.of_matrix {
+            true => Ok(None),
+            false => self.below(&made.on, &made.elements),
+        };
         let mut under = below(&made)?;
         while let Some(Below { elements, on, coarser }) = under.take() {
             let mut next = self.level((elements, Arc::new(on)), Shelf::default())?;
@@ -232,25 +244,25 @@ impl Problem<'_> {
     }
 
     /// What is discretised below a level: half its degree, rounded up, then a coarser mesh as long as there is one and it is worth having.
-    fn below(&self, made: &Made) -> Result<Option<Below>, RunError> {
+    fn below(&self, on: &Discretisation, elements: &Elements) -> Result<Option<Below>, RunError> {
         let at = |mesh: &Arc<Mesh>, k, coarser| {
-            let above = Some(Above { on: &made.on, coarser });
+            let above = Some(Above { on, coarser });
             self.prescribed.at(self.form, Arc::clone(mesh), k, self.parameters, above)
         };
-        let (degree, k) = (made.degree(), made.elements.degree);
+        let (degree, k) = (elements.fields[0].degree(), elements.degree);
         if degree > 1 {
-            let Some(lower) = k.checked_sub(degree / 2) else { return Ok(None) };
-            let found = at(&made.on.mesh, lower, None)?;
+            let Some(lower) = k.checked_sub(degree - halved(degree)) else { return Ok(None) };
+            let found = at(&on.mesh, lower, None)?;
             // A degree that the form fixes is as high as before.
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
             return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
         }
-        if made.on.dofs_in_all() <= FEW {
+        if on.dofs_in_all() <= FEW {
             return Ok(None);
         }
         // Parts that were refined find theirs alone.
-        let coarser = made.on.mesh.coarsened().ok();
-        let cut = made.on.mesh.cut();
+        let coarser = on.mesh.coarsened().ok();
+        let cut = on.mesh.cut();
         if cut.is_some_and(|cut| any(&**cut.group(), coarser.is_none())) {
             return Ok(None);
         }

@@ -33,7 +33,9 @@ pub fn discretise<'t>(
     mesh: impl Into<Arc<Mesh>>,
     tags: impl IntoIterator<Item = &'t String>,
 ) -> Result<Discretisation, RunError> {
-    elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
+    // Where rank is lost, the mesh decides first.
+    let notes = elements.notes.iter().filter(|_| elements.lost.is_none());
+    notes.for_each(|note| tracing::warn!("{note}"));
     let mut on = Discretisation::new(mesh, &elements.spaces())?;
     on.expect_tags(form, tags)?;
     on.find_regions(form)?;

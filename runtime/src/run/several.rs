@@ -41,6 +41,8 @@ impl RunError {
                     | Self::Unstable(_)
                     | Self::NotFinite { .. }
                     | Self::LoadStep { .. }
+                    | Self::Difficult { .. }
+                    | Self::Degenerate(_)
                     | Self::Solve(_)
             ),
         }

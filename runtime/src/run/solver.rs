@@ -8,30 +8,32 @@
 
 mod again;
 mod apart;
+mod ramp;
 mod slow;
 
 use super::factors::{self, Facts};
+use super::local::local;
 use super::multigrid::{Asked, Problem, Unsuited};
 use super::not_finite::{Cause, cause};
+use super::reduced::check_rank;
 use super::several::told;
 use super::singular::Singular;
 use super::{Prescribed, RunError};
 use crate::assembly::{Assembly, Representation};
 use crate::compile::Target;
 use crate::constraint::Constraints;
-use crate::coupling::Coupling;
 use crate::device::Device;
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
-    Approximation, CgSettings, Continue, Factors, FieldDofs, Forcing, InnerSolver, Linear,
-    LinearOperator, Loaded, Newton, NewtonSettings, NonlinearSystem, OperatorError, Outcome,
-    Preconditioning, Progress, Report, newton, newton_in_load_steps, solve_affine,
+    CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, Loaded, Newton, NewtonSettings,
+    NonlinearSystem, Outcome, Preconditioning, Progress, Report, newton, newton_in_load_steps,
+    solve_affine,
 };
 use crate::vector::Vector;
-use fem_dsl::point::{Coefficient, Part, PointForm};
+use fem_dsl::point::{Coefficient, Part, PointForm, eliminated, is_symmetric_without, switches};
 use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
 use kernels_gen::element::Rule;
 use kernels_gen::plan::Elements;
@@ -40,12 +42,16 @@ use std::sync::Arc;
 
 pub(super) use again::Again;
 pub(super) use apart::UNKNOWN_DATA;
+use ramp::{Load, Ramp};
 
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
 
 /// η of steps of Newton's method that are to be exact.
 const EXACT: f64 = 1e-10;
+
+/// Full steps in a row of a form with switches: an active set settles in as many.
+const FULL_STEPS: usize = 20;
 
 /// What is solved.
 #[derive(Clone, Copy)]
@@ -89,8 +95,21 @@ impl System<'_> {
         self.form.integrals.iter().all(|integral| integral.linear)
     }
 
+    /// Whether the Jacobian is symmetric, once what is local to cells is eliminated.
     fn symmetric(&self) -> bool {
-        self.form.integrals.iter().all(|integral| integral.symmetric)
+        is_symmetric_without(self.form, &eliminated(self.form))
+    }
+
+    /// Has an operator eliminate the fields that are local to cells.
+    pub(crate) fn eliminate(&self, operator: &mut Operator) {
+        if NonlinearSystem::local(operator).is_none() {
+            operator.eliminate(local(self.form, self.on).map(Arc::new));
+        }
+    }
+
+    /// Whether the form switches with the solution, as at a contact.
+    fn has_switches(&self) -> bool {
+        !switches(self.form).is_empty()
     }
 
     /// Gives an operator levels; within, why it has none.
@@ -110,7 +129,7 @@ impl System<'_> {
     /// The linear solver where none is named, on a device or not, and when it takes factors.
     fn fitting(&self, device: bool) -> (InnerSolver, Factors) {
         let facts = Facts { linear: self.is_linear(), saddle: is_saddle(self.form), device };
-        let factors = factors::unasked(self.on, facts);
+        let factors = factors::unasked(self.on, &eliminated(self.form), facts);
         // Neither factors nor levels in blocks need be positive definite.
         let own = self.on.mesh.cut().is_some()
             && facts.saddle
@@ -215,6 +234,9 @@ pub(super) fn solve_above(
     let settings = Settings { named, floor };
     settings.available()?;
     operator.impose(u)?;
+    system.eliminate(operator);
+    // Through time the mass and the steps before decide, too.
+    let rank = if kept.is_none() { check_rank(operator, system, u)? } else { None };
     let name = named.map_or("", |solver| solver.name.as_str());
     let (mut report, iterations) = match (name, system.is_linear()) {
         ("newton", _) | ("", false) => {
@@ -237,6 +259,7 @@ pub(super) fn solve_above(
     if report.outcome == Outcome::NotFinite {
         return Err(not_finite(operator, system, u, &report));
     }
+    report.notes.extend(rank);
     report.notes.extend(system.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
     if operator.is_on_device() && name.is_empty() && report.solver == "direct" {
         report.notes.push("the matrix was factorised on the processor".to_owned());
@@ -331,6 +354,7 @@ fn solve_by_newton(
             None if system.is_linear() => Forcing::Target,
             _ => defaults.forcing,
         },
+        full_steps: if system.has_switches() { FULL_STEPS } else { defaults.full_steps },
         strict: settings.strict()?,
     };
     let inner = &mut |_| Continue::Yes;
@@ -347,14 +371,25 @@ fn solve_by_newton(
     // which no tolerance relative to what rounding leaves could be reached.
     let at_once = system.is_linear() && steps > 1;
     if steps == 1 || at_once {
-        let report = match kept {
+        // Through time a shorter step helps.
+        let sweep = kept.is_none().then(|| system.param_of_switches()).flatten();
+        let sweep = sweep.filter(|_| settings.find("max_iterations").is_none());
+        let start = sweep.as_ref().map(|_| u.clone());
+        let mut report = match kept {
             Some(kept) => {
                 let kept = kept.get_or_insert_with(|| Newton::new(u, newton_settings.linear));
                 kept.solve(operator, u, newton_settings, observe, inner)?
             }
             None => newton(operator, u, newton_settings, observe, inner)?,
         };
-        let (inner, mut report) = (report.inner_iterations(), report.report);
+        if let (Some((param, _)), Some(start)) = (sweep, start)
+            && report.outcome.may_sweep()
+        {
+            let start = (start, report);
+            let at = (&mut *operator, system, newton_settings);
+            report = ramp::sweep(at, param, start, u, observe)?;
+        }
+        let inner = report.inner_iterations();
         report.notes.extend(note);
         if at_once {
             let note = "the form is linear, and was solved at once: load steps change nothing";
@@ -365,10 +400,10 @@ fn solve_by_newton(
     let mut ramp = Ramp { operator, system, load, at: 1.0, failed: None };
     let solved = newton_in_load_steps(&mut ramp, u, steps, newton_settings, observe, inner);
     let cause = match &solved {
-        Ok(solved) if solved.newton.report.outcome == Outcome::NotFinite => {
+        Ok(solved) if solved.newton.outcome == Outcome::NotFinite => {
             let parameters = ramp.parameters();
             let system = System { parameters: &parameters, ..system };
-            Some(not_finite(ramp.operator, system, u, &solved.newton.report))
+            Some(not_finite(ramp.operator, system, u, &solved.newton))
         }
         _ => None,
     };
@@ -381,7 +416,7 @@ fn solve_by_newton(
     let solved = solved?;
     restored?;
     let inner = solved.newton.inner_iterations();
-    let mut report = solved.newton.report;
+    let mut report = solved.newton;
     report.notes.extend(note);
     if !solved.halved.is_empty() {
         let halved: Vec<String> = solved.halved.iter().map(usize::to_string).collect();
@@ -399,126 +434,12 @@ fn solve_by_newton(
     }
 }
 
-/// What grows with the load.
-enum Load {
-    /// The values of all conditions, in proportion.
-    Everything {
-        /// At full load, 0 in free unknowns.
-        boundary: Vector,
-    },
-    /// A parameter; conditions, sources and data follow it.
-    Param(usize),
-}
-
-/// A form in load steps.
-struct Ramp<'a> {
-    operator: &'a mut Operator,
-    system: System<'a>,
-    load: Load,
-    /// The load.
-    at: f64,
-    /// What has no value at some load.
-    failed: Option<RunError>,
-}
-
-impl Ramp<'_> {
-    /// The parameters at the load.
-    fn parameters(&self) -> Parameters {
-        let mut parameters = self.system.parameters.clone();
-        if let Load::Param(param) = self.load {
-            let grown = parameters.range(param);
-            parameters.values[grown].iter_mut().for_each(|value| *value *= self.at);
-        }
-        parameters
-    }
-
-    /// Evaluates anew what depends on a parameter.
-    fn evaluate(&mut self, param: usize, boundary: &mut Vector) -> Result<(), RunError> {
-        let (System { on, prescribed, .. }, parameters) = (self.system, self.parameters());
-        self.operator.set_params(&parameters.values)?;
-        self.operator.set_conditions(&values(&prescribed.conditions(on, &parameters)?))?;
-        if prescribed.aux_depends_on(param) {
-            self.operator.set_aux(&prescribed.aux(on, &parameters)?)?;
-        }
-        boundary.fill(0.0);
-        Ok(self.operator.impose(boundary)?)
-    }
-}
-
 /// The values of conditions, in the order of [`Discretisation::conditions`], then those on combinations of components,
 /// three a node.
 pub fn values(constraints: &[Constraints]) -> Vec<f64> {
     let own = constraints.iter().flat_map(|of| of.iter().map(|(_, value)| value));
     let oblique = constraints.iter().flat_map(|of| of.oblique()).flat_map(|oblique| oblique.value);
     own.chain(oblique).collect()
-}
-
-impl Loaded for Ramp<'_> {
-    fn set_load(&mut self, s: f64, boundary: &mut Vector) -> Result<(), OperatorError> {
-        self.at = s;
-        match &self.load {
-            Load::Everything { boundary: full } => {
-                boundary.copy_from(full);
-                boundary.scale(s);
-                Ok(())
-            }
-            &Load::Param(param) => self.evaluate(param, boundary).map_err(|error| {
-                let message = error.to_string();
-                self.failed = Some(error);
-                OperatorError::new(message)
-            }),
-        }
-    }
-}
-
-impl NonlinearSystem for Ramp<'_> {
-    fn size(&self) -> usize {
-        NonlinearSystem::size(self.operator)
-    }
-
-    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.residual(u, r)
-    }
-
-    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
-        self.operator.linearise(u)
-    }
-
-    fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.complete(u)
-    }
-
-    fn jacobian(&self) -> &dyn LinearOperator {
-        self.operator.jacobian()
-    }
-
-    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.diagonal(diagonal)
-    }
-
-    fn symmetric(&self) -> bool {
-        self.operator.symmetric()
-    }
-
-    fn fields(&self) -> Vec<FieldDofs> {
-        self.operator.fields()
-    }
-
-    fn coupling(&self) -> Option<Coupling> {
-        self.operator.coupling()
-    }
-
-    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
-        self.operator.precondition()
-    }
-
-    fn preconditioner(&self) -> Option<&dyn Approximation> {
-        self.operator.preconditioner()
-    }
-
-    fn forget_preconditioner(&mut self) {
-        self.operator.forget_preconditioner();
-    }
 }
 
 /// The settings of a solver, each with a default.
@@ -620,7 +541,12 @@ impl<'a> Settings<'a> {
         tried
             && system.symmetric()
             && factors != Factors::First
-            && factors::worth_levels(system.on, is_saddle(system.form), operator.is_on_device())
+            && factors::worth_levels(
+                system.on,
+                &eliminated(system.form),
+                is_saddle(system.form),
+                operator.is_on_device(),
+            )
     }
 
     /// What preconditions iterations, and what should be known of it; levels are made here, where there are to be any.

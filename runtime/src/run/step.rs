@@ -5,7 +5,7 @@
 
 use super::adaptive::solve_adaptively;
 use super::time::{Checkpoint, march};
-use super::{RunError, Seconds, Solution, run_from};
+use super::{RunError, Solution, run_from};
 use crate::compile::Target;
 use crate::device::Device;
 use crate::mesh::Mesh;
@@ -81,13 +81,6 @@ impl Step {
         let (now, then) = (self.measure()?, before.measure()?);
         let rate = (then / now).ln() / (self.dofs as f64 / before.dofs as f64).ln();
         rate.is_finite().then_some(rate)
-    }
-}
-
-impl Seconds {
-    /// All phases.
-    pub fn sum(&self) -> f64 {
-        self.compile + self.set_up + self.solve + self.measure
     }
 }
 

@@ -17,13 +17,15 @@ mod times;
 mod travel;
 mod whole;
 
+use super::clock::{Clock, Phase};
 use super::step::{Monitor, Step, StepKind};
 use super::{
-    OfProblem, Reached, RunError, Seconds, Setup, Solution, System, check_fixed, check_room,
-    check_unique, compile_operator, initial, set_up, solver, with_periodic_sides,
+    OfProblem, Reached, RunError, Setup, Solution, System, check_fixed, check_room, check_unique,
+    compile_operator, initial, set_up, solver, with_periodic_sides,
 };
 use crate::compile::Target;
 use crate::device::Device;
+use crate::doing::doing;
 use crate::expression::Parameters;
 use crate::mesh::Mesh;
 use crate::run::solver::Levels;
@@ -39,7 +41,6 @@ use shown::Shown;
 pub(crate) use stages::at_nodes;
 use stages::{How, Memory, Staged};
 use std::sync::Arc;
-use std::time::Instant;
 use times::Times;
 pub use travel::Travel;
 use whole::Whole;
@@ -138,7 +139,8 @@ pub(super) fn march(
     device: Option<Arc<dyn Device>>,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
-    let begun = Instant::now();
+    let mut clock = Clock::start();
+    let setting_up = doing("numbering the degrees of freedom");
     let (form, named) = (&problem.form, problem.solver.as_ref());
     let mesh = with_periodic_sides(problem, mesh)?;
     let planned = elements(form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
@@ -152,6 +154,7 @@ pub(super) fn march(
     let represented = solver::represented(target, &on, named, device.is_some());
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, &represented, device.clone())?;
+    drop(setting_up);
     let prescribed = OfProblem { problem, elements: &elements, files: &files };
     let system = System {
         form,
@@ -174,13 +177,11 @@ pub(super) fn march(
     let points = restart.is_some() || monitor.wants_checkpoints();
     let whole = points.then(|| Whole::of(&on)).transpose()?;
     let state = State { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
-    let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
-    seconds.set_up = begun.elapsed().as_secs_f64() - kernels.seconds;
+    clock.end(Phase::SetUp);
     let shown =
         Shown { problem, elements: &elements, target, device: device.as_ref(), kernels: &kernels };
     let mut staged =
         Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
-    let solving = Instant::now();
     let mut way = match restart.as_ref().zip(whole.as_ref()) {
         Some((left, whole)) => left.resume(stepping.scheme, &state.u, &mut staged, whole)?,
         None => {
@@ -211,10 +212,10 @@ pub(super) fn march(
         notes.push(format!("the run goes on from t = {now}"));
     } else if times.shows_start() {
         count_shown += 1;
-        let assessing = Instant::now();
-        let solution = shown.solution(way.state(), &staged, seconds)?;
-        seconds.measure += assessing.elapsed().as_secs_f64();
+        clock.end(Phase::Solve);
+        let solution = shown.solution(way.state(), &staged, &mut clock)?;
         going = shown.tell(&solution, way.state().time, staged.monitor());
+        clock.end(Phase::Write);
         last = Some(solution);
     }
     while going == Continue::Yes
@@ -240,10 +241,8 @@ pub(super) fn march(
             if let Err(error) = way.confirm(&staged) {
                 return Err(failed(error, way.state(), own, &staged));
             }
-            seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
-            let assessing = Instant::now();
-            let solution = shown.solution(way.state(), &staged, seconds)?;
-            seconds.measure += assessing.elapsed().as_secs_f64();
+            clock.end(Phase::Solve);
+            let solution = shown.solution(way.state(), &staged, &mut clock)?;
             if times.shows(now) {
                 count_shown += 1;
                 going = shown.tell(&solution, now, staged.monitor());
@@ -258,12 +257,14 @@ pub(super) fn march(
                     };
                 }
             }
+            clock.end(Phase::Write);
             last = Some(solution);
         }
     }
+    clock.end(Phase::Solve);
     let mut solution = match last {
         Some(solution) => solution,
-        None => shown.solution(way.state(), &staged, seconds)?,
+        None => shown.solution(way.state(), &staged, &mut clock)?,
     };
     notes.extend(staged.notes().iter().cloned());
     notes.push(pace.told(stepping.scheme));
@@ -278,8 +279,8 @@ pub(super) fn march(
     solution.residual = staged.last_residual();
     solution.throughput = super::measure(staged.operator, u, &mut r)?;
     staged.operator.finish()?;
-    seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
-    solution.seconds = seconds;
+    clock.end(Phase::Measure);
+    solution.seconds = clock.seconds();
     Ok(solution)
 }
 

@@ -110,6 +110,16 @@ pub fn check_unique(
     Ok(())
 }
 
+/// A free unknown whose row of the Jacobian, at the state where that was taken, has no entry in a free column: its field, and where
+/// it is.
+pub(super) fn empty_row(
+    operator: &mut Operator,
+    on: &Discretisation,
+) -> Result<Option<(Of, [f64; 3])>, RunError> {
+    let parts = Parts::new(&on.mesh);
+    Tried { operator, on, free: free(on), parts: &parts }.empty_row()
+}
+
 /// Whether the value of a component is read, but in no equation of its own field.
 fn is_elsewhere(terms: &Terms, on: &Discretisation, of: Of) -> bool {
     let own = |term: &Coefficient| of.is_value(term.trial) && term.test.field == of.field;

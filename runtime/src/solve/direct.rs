@@ -10,6 +10,7 @@ use super::{
     Preconditioner, Progress, Report, alike, gmres, residual,
 };
 use crate::coupling::Coupling;
+use crate::doing::doing;
 use crate::factor::{AVAILABLE, Analysis, FactorError, Factors};
 use crate::vector::{Vector, epsilon};
 
@@ -120,6 +121,7 @@ impl Direct {
             // Before the matrix is read off the operator.
             return Err(OperatorError::new(FactorError::Absent.to_string()));
         }
+        let _said = doing("factorising the matrix");
         let entries = self.coupling.entries();
         if entries > ENTRIES {
             return Err(OperatorError::new(format!(

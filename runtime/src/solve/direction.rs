@@ -1,5 +1,6 @@
 //! The linear solve of a Newton step, or of a linear problem: J(u) δ = −R(u), with the solver that is wanted.
 
+use super::condensed::{Condensed, Inverse};
 use super::direct::Direct;
 use super::scale::Balance;
 use super::{
@@ -112,6 +113,8 @@ pub(super) struct Direction {
     inverse: Vector,
     linear: Linear,
     direct: Option<Direct>,
+    /// D⁻¹ of the unknowns that are eliminated, of the last Jacobian.
+    inverse_of_local: Option<Inverse>,
     /// Whether the factors of a Jacobian serve for others as long as these are near.
     keeps: bool,
     /// Digits that an iteration gained by levels of its own Jacobian, since when these serve the Jacobians that follow.
@@ -143,6 +146,7 @@ impl Direction {
             inverse: u.like(),
             linear,
             direct: None,
+            inverse_of_local: None,
             keeps: false,
             gained: None,
             balance: None,
@@ -152,6 +156,13 @@ impl Direction {
     /// The same for systems that follow one another closely: the factors of a Jacobian serve for others as long as these are near.
     pub(super) fn keeping(u: &Vector, linear: Linear) -> Self {
         Self { keeps: true, ..Self::new(u, linear) }
+    }
+
+    /// Takes factors before iterations where it may take them at all: linear solves are to be exact from now on.
+    pub(super) fn exactly(&mut self, exact: bool) {
+        if exact && matches!(self.linear.factors, Factors::After { .. }) {
+            self.linear.factors = Factors::First;
+        }
     }
 
     /// Iterations of a GMRES cycle.
@@ -169,6 +180,33 @@ impl Direction {
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
         system.linearise(u)?;
+        let Some(local) = system.local() else {
+            return self.solve_linearised(system, rhs, settings, observe);
+        };
+        let kept = self.inverse_of_local.take().filter(|_| system.same_jacobian());
+        let inverse = match kept {
+            Some(kept) => Some(kept),
+            None => local.invert(system.jacobian(), rhs)?,
+        };
+        let Some(inverse) = inverse else {
+            return self.solve_linearised(system, rhs, settings, observe);
+        };
+        let mut condensed = Condensed::new(system, local, &inverse);
+        let load = condensed.load(rhs)?;
+        let report = self.solve_linearised(&mut condensed, &load, settings, observe)?;
+        condensed.complete(rhs, &mut self.delta)?;
+        self.inverse_of_local = Some(inverse);
+        Ok(report)
+    }
+
+    /// J δ = `rhs` at the last linearisation.
+    fn solve_linearised(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
         match (self.linear.solver, self.linear.factors) {
             (InnerSolver::Direct, _) => self.by_factors(system, rhs, settings, observe),
             (InnerSolver::Automatic | InnerSolver::Indefinite, Factors::First) => {

@@ -13,9 +13,10 @@
 
 use super::direction::Direction;
 use super::{
-    CgSettings, NewtonReport, NewtonSettings, NonlinearSystem, Observer, OperatorError, Outcome,
-    Progress, newton,
+    CgSettings, NewtonSettings, NonlinearSystem, Observer, OperatorError, Outcome, Progress,
+    Report, newton,
 };
+use crate::doing::doing;
 use crate::vector::Vector;
 
 /// ε of the difference quotient, relative to a load step.
@@ -40,7 +41,7 @@ pub trait Loaded: NonlinearSystem {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadReport {
     /// Outcome, steps and history of all load steps together, those that failed and were halved too.
-    pub newton: NewtonReport,
+    pub newton: Report,
     /// The load steps that were solved.
     pub solved: usize,
     /// The load steps that were halved, by their numbers from 1 on.
@@ -65,7 +66,7 @@ pub fn newton_in_load_steps(
     // The load in parts that are as small as they may become.
     let (whole, end) = (1 << HALVINGS, steps << HALVINGS);
     let load = |at: usize| at as f64 / end as f64;
-    let mut all: Option<NewtonReport> = None;
+    let mut all: Option<Report> = None;
     let mut halved = Vec::new();
     let (mut boundary, mut before) = (u.like(), u.like());
     system.set_load(1.0, &mut boundary)?;
@@ -75,13 +76,14 @@ pub fn newton_in_load_steps(
     let (mut at, mut size) = (0, whole);
     loop {
         before.copy_from(u);
+        let _said = doing(format!("load step {} of {steps}", at / whole + 1));
         tangent(system, u, (load(at), load(at + size)), settings, observe_inner)?;
-        let iterations = all.as_ref().map_or(0, |all| all.report.iterations);
+        let iterations = all.as_ref().map_or(0, |all| all.iterations);
         let mut counted = |progress: Progress| {
             observe(Progress { iteration: iterations + progress.iteration, ..progress })
         };
         let report = newton(system, u, settings, &mut counted, observe_inner)?;
-        let outcome = report.report.outcome;
+        let outcome = report.outcome;
         let joined = match all {
             None => report,
             Some(before) => join(before, report),
@@ -116,18 +118,17 @@ pub fn newton_in_load_steps(
     }
 }
 
-/// The reports of two load steps as one: the second's first residual is left out, so that there is one a step.
-fn join(mut all: NewtonReport, next: NewtonReport) -> NewtonReport {
-    let report = &mut all.report;
-    report.outcome = next.report.outcome;
-    report.iterations += next.report.iterations;
-    report.history.extend_from_slice(&next.report.history[1..]);
-    report.target = next.report.target;
-    report.seconds += next.report.seconds;
-    let news = next.report.notes.into_iter().filter(|note| !report.notes.contains(note));
+/// The reports of two solves as one: the second's first residual is left out, so that there is one a step.
+pub(crate) fn join(mut all: Report, next: Report) -> Report {
+    all.outcome = next.outcome;
+    all.iterations += next.iterations;
+    all.history.extend_from_slice(&next.history[1..]);
+    all.target = next.target;
+    all.seconds += next.seconds;
+    let news = next.notes.into_iter().filter(|note| !all.notes.contains(note));
     let news: Vec<String> = news.collect();
-    report.notes.extend(news);
-    all.steps.extend(next.steps);
+    all.notes.extend(news);
+    all.newton.extend(next.newton);
     all
 }
 

@@ -3,11 +3,16 @@
 //! Each step solves J(u) δ = −R(u) to ‖J δ + R‖ ≤ η‖R‖ and goes u ← u + λ δ with the largest λ ≤ 1,
 //! found by backtracking, for which ‖R(u + λ δ)‖ ≤ (1 − 10⁻⁴ λ)‖R(u)‖. The forcing term η follows
 //! Eisenstat and Walker's second choice: loose while R is far from linear, tight at the end.
+//!
+//! Backtracking stalls at penalties and switches: with a contact force k max(0, g(u)) the residual of a good step is k times
+//! what it penetrates. There a watchdog takes full steps with exact linear solves, as a semismooth Newton method does, and
+//! goes back to the state where it began if these have not reduced the residual ([`NewtonSettings::full_steps`]).
 
 use super::direction::{Direction, Linear};
 use super::doubt::{Doubt, Reason, Step, noise};
 use super::goal::{FAR, NEAR};
 use super::ranges::{at_least_one, part, require, tolerances};
+use super::watchdog::{Iterate, Watchdog};
 use super::{
     CgSettings, Continue, NonlinearSystem, Observer, OperatorError, Outcome, Progress, Report,
 };
@@ -24,8 +29,10 @@ const DOUBTFUL: f64 = 1e-3;
 const AGAIN: usize = 10;
 /// Multiples of what a linear solve has left that the residual of an affine system may be.
 const SLACK: f64 = 2.0;
-/// Growth of the residual that counts as divergence where there is no line search.
-const DIVERGENCE: f64 = 1e6;
+/// Backtracking stalls where it leaves more than this part of the residual.
+const STALLED: f64 = 0.9;
+/// η of full steps, whose linear solves are exact.
+const EXACT: f64 = 1e-10;
 
 /// How well each linear system is solved.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,6 +113,8 @@ pub struct NewtonSettings {
     pub linear: Linear,
     /// Whether steps are shortened until they reduce ‖R‖.
     pub line_search: bool,
+    /// Limit of full steps with exact linear solves in a row, which are tried where shortened ones stall; 0 for none.
+    pub full_steps: usize,
     /// Whether it is a failure that rounding leaves more than the tolerance: see [`CgSettings::strict`].
     pub strict: bool,
 }
@@ -130,6 +139,7 @@ impl Default for NewtonSettings {
             forcing: Forcing::default(),
             linear: Linear::default(),
             line_search: true,
+            full_steps: 5,
             strict: false,
         }
     }
@@ -154,19 +164,13 @@ pub struct NewtonStep {
     pub backtracks: usize,
 }
 
-/// How a nonlinear solve went.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewtonReport {
-    /// Outcome, steps as iterations, and ‖R‖ as history.
-    pub report: Report,
-    /// The steps.
-    pub steps: Vec<NewtonStep>,
-}
-
-impl NewtonReport {
-    /// Linear iterations of all steps.
-    pub fn inner_iterations(&self) -> usize {
-        self.steps.iter().map(|step| step.inner_iterations).sum()
+impl NewtonStep {
+    /// Writes the step, by its number from 1 on, to the log.
+    fn log(&self, number: usize) {
+        let Self { residual, damping, inner_iterations, solver, .. } = self;
+        tracing::info!(
+            "newton step {number}: residual {residual:.3e}, step {damping:.3e}, {inner_iterations} linear iterations ({solver})"
+        );
     }
 }
 
@@ -178,7 +182,7 @@ pub fn newton(
     settings: NewtonSettings,
     observe: Observer<'_>,
     observe_inner: Observer<'_>,
-) -> Result<NewtonReport, OperatorError> {
+) -> Result<Report, OperatorError> {
     let mut alone = Newton { direction: Direction::new(u, settings.linear) };
     alone.solve(system, u, settings, observe, observe_inner)
 }
@@ -207,7 +211,7 @@ impl Newton {
         settings: NewtonSettings,
         observe: Observer<'_>,
         observe_inner: Observer<'_>,
-    ) -> Result<NewtonReport, OperatorError> {
+    ) -> Result<Report, OperatorError> {
         settings.check()?;
         let start = Instant::now();
         self.direction.begin();
@@ -216,8 +220,13 @@ impl Newton {
             if let Some(outcome) = state.finished() {
                 break outcome;
             }
+            let taken = state.steps.len();
             if let Some(outcome) = state.step(system, u, observe_inner)? {
                 break outcome;
+            }
+            // Full steps begin, or end without one.
+            if state.steps.len() == taken {
+                continue;
             }
             let progress = Progress {
                 iteration: state.steps.len(),
@@ -228,6 +237,7 @@ impl Newton {
                 break Outcome::Cancelled;
             }
         };
+        state.notes.extend(state.watchdog.note());
         system.complete(u)?;
         let mut report = Report {
             solver: "newton",
@@ -237,9 +247,10 @@ impl Newton {
             target: state.target,
             seconds: start.elapsed().as_secs_f64(),
             notes: state.notes,
+            newton: state.steps,
         };
         report.note_rounding();
-        Ok(NewtonReport { report, steps: state.steps })
+        Ok(report)
     }
 }
 
@@ -382,6 +393,7 @@ struct State<'a> {
     doubt: Doubt,
     /// Why a residual within the tolerance is no end yet.
     doubtful: Option<Reason>,
+    watchdog: Watchdog,
 }
 
 impl<'a> State<'a> {
@@ -399,6 +411,7 @@ impl<'a> State<'a> {
             direction,
             doubt: Doubt::new(system, settings.rtol, &r),
             doubtful: None,
+            watchdog: Watchdog::default(),
             r,
             trial: u.like(),
             trial_r: u.like(),
@@ -418,9 +431,7 @@ impl<'a> State<'a> {
             Some(Outcome::NotFinite)
         } else if self.plain <= self.target && self.doubtful.is_none() {
             Some(Outcome::Converged)
-        } else if self.plain > DIVERGENCE * self.history[0] {
-            Some(Outcome::Diverged)
-        } else if self.steps.len() >= self.settings.max_iterations {
+        } else if self.steps.len() >= self.settings.max_iterations + self.watchdog.discarded() {
             Some(Outcome::IterationLimit)
         } else {
             None
@@ -434,16 +445,11 @@ impl<'a> State<'a> {
         u: &mut Vector,
         observe: Observer<'_>,
     ) -> Result<Option<Outcome>, OperatorError> {
-        let eta = match self.settings.forcing {
-            Forcing::Target if self.doubtful.is_some() => {
-                self.settings.rtol.max(epsilon(u.precision()))
-            }
-            _ if self.doubtful.is_some() => DOUBTFUL,
-            forcing => forcing.next(self.previous, self.norm, self.target),
-        };
+        let eta = self.forcing(u);
         let max_iterations = self.settings.max_inner;
         let linear = CgSettings { rtol: eta, max_iterations, ..CgSettings::default() };
         self.r.scale(-1.0);
+        self.direction.exactly(self.watchdog.is_exact());
         let mut inner = self.direction.solve(system, u, &self.r, linear, &mut *observe)?;
         let affine = self.settings.forcing == Forcing::Target;
         if matches!(inner.outcome, Outcome::Singular { .. }) && !affine {
@@ -452,22 +458,35 @@ impl<'a> State<'a> {
             inner = again.unwrap_or(inner);
         }
         self.r.scale(-1.0);
-        match inner.outcome {
-            Outcome::Cancelled
-            | Outcome::NotFinite
+        let failed = match inner.outcome {
+            Outcome::Cancelled => return Ok(Some(inner.outcome)),
+            Outcome::NotFinite
             | Outcome::Overflow
             | Outcome::Underflow
-            | Outcome::Singular { .. } => return Ok(Some(inner.outcome)),
-            Outcome::Indefinite { .. } if inner.iterations == 0 => return Ok(Some(inner.outcome)),
-            _ => {}
+            | Outcome::Singular { .. } => true,
+            Outcome::Indefinite { .. } => inner.iterations == 0,
+            _ => false,
+        };
+        if failed {
+            return Ok((!self.go_back(u)).then_some(inner.outcome));
         }
-        for note in inner.notes {
+        for note in std::mem::take(&mut inner.notes) {
             if !self.notes.contains(&note) {
                 self.notes.push(note);
             }
         }
-        let Search { damping, backtracks, found, noise } = self.search(system, u)?;
-        self.steps.push(NewtonStep {
+        let mut search = self.search(system, u)?;
+        if self.may_try_full_steps(u, &search) {
+            let (norm, previous) = (self.norm, self.previous);
+            let state = Iterate { u: u.clone(), r: self.r.clone(), norm, previous };
+            self.watchdog.start(state);
+            if inner.residual() > EXACT * self.norm {
+                return Ok(None);
+            }
+            search = self.search(system, u)?;
+        }
+        let Search { damping, backtracks, found, noise } = search;
+        let step = NewtonStep {
             residual: self.plain,
             forcing: eta,
             solver: inner.solver,
@@ -475,7 +494,9 @@ impl<'a> State<'a> {
             inner_outcome: inner.outcome,
             damping,
             backtracks,
-        });
+        };
+        step.log(self.steps.len() + 1);
+        self.steps.push(step);
         // The noise of one field may be all that is seen of the others.
         if noise && self.direction.balance.is_none() && self.balance(system, u)? {
             return Ok(None);
@@ -486,6 +507,12 @@ impl<'a> State<'a> {
         if !found {
             let outcome = if noise { self.met_rounding(u) } else { self.failed(u, inner.outcome) };
             return Ok(Some(outcome));
+        }
+        let reached = self.direction.norm(&self.trial_r);
+        if !noise && !self.watchdog.accepts(reached, self.settings.full_steps) {
+            self.history.push(self.plain);
+            self.go_back(u);
+            return Ok(None);
         }
         self.previous = Some((eta, self.norm));
         std::mem::swap(u, &mut self.trial);
@@ -534,6 +561,50 @@ impl<'a> State<'a> {
         Ok(unsolved)
     }
 
+    /// η of the next step.
+    fn forcing(&self, u: &Vector) -> f64 {
+        let smallest = epsilon(u.precision());
+        match self.settings.forcing {
+            Forcing::Target if self.doubtful.is_some() => self.settings.rtol.max(smallest),
+            _ if self.doubtful.is_some() => DOUBTFUL,
+            Forcing::Target => Forcing::Target.next(self.previous, self.norm, self.target),
+            _ if self.watchdog.is_exact() => EXACT.min(0.5 * self.target / self.norm).max(smallest),
+            forcing => forcing.next(self.previous, self.norm, self.target),
+        }
+    }
+
+    /// Whether backtracking has stalled and full steps are to be tried in its place.
+    fn may_try_full_steps(&self, u: &Vector, search: &Search) -> bool {
+        let NewtonSettings { line_search, full_steps, forcing, .. } = self.settings;
+        let is_left = || self.direction.norm(&self.trial_r) > STALLED * self.norm;
+        let has_stalled = if search.found {
+            search.backtracks > 0 && is_left()
+        } else {
+            !search.noise && !self.is_below_rounding(u)
+        };
+        let may = line_search && full_steps > 0 && forcing != Forcing::Target;
+        may && has_stalled && self.watchdog.may_start(self.norm)
+    }
+
+    /// Returns to the state where full steps began; false where there are none under way.
+    fn go_back(&mut self, u: &mut Vector) -> bool {
+        let Some(state) = self.watchdog.take_back() else { return false };
+        self.previous = state.previous;
+        self.r = state.r;
+        // The scales of fields may have changed since.
+        (self.norm, self.plain) = (self.direction.norm(&self.r), self.r.norm());
+        u.copy_from(&state.u);
+        if let Some(last) = self.history.last_mut() {
+            *last = self.plain;
+        }
+        true
+    }
+
+    /// Whether the step is below the rounding of u.
+    fn is_below_rounding(&self, u: &Vector) -> bool {
+        self.direction.delta.norm() <= 8.0 * epsilon(u.precision()) * u.norm()
+    }
+
     /// The end where R(u) is noise. A step from there shows what noise does to u, of whose digits a quarter must be left.
     fn met_rounding(&self, u: &Vector) -> Outcome {
         let useless = epsilon(u.precision()).sqrt().sqrt() * u.norm();
@@ -546,8 +617,7 @@ impl<'a> State<'a> {
 
     /// A step below the rounding of u says that u is as good as the precision allows.
     fn failed(&self, u: &Vector, inner: Outcome) -> Outcome {
-        let rounding = 8.0 * epsilon(u.precision()) * u.norm();
-        if inner.is_success() && self.direction.delta.norm() <= rounding {
+        if inner.is_success() && self.is_below_rounding(u) {
             self.met_rounding(u)
         } else if let Outcome::Indefinite { .. } = inner {
             inner
@@ -578,7 +648,7 @@ impl<'a> State<'a> {
                 search.found = norm < self.norm;
                 return Ok(search);
             }
-            if !self.settings.line_search {
+            if !self.settings.line_search || self.watchdog.is_on() {
                 return Ok(search);
             }
             if lambda <= SMALLEST_STEP {

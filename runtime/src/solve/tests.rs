@@ -277,7 +277,7 @@ impl NonlinearSystem for Cubic {
     }
 }
 
-fn solve(system: &mut Cubic, u: &mut Vector, settings: NewtonSettings) -> NewtonReport {
+fn solve(system: &mut Cubic, u: &mut Vector, settings: NewtonSettings) -> Report {
     newton(system, u, settings, &mut silent, &mut silent).expect("applies")
 }
 
@@ -289,10 +289,10 @@ fn newton_converges_faster_than_linearly() {
         let mut u = Vector::zeros(30, Precision::F64);
         let settings = NewtonSettings { forcing, rtol: 1e-12, ..NewtonSettings::default() };
         let result = solve(&mut system, &mut u, settings);
-        let history = result.report.history.clone();
-        result.report.converged().expect("converges");
+        let history = result.history.clone();
+        result.clone().converged().expect("converges");
         assert!(error(&u, &solution) < 1e-9);
-        assert!(result.steps.iter().all(|step| step.solver == "cg"));
+        assert!(result.newton.iter().all(|step| step.solver == "cg"));
         if forcing == Forcing::Fixed(1e-10) {
             let n = history.len();
             let (a, b, c) = (history[n - 4], history[n - 3], history[n - 2]);
@@ -311,8 +311,8 @@ fn newton_falls_back_on_gmres_where_curvature_is_negative() {
     let mut system = Cubic::new(shifted, 0.05, &solution, true);
     let mut u = Vector::zeros(20, Precision::F64);
     let result = solve(&mut system, &mut u, NewtonSettings::default());
-    assert_eq!(result.steps.last().expect("has steps").solver, "gmres");
-    result.report.converged().expect("converges");
+    assert_eq!(result.newton.last().expect("has steps").solver, "gmres");
+    result.converged().expect("converges");
     assert!(error(&u, &solution) < 1e-8);
 }
 
@@ -366,10 +366,10 @@ fn the_line_search_saves_steps_that_are_too_long() {
         (result.expect("applies"), u.get(0))
     };
     let (result, u) = run(true);
-    assert!(result.steps.iter().any(|step| step.backtracks > 0));
-    result.report.converged().expect("converges");
+    assert!(result.newton.iter().any(|step| step.backtracks > 0));
+    result.converged().expect("converges");
     assert!(u.abs() < 1e-11);
-    assert_ne!(run(false).0.report.outcome, Outcome::Converged);
+    assert_ne!(run(false).0.outcome, Outcome::Converged);
 }
 
 /// u² + 1 has no root, and its derivative vanishes where it is smallest.
@@ -414,7 +414,7 @@ fn newton_admits_failure() {
         let mut system = NoRoot { slope: Dense::new(1, |_, _| 1.0), broken };
         let result =
             newton(&mut system, &mut u, NewtonSettings::default(), &mut silent, &mut silent);
-        result.expect("applies").report
+        result.expect("applies")
     };
     assert_eq!(run(true).outcome, Outcome::NotFinite);
     let report = run(false);

@@ -8,7 +8,7 @@ use crate::compile::Target;
 use crate::functional::{errors, mean, set_mean};
 use crate::operator::Operator;
 use crate::processes::Reduce;
-use crate::run::{Balance, Levels, OfProblem, RunError, Setup, System, suits};
+use crate::run::{Balance, Levels, OfProblem, RunError, Setup, System, check_rank, suits};
 use crate::solve::{
     CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Outcome,
     Progress, Report, newton, solve_affine,
@@ -96,6 +96,8 @@ impl Trial<'_> {
         atol: f64,
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
+        system.eliminate(operator);
+        check_rank(operator, system, u)?;
         let named = self.named();
         let apart = self.setup.on.mesh.cut().is_some();
         let factors = match named {
@@ -151,7 +153,7 @@ impl Trial<'_> {
             false if iterations == ITERATIONS => Continue::Yes,
             false => Continue::No,
         };
-        Ok(newton(operator, u, settings, observe, inner)?.report)
+        Ok(newton(operator, u, settings, observe, inner)?)
     }
 
     /// Gives each field that is known up to a constant the mean of the known solution.

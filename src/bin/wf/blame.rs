@@ -125,6 +125,11 @@ impl Blame<'_> {
                     None => Failure::input(format!("`{}`: {text}", self.problem)),
                 }
             }
+            RunError::Degenerate(degenerate) => {
+                let diagnostic = Diagnostic::new(Code::DegenerateStart, degenerate.to_string())
+                    .help(degenerate.remedy());
+                self.at(Item::Initial(&degenerate.field), diagnostic, "the solve starts here")
+            }
             RunError::Unstable(pair) => {
                 let found = self.program.unstable(self.problem, &pair);
                 Failure::diagnostics(self.program.source(), &[found])

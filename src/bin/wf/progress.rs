@@ -45,6 +45,8 @@ struct State {
     what: String,
     /// What was said last without its details.
     said: String,
+    /// The detail that holds until the next one.
+    detail: String,
     /// The part that is done, from 0 to 1, where that is known.
     part: Option<f64>,
     face: Face,
@@ -56,9 +58,9 @@ struct State {
 impl Progress {
     pub(crate) fn new(face: Face) -> Self {
         let (start, what) = (Instant::now(), String::new());
-        let said = String::new();
+        let (said, detail) = (String::new(), String::new());
         let (part, bar, thread, ended) = (None, None, None, false);
-        let state = State { start, what, said, part, face, bar, thread, ended };
+        let state = State { start, what, said, detail, part, face, bar, thread, ended };
         Self { shared: Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() }) }
     }
 
@@ -73,15 +75,20 @@ impl Progress {
     }
 
     fn word(&self, what: String, part: Option<f64>) {
-        self.shared.lock().said.clone_from(&what);
-        self.set(what, part);
+        let shown = {
+            let mut state = self.shared.lock();
+            state.said.clone_from(&what);
+            if state.detail.is_empty() { what } else { format!("{what} ({})", state.detail) }
+        };
+        self.set(shown, part);
     }
 
-    /// What of it is being done, until the next word; without one, what was said before its details.
+    /// What of it is being done, until the next detail; without one, what was said before.
     pub(crate) fn detail(&self, detail: &str) {
         let (what, part) = {
-            let state = self.shared.lock();
-            let whole = state.what.split(": ").next().unwrap_or_default();
+            let mut state = self.shared.lock();
+            detail.clone_into(&mut state.detail);
+            let whole = state.said.split(": ").next().unwrap_or_default();
             let what = match whole {
                 _ if detail.is_empty() => state.said.clone(),
                 "" => detail.to_owned(),
@@ -255,6 +262,12 @@ mod tests {
         wait("ball: setting up [");
         progress.say("ball: iteration 7");
         wait("ball: iteration 7 [");
+        progress.detail("load step 2 of 5");
+        wait("ball: load step 2 of 5 [");
+        progress.say("ball: iteration 8");
+        wait("ball: iteration 8 (load step 2 of 5) [");
+        progress.detail("");
+        wait("ball: iteration 8 [");
         progress.say_part("degree 2, errors", 0.25);
         wait("degree 2, errors, 25 % [");
         progress.end();

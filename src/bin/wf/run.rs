@@ -12,6 +12,7 @@ mod told;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Args;
 use fem_dsl::check::problem::Overrides;
@@ -291,10 +292,12 @@ impl Solve<'_> {
         let (name, file) = (which.problem, &arguments.problem.file);
         self.goal(log)?.try_out()?;
         console.progress().say(format!("{name}: making the mesh"));
+        let mut begun = Instant::now();
         let (problem, mesh) = own_part(which, file, group)?;
         let picture = arguments.picture.numbered(number);
         picture.check(&problem, &mesh)?;
         which.warn(&problem, console);
+        let mesh_seconds = begun.elapsed().as_secs_f64();
         let mut target = arguments.problem.target();
         target.wishes.scatter = arguments.device.scatter;
         if let Some(how) = arguments.operator.representation(device.is_some())? {
@@ -320,7 +323,7 @@ impl Solve<'_> {
             }
             error => which.run(&problem, error),
         };
-        let solution = solution.map_err(|error| match error {
+        let mut solution = solution.map_err(|error| match error {
             RunError::Interrupted(interrupted) => {
                 let Interrupted { step, source, last } = *interrupted;
                 let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
@@ -333,6 +336,7 @@ impl Solve<'_> {
             error => failed(error),
         })?;
         console.progress().say(format!("{name}: writing the solution"));
+        begun = Instant::now();
         let written = match (failure, &log.series) {
             (Some(failure), _) => Err(failure),
             (None, Some(_)) => Ok(()),
@@ -342,6 +346,8 @@ impl Solve<'_> {
         };
         let path = goal.path_of(&solution.on);
         let drawn = picture.draw(&problem, &solution, console);
+        solution.seconds.mesh += mesh_seconds;
+        solution.seconds.write += begun.elapsed().as_secs_f64();
         // What was found is said, also where it cannot be written.
         let collection = log.series.as_ref().map(Series::collection);
         let files = Files {

@@ -10,7 +10,8 @@ use cudarc::nvrtc::{result, sys};
 use kernels_gen::dialect::SourceFile;
 
 use super::CudaError;
-use crate::jit::{Foreign, Jit, compiling};
+use crate::doing::doing;
+use crate::jit::{Foreign, Jit};
 
 /// The language, and nothing that changes the arithmetic of the sources.
 const FLAGS: &str = "--std=c++17";
@@ -122,7 +123,7 @@ pub fn compile_parts(
     let recall = |part: &SourceFile| jit.recall_code(&foreign(part, &compiler));
     let known: Vec<Option<Vec<u8>>> = parts.iter().map(recall).collect();
     let missing: Vec<usize> = (0..parts.len()).filter(|&part| known[part].is_none()).collect();
-    let _said = (!missing.is_empty()).then(compiling);
+    let _said = (!missing.is_empty()).then(|| doing("compiling kernels"));
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();

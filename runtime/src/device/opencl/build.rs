@@ -8,7 +8,8 @@ use kernels_gen::dialect::SourceFile;
 use super::api::{Context, Program, Status};
 use super::choice::Facts;
 use super::error::{OpenClError, driver};
-use crate::jit::{Foreign, Jit, compiling};
+use crate::doing::doing;
+use crate::jit::{Foreign, Jit};
 
 /// Options of the compiler: the language that the sources are written in, no warnings, which say nothing of kernels that
 /// are correct, and nothing that changes their arithmetic.
@@ -82,7 +83,7 @@ fn build_with(
     let text = CString::new(source.text.as_str())
         .map_err(|error| rejected(Status(0), error.to_string()))?;
     let program = context.source(&text).map_err(driver("take a source"))?;
-    let _said = compiling();
+    let _said = doing("compiling kernels");
     if let Err(status) = program.build(device.id, &flags) {
         return Err(rejected(status, program.log(device.id).unwrap_or_default()));
     }

@@ -7,7 +7,7 @@ use super::{Asked, Manner, OfField, Problem, Unsuited};
 use crate::discretisation::{Discretisation, Field};
 use crate::operator::Operator;
 use crate::solve::{Approximation, Block, Blocks, Mass};
-use fem_dsl::point::{Degree, PointForm, Space, block, complement};
+use fem_dsl::point::{Degree, PointForm, Space, block, complement, eliminated};
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
 
@@ -33,7 +33,11 @@ impl Problem<'_> {
             return Ok(Err(Unsuited::Combined));
         }
         let (mut blocks, mut masses) = (Vec::new(), Vec::new());
+        let eliminated = eliminated(self.form);
         for (number, field) in self.form.fields.iter().enumerate() {
+            if eliminated.contains(&number) {
+                continue;
+            }
             let name = field.name.clone();
             let asked = fields.get(&name);
             let fits = self.on.fields[number].space.element().is_continuous()
@@ -75,6 +79,7 @@ impl Problem<'_> {
             fields: vec![element],
             components: vec![self.elements.components[number]],
             notes: Vec::new(),
+            lost: None,
             ..self.elements.clone()
         };
         let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;

@@ -286,6 +286,7 @@ impl Between {
             components: vec![components],
             aux: Vec::new(),
             notes: Vec::new(),
+            lost: None,
         };
         let on = Discretisation {
             mesh: Arc::clone(&coarse.mesh),

@@ -5,11 +5,12 @@ use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::run::RunError;
 use crate::solve::{
-    Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, NonlinearSystem,
+    Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, Local, NonlinearSystem,
     OperatorError, Outcome, Progress, Report,
 };
 use crate::vector::Vector;
 use fem_dsl::problem::Solver;
+use std::sync::Arc;
 
 /// Solves linear systems one after another, as [`solve`](super::solve) does one: what was made for a Jacobian serves as long as that is the same.
 pub(in crate::run) struct Again {
@@ -34,6 +35,7 @@ impl Again {
         let settings = Settings { named, floor: 0.0 };
         settings.available()?;
         let name = named.map_or("", |solver| solver.name.as_str());
+        system.eliminate(operator);
         let (linear, stop, note) = linear(operator, system, name, settings)?;
         Ok(Self { affine: Affine::new(u, linear), stop, note })
     }
@@ -121,6 +123,10 @@ impl NonlinearSystem for Kept<'_> {
 
     fn fields(&self) -> Vec<FieldDofs> {
         self.operator.fields()
+    }
+
+    fn local(&self) -> Option<Arc<Local>> {
+        self.operator.local()
     }
 
     fn coupling(&self) -> Option<Coupling> {

@@ -9,6 +9,7 @@ use crate::factor::FactorError;
 use crate::operator::Operator;
 use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
 use crate::vector::Vector;
+use fem_dsl::point::eliminated;
 
 /// Why several processes have no factors of the whole matrix each.
 pub(in crate::run) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not known on the whole mesh\n\
@@ -22,7 +23,7 @@ impl System<'_> {
         }
         // Those of one state serve others: Newton's method may begin with them, too.
         let facts = Facts { linear: true, saddle: is_saddle(self.form), device: false };
-        let found = factors::of_one(self.on, facts);
+        let found = factors::of_one(self.on, &eliminated(self.form), facts);
         // Each has looked at its own memory.
         let mut never = [found == Factors::Never];
         in_any(&self.on.mesh, &mut never);

@@ -1,9 +1,10 @@
 //! What is seen of a state: its errors, reports and ranges, as a [`Solution`].
 
 use super::super::assess::{Means, assess};
+use super::super::clock::{Clock, Phase};
 use super::super::reports::{self, State as Measured, ranges};
 use super::super::step::{Monitor, Step};
-use super::super::{Kernels, RunError, Seconds, Solution};
+use super::super::{Kernels, RunError, Solution};
 use super::stages::Staged;
 use crate::compile::Target;
 use crate::device::Device;
@@ -30,7 +31,7 @@ impl Shown<'_> {
         &self,
         state: &State,
         staged: &Staged<'_>,
-        seconds: Seconds,
+        clock: &mut Clock,
     ) -> Result<Solution, RunError> {
         let Self { problem, elements, target, device, kernels } = *self;
         let u = state.u.to_vec();
@@ -47,6 +48,7 @@ impl Shown<'_> {
         let mut shelf = Shelf::default();
         let (errors, _) = assess(problem, of, Means::new(target, device), &mut shelf)?;
         let (found, notes) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+        clock.end(Phase::Measure);
         let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
         Ok(Solution {
             on: Arc::clone(staged.on()),
@@ -64,7 +66,7 @@ impl Shown<'_> {
             reports: found,
             ranges,
             notes,
-            seconds,
+            seconds: clock.seconds(),
             throughput: 0.0,
         })
     }

@@ -211,6 +211,7 @@ impl<'a> Staged<'a> {
             target: 0.0,
             seconds: 0.0,
             notes: Vec::new(),
+            newton: Vec::new(),
         })
     }
 

@@ -130,8 +130,8 @@ fn newton_by_factors_is_newton() {
         NewtonSettings { linear: linear(InnerSolver::Direct), ..NewtonSettings::default() };
     let result = newton(&mut system, &mut u, settings, &mut silent, &mut silent);
     let result = result.expect("applies");
-    assert!(result.steps.iter().all(|step| step.solver == "direct"));
-    result.report.converged().expect("converges");
+    assert!(result.newton.iter().all(|step| step.solver == "direct"));
+    result.converged().expect("converges");
     assert!(error(&u, &solution) < 1e-9);
 }
 
@@ -230,11 +230,11 @@ fn load_steps_follow_the_boundary_and_the_parameter() {
         &mut silent,
     );
     let result = result.expect("applies");
-    assert_eq!((result.solved, result.newton.report.outcome), (10, Outcome::Converged));
+    assert_eq!((result.solved, result.newton.outcome), (10, Outcome::Converged));
     assert!(result.halved.is_empty());
     assert!((u.get(0) - 4.0).abs() < 1e-12 && (u.get(1) - 4.0 - 1.5f64.tan()).abs() < 1e-8);
     // One entry a step, numbered through.
-    let report = &result.newton.report;
+    let report = &result.newton;
     assert_eq!(seen, (1..=report.iterations).collect::<Vec<_>>());
     assert_eq!(report.history.len(), report.iterations + 1);
     // Every load is visited, from 0 on.
@@ -253,7 +253,7 @@ fn a_load_that_cannot_be_borne_says_in_which_step() {
     let result = newton_in_load_steps(&mut system, &mut u, 8, settings, &mut silent, &mut silent);
     let result = result.expect("applies");
     assert_eq!(result.solved, 6);
-    assert_ne!(result.newton.report.outcome, Outcome::Converged);
+    assert_ne!(result.newton.outcome, Outcome::Converged);
     assert_eq!(result.halved, [7], "halved before it is given up");
 }
 
@@ -290,7 +290,7 @@ fn a_load_step_that_fails_is_halved() {
         NewtonSettings { line_search: false, max_iterations: 6, ..NewtonSettings::default() };
     let solved = newton_in_load_steps(&mut system, &mut u, 2, settings, &mut silent, &mut silent);
     let solved = solved.expect("applies");
-    assert_eq!((solved.solved, solved.newton.report.outcome), (2, Outcome::Converged));
+    assert_eq!((solved.solved, solved.newton.outcome), (2, Outcome::Converged));
     assert_eq!(solved.halved, [2]);
     assert!((u.get(0) - 4.0).abs() < 1e-12 && (u.get(1) - 4.0 - 1.5f64.tan()).abs() < 1e-8);
 }

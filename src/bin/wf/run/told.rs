@@ -7,7 +7,7 @@ use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
 use kernels_gen::plan::{Plan, Task};
 use runtime::run::{Figure, Mode, Outcome, Solution, Step};
-use runtime::solve::{Figures, Smoother};
+use runtime::solve::{Figures, NewtonStep, Smoother};
 use serde_json::{Map, Value, json};
 
 use crate::problem::called;
@@ -101,8 +101,14 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
     lines.push(format!("  throughput  {:.3e} DoF/s", solution.throughput));
     let seconds = solution.seconds;
     lines.push(format!(
-        "  seconds     compile {:.3}, set up {:.3}, solve {:.3}, measure {:.3}",
-        seconds.compile, seconds.set_up, seconds.solve, seconds.measure
+        "  seconds     {:.3}: mesh {:.3}, compile {:.3}, set up {:.3}, solve {:.3}, measure {:.3}, write {:.3}",
+        seconds.sum(),
+        seconds.mesh,
+        seconds.compile,
+        seconds.set_up,
+        seconds.solve,
+        seconds.measure,
+        seconds.write
     ));
     for (what, path) in [("output", files.output), ("picture", files.picture)] {
         if let Some(path) = path {
@@ -259,11 +265,15 @@ pub(super) fn value(
         "applications": applications(solution),
         "residual": solution.residual,
         "dofs_per_second": solution.throughput,
+        "newton": report.newton.iter().map(newton_step).collect::<Vec<_>>(),
         "seconds": {
+            "mesh": solution.seconds.mesh,
             "compile": solution.seconds.compile,
             "set_up": solution.seconds.set_up,
             "solve": solution.seconds.solve,
             "measure": solution.seconds.measure,
+            "write": solution.seconds.write,
+            "total": solution.seconds.sum(),
         },
     });
     if let Some(object) = value.as_object_mut() {
@@ -314,6 +324,15 @@ pub(super) fn value(
         }
     }
     value
+}
+
+/// A step of Newton's method as a program reads it: the residual norm before it, its length, and the linear iterations.
+fn newton_step(step: &NewtonStep) -> Value {
+    json!({
+        "residual": step.residual,
+        "step": step.damping,
+        "linear_iterations": step.inner_iterations,
+    })
 }
 
 fn reports_value(reports: &[Outcome]) -> Value {

@@ -1,0 +1,49 @@
+//! Vectors and operators that go together.
+
+use super::Operator;
+use crate::linear::OperatorError;
+use crate::vector::Vector;
+use std::sync::Arc;
+
+impl Operator {
+    /// Whether a vector belongs to this operator.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
+        let (len, precision) = (vector.len(), crate::vector::name(vector.precision()));
+        let there = vector.array().map(|(arithmetic, _)| arithmetic);
+        let here = match (there, self.arithmetic()) {
+            (Some(there), Some(own)) => Arc::ptr_eq(there, own),
+            (there, own) => there.is_none() && own.is_none(),
+        };
+        if here && len == self.n() && vector.precision() == self.precision() {
+            return self.numbered_alike(vector);
+        }
+        let n = self.n();
+        Err(OperatorError::new(match self.arithmetic() {
+            None => format!(
+                "a vector of {len} entries in {precision}{} does not fit an operator of {n} unknowns in {}",
+                if here { "" } else { " on a device" },
+                crate::vector::name(self.precision()),
+            ),
+            Some(own) => format!(
+                "a vector of {len} entries {} does not fit an operator of {n} unknowns on {}",
+                if here { "there" } else { "of another system, or elsewhere," },
+                own.device().name(),
+            ),
+        }))
+    }
+
+    /// Whether the entries of a vector are those of these unknowns, as far as that is known.
+    fn numbered_alike(&self, vector: &Vector) -> Result<(), OperatorError> {
+        match vector.numbering() {
+            Some(other) if other != self.numbering() => Err(OperatorError::new(
+                "a vector of a system on another mesh or in other spaces does not fit: its entries belong to other nodes\n\
+                 help: take one that this system makes, by `vector`, `initial` or `interpolate`",
+            )),
+            _ => Ok(()),
+        }
+    }
+}

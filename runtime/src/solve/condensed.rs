@@ -1,0 +1,374 @@
+//! Static condensation of degrees of freedom that are coupled among themselves inside a cell only.
+//!
+//! ```text
+//! [A B; C D] [u; s] = [f; g]     S u = f − B D⁻¹ g,   S = A − B D⁻¹ C,   s = D⁻¹ (g − C u)
+//! ```
+//!
+//! D has one block a cell, whose LU factors are kept. S is applied by two products with the Jacobian, by one where no other
+//! equation reads s (B = 0): then S is A. Vectors keep all entries; those of s are 0 in the condensed system, whose rows of s are
+//! the identity.
+
+use super::{Approximation, FieldDofs, LinearOperator, NonlinearSystem, OperatorError};
+use crate::coupling::Coupling;
+use crate::parallel::*;
+use crate::vector::Vector;
+use std::sync::Arc;
+
+/// A pivot below this part of the largest entry of its block makes the block singular.
+const SINGULAR: f64 = 1e-12;
+
+/// Degrees of freedom that are coupled among themselves inside a cell only, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Local {
+    /// Those of all cells, one cell after another.
+    pub dofs: Vec<u32>,
+    /// How many a cell has.
+    pub of_cell: usize,
+    /// Clusters of a cell's degrees of freedom that are coupled with each other, by their places in the cell.
+    pub clusters: Vec<Vec<usize>>,
+    /// Sets of places, of which one product with the Jacobian gives the columns: no row of a cell is coupled with two of a set.
+    pub products: Vec<Vec<usize>>,
+    /// Whether other equations read them: B is not 0.
+    pub is_read: bool,
+    /// Whether S is symmetric.
+    pub symmetric: bool,
+}
+
+impl Local {
+    /// The entries of a vector at these, cell by cell.
+    fn gather(&self, entries: &[f64]) -> Vec<f64> {
+        self.dofs.iter().map(|&dof| entries[dof as usize]).collect()
+    }
+
+    /// The inverse of D for the Jacobian of a system; nothing where a block is singular in the cells of any process.
+    pub(super) fn invert(
+        &self,
+        jacobian: &dyn LinearOperator,
+        like: &Vector,
+    ) -> Result<Option<Inverse>, OperatorError> {
+        let cells = self.dofs.len() / self.of_cell.max(1);
+        let (mut x, mut y) = (like.like(), like.like());
+        let mut home = vec![(0, 0); self.of_cell];
+        for (number, cluster) in self.clusters.iter().enumerate() {
+            cluster.iter().enumerate().for_each(|(at, &place)| home[place] = (number, at));
+        }
+        let sizes: Vec<usize> = self.clusters.iter().map(Vec::len).collect();
+        let starts: Vec<usize> = sizes
+            .iter()
+            .scan(0, |next, size| {
+                let start = *next;
+                *next += size * size;
+                Some(start)
+            })
+            .collect();
+        let stride: usize = sizes.iter().map(|size| size * size).sum();
+        let mut blocks = vec![0.0; cells * stride];
+        for set in &self.products {
+            let mut ones = vec![0.0; like.len()];
+            for cell in self.dofs.chunks_exact(self.of_cell) {
+                set.iter().for_each(|&place| ones[cell[place] as usize] = 1.0);
+            }
+            x.set(&ones);
+            jacobian.apply(&x, &mut y)?;
+            let y = self.gather(&y.to_vec());
+            let each = blocks.chunks_exact_mut(stride.max(1)).zip(y.chunks_exact(self.of_cell));
+            for (block, y) in each {
+                for &place in set {
+                    let (number, column) = home[place];
+                    let (start, size) = (starts[number], sizes[number]);
+                    for (row, &of) in self.clusters[number].iter().enumerate() {
+                        // Rows that another member of the set is coupled with are in other clusters.
+                        block[start + row * size + column] = y[of];
+                    }
+                }
+            }
+        }
+        let mut pivots = vec![0u32; cells * self.of_cell];
+        let firsts: Vec<usize> = sizes
+            .iter()
+            .scan(0, |next, size| {
+                let first = *next;
+                *next += size;
+                Some(first)
+            })
+            .collect();
+        let regular = blocks
+            .par_chunks_exact_mut(stride.max(1))
+            .zip(pivots.par_chunks_exact_mut(self.of_cell.max(1)))
+            .map(|(block, pivots)| {
+                (0..sizes.len()).all(|number| {
+                    let (start, size) = (starts[number], sizes[number]);
+                    let first = firsts[number];
+                    factorise(
+                        &mut block[start..start + size * size],
+                        &mut pivots[first..first + size],
+                    )
+                })
+            })
+            .listed();
+        let is_singular = like.any(regular.contains(&false));
+        let ones: Vec<f64> = {
+            let mut ones = vec![1.0; like.len()];
+            self.dofs.iter().for_each(|&dof| ones[dof as usize] = 0.0);
+            ones
+        };
+        x.set(&ones);
+        let inverse = Inverse { blocks, pivots, starts, firsts, stride, others: x };
+        Ok((!is_singular).then_some(inverse))
+    }
+}
+
+/// D⁻¹, as the factors of its blocks.
+pub(super) struct Inverse {
+    blocks: Vec<f64>,
+    pivots: Vec<u32>,
+    /// Where the factors of each cluster begin in a cell's, and its pivots in a cell's.
+    starts: Vec<usize>,
+    firsts: Vec<usize>,
+    stride: usize,
+    /// 1 in all other degrees of freedom, 0 in those of D.
+    others: Vector,
+}
+
+impl Inverse {
+    /// z = D⁻¹ r, 0 in all other entries.
+    fn apply(&self, local: &Local, r: &Vector, z: &mut Vector) {
+        let own = local.gather(&r.to_vec());
+        let mut solved = vec![0.0; own.len()];
+        let of_cell = local.of_cell.max(1);
+        solved
+            .par_chunks_exact_mut(of_cell)
+            .zip(own.par_chunks_exact(of_cell))
+            .zip(self.blocks.par_chunks_exact(self.stride.max(1)))
+            .zip(self.pivots.par_chunks_exact(of_cell))
+            .each(|(((solved, own), block), pivots)| {
+                for (number, cluster) in local.clusters.iter().enumerate() {
+                    let (start, first, size) =
+                        (self.starts[number], self.firsts[number], cluster.len());
+                    let mut x: Vec<f64> = cluster.iter().map(|&place| own[place]).collect();
+                    solve(&block[start..start + size * size], &pivots[first..first + size], &mut x);
+                    cluster.iter().zip(x).for_each(|(&place, x)| solved[place] = x);
+                }
+            });
+        let mut entries = vec![0.0; r.len()];
+        local.dofs.iter().zip(solved).for_each(|(&dof, x)| entries[dof as usize] = x);
+        z.set(&entries);
+    }
+}
+
+/// Overwrites a matrix, by rows, with its factors L U and the rows of its pivots; returns whether it is regular.
+fn factorise(a: &mut [f64], pivots: &mut [u32]) -> bool {
+    let n = pivots.len();
+    let largest = a.iter().fold(0.0f64, |most, entry| most.max(entry.abs()));
+    for k in 0..n {
+        let pivot = (k..n).max_by(|&i, &j| a[i * n + k].abs().total_cmp(&a[j * n + k].abs()));
+        let pivot = pivot.unwrap_or(k);
+        pivots[k] = pivot as u32;
+        let size = a[pivot * n + k].abs();
+        // Written so that what is not a number is singular.
+        if !(size > SINGULAR * largest) {
+            return false;
+        }
+        if pivot != k {
+            (0..n).for_each(|j| a.swap(k * n + j, pivot * n + j));
+        }
+        let (upper, lower) = a.split_at_mut((k + 1) * n);
+        let row = &upper[k * n..];
+        for other in lower.chunks_exact_mut(n) {
+            other[k] /= row[k];
+            let factor = other[k];
+            for j in k + 1..n {
+                other[j] -= factor * row[j];
+            }
+        }
+    }
+    true
+}
+
+/// Solves with such factors.
+fn solve(factors: &[f64], pivots: &[u32], x: &mut [f64]) {
+    let n = x.len();
+    for (k, &pivot) in pivots.iter().enumerate() {
+        x.swap(k, pivot as usize);
+    }
+    for i in 0..n {
+        let sum: f64 = (0..i).map(|j| factors[i * n + j] * x[j]).sum();
+        x[i] -= sum;
+    }
+    for i in (0..n).rev() {
+        let sum: f64 = (i + 1..n).map(|j| factors[i * n + j] * x[j]).sum();
+        x[i] = (x[i] - sum) / factors[i * n + i];
+    }
+}
+
+/// S, with the identity in the rows of s.
+struct Schur<'a> {
+    jacobian: &'a dyn LinearOperator,
+    local: &'a Local,
+    inverse: &'a Inverse,
+}
+
+impl Schur<'_> {
+    /// y += B D⁻¹ r in the rows of all others, times a factor; `work` is overwritten.
+    fn add_from_local(
+        &self,
+        factor: f64,
+        r: &Vector,
+        y: &mut Vector,
+        work: &mut [Vector; 2],
+    ) -> Result<(), OperatorError> {
+        let [z, product] = work;
+        self.inverse.apply(self.local, r, z);
+        self.jacobian.apply(z, product)?;
+        y.axpy(factor, product);
+        Ok(())
+    }
+}
+
+impl LinearOperator for Schur<'_> {
+    fn size(&self) -> usize {
+        self.jacobian.size()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let others = &self.inverse.others;
+        let mut own = x.clone();
+        own.multiply(others);
+        self.jacobian.apply(&own, y)?;
+        if self.local.is_read {
+            let r = y.clone();
+            self.add_from_local(-1.0, &r, y, &mut [x.like(), x.like()])?;
+        }
+        y.multiply(others);
+        y.axpy(1.0, x);
+        y.axpy(-1.0, &own);
+        Ok(())
+    }
+}
+
+/// The condensed system at the last linearisation.
+pub(super) struct Condensed<'a> {
+    system: &'a mut dyn NonlinearSystem,
+    local: Arc<Local>,
+    inverse: &'a Inverse,
+}
+
+impl<'a> Condensed<'a> {
+    pub(super) fn new(
+        system: &'a mut dyn NonlinearSystem,
+        local: Arc<Local>,
+        inverse: &'a Inverse,
+    ) -> Self {
+        Self { system, local, inverse }
+    }
+
+    /// f − B D⁻¹ g, 0 in the rows of s.
+    pub(super) fn load(&self, rhs: &Vector) -> Result<Vector, OperatorError> {
+        let mut load = rhs.clone();
+        if self.local.is_read {
+            let jacobian = self.system.jacobian();
+            let schur = Schur { jacobian, local: &self.local, inverse: self.inverse };
+            schur.add_from_local(-1.0, rhs, &mut load, &mut [rhs.like(), rhs.like()])?;
+        }
+        load.multiply(&self.inverse.others);
+        Ok(load)
+    }
+
+    /// Adds s = D⁻¹ (g − C u) to a solution u.
+    pub(super) fn complete(&self, rhs: &Vector, u: &mut Vector) -> Result<(), OperatorError> {
+        u.multiply(&self.inverse.others);
+        let (mut left, mut s) = (u.like(), u.like());
+        self.system.jacobian().apply(u, &mut left)?;
+        left.axpby(1.0, rhs, -1.0);
+        self.inverse.apply(&self.local, &left, &mut s);
+        u.axpy(1.0, &s);
+        Ok(())
+    }
+}
+
+impl LinearOperator for Condensed<'_> {
+    fn size(&self) -> usize {
+        self.system.size()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let jacobian = self.system.jacobian();
+        Schur { jacobian, local: &self.local, inverse: self.inverse }.apply(x, y)
+    }
+}
+
+impl NonlinearSystem for Condensed<'_> {
+    fn size(&self) -> usize {
+        self.system.size()
+    }
+
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.system.residual(u, r)
+    }
+
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        self.system.linearise(u)
+    }
+
+    fn jacobian(&self) -> &dyn LinearOperator {
+        self
+    }
+
+    fn same_jacobian(&self) -> bool {
+        self.system.same_jacobian()
+    }
+
+    /// That of A stands for that of S.
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        self.system.diagonal(diagonal)?;
+        diagonal.multiply(&self.inverse.others);
+        let mut ones = diagonal.like();
+        ones.fill(1.0);
+        diagonal.axpy(1.0, &ones);
+        diagonal.axpy(-1.0, &self.inverse.others);
+        Ok(())
+    }
+
+    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
+        self.system.precondition()
+    }
+
+    fn preconditioner(&self) -> Option<&dyn Approximation> {
+        self.system.preconditioner()
+    }
+
+    fn forget_preconditioner(&mut self) {
+        self.system.forget_preconditioner();
+    }
+
+    fn symmetric(&self) -> bool {
+        self.local.symmetric
+    }
+
+    fn fields(&self) -> Vec<FieldDofs> {
+        self.system.fields()
+    }
+
+    fn coupling(&self) -> Option<Coupling> {
+        self.system.coupling().map(|coupling| coupling.without(&self.local.dofs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_factorised_with_pivots() {
+        let mut a = [0.0, 2.0, 1.0, 1.0, 1.0, 0.0, 4.0, 0.0, 3.0];
+        let (whole, mut pivots) = (a, [0; 3]);
+        assert!(factorise(&mut a, &mut pivots));
+        let mut x = [3.0, 2.0, 7.0];
+        solve(&a, &pivots, &mut x);
+        for (row, b) in whole.chunks_exact(3).zip([3.0, 2.0, 7.0]) {
+            let sum: f64 = row.iter().zip(x).map(|(a, x)| a * x).sum();
+            assert!((sum - b).abs() < 1e-14);
+        }
+        assert!(!factorise(&mut [1.0, 2.0, 2.0, 4.0], &mut [0; 2]));
+    }
+}

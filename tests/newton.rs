@@ -59,6 +59,21 @@ fn penalties_and_switches_converge_by_default() {
     assert!((least + 0.1).abs() < 1e-6, "{least}");
 }
 
+/// On fine meshes full steps do not settle the active set of the stiffest floor within their limit.
+#[test]
+fn a_sweep_leads_where_full_steps_do_not() {
+    let text = CONTACT
+        .replace("SOLVER", "")
+        .replace("cells: [40, 1], to: [1, 0.025]", "cells: [300, 1], to: [1, 0.01]");
+    let form = Form::parse(&text, "string").expect("a form");
+    let problem = form.problem("floor").expect("a problem").execution(Execution::Interpreted);
+    let solution = problem.param("stiffness", "1e9").run().expect("a solution");
+    let swept = solution.notes().iter().any(|note| note.contains("a sweep of `stiffness`"));
+    assert!(swept, "{:?}", solution.notes());
+    let [[least, _]] = solution.range("u").expect("a field") else { panic!("a number") };
+    assert!((least + 0.1).abs() < 1e-6, "{least}");
+}
+
 #[test]
 fn nothing_limits_growth_where_no_line_search_is_asked_for() {
     let solver = "solver = newton(line_search: none, linear: direct, forcing: exact);";

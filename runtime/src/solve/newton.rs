@@ -220,8 +220,13 @@ impl Newton {
             if let Some(outcome) = state.finished() {
                 break outcome;
             }
+            let taken = state.steps.len();
             if let Some(outcome) = state.step(system, u, observe_inner)? {
                 break outcome;
+            }
+            // Full steps begin, or end without one.
+            if state.steps.len() == taken {
+                continue;
             }
             let progress = Progress {
                 iteration: state.steps.len(),
@@ -534,6 +539,27 @@ impl<'a> State<'a> {
             return Ok(Some(self.solved_until_rounding(true)));
         }
         Ok(None)
+    }
+
+    /// The norm of what rounding leaves of R(u).
+    fn noise(&self, system: &dyn NonlinearSystem, u: &Vector) -> Result<f64, OperatorError> {
+        Ok(self.direction.norm(&noise(system, u, &self.r)?))
+    }
+
+    /// Judges steps by the scales of all fields from here on.
+    fn balanced(&mut self, u: &Vector) {
+        self.direction.balance = Some(self.doubt.scales.balance(u));
+        self.norm = self.direction.norm(&self.r);
+    }
+
+    /// The same where the equations of a field are not solved; whether they are not.
+    fn balance(&mut self, system: &dyn NonlinearSystem, u: &Vector) -> Result<bool, OperatorError> {
+        let unsolved = self.doubt.is_unsolved(system, u, &self.r)?;
+        if unsolved {
+            self.doubtful = Some(Reason::Unsolved);
+            self.balanced(u);
+        }
+        Ok(unsolved)
     }
 
     /// η of the next step.

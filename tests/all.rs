@@ -35,6 +35,7 @@ mod start;
 mod state;
 mod steps;
 mod suites;
+mod supports;
 mod system;
 mod three_ways;
 mod time;

@@ -513,4 +513,6 @@ pub enum Place {
     All(Span),
     /// `on "a", "b"`
     Tags(Vec<Text>),
+    /// `at [x, y]`
+    At(ExprId),
 }

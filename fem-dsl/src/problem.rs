@@ -461,8 +461,29 @@ pub struct Dirichlet {
     /// The value; its shape is the field's, or scalar where a component or u·n is given. Of u·n it may be a field's value,
     /// of which the normal component is meant.
     pub value: Expression,
-    /// The tags, or all facets of exactly one cell.
-    pub tags: Option<Vec<String>>,
+    /// Where it holds.
+    pub support: Support,
+}
+
+/// The support of an essential condition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Support {
+    /// All facets of exactly one cell.
+    Boundary,
+    /// The sides with one of these tags; the curves and points of a tag that no side has.
+    Tags(Vec<String>),
+    /// The vertex nearest to a point.
+    Vertex([f64; 3]),
+}
+
+impl Support {
+    /// The tags that it names.
+    pub fn tags(&self) -> &[String] {
+        match self {
+            Self::Tags(tags) => tags,
+            Self::Boundary | Self::Vertex(_) => &[],
+        }
+    }
 }
 
 /// A solver with its named settings.

@@ -29,7 +29,7 @@ use crate::form::{BuildError, Form, rate_name};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{Data, Eigen, Expression, MeshSource, Problem, Trace, Values};
+use crate::problem::{Data, Eigen, Expression, MeshSource, Problem, Support, Trace, Values};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -357,7 +357,9 @@ impl Program {
             return (diagnostics, Vec::new());
         };
         if let Some(tags) = mesh.as_ref().and_then(|mesh| mesh.tags).filter(|_| !tagged) {
-            diagnostics.extend(self.unknown_form_tags(problem, tags));
+            diagnostics.extend(self.unknown_form_tags(problem, tags, true));
+            // No generator names parts of its cells.
+            diagnostics.extend(self.unknown_tags_of_cells(problem, &statements, &[]));
         }
         let (joined, found) = self.joined(form, &statements);
         diagnostics.extend(found);
@@ -475,7 +477,7 @@ fn finished(
             content.dirichlet.iter().any(|condition| {
                 condition.field == field
                     && condition.trace == Trace::Whole
-                    && condition.tags.is_none()
+                    && condition.support == Support::Boundary
             })
         };
         let held: Vec<bool> = (0..form.fields.len()).map(held).collect();

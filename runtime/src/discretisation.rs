@@ -192,7 +192,8 @@ impl Discretisation {
             Region::Facets(tags) => tags,
         });
         let named = of_form.filter(|tag| *tag != WHOLE_BOUNDARY);
-        self.mesh.expect_facet_tags(named.chain(conditions))
+        self.mesh.expect_facet_tags(named)?;
+        self.mesh.expect_condition_tags(conditions)
     }
 
     /// Finds the facets and the cells of a form's integrals.

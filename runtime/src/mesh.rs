@@ -1,7 +1,7 @@
 //! Meshes: one kind of cell, straight or curved, with tagged facets and tagged cells.
 //!
 //! From [`Parts`] (what a generator or a file gives: points, connectivity, tags) to [`Mesh`]:
-//! checked (no inverted or degenerate cell), oriented so that neighbouring cells agree on the
+//! turned where its numbering mirrors it, checked (no folded or degenerate cell), oriented so that neighbouring cells agree on the
 //! direction of their shared edges and faces where that is possible ([`mod@orient`]), with its cells
 //! along a space-filling curve ([`mod@order`]), points numbered by first touch with the vertices
 //! first, and with its edges and faces numbered ([`topology`]).
@@ -35,8 +35,11 @@ pub(crate) mod refined;
 mod seams;
 pub(crate) mod shape;
 mod sides;
+pub(crate) mod skeleton;
 mod statistics;
 mod stretch;
+mod tree;
+mod turn;
 mod unfold;
 pub(crate) mod vtk_order;
 
@@ -77,6 +80,10 @@ pub struct Parts {
     pub facets: BTreeMap<String, Vec<[u32; 4]>>,
     /// Tagged cells.
     pub cells: BTreeMap<String, Vec<u32>>,
+    /// Tagged edges of a three-dimensional mesh, each by the points of its ends; for essential conditions.
+    pub edges: BTreeMap<String, Vec<[u32; 2]>>,
+    /// Tagged vertices; for essential conditions.
+    pub vertices: BTreeMap<String, Vec<u32>>,
     /// The numbers by which the source knows its cells, for messages; empty where it has none.
     pub labels: Vec<u64>,
     /// The same of its points.
@@ -92,7 +99,7 @@ pub struct Parts {
 pub enum Arrange {
     /// Orient neighbouring cells alike and sort the cells along a space-filling curve.
     Sorted,
-    /// Keep the order of the cells and, on quadrilaterals and hexahedra, their local numbering.
+    /// Keep the order of the cells and, on quadrilaterals and hexahedra that are not mirrored, their local numbering.
     AsGiven,
 }
 
@@ -106,6 +113,8 @@ pub struct Mesh {
     nodes_per_cell: usize,
     facet_tags: BTreeMap<String, Vec<Facet>>,
     cell_tags: BTreeMap<String, Vec<u32>>,
+    /// Tagged curves and points.
+    skeleton: Option<std::sync::Arc<skeleton::Skeleton>>,
     topology: Topology,
     /// The tags of periodic sides, and the topology where they are the same.
     periodic: Vec<periodic::Pair>,
@@ -190,7 +199,8 @@ pub(crate) fn index(count: usize, what: &'static str) -> Result<u32, MeshError> 
 }
 
 impl Mesh {
-    /// Checks, arranges and numbers a mesh of cells of one kind with geometry of order `order`.
+    /// Checks, arranges and numbers a mesh of cells of one kind with geometry of order `order`. The vertices of a
+    /// cell may turn either way.
     pub fn new(
         cell: Cell,
         order: usize,
@@ -389,6 +399,38 @@ impl Mesh {
         Ok(facets)
     }
 
+    /// The facets under those of some tags that sides have; the others must be tags of curves or points.
+    ///
+    /// # Errors
+    ///
+    /// The tags that neither sides nor curves nor points have.
+    pub(crate) fn sides_under(&self, tags: &[String]) -> Result<Vec<Facet>, MeshError> {
+        self.expect_condition_tags(tags)?;
+        self.facets_under(tags.iter().filter(|tag| !self.is_below_sides(tag)))
+    }
+
+    /// Whether there are sides, curves or points under all of some tags.
+    ///
+    /// # Errors
+    ///
+    /// The tags that none has, each once.
+    pub fn expect_condition_tags<'t>(
+        &self,
+        tags: impl IntoIterator<Item = &'t String>,
+    ) -> Result<(), MeshError> {
+        let known = |tag: &String| self.facet_tags.contains_key(tag) || self.is_below_sides(tag);
+        let mut unknown: Vec<&str> = Vec::new();
+        for tag in tags {
+            if !known(tag) && !unknown.contains(&tag.as_str()) {
+                unknown.push(tag);
+            }
+        }
+        match unknown.is_empty() {
+            true => Ok(()),
+            false => Err(unknown_tags("boundary", &unknown, self.condition_tags())),
+        }
+    }
+
     /// Whether there are facets under all of some tags.
     ///
     /// # Errors
@@ -400,13 +442,16 @@ impl Mesh {
     ) -> Result<(), MeshError> {
         let mut unknown: Vec<&str> = Vec::new();
         for tag in tags {
+            if self.is_below_sides(tag) {
+                return Err(MeshError::NoSide { tag: tag.clone() });
+            }
             if !self.facet_tags.contains_key(tag) && !unknown.contains(&tag.as_str()) {
                 unknown.push(tag);
             }
         }
         match unknown.is_empty() {
             true => Ok(()),
-            false => Err(unknown_tags("boundary", &unknown, self.facet_tags.keys())),
+            false => Err(unknown_tags("boundary", &unknown, self.condition_tags())),
         }
     }
 

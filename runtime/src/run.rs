@@ -414,9 +414,11 @@ pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, Ru
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
-    let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
-    let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
-    let mut on = discretise(form, &elements, mesh, tags.flatten())?;
+    let mut elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
+    let tags = problem.dirichlet.iter().flat_map(|condition| condition.support.tags());
+    let mut on = discretise(form, &elements, mesh, tags)?;
+    let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();
+    elements.notes.extend(prescribed::supports::notes(&on.mesh, &problem.dirichlet, &fields));
     let files = Files::read(problem, &elements, &on)?;
     let given = OfProblem { problem, elements: &elements, files: &files };
     on.constrain(given.conditions(&on, &parameters)?);

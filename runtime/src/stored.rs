@@ -296,6 +296,9 @@ impl Wanted<'_> {
 
     /// The rows of a `.npy` at the nodes of the mesh.
     fn rows_of_points(self, table: &Table) -> Result<(Rows, Vec<f64>), FileError> {
+        if self.mesh.refined_from().is_some() {
+            return Err(FileError::Refined);
+        }
         let rows = self.of_points()?;
         match rows.count == table.rows {
             true => Ok((rows, self.columns(table)?)),

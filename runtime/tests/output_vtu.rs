@@ -123,6 +123,37 @@ fn points_and_fields_agree_on_every_cell() {
     }
 }
 
+/// Programs of other people read version 1.0 and the plain types.
+#[test]
+fn cells_of_low_degree_are_written_in_version_1_0() {
+    for (cell, dim, types) in [
+        ("hex", 3.0, [12, 29]),
+        ("tet", 3.0, [10, 24]),
+        ("quad", 2.0, [9, 28]),
+        ("tri", 2.0, [5, 22]),
+    ] {
+        let mesh = mesh("box", &[("cells", 1.0), ("dim", dim)], cell);
+        for (degree, kind) in [1, 2].into_iter().zip(types) {
+            let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
+            let nodes = vec![0; mesh.n_cells() * element.count()];
+            let (name, shape, values) = ("u", Shape::Scalar, &[1.0][..]);
+            let output = Output {
+                mesh: &mesh,
+                point_fields: vec![PointField { name, shape, element, nodes: &nodes, values }],
+                cell_fields: vec![],
+                states: vec![],
+                time: None,
+            };
+            let file = Parsed::of(&output);
+            assert!(
+                file.header.contains("type=\"UnstructuredGrid\" version=\"1.0\""),
+                "{cell} {degree}"
+            );
+            assert_eq!(file.bytes("types"), vec![kind; mesh.n_cells()]);
+        }
+    }
+}
+
 #[test]
 fn continuous_fields_share_their_points() {
     for (cell, kind, count) in

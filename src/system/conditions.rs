@@ -5,7 +5,7 @@ use super::setup::{Boundary, Value, components};
 use crate::Error;
 use crate::error::index;
 use fem_dsl::point::{PointForm, Shape};
-use fem_dsl::problem::Trace;
+use fem_dsl::problem::{Support, Trace};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::constraint::Constraints;
@@ -144,7 +144,7 @@ impl Condition {
             return Err(Error::NoBoundary { field: name });
         }
         let of = (field, trace);
-        let held = Held::new(form, on, of, tags(&boundary))?;
+        let held = Held::new(form, on, of, &support(&boundary))?;
         let count = if trace == Trace::Whole { count } else { 1 };
         let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
         Ok(Self { of, boundary, held, count, params, value })
@@ -154,8 +154,17 @@ impl Condition {
 /// The tags of a boundary, if it is not all.
 fn tags(boundary: &Boundary) -> Option<&[String]> {
     match boundary {
-        Boundary::All => None,
+        Boundary::All | Boundary::Vertex(_) => None,
         Boundary::Tags(tags) => Some(&tags[..]),
+    }
+}
+
+/// Where a condition holds, as the language says it.
+fn support(boundary: &Boundary) -> Support {
+    match boundary {
+        Boundary::All => Support::Boundary,
+        Boundary::Tags(tags) => Support::Tags(tags.clone()),
+        Boundary::Vertex(to) => Support::Vertex(*to),
     }
 }
 
@@ -214,7 +223,7 @@ impl Prescribed for Conditions {
         let mut on = discretise(form, &elements, mesh, named)?;
         let held = own.iter().map(|own| {
             let of = (there(own).unwrap_or(own.of.0), own.of.1);
-            Held::new(form, &on, of, tags(&own.boundary))
+            Held::new(form, &on, of, &support(&own.boundary))
         });
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
         let conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;

@@ -53,12 +53,14 @@ impl Value for Vec<f64> {
 }
 
 /// A part of the boundary.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Boundary {
     /// Every facet of exactly one cell.
     All,
-    /// The facets with one of these tags.
+    /// The facets with one of these tags; the curves and points of a tag that no facet has.
     Tags(Vec<String>),
+    /// The vertex nearest to a point.
+    Vertex([f64; 3]),
 }
 
 /// The whole boundary.
@@ -312,7 +314,7 @@ impl Setup {
         check_room(&form, &elements, &self.mesh, None, self.device.as_deref())?;
         let tags = self.conditions.iter().filter_map(|condition| match &condition.boundary {
             Boundary::Tags(tags) => Some(tags),
-            Boundary::All => None,
+            Boundary::All | Boundary::Vertex(_) => None,
         });
         let mut on = discretise(&form, &elements, self.mesh, tags.flatten())?;
         let conditions = Conditions::new(&form, self.conditions, &on)?;

@@ -449,7 +449,7 @@ impl Checker<'_> {
                         self.in_regions(piece, name, index);
                         Some(tags.iter().map(|tag| tag.text.clone()).collect())
                     }
-                    Some(ast::Place::All(_)) | None => None,
+                    Some(ast::Place::All(_) | ast::Place::At(_)) | None => None,
                 };
                 let value = match file::call(&piece.file, *value) {
                     Some(call) => file::of_aux(self, piece, call, &form.aux[index]),

@@ -156,9 +156,13 @@ impl Structure<'_, '_> {
         let Some(before) = i.checked_sub(1).map(|before| self.tokens[before]) else { return false };
         match before.kind {
             PieceKind::Token(TokenKind::Punctuation) => matches!(before.text, ")" | "]" | "}"),
-            PieceKind::Token(TokenKind::Word) => before.text != "if",
+            PieceKind::Token(TokenKind::Word) => before.text != "if" && !self.is_at(i - 1),
             _ => true,
         }
+    }
+
+    fn is_at(&self, i: usize) -> bool {
+        self.text(i) == "at" && self.begins_place(i)
     }
 
     fn context(&mut self) -> &mut Context {
@@ -168,6 +172,13 @@ impl Structure<'_, '_> {
         }
         let last = self.contexts.len() - 1;
         &mut self.contexts[last]
+    }
+
+    /// Whether the word `i` begins the place of a condition: `at` may be a name elsewhere.
+    fn begins_place(&self, i: usize) -> bool {
+        let ends =
+            |before: &str| !matches!(before, "=" | "+" | "-" | "*" | "/" | "^" | "(" | "[" | ",");
+        self.text(i) == "on" || self.text(0) == "dirichlet" && i > 1 && ends(self.text(i - 1))
     }
 
     /// The token `i` belongs to an operand, and begins it where none is at hand.
@@ -257,7 +268,7 @@ impl Structure<'_, '_> {
                 self.contexts.push(Context::new(Kind::Condition));
             }
             "else" => {}
-            "on" if i > 0 => {
+            "on" | "at" if i > 0 && self.begins_place(i) => {
                 self.end_expression(i);
                 before = BREAK;
             }

@@ -54,6 +54,10 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
                 parts.rate = true;
             }
             Rule::where_ => parts.where_ = Some(where_(part)),
+            Rule::vertex => {
+                let point = part.into_inner().find(|inner| inner.as_rule() == Rule::expr);
+                parts.where_ = point.map(|point| Place::At(builder.exprs.build(point)));
+            }
             Rule::named => parts.named = Some(named(builder, part)),
             Rule::arguments => parts.arguments = arguments(builder, part),
             Rule::parameters => {

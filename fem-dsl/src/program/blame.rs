@@ -102,7 +102,7 @@ impl Program {
         remark: &str,
     ) -> Diagnostic {
         let Ok(ast) = self.find_problem(problem) else { return diagnostic };
-        match self.form_tags(ast).find(|known| known.text == tag) {
+        match self.form_tags(ast, true).find(|known| known.text == tag) {
             Some(known) => diagnostic.label(known.span, remark),
             None => diagnostic.label(ast.name.span, remark),
         }
@@ -136,7 +136,7 @@ impl Program {
     ) -> Vec<Diagnostic> {
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let Ok(ast) = self.find_problem(problem) else { return Vec::new() };
-        let mut found = self.unknown_form_tags(ast, &known);
+        let mut found = self.unknown_form_tags(ast, &known, true);
         let pieces = overrides.pieces().unwrap_or_default();
         for statement in Statement::all(&self.piece, ast, &pieces) {
             let tags = match statement.kind {
@@ -145,34 +145,80 @@ impl Program {
                 _ => continue,
             };
             let unknown = tags.iter().filter(|tag| !known.contains(&tag.text.as_str()));
-            found.extend(unknown.map(|tag| statement.piece.place(unknown_tag(tag, &known))));
+            found.extend(
+                unknown.map(|tag| statement.piece.place(unknown_tag("boundary", tag, &known))),
+            );
         }
         found
     }
 
-    /// The messages about the boundary blocks of the form that a problem solves.
+    /// The messages that a mesh with the cell tags `known` lacks others, which data of this problem or its form names.
+    pub fn unknown_cell_tags(
+        &self,
+        problem: &str,
+        overrides: &Overrides,
+        known: &[String],
+    ) -> Vec<Diagnostic> {
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let Ok(ast) = self.find_problem(problem) else { return Vec::new() };
+        let pieces = overrides.pieces().unwrap_or_default();
+        self.unknown_tags_of_cells(ast, &Statement::all(&self.piece, ast, &pieces), &known)
+    }
+
+    /// The messages about cell blocks of the form that a problem solves, and about its data.
+    pub(super) fn unknown_tags_of_cells(
+        &self,
+        problem: &ast::Problem,
+        statements: &[Statement<'_>],
+        known: &[&str],
+    ) -> Vec<Diagnostic> {
+        let mut found = self.unknown_form_tags(problem, known, false);
+        for statement in statements {
+            let ProblemItemKind::Aux { place: Some(Place::Tags(tags)), .. } = statement.kind else {
+                continue;
+            };
+            let unknown = tags.iter().filter(|tag| !known.contains(&tag.text.as_str()));
+            found.extend(
+                unknown.map(|tag| statement.piece.place(unknown_tag("tag of cells", tag, known))),
+            );
+        }
+        found
+    }
+
+    /// The messages about the blocks of facets, or of cells, of the form that a problem solves.
     pub(super) fn unknown_form_tags(
         &self,
         problem: &ast::Problem,
         known: &[&str],
+        of_facets: bool,
     ) -> Vec<Diagnostic> {
-        let unknown = self.form_tags(problem).filter(|tag| !known.contains(&tag.text.as_str()));
+        let of = if of_facets { "boundary" } else { "tag of cells" };
+        let tags = self.form_tags(problem, of_facets);
+        let unknown = tags.filter(|tag| !known.contains(&tag.text.as_str()));
         let name = &problem.name;
         let said = |tag| {
             let remark = format!("`{}` solves this form on a mesh without it", name.name);
-            unknown_tag(tag, known).secondary(name.span, remark)
+            unknown_tag(of, tag, known).secondary(name.span, remark)
         };
         unknown.map(said).collect()
     }
 
-    /// The tags of the boundary blocks of the form that a problem solves.
-    fn form_tags<'a>(&'a self, problem: &ast::Problem) -> impl Iterator<Item = &'a ast::Text> {
+    /// The tags of the blocks of facets, or of cells, of the form that a problem solves.
+    fn form_tags<'a>(
+        &'a self,
+        problem: &ast::Problem,
+        facets: bool,
+    ) -> impl Iterator<Item = &'a ast::Text> {
         let forms = &self.piece.file.forms;
         let form = forms.iter().find(|form| form.name.name == problem.form.name);
         let tags =
-            form.into_iter().flat_map(|form| &form.items).filter_map(|item| match &item.kind {
-                FormItemKind::Block { of_facets: true, tags, .. } => Some(tags),
-                _ => None,
+            form.into_iter().flat_map(|form| &form.items).filter_map(move |item| {
+                match &item.kind {
+                    FormItemKind::Block { of_facets, tags, .. } if *of_facets == facets => {
+                        Some(tags)
+                    }
+                    _ => None,
+                }
             });
         tags.flatten()
     }

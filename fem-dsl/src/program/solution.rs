@@ -88,6 +88,9 @@ impl Program {
                         let tags = tags.iter().map(|tag| format!("\"{}\"", tag.text));
                         format!(" on {}", tags.collect::<Vec<_>>().join(", "))
                     }
+                    Some(Place::At(point)) => {
+                        format!(" at {}", self.source.slice(self.piece.file.exprs[*point].span))
+                    }
                     Some(Place::All(_)) | None => String::new(),
                 };
                 Some(format!("{of}{}{place}", index.unwrap_or_default()))

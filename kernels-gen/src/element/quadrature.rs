@@ -36,12 +36,12 @@ pub enum Rule {
 }
 
 /// The rule that the language prescribes: with the largest degree k among the fields and geometry
-/// of order g, tensor cells take k + 1 Gauss points a direction and simplices a rule exact to
-/// degree 2k, or 2k + g − 1 where g > 1. An explicit `quadrature` D gives ⌊D/2⌋ + 1 Gauss points a
-/// direction, or a simplex rule exact to degree D.
+/// of order g, tensor cells take k + 1 + ⌊g/2⌋ Gauss points a direction and simplices a rule exact to
+/// degree 2k + g − 1. An explicit `quadrature` D gives ⌊D/2⌋ + 1 Gauss points a direction, or a
+/// simplex rule exact to degree D.
 pub fn default_rule(cell: Cell, k: usize, g: usize, quadrature: Option<usize>) -> Rule {
     if cell.is_tensor() {
-        let points = quadrature.map_or(k + 1, |degree| degree / 2 + 1);
+        let points = quadrature.map_or(k + 1 + g / 2, |degree| degree / 2 + 1);
         Rule::Tensor { cell, line: LinePoints::Gauss(points) }
     } else {
         let degree = quadrature.unwrap_or(2 * k + g.saturating_sub(1));

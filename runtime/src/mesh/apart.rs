@@ -5,10 +5,14 @@
 //! cell: their vertices, and the centres of their cells, are put into a tree of boxes ([`Tree`]); each such facet asks for
 //! the vertices in its own box, and each cell for all of these points. What lies there is looked for on the facet or in
 //! the cell itself, however curved, by the method of Gauss and Newton: the s that makes ‖x(o + A s) − p‖ least, with the
-//! facet or the cell as o + A s in reference coordinates. Only what is found counts.
+//! facet or the cell as o + A s in reference coordinates. Only what is found counts. Cells that overlap without a vertex
+//! or a centre inside the other have facets that cross: [`crossing`].
+
+mod crossing;
 
 use super::error::NodeName;
 use super::shape::{Shape, vertex_function};
+use super::tree::{Bounds, Tree};
 use super::{Facet, MeshError, Parts, Topology};
 use crate::parallel::*;
 use kernels_gen::element::{Cell, tabulate};
@@ -26,8 +30,6 @@ const SETTLED: f64 = 1e-12;
 const FAR: f64 = 4.0;
 /// As far a curved cell reaches out of the straight one, at most.
 const BULGE: f64 = 0.2;
-/// Points of a leaf of the tree.
-const LEAF: usize = 8;
 
 /// Names the first node inside a facet of another cell, or the first two cells of which one reaches into the other;
 /// nodes that are nearer than `tolerance` lie in one place.
@@ -38,14 +40,16 @@ pub(super) fn check_apart(
     tolerance: f64,
 ) -> Result<(), MeshError> {
     let boundary = topology.boundary();
-    let tree = Tree::new(marks(shape, parts, topology, &boundary));
+    let marks = marks(shape, parts, topology, &boundary).into_iter();
+    let tree = Tree::new(marks.map(|mark| (Bounds::of([mark.at].into_iter()), mark)).collect());
     let place = Place { shape, parts, topology, tree: &tree };
     let hanging = boundary.par_iter().first(|&facet| place.hanging(facet, tolerance));
     if let Some(error) = hanging {
         return Err(error);
     }
     let cells = (0..topology.n_cells()).into_par_iter().with_min_len(256);
-    cells.first(|cell| place.overlapping(cell)).map_or(Ok(()), Err)
+    let overlapping = cells.first(|cell| place.overlapping(cell));
+    overlapping.or_else(|| crossing::crossing(&place, &boundary)).map_or(Ok(()), Err)
 }
 
 /// A point of a cell.
@@ -93,7 +97,7 @@ struct Place<'a> {
     shape: &'a Shape,
     parts: &'a Parts,
     topology: &'a Topology,
-    tree: &'a Tree,
+    tree: &'a Tree<Mark>,
 }
 
 impl Place<'_> {
@@ -308,86 +312,4 @@ fn least_squares(t: &[[f64; 3]; 3], r: &[f64; 3], columns: usize) -> Option<[f64
 
 fn distance(a: &[f64; 3], b: &[f64; 3]) -> f64 {
     (0..3).map(|c| (a[c] - b[c]).powi(2)).sum::<f64>().sqrt()
-}
-
-/// A box along the axes.
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    lower: [f64; 3],
-    upper: [f64; 3],
-}
-
-impl Bounds {
-    fn of(points: impl Iterator<Item = [f64; 3]>) -> Self {
-        let none = Self { lower: [f64::INFINITY; 3], upper: [f64::NEG_INFINITY; 3] };
-        points.fold(none, |bounds, point| Self {
-            lower: [0, 1, 2].map(|c| bounds.lower[c].min(point[c])),
-            upper: [0, 1, 2].map(|c| bounds.upper[c].max(point[c])),
-        })
-    }
-
-    fn grown(&self, margin: f64) -> Self {
-        Self { lower: self.lower.map(|x| x - margin), upper: self.upper.map(|x| x + margin) }
-    }
-
-    fn meets(&self, other: &Self) -> bool {
-        (0..3).all(|c| self.lower[c] <= other.upper[c] && other.lower[c] <= self.upper[c])
-    }
-}
-
-/// Points in boxes within boxes: each box is halved along its longest side, so that each half has as many points.
-struct Tree {
-    marks: Vec<Mark>,
-    /// The box of the whole, and behind that of number i those of its halves, 2i + 1 and 2i + 2.
-    boxes: Vec<Bounds>,
-}
-
-impl Tree {
-    fn new(mut marks: Vec<Mark>) -> Self {
-        let leaves = marks.len().div_ceil(LEAF).next_power_of_two();
-        let mut boxes = vec![Bounds::of(std::iter::empty()); 2 * leaves - 1];
-        Self::halve(&mut marks, &mut boxes, 0);
-        Self { marks, boxes }
-    }
-
-    fn halve(marks: &mut [Mark], boxes: &mut [Bounds], number: usize) {
-        let bounds = Bounds::of(marks.iter().map(|mark| mark.at));
-        boxes[number] = bounds;
-        if 2 * number + 1 >= boxes.len() {
-            return;
-        }
-        let side = |c: usize| bounds.upper[c] - bounds.lower[c];
-        let along = (0..3).max_by(|&a, &b| side(a).total_cmp(&side(b))).unwrap_or(0);
-        let middle = marks.len() / 2;
-        if middle < marks.len() {
-            marks.select_nth_unstable_by(middle, |a, b| a.at[along].total_cmp(&b.at[along]));
-        }
-        let (first, second) = marks.split_at_mut(middle);
-        Self::halve(first, boxes, 2 * number + 1);
-        Self::halve(second, boxes, 2 * number + 2);
-    }
-
-    /// The first point in a box that a test holds for.
-    fn find(&self, bounds: &Bounds, holds: &mut impl FnMut(&Mark) -> bool) -> Option<Mark> {
-        self.find_within(&self.marks, 0, bounds, holds)
-    }
-
-    fn find_within(
-        &self,
-        marks: &[Mark],
-        number: usize,
-        bounds: &Bounds,
-        holds: &mut impl FnMut(&Mark) -> bool,
-    ) -> Option<Mark> {
-        if !self.boxes[number].meets(bounds) {
-            return None;
-        }
-        if 2 * number + 1 >= self.boxes.len() {
-            let within = |mark: &&Mark| bounds.meets(&Bounds { lower: mark.at, upper: mark.at });
-            return marks.iter().filter(within).find(|mark| holds(mark)).copied();
-        }
-        let (first, second) = marks.split_at(marks.len() / 2);
-        let found = self.find_within(first, 2 * number + 1, bounds, holds);
-        found.or_else(|| self.find_within(second, 2 * number + 2, bounds, holds))
-    }
 }

@@ -3,9 +3,10 @@
 use super::orient::{self, IDENTITY, Renumbering};
 use super::places::{NOWHERE, Order, Places};
 use super::shape::Shape;
+use super::skeleton::Skeleton;
 use super::{
     Arrange, Cell, Facet, Mesh, MeshError, Parts, Topology, apart, index, measure, order, seams,
-    sides, unfold,
+    sides, turn, unfold,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -44,6 +45,10 @@ pub(crate) fn assemble(
     if parts.places.is_none() && joined == Joined::Unknown {
         parts.places = Some(Places::given(parts.nodes.len() / shape.nodes, parts.points.len()));
     }
+    if joined == Joined::Unknown {
+        let turned = turn::turn_negative(&shape, &parts.points, &mut parts.nodes);
+        notes.extend(turn::note(turned, parts.nodes.len() / shape.nodes));
+    }
     if matches!(sign, Sign::Positive)
         && let Some(done) = unfold::unfold(&shape, &mut parts)?
     {
@@ -71,6 +76,8 @@ pub(crate) fn assemble(
         notes.extend(seams::note(&topology, &parts.points, tolerance));
     }
     let facet_tags = find_facets(&parts, &topology)?;
+    let (skeleton, lost) = Skeleton::of(&shape, &parts, &topology);
+    notes.extend(lost);
     Ok(Mesh {
         cell,
         order: geometry_order,
@@ -79,6 +86,7 @@ pub(crate) fn assemble(
         nodes: parts.nodes,
         facet_tags,
         cell_tags: parts.cells,
+        skeleton,
         notes,
         spheres: Vec::new(),
         topology,
@@ -119,6 +127,14 @@ fn check(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
         let points = facets.iter().flatten().copied();
         if let Some(index) = points.filter(|&p| p != u32::MAX).find(|&p| p as usize >= n_points) {
             let place = format!("the boundary tag \"{tag}\"");
+            return Err(MeshError::OutOfRange { place, what: "point", index, count: n_points });
+        }
+    }
+    let below = parts.edges.iter().map(|(tag, edges)| (tag, edges.as_flattened()));
+    let below = below.chain(parts.vertices.iter().map(|(tag, vertices)| (tag, &vertices[..])));
+    for (tag, points) in below {
+        if let Some(&index) = points.iter().find(|&&p| p as usize >= n_points) {
+            let place = format!("the tag \"{tag}\"");
             return Err(MeshError::OutOfRange { place, what: "point", index, count: n_points });
         }
     }
@@ -248,6 +264,10 @@ fn number_points(shape: &Shape, parts: &mut Parts) -> Result<usize, MeshError> {
         *node = number[*node as usize];
     }
     renumber_facets(parts, &number)?;
+    let edges = parts.edges.values_mut().flatten().flatten();
+    for point in edges.chain(parts.vertices.values_mut().flatten()) {
+        *point = number[*point as usize];
+    }
     if !parts.point_labels.is_empty() {
         let mut labels = vec![0; points.len()];
         for (&new, &label) in number.iter().zip(&parts.point_labels) {

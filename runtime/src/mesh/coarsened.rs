@@ -190,6 +190,7 @@ impl Mesh {
         let (arrange, sign) = (Arrange::AsGiven, Sign::Negative(&negative));
         let mut mesh = assemble(self.cell, self.order, parts, arrange, sign, Joined::Facets)?;
         mesh.spheres = self.spheres.clone();
+        mesh.skeleton = self.skeleton.clone();
         if self.is_periodic() {
             mesh.make_periodic(self.periodic_sides())?;
         }

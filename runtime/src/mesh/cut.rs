@@ -374,6 +374,7 @@ impl Whole {
                 .iter()
                 .map(|(tag, all)| (tag.clone(), of_cells(all)))
                 .collect(),
+            skeleton: whole.skeleton.clone(),
             topology,
             periodic: whole.periodic.clone(),
             joined: joined.map(|(joined, _)| Box::new(joined)),

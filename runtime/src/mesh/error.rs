@@ -71,13 +71,13 @@ pub enum MeshError {
         /// The point.
         point: u32,
     },
-    /// A cell whose Jacobian determinant is not positive everywhere.
+    /// A cell whose Jacobian determinant changes sign or is zero.
     #[error(
         "{cell} is {}: its Jacobian determinant is {determinant:.3e} somewhere inside, \
          where {:.1e} would be usual for its size",
         match (.usual.is_finite() && .determinant.is_finite(), *.determinant < 0.0) {
             (false, _) => "too large for numbers to hold",
-            (true, true) => "inverted",
+            (true, true) => "inverted in a part of it",
             (true, false) => "degenerate",
         },
         .usual
@@ -168,6 +168,16 @@ pub enum MeshError {
         lost: usize,
         /// The centre of the first one.
         at: [f64; 3],
+    },
+    /// A tag of curves or points where sides are needed.
+    #[error(
+        "\"{}\" tags curves or points of the mesh, which have no area and no normal: only an essential condition on values, \
+         and `reaction`, can name it",
+        shortened(.tag)
+    )]
+    NoSide {
+        /// The tag.
+        tag: String,
     },
     /// Tags that the mesh does not have.
     #[error("{}", unknown_tags(.kind, .tags, .available))]

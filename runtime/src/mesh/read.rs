@@ -10,9 +10,9 @@
 //!
 //! | format | tags |
 //! | --- | --- |
-//! | Gmsh | the names of physical groups, or their numbers where they have none |
+//! | Gmsh | the names of physical groups, or their numbers where they have none; of curves and points, too |
 //! | VTK | the values of one array of cell data, as text (`vtk::tags` says of which) |
-//! | Abaqus | element sets; surfaces; node sets, on facets all of whose vertices they have |
+//! | Abaqus | element sets; surfaces; node sets, on facets all of whose vertices they have, else on edges and points |
 //!
 //! A file is never trusted: every count is compared with the bytes that are left before anything is
 //! allocated, and every error says where it was found and what was expected there.

@@ -111,6 +111,7 @@ impl Mesh {
             nodes_per_cell: shape.nodes,
             facet_tags: facets,
             cell_tags: cells,
+            skeleton: coarse.skeleton.clone(),
             topology,
             periodic: Vec::new(),
             joined: None,
@@ -135,8 +136,10 @@ impl Mesh {
         let (cell, order, spheres) = (coarse.cell, coarse.order, coarse.spheres.clone());
         let (sign, joined) = (Sign::Negative(negative), Joined::Alike);
         let mut mesh = assemble(cell, order, parts, Arrange::AsGiven, sign, joined)?;
+        let coarse = &refined.coarse;
         let told = |note: &&String| !note.contains(seams::TOLD);
         mesh.notes.splice(0..0, coarse.notes.iter().filter(told).cloned());
+        mesh.skeleton = coarse.skeleton.clone();
         mesh.spheres = spheres;
         mesh.order_of_source = Order::Refined(Box::new(refined));
         Ok(mesh)

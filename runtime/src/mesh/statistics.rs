@@ -23,6 +23,10 @@ pub struct Statistics {
     pub boundary_tags: Vec<TagCount>,
     /// Cells under each cell tag.
     pub cell_tags: Vec<TagCount>,
+    /// Edges under each tag of curves, in three dimensions.
+    pub curve_tags: Vec<TagCount>,
+    /// Points under each tag of points.
+    pub point_tags: Vec<TagCount>,
     /// The smallest cell diameter.
     pub h_min: f64,
     /// The largest cell diameter.
@@ -64,6 +68,8 @@ impl Statistics {
             boundary_facets: mesh.boundary().len(),
             boundary_tags: count(mesh.facet_tags().iter().map(|(t, f)| (t, f.len()))),
             cell_tags: count(mesh.cell_tags().iter().map(|(t, c)| (t, c.len()))),
+            curve_tags: count(mesh.curve_tags()),
+            point_tags: count(mesh.point_tags()),
             h_min,
             h_max,
             size: mesh.size(),

@@ -7,14 +7,20 @@
 use super::Cell;
 use super::recursive::{self, Listing};
 
-/// The number of VTK's cell type.
-pub(crate) fn cell_type(cell: Cell) -> u8 {
-    match cell {
-        Cell::Interval => 68,
-        Cell::Triangle => 69,
-        Cell::Quadrilateral => 70,
-        Cell::Tetrahedron => 71,
-        Cell::Hexahedron => 72,
+/// The number of VTK's cell type: that of linear and quadratic cells, which more programs read, else of Lagrange cells.
+/// The orders of the nodes agree.
+pub(crate) fn cell_type(cell: Cell, degree: usize) -> u8 {
+    let [linear, quadratic, any] = match cell {
+        Cell::Interval => [3, 21, 68],
+        Cell::Triangle => [5, 22, 69],
+        Cell::Quadrilateral => [9, 28, 70],
+        Cell::Tetrahedron => [10, 24, 71],
+        Cell::Hexahedron => [12, 29, 72],
+    };
+    match degree {
+        1 => linear,
+        2 => quadratic,
+        _ => any,
     }
 }
 

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 /// The points of a file.
 pub(super) struct Points {
+    /// The degree of the cells that are written.
+    pub(super) degree: usize,
     /// Points a cell.
     pub(super) per_cell: usize,
     /// How many there are.
@@ -41,7 +43,7 @@ impl Points {
         let place: HashMap<[usize; 3], usize> =
             lattice.iter().enumerate().map(|(place, &at)| (at, place)).collect();
         let mirror = lattice.iter().map(|&[i, j, k]| place[&[j, i, k]]).collect();
-        Points { per_cell, count, of_cell, reference, mirror }
+        Points { degree, per_cell, count, of_cell, reference, mirror }
     }
 
     /// The points of all cells, each turned so that its Jacobian determinant is positive: VTK takes

@@ -94,14 +94,17 @@ impl File {
         let array =
             |name: &str, components, numbers| Array { name: name.to_owned(), components, numbers };
         let offsets = (1..=n_cells as u64).map(|c| c * per_cell).collect();
-        let types = vec![vtk_order::cell_type(mesh.cell()); n_cells];
+        let types = vec![vtk_order::cell_type(mesh.cell(), points.degree); n_cells];
         File {
             n_points: points.count,
             n_cells,
             time: output.time,
             states: states(output),
-            // More programs read 1.0, but there the nodes of hexahedra are in an older order.
-            version: if mesh.cell() == Cell::Hexahedron { "2.2" } else { "1.0" },
+            // More programs read 1.0, but there the nodes of Lagrange hexahedra are in an older order.
+            version: match (mesh.cell(), points.degree) {
+                (Cell::Hexahedron, 3..) => "2.2",
+                _ => "1.0",
+            },
             points: array("Points", 3, Numbers::Reals(positions)),
             cells: [
                 array("connectivity", 1, Numbers::Integers(points.connectivity(mesh))),

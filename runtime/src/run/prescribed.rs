@@ -6,6 +6,7 @@
 
 mod means;
 mod normals;
+pub(crate) mod supports;
 
 use super::{Files, RunError, together};
 use crate::constraint::{Constraints, NotFinite};
@@ -15,7 +16,7 @@ use crate::geometry::places;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, PointForm};
-use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Trace, Values};
+use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Support, Trace, Values};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
@@ -53,27 +54,25 @@ pub struct Held {
 }
 
 impl Held {
-    /// On the facets with these tags, or on all of the boundary; a field as a whole, one component, or its normal one.
+    /// Where a support says; a field as a whole, one component, or its normal one.
     ///
     /// # Errors
     ///
-    /// Facets without such a tag, an element without points.
+    /// Tags that the mesh lacks, a normal component where there are no sides, an element without points.
     pub fn new(
         form: &PointForm,
         on: &Discretisation,
         (field, trace): (usize, Trace),
-        tags: Option<&[String]>,
+        support: &Support,
     ) -> Result<Self, RunError> {
         let space = &on.fields[field].space;
         let points = space.points(&on.mesh, &on.partition)?;
-        let facets = match tags {
-            None => on.mesh.boundary(),
-            Some(tags) => on.mesh.facets_under(tags)?,
-        };
-        let nodes = held_by_any(&on.mesh, space, space.nodes_on(&facets));
+        let (facets, nodes) = supports::find(&on.mesh, space, support)?;
+        let nodes = held_by_any(&on.mesh, space, nodes);
         let places = nodes.iter().map(|&node| points[node as usize]).collect();
         let normals = match trace {
             Trace::Normal => {
+                has_sides(&on.mesh, support)?;
                 let own = normals::at_nodes(&on.mesh, space, &facets, &nodes)?;
                 normals::of_all(&on.mesh, space, &nodes, own)
             }
@@ -87,6 +86,31 @@ impl Held {
     pub fn field(&self) -> &str {
         &self.name
     }
+}
+
+/// Whether a support has a normal.
+fn has_sides(mesh: &Mesh, support: &Support) -> Result<(), RunError> {
+    match support {
+        Support::Boundary => Ok(()),
+        Support::Tags(tags) => Ok(mesh.expect_facet_tags(tags)?),
+        Support::Vertex(_) => Err(RunError::Setting(
+            "a single vertex has no normal: give the components of the field there".to_owned(),
+        )),
+    }
+}
+
+/// The nodes of this process under tags of sides, curves and points, and those that others have there.
+///
+/// # Errors
+///
+/// Tags that the mesh lacks.
+pub(super) fn nodes_under(
+    mesh: &Mesh,
+    space: &Space,
+    support: &Support,
+) -> Result<Vec<u32>, RunError> {
+    let (_, nodes) = supports::find(mesh, space, support)?;
+    Ok(held_by_any(mesh, space, nodes))
 }
 
 /// Some nodes of a space, ascending, and those that they are at other processes.
@@ -334,7 +358,7 @@ impl OfProblem<'_> {
     ) -> Result<Vec<Constraints>, RunError> {
         let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
         let held = given.iter().map(|(condition, field)| {
-            Held::new(form, on, (*field, condition.trace), condition.tags.as_deref())
+            Held::new(form, on, (*field, condition.trace), &condition.support)
         });
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
         // Asked of all processes before one of them may find no value.
@@ -381,8 +405,8 @@ impl Prescribed for OfProblem<'_> {
             return Ok(None);
         }
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
-        let tags = self.dirichlet(form).filter_map(|(condition, _)| condition.tags.as_ref());
-        let mut on = discretise(form, &elements, mesh, tags.flatten())?;
+        let tags = self.dirichlet(form).flat_map(|(condition, _)| condition.support.tags());
+        let mut on = discretise(form, &elements, mesh, tags)?;
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;

@@ -12,7 +12,7 @@
 
 use super::RunError;
 use super::integrals::{Beside, Integrals, residual_of};
-use super::prescribed::held_by_any;
+use super::prescribed::nodes_under;
 use crate::compile::{Execution, Target};
 use crate::device::Device;
 use crate::discretisation::{AuxValues, Discretisation};
@@ -26,7 +26,7 @@ use crate::solve::NonlinearSystem;
 use crate::vector::{Vector, root_of_squares};
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
-use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports};
+use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports, Support};
 use kernels_gen::plan::Elements;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -417,15 +417,12 @@ impl<'a> Reporter<'a> {
             residual.iter_mut().zip(load).for_each(|(row, load)| *row -= load);
             self.residual = Some(residual);
         }
-        let facets = match tags {
-            None => on.mesh.boundary(),
-            Some(tags) => on.mesh.facets_under(tags)?,
-        };
+        let support = tags.map_or(Support::Boundary, |tags| Support::Tags(tags.to_vec()));
         let space = &on.fields[field].space;
         let (components, range) = (space.components(), on.dofs_of(field));
         let own = self.residual.as_ref().map_or(&[][..], |residual| &residual[range]);
         let mut sums = vec![0.0; components];
-        let nodes = held_by_any(&on.mesh, space, space.nodes_on(&facets));
+        let nodes = nodes_under(&on.mesh, space, &support)?;
         let sharing = on.mesh.cut().map(|cut| space.sharing(cut.group()));
         let counted =
             |node: &u32| !sharing.as_ref().is_some_and(|own| own.is_of_others(*node as usize));
@@ -470,16 +467,20 @@ fn resolved(form: &PointForm, on: &Discretisation) -> Result<PointForm, RunError
     for integral in &mut form.integrals {
         let Region::Facets(tags) = &integral.region else { continue };
         let normal = integral.depends_on(|input| matches!(input, Input::Normal(_)));
-        let normal = integral.residual.iter().any(|(_, node)| normal[*node]);
+        let mut asked = integral.residual.iter().map(|(_, node)| normal[*node]);
+        let (sides, any) = (asked.clone().any(|normal| normal), asked.any(|normal| !normal));
         let of_cells = |tag: &String| mesh.cell_tags().contains_key(tag);
-        if !normal && tags.iter().all(of_cells) {
+        // Of several reports over one tag each must mean the same as alone.
+        if any && tags.iter().all(of_cells) {
             if let Some(tag) = tags.iter().find(|tag| mesh.facet_tags().contains_key(*tag)) {
                 return Err(RunError::Setting(format!(
                     "\"{tag}\" is a tag of cells and of facets, and a report does not say which it integrates over\n\
                      help: give them different names in the mesh"
                 )));
             }
-            integral.region = Region::CellsUnder(tags.clone());
+            if !sides {
+                integral.region = Region::CellsUnder(tags.clone());
+            }
         }
     }
     Ok(form)

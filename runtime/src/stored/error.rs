@@ -95,6 +95,12 @@ pub enum FileError {
         /// Its order.
         order: usize,
     },
+    /// Rows for the nodes of a refined mesh, whose order nothing outside of this program knows.
+    #[error(
+        "the nodes of a refined mesh have no order that the rows of a `.npy` could follow\n\
+         help: give this data on cells, or as an array of a `.vtu` of that mesh, or read a mesh that needs no `refine`"
+    )]
+    Refined,
     /// A state on another mesh.
     #[error("it was written on {}", other_mesh(.counts))]
     OtherMesh {

@@ -10,6 +10,20 @@ fn message(format: Format, bytes: &[u8]) -> String {
     read::parse(format, bytes).expect_err("a broken file").to_string()
 }
 
+/// A hundred thousand attributes took half a minute.
+#[test]
+fn an_element_of_very_many_attributes_is_refused() {
+    let attributes: String = (0..100_000).map(|i| format!(" a{i}=\"\"")).collect();
+    let text = format!(
+        "<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\"{attributes}></VTKFile>"
+    );
+    let said = message(Format::Vtu, text.as_bytes());
+    assert!(
+        said.contains("line 2: expected at most 256 attributes of an element, found 100001"),
+        "{said}"
+    );
+}
+
 #[test]
 fn abaqus_files_that_are_refused_say_what_to_do() {
     let second = "*End Instance\n*Instance, name=b, part=Plate\n*End Instance\n";

@@ -88,18 +88,37 @@ impl Blame<'_> {
     pub(crate) fn run(&self, problem: &Problem, error: RunError) -> Failure {
         let text = error.to_string();
         match error {
-            RunError::Mesh(MeshError::UnknownTags { available, .. })
+            RunError::Mesh(MeshError::UnknownTags { kind, available, .. })
             | RunError::Periodic(PeriodicError::Mesh(MeshError::UnknownTags {
-                available, ..
+                kind,
+                available,
+                ..
             })) => {
-                let found = self.program.unknown_tags(self.problem, self.overrides, &available);
-                Failure::diagnostics(self.program.source(), &found)
+                let found = match kind {
+                    "cell" => {
+                        self.program.unknown_cell_tags(self.problem, self.overrides, &available)
+                    }
+                    _ => self.program.unknown_tags(self.problem, self.overrides, &available),
+                };
+                match found.is_empty() {
+                    // A report names it.
+                    true => Failure::input(text),
+                    false => Failure::diagnostics(self.program.source(), &found),
+                }
             }
             RunError::Mesh(MeshError::Inner { tag, .. }) => {
                 let diagnostic = Diagnostic::new(Code::BadMesh, text).help(
                     "integrate over facets of the boundary only; on those inside, a condition of `dirichlet` is possible",
                 );
                 let remark = "facets between two cells";
+                let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
+                Failure::diagnostics(self.program.source(), &[found])
+            }
+            RunError::Mesh(MeshError::NoSide { tag }) => {
+                let diagnostic = Diagnostic::new(Code::BadMesh, text).help(
+                    "name sides here; curves and points take `dirichlet u = VALUE on \"tag\";`",
+                );
+                let remark = "curves or points";
                 let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
                 Failure::diagnostics(self.program.source(), &[found])
             }

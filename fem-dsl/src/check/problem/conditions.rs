@@ -6,7 +6,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form;
 use crate::point::{Input, Node, Shape, Space};
-use crate::problem::{Dirichlet, Expression, Trace};
+use crate::problem::{Dirichlet, Expression, Support, Trace};
 use crate::source::shortened;
 
 pub(super) fn check(
@@ -19,12 +19,23 @@ pub(super) fn check(
         return;
     };
     let piece = statement.piece;
-    let tags = match place {
+    let support = match place {
         Some(Place::Tags(tags)) => {
             known_tags(checker, piece, tags, mesh);
-            Some(tags.iter().map(|tag| tag.text.clone()).collect())
+            Support::Tags(tags.iter().map(|tag| tag.text.clone()).collect())
         }
-        Some(Place::All(_)) | None => None,
+        Some(Place::At(point)) => {
+            let Some(point) = vertex(checker, piece, *point) else { return };
+            if let Some(dot) = normal {
+                let message = "a single vertex has no normal";
+                let diagnostic = Diagnostic::new(Code::BadValue, message)
+                    .label(dot.span, "the normal of a side")
+                    .help("give the field, or components of it, at the vertex");
+                return checker.report(piece, diagnostic);
+            }
+            Support::Vertex(point)
+        }
+        Some(Place::All(_)) | None => Support::Boundary,
     };
     let Some(index) = checker.field(piece, field) else { return };
     if let space @ Space::L2(_) = checker.form.fields[index].space {
@@ -50,7 +61,26 @@ pub(super) fn check(
     if !is_of_nodes(checker, statement, &format!("the condition of `{}`", field.name), &value) {
         return;
     }
-    checker.content.dirichlet.push(Dirichlet { field: index, trace, value, tags });
+    checker.content.dirichlet.push(Dirichlet { field: index, trace, value, support });
+}
+
+/// The point near which a condition holds.
+fn vertex(checker: &mut Checker<'_>, piece: &Piece, at: ExprId) -> Option<[f64; 3]> {
+    let (found, values) = checker.number(piece, at)?;
+    let dim = checker.form.dim;
+    if found == Shape::Vector(dim) {
+        let mut point = [0.0; 3];
+        point[..dim].copy_from_slice(&values);
+        return Some(point);
+    }
+    let found = form::Shape::from(found);
+    let message = format!("a point of this mesh has {dim} coordinates, but this is {found}");
+    let zeros = vec!["0"; dim].join(", ");
+    let diagnostic = Diagnostic::new(Code::WrongShape, message)
+        .label(piece.file.exprs[at].span, format!("this is {found}"))
+        .help(format!("write `at [{zeros}]`"));
+    checker.report(piece, diagnostic);
+    None
 }
 
 /// Whether an expression has one value at a node: it does not ask for the diameter of a cell; says so where it does.
@@ -118,24 +148,22 @@ pub(super) fn known_tags(
 ) {
     let Some(known) = mesh.and_then(|mesh| mesh.tags) else { return };
     for tag in tags.iter().filter(|tag| !known.contains(&tag.text.as_str())) {
-        checker.report(piece, unknown_tag(tag, known));
+        checker.report(piece, unknown_tag("boundary", tag, known));
     }
 }
 
-/// The message that a mesh with the tags `known` lacks one.
-pub(crate) fn unknown_tag(tag: &Text, known: &[&str]) -> Diagnostic {
+/// The message that a mesh with the tags `known` lacks one, of the boundary or of cells.
+pub(crate) fn unknown_tag(of: &str, tag: &Text, known: &[&str]) -> Diagnostic {
     let list: Vec<String> = known.iter().map(|tag| format!("\"{}\"", shortened(tag))).collect();
     let note = match list.is_empty() {
-        true => "the mesh names no part of its boundary".to_owned(),
+        true if of == "boundary" => "the mesh names no part of its boundary".to_owned(),
+        true => "the mesh names no part of its cells".to_owned(),
         false => format!("its tags are {}", list.join(", ")),
     };
-    Diagnostic::new(
-        Code::BadValue,
-        format!("the mesh has no boundary \"{}\"", shortened(&tag.text)),
-    )
-    .label(tag.span, "no such tag")
-    .note(note)
-    .suggest(&tag.text, known.iter().copied())
+    Diagnostic::new(Code::BadValue, format!("the mesh has no {of} \"{}\"", shortened(&tag.text)))
+        .label(tag.span, "no such tag")
+        .note(note)
+        .suggest(&tag.text, known.iter().copied())
 }
 
 fn component_index(

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
 use crate::form::{Expr, Form, Terminal};
 use crate::point::{Degree, Input, Node, Space};
-use crate::problem::{Argument, Dirichlet, Expression, Trace, Values};
+use crate::problem::{Argument, Dirichlet, Expression, Support, Trace, Values};
 
 /// Places at which two values are compared.
 const PLACES: u32 = 3;
@@ -59,6 +59,7 @@ fn replaced(
             Trace::Normal => format!("dot({name}, n)"),
         };
         let place = match &tags[..] {
+            [] if matches!(earlier.support, Support::Vertex(_)) => "one vertex".to_owned(),
             [] => "all of the boundary".to_owned(),
             tags => tags.iter().map(|tag| format!("\"{tag}\"")).collect::<Vec<_>>().join(", "),
         };
@@ -84,12 +85,16 @@ fn later_is_all(statement: &Statement<'_>) -> bool {
 
 /// The tags of a condition that a later one holds too; none of them where it is one on `all`.
 fn shared<'a>(earlier: &'a Dirichlet, later: &Dirichlet) -> Option<Vec<&'a str>> {
-    let Some(theirs) = &later.tags else {
-        return Some(earlier.tags.iter().flatten().map(String::as_str).collect());
-    };
-    let common = earlier.tags.iter().flatten().filter(|tag| theirs.contains(tag));
-    let common: Vec<&str> = common.map(String::as_str).collect();
-    (!common.is_empty()).then_some(common)
+    let own = earlier.support.tags().iter().map(String::as_str);
+    match (&earlier.support, &later.support) {
+        (Support::Boundary | Support::Tags(_), Support::Boundary) => Some(own.collect()),
+        (Support::Vertex(one), Support::Vertex(other)) => (one == other).then(Vec::new),
+        (_, Support::Tags(theirs)) => {
+            let common: Vec<&str> = own.filter(|tag| theirs.iter().any(|own| own == tag)).collect();
+            (!common.is_empty()).then_some(common)
+        }
+        _ => None,
+    }
 }
 
 /// Whether two conditions, of which the later one holds all that the earlier one does, give different values.

@@ -111,6 +111,12 @@ fn the_default_rule_is_the_language_s() {
         text(Cell::Quadrilateral, 2, 2, Some(8)),
         "Gauss 5 × 5, exact to degree 9 in each direction"
     );
+    // Curved cells take more.
+    assert_eq!(
+        default_rule(Cell::Quadrilateral, 2, 2, None).line().map(LinePoints::count),
+        Some(4)
+    );
+    assert_eq!(default_rule(Cell::Hexahedron, 1, 4, None).line().map(LinePoints::count), Some(4));
     assert_eq!(text(Cell::Triangle, 1, 1, None), "Xiao-Gimbutas, 3 points, exact to degree 2");
     assert_eq!(
         default_rule(Cell::Tetrahedron, 2, 2, None),

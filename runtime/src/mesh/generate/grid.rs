@@ -3,8 +3,8 @@
 //! Cells come brick by brick ([`crate::mesh::order::brick_order`]). With `deform: a` the point
 //! with relative coordinates s moves by a·L·Π_i sin(π s_i) in each direction of length L (with
 //! the signs +, −, +): the boundary stays where it is, and no cell that touches the interior
-//! stays affine. The map is one to one for a up to 0.25; the simplices of a coarse grid fold earlier,
-//! which is reported as an inverted cell.
+//! stays affine. The map is one to one for a up to 0.25; the cells of a coarse grid, whose edges are straight,
+//! fold earlier.
 
 use super::arguments::Arguments;
 use super::blocks::along_curve;
@@ -23,7 +23,10 @@ const MOST_DEFORM: f64 = 0.25;
 
 pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
-    let mut mesh = grid.mesh(cell).map_err(|error| arguments.mesh(error))?;
+    let mut mesh = grid.mesh(cell).map_err(|error| match error {
+        MeshError::Inverted { .. } => grid.folded(cell, arguments),
+        error => arguments.mesh(error),
+    })?;
     grid.tag(&mut mesh);
     Ok(mesh)
 }
@@ -109,6 +112,25 @@ impl Grid {
         let mut mesh = assemble(cell, 1, parts, Arrange::AsGiven, positive, Joined::Facets)?;
         mesh.order_of_source = Order::Grid(self.cells);
         Ok(mesh)
+    }
+
+    /// The error of a grid whose cells fold: the largest `deform` of the same sign that these cells bear.
+    fn folded(&self, cell: Cell, arguments: &Arguments<'_>) -> GenerateError {
+        let (mut least, mut most) = (0.0, self.deform.abs());
+        for _ in 0..12 {
+            let middle = (least + most) / 2.0;
+            let grid = Self { deform: middle.copysign(self.deform), ..self.clone() };
+            *(if grid.mesh(cell).is_ok() { &mut least } else { &mut most }) = middle;
+        }
+        let bound = (1e3 * least).floor() / 1e3;
+        let range = match self.deform < 0.0 {
+            true => format!("from -{bound} to 0"),
+            false => format!("from 0 to {bound}"),
+        };
+        let expected = format!(
+            "{range} for these cells: beyond that some fold, and more cells a direction bear more"
+        );
+        arguments.wrong("deform", expected)
     }
 
     /// With cells of so many halvings less, in the plain world.

@@ -4,7 +4,6 @@ use super::contents::{Block, Contents, Kind};
 use super::places::Elements;
 use super::{ReadError, quads, serendipity};
 use crate::mesh::assemble::{self, Joined, Sign};
-use crate::mesh::orient::{IDENTITY, Renumbering};
 use crate::mesh::shape::Shape;
 use crate::mesh::{Arrange, Cell, Mesh, Parts};
 use kernels_gen::element::{Lagrange, interpolation};
@@ -49,7 +48,6 @@ fn one_kind(
     let mut parts = Parts { points, point_labels, ..Parts::default() };
     let mut seen = Repeats::new(contents.repeats);
     for (at, block) in contents.blocks_of(cell.dim()).enumerate() {
-        let first = parts.nodes.len();
         let mut members: Vec<u32> = Vec::with_capacity(block.numbers.len());
         for (i, (number, nodes)) in block.elements().enumerate() {
             let start = parts.nodes.len();
@@ -72,9 +70,6 @@ fn one_kind(
         for tag in &block.tags {
             parts.cells.entry(tag.clone()).or_default().extend(&members);
         }
-        if cell.dim() == 2 {
-            turn_over(shape, &parts.points, &mut parts.nodes[first..]);
-        }
     }
     for block in contents.blocks_of(cell.dim() - 1).filter(|block| !block.tags.is_empty()) {
         let facets = facets(block, numbers)?;
@@ -82,6 +77,7 @@ fn one_kind(
             parts.facets.entry(tag.clone()).or_default().extend(&facets);
         }
     }
+    tag_below(contents, numbers, &mut parts)?;
     if shape.element.degree() > 2 {
         move_nodes(shape, &mut parts);
     }
@@ -176,6 +172,26 @@ impl Repeats {
     }
 }
 
+/// The tagged curves of a three-dimensional mesh, and the tagged points. An element of nodes that the file lacks is left out.
+fn tag_below(contents: &Contents, numbers: &Numbers, parts: &mut Parts) -> Result<(), ReadError> {
+    let below = (0..contents.dim() - 1).flat_map(|dim| contents.blocks_of(dim));
+    for block in below.filter(|block| !block.tags.is_empty()) {
+        let vertices = block.kind.vertices()?;
+        for (number, nodes) in block.elements() {
+            let ends = vertices.iter().map(|&vertex| numbers.index(number, nodes[vertex]));
+            let Ok(ends) = ends.collect::<Result<Vec<u32>, _>>() else { continue };
+            for tag in &block.tags {
+                match ends[..] {
+                    [point] => parts.vertices.entry(tag.clone()).or_default().push(point),
+                    [a, b] => parts.edges.entry(tag.clone()).or_default().push([a, b]),
+                    _ => {}
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, ReadError> {
     let vertices = block.kind.vertices()?;
     let mut facets = Vec::with_capacity(block.numbers.len());
@@ -187,24 +203,6 @@ fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, ReadError> 
         facets.push(facet);
     }
     Ok(facets)
-}
-
-/// A surface that looks down has all its cells numbered the other way round: turn them over.
-pub(super) fn turn_over(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32]) {
-    let area = |cell: &[u32]| {
-        let at = |v: usize| points[cell[shape.vertex_nodes[v]] as usize];
-        let (o, x, y) = (at(0), at(1), at(2));
-        (x[0] - o[0]) * (y[1] - o[1]) - (x[1] - o[1]) * (y[0] - o[0])
-    };
-    let cells = nodes.len() / shape.nodes;
-    let down = nodes.chunks_exact(shape.nodes).filter(|cell| area(cell) < 0.0).count();
-    if 2 * down <= cells {
-        return;
-    }
-    // Exchanges the axes of a quadrilateral and two vertices of a triangle.
-    let mut turned: Renumbering = IDENTITY;
-    turned.swap(1, 2);
-    assemble::renumber(shape, nodes, |_, _| turned);
 }
 
 /// Puts a plane mesh z = constant, to rounding, into the plane z = 0.

@@ -1,4 +1,5 @@
-//! Named sets of nodes become tags of the facets all of whose vertices they have.
+//! Named sets of nodes become tags of the facets all of whose vertices they have; sets without such facets become tags
+//! of edges (in three dimensions) and points.
 //!
 //! A set that was taken from a surface has the vertices of its facets, but also all of those of a
 //! facet inside a cell's corner now and then. Facets between two cells count therefore only where the
@@ -6,7 +7,7 @@
 
 use super::contents::{Block, Contents, Kind};
 use crate::mesh::{Cell, MeshError};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A set of nodes, by their numbers.
 #[derive(Debug)]
@@ -18,11 +19,11 @@ pub(super) struct NodeSet {
 /// A facet by its vertices: ascending, unused entries are the largest number.
 type Facet = [u64; 4];
 
-/// Adds the tagged facets as blocks. Returns the names of the sets that have none.
-pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<Vec<String>, MeshError> {
+/// Adds the tagged facets, or edges and points, as blocks.
+pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshError> {
     let dim = contents.dim();
     if dim < 2 || sets.is_empty() {
-        return Ok(Vec::new());
+        return Ok(());
     }
     // Of each node its sets, ascending.
     let mut of: HashMap<u64, Vec<u32>> = HashMap::new();
@@ -34,7 +35,7 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<Vec<Strin
             }
         }
     }
-    let found = facets(contents, dim, &of)?;
+    let found = entities(contents, dim - 1, &of)?;
     // First those of one cell, then those between two.
     let mut members: Vec<[Vec<Facet>; 2]> = vec![Default::default(); sets.len()];
     for (facet, (cells, own)) in found {
@@ -42,12 +43,12 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<Vec<Strin
             members[set as usize][usize::from(cells > 1)].push(facet);
         }
     }
-    let mut empty = Vec::new();
-    for (set, [outer, inner]) in sets.iter().zip(members) {
+    let mut below = HashSet::new();
+    for ((index, set), [outer, inner]) in (0..).zip(sets).zip(members) {
         let mut facets = if outer.is_empty() { inner } else { outer };
         facets.sort_unstable();
         if facets.is_empty() {
-            empty.push(set.name.clone());
+            below.insert(index);
         }
         for vertices in [2, 3, 4] {
             let some: Vec<Facet> =
@@ -57,21 +58,55 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<Vec<Strin
             }
         }
     }
-    Ok(empty)
+    of.values_mut().for_each(|own| own.retain(|set| below.contains(set)));
+    of.retain(|_, own| !own.is_empty());
+    tag_below(contents, sets, &of)
 }
 
-/// The facets that are wholly in sets: in how many cells, and in which sets.
-fn facets(
+/// Adds the edges and the points of sets without facets.
+fn tag_below(
+    contents: &mut Contents,
+    sets: &[NodeSet],
+    of: &HashMap<u64, Vec<u32>>,
+) -> Result<(), MeshError> {
+    if contents.dim() == 3 && !of.is_empty() {
+        let mut edges: BTreeMap<u32, Vec<Facet>> = BTreeMap::new();
+        for (edge, (_, own)) in entities(contents, 1, of)? {
+            own.into_iter().for_each(|set| edges.entry(set).or_default().push(edge));
+        }
+        for (set, mut edges) in edges {
+            edges.sort_unstable();
+            contents.blocks.push(block(&sets[set as usize].name, 2, &edges));
+        }
+    }
+    let mut points: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for (&node, own) in of {
+        own.iter().for_each(|&set| points.entry(set).or_default().push(node));
+    }
+    for (set, mut nodes) in points {
+        nodes.sort_unstable();
+        contents.blocks.push(Block {
+            kind: Kind::Point,
+            tags: BTreeSet::from([sets[set as usize].name.clone()]),
+            numbers: vec![0; nodes.len()],
+            nodes,
+        });
+    }
+    Ok(())
+}
+
+/// The facets or edges of cells that are wholly in sets: in how many cells, and in which sets.
+fn entities(
     contents: &Contents,
     dim: usize,
     of: &HashMap<u64, Vec<u32>>,
 ) -> Result<HashMap<Facet, (u32, Vec<u32>)>, MeshError> {
     let mut found: HashMap<Facet, (u32, Vec<u32>)> = HashMap::new();
-    for block in contents.blocks_of(dim) {
+    for block in contents.blocks_of(contents.dim()) {
         let (Kind::Cell(cell, _) | Kind::Serendipity(cell)) = block.kind else { continue };
         let vertices = block.kind.vertices()?;
         for (_, nodes) in block.elements() {
-            for facet in cell.facets() {
+            for facet in cell.entities(dim) {
                 let all = facet.iter().map(|&v| nodes[vertices[v]]);
                 let own = common(all.clone().map(|node| of.get(&node)));
                 if !own.is_empty() {

@@ -8,9 +8,10 @@
 
 use super::ReadError;
 use super::contents::Contents;
-use super::convert::{Numbers, Repeats, turn_over};
+use super::convert::{Numbers, Repeats};
 use super::places::Elements;
 use crate::mesh::shape::{Shape, vertex_function};
+use crate::mesh::turn;
 use crate::mesh::{Cell, Parts};
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ pub(super) fn quadrilaterals(
     let mut elements = Elements::new(contents, 2);
     let mut cutter = Cutter::new(contents, order)?;
     let mut seen = Repeats::new(contents.repeats);
+    let mut turned = 0;
     for (at, block) in contents.blocks_of(2).enumerate() {
         let which = usize::from(block.kind.vertices()?.len() == 4);
         let parent = Parent::new([Cell::Triangle, Cell::Quadrilateral][which], order)?;
@@ -46,7 +48,7 @@ pub(super) fn quadrilaterals(
                 nodes.push(numbers.index(number, node)?);
             }
         }
-        turn_over(&parent.shape, &contents.points, &mut nodes);
+        turned += turn::turn_negative(&parent.shape, &contents.points, &mut nodes);
         let mut members = Vec::new();
         let cells = block.numbers.iter().zip(nodes.chunks_exact(parent.shape.nodes));
         for (i, (&number, cell)) in cells.enumerate() {
@@ -66,6 +68,9 @@ pub(super) fn quadrilaterals(
         }
     }
     cutter.facets(contents, numbers)?;
+    let all = contents.blocks_of(2).map(|block| block.numbers.len()).sum();
+    cutter.parts.notes.extend(turn::note(turned, all));
+    cutter.points(contents, numbers);
     let mut points = vec![None; cutter.parts.points.len()];
     for (on, &point) in &cutter.known {
         if let On::Vertex(vertex) = on {
@@ -166,6 +171,21 @@ impl<'a> Cutter<'a> {
             self.parts.labels.push(label);
         }
         self.parents += 1;
+    }
+
+    /// Tagged points that are vertices of cells.
+    fn points(&mut self, contents: &Contents, numbers: &Numbers) {
+        for block in contents.blocks_of(0) {
+            for (element, nodes) in block.elements() {
+                let point = numbers.index(element, nodes[0]).ok();
+                let Some(&point) = point.and_then(|p| self.known.get(&On::Vertex(p))) else {
+                    continue;
+                };
+                for tag in &block.tags {
+                    self.parts.vertices.entry(tag.clone()).or_default().push(point);
+                }
+            }
+        }
     }
 
     /// Every tagged edge becomes two.

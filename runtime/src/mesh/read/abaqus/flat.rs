@@ -220,7 +220,7 @@ impl Whole {
         Ok(blocks)
     }
 
-    /// Adds the facets all of whose vertices a set of nodes has, where no facets have its name.
+    /// Adds the facets, or else the edges and points, that a set of nodes has, where no facets have its name.
     fn node_sets(&self, contents: &mut Contents) -> Result<(), ReadError> {
         let dim = contents.dim();
         if dim < 2 {
@@ -242,14 +242,7 @@ impl Whole {
             })
             .filter(|set| !set.nodes.is_empty())
             .collect();
-        let empty = node_sets::tag(contents, &sets)?;
-        if !empty.is_empty() {
-            let empty: Vec<&str> = empty.iter().map(String::as_str).collect();
-            contents
-                .notes
-                .push(format!("sets of nodes without a whole facet give no tag: {}", list(&empty)));
-        }
-        Ok(())
+        Ok(node_sets::tag(contents, &sets)?)
     }
 
     /// The nodes of some elements.

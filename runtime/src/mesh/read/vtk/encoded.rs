@@ -7,8 +7,12 @@
 //! Base64 (RFC 4648) is decoded here, four letters at a time: VTK pads the header and the bytes each by itself,
 //! other programs both together, and many arrays stand in one text without a sign between them.
 
+use crate::memory::{Bytes, Room, TooMuch};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use std::borrow::Cow;
+
+/// The most bytes that zlib makes of one.
+const MOST_UNPACKED: u64 = 1032;
 
 /// How an XML file writes bytes.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +31,8 @@ pub(super) enum Problem {
     Short { count: u64, left: usize },
     /// What should be there, and what is.
     Wrong { expected: String, found: String },
+    /// There is no memory for what is compressed.
+    Memory(TooMuch),
 }
 
 /// Bytes, one piece after another.
@@ -128,7 +134,8 @@ pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'
     let header = source.take(blocks.saturating_mul(coding.header as u64))?;
     let sizes: Vec<u64> =
         header.chunks_exact(coding.header).map(|chunk| integer(chunk, coding.big)).collect();
-    let mut all = Vec::new();
+    let length = unpacked(&sizes, whole, last)?;
+    let mut all = Vec::with_capacity(length);
     for (block, &size) in sizes.iter().enumerate() {
         let packed = source.take(size)?;
         let partial = block + 1 == sizes.len() && last > 0;
@@ -144,6 +151,23 @@ pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'
         all.extend_from_slice(&bytes);
     }
     Ok(Cow::Owned(all))
+}
+
+/// How many bytes blocks of these sizes become, if they can and there is memory for them.
+fn unpacked(sizes: &[u64], whole: u64, last: u64) -> Result<usize, Problem> {
+    let packed: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
+    let partial = u64::from(last > 0);
+    let full = (sizes.len() as u64).saturating_sub(partial).saturating_mul(whole);
+    let length = full.saturating_add(if sizes.is_empty() { 0 } else { last });
+    let most = packed.saturating_mul(MOST_UNPACKED);
+    if length > most {
+        let expected = format!("at most {most} bytes in {packed} bytes of zlib");
+        return Err(Problem::Wrong { expected, found: length.to_string() });
+    }
+    // The bytes, and the numbers made of them.
+    let what = || format!("unpacking an array of {}", Bytes(length as f64));
+    Room::check(what, 3.0 * length as f64).map_err(Problem::Memory)?;
+    Ok(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
 /// A number of a header.
@@ -204,6 +228,14 @@ mod tests {
         assert_eq!(joined.as_ref(), [[7; 100].as_slice(), &[8; 20]].concat());
         let short = array(&mut Source::Raw(&whole[..whole.len() - 1]), coding);
         assert!(matches!(short, Err(Problem::Short { .. })));
+        // Eight blocks of a gibibyte in a few bytes each.
+        let bomb = unpacked(&[9; 8], 1 << 30, 0);
+        assert!(
+            matches!(bomb, Err(Problem::Wrong { found, .. }) if found == (8u64 << 30).to_string())
+        );
+        let most = u64::MAX / MOST_UNPACKED;
+        let huge = unpacked(&[most; 2], 1 << 60, 0);
+        assert!(!cfg!(target_os = "linux") || matches!(huge, Err(Problem::Memory(_))));
         bytes[15] = 99;
         let longer = [&bytes[..], &first, &second].concat();
         assert!(matches!(array(&mut Source::Raw(&longer), coding), Err(Problem::Wrong { .. })));

@@ -7,6 +7,7 @@ use super::Grid;
 use super::encoded::{self, Coding, Problem, Source};
 use super::numbers::{Numbers, Type, shown};
 use super::tags::{self, Tags};
+use crate::mesh::MeshError;
 use crate::mesh::read::contents::Contents;
 use crate::mesh::read::cursor::shorten;
 use crate::mesh::read::{Place, ReadError};
@@ -14,6 +15,9 @@ use roxmltree::{Document, Node};
 use std::borrow::Cow;
 
 const APPENDED: &[u8] = b"<AppendedData";
+
+/// The most attributes of an element.
+const MOST_ATTRIBUTES: usize = 256;
 
 pub(in crate::mesh::read) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
     super::contents(grid(bytes)?)
@@ -34,6 +38,7 @@ pub(super) fn with<T>(
     work: impl FnOnce(&Reader<'_>, Node<'_, '_>) -> Result<T, ReadError>,
 ) -> Result<T, ReadError> {
     let (text, appended) = split(bytes)?;
+    check_attributes(&text)?;
     let document = Document::parse(&text).map_err(|error| ReadError::Syntax {
         place: Place::Line(error.pos().row as usize),
         expected: "an XML file".to_owned(),
@@ -48,6 +53,46 @@ pub(super) fn with<T>(
     }
     let reader = Reader { document: &document, coding: coding(root, at(root))?, appended };
     work(&reader, root)
+}
+
+/// No element may have more attributes than any program writes: those of one are compared with each other.
+fn check_attributes(text: &str) -> Result<(), ReadError> {
+    let mut rest = text;
+    while let Some(start) = rest.find('<') {
+        rest = &rest[start..];
+        let ending = match rest.as_bytes() {
+            [b'<', b'!', b'-', b'-', ..] => "-->",
+            [b'<', b'!', b'[', ..] => "]]>",
+            [b'<', b'?', ..] => "?>",
+            _ => "",
+        };
+        if !ending.is_empty() {
+            rest = rest.find(ending).map_or("", |end| &rest[end + ending.len()..]);
+            continue;
+        }
+        let (mut quote, mut count, mut end) = (None, 0, rest.len());
+        for (at, byte) in rest.bytes().enumerate() {
+            match (quote, byte) {
+                (None, b'>') => {
+                    end = at + 1;
+                    break;
+                }
+                (None, b'"' | b'\'') => (quote, count) = (Some(byte), count + 1),
+                (Some(open), byte) if byte == open => quote = None,
+                _ => {}
+            }
+        }
+        if count > MOST_ATTRIBUTES {
+            let line = 1 + text[..text.len() - rest.len()].matches('\n').count();
+            return Err(ReadError::Syntax {
+                place: Place::Line(line),
+                expected: format!("at most {MOST_ATTRIBUTES} attributes of an element"),
+                found: count.to_string(),
+            });
+        }
+        rest = &rest[end..];
+    }
+    Ok(())
 }
 
 /// The text of the XML, made whole; and where the appended data begin, with what they are.
@@ -337,6 +382,7 @@ impl<'a> Reader<'a> {
                 let expected = format!("numbers of {} bytes each", kind.size());
                 Err(self.wrong(array, expected, format!("{} bytes", bytes.len())))
             }
+            Err(Problem::Memory(error)) => Err(MeshError::Memory(error).into()),
             Err(Problem::Short { count, left }) => {
                 Err(ReadError::Count { place, what: "bytes of an array", count, left })
             }
@@ -359,5 +405,11 @@ fn text<'a>(node: Node<'a, 'a>) -> Cow<'a, str> {
         .filter_map(|child| child.text())
         .filter(|text| !text.trim().is_empty());
     let Some(first) = pieces.next() else { return Cow::Borrowed("") };
-    pieces.fold(Cow::Borrowed(first), |all, next| Cow::Owned(format!("{all} {next}")))
+    let Some(second) = pieces.next() else { return Cow::Borrowed(first) };
+    let mut all = format!("{first} {second}");
+    for next in pieces {
+        all.push(' ');
+        all.push_str(next);
+    }
+    Cow::Owned(all)
 }

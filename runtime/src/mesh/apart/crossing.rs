@@ -1,0 +1,228 @@
+//! Facets that cross: cells that overlap although neither has a vertex or the centre of the other inside.
+//!
+//! The boundaries of two such cells cross in facets of exactly one cell. Each of these facets is flattened into straight
+//! pieces (segments in the plane, triangles in space, several to a curved or four-sided facet), and a tree of boxes finds the pairs that may meet.
+//! Two facets cross where an edge of a piece of one passes through a piece of the other, with its ends on both
+//! sides. Touching is no overlap: a pair counts only where a point lies deep inside both cells. That point is sought
+//! among the centroid, and the midpoints, of the places where the surfaces of the two cells meet.
+
+use super::super::tree::{Bounds, Tree};
+use super::super::{Facet, MeshError};
+use super::{DEEP, Frame, Place, distance, nodes_of};
+use crate::parallel::*;
+use kernels_gen::element::tabulate;
+
+/// How far beyond the border of a piece a point still counts as on it, as a part of the piece.
+const ON_PIECE: f64 = 1e-6;
+
+/// Names the first two cells whose facets cross.
+pub(super) fn crossing(place: &Place<'_>, boundary: &[Facet]) -> Option<MeshError> {
+    let flats = Flats::new(place);
+    let pieces: Vec<Vec<Piece>> =
+        boundary.par_iter().map(|&facet| flats.of_facet(place, facet)).listed();
+    let bounds: Vec<Bounds> = pieces
+        .iter()
+        .map(|pieces| Bounds::of(pieces.iter().flat_map(|piece| piece.corners.iter().copied())))
+        .collect();
+    let tree = Tree::new(bounds.iter().copied().zip(0..).collect::<Vec<(Bounds, usize)>>());
+    let found = (0..boundary.len()).into_par_iter().with_min_len(256).first(|i| {
+        let mut at = None;
+        let other = tree.find(&bounds[i], &mut |&j| {
+            // Each pair once; facets of one cell do not cross.
+            if j <= i || boundary[i].cell == boundary[j].cell || !cross(&pieces[i], &pieces[j]) {
+                return false;
+            }
+            let cells = [i, j].map(|facet| boundary[facet].cell as usize);
+            at = flats.common(place, cells);
+            at.is_some()
+        })?;
+        Some((i, other, at?))
+    });
+    let (i, j, at) = found?;
+    let cells = [i, j].map(|facet| place.shape.name(place.parts, boundary[facet].cell as usize));
+    Some(MeshError::Inside { cells: Box::new(cells), at })
+}
+
+/// Whether an edge of a piece of one passes through a piece of the other, each end well beyond it.
+fn cross(first: &[Piece], second: &[Piece]) -> bool {
+    let through = |a: &Piece, b: &Piece| {
+        a.edges().any(|[p, q]| {
+            let depth = DEEP * distance(&p, &q).min(b.size());
+            b.pierced(&p, &q).is_some_and(|(_, [from, to])| from.abs().min(to.abs()) > depth)
+        })
+    };
+    first.iter().any(|a| second.iter().any(|b| through(a, b) || through(b, a)))
+}
+
+/// A straight piece of a facet: a segment or a triangle.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    /// Of a segment the last is the second again.
+    corners: [[f64; 3]; 3],
+    dim: usize,
+}
+
+impl Piece {
+    fn edges(&self) -> impl Iterator<Item = [[f64; 3]; 2]> + '_ {
+        let count = if self.dim == 1 { 1 } else { 3 };
+        (0..count).map(|i| [self.corners[i], self.corners[(i + 1) % 3]])
+    }
+
+    fn size(&self) -> f64 {
+        self.edges().map(|[p, q]| distance(&p, &q)).fold(0.0, f64::max)
+    }
+
+    /// The unit normal, if the piece is not degenerate.
+    fn normal(&self) -> Option<[f64; 3]> {
+        let x = minus(&self.corners[1], &self.corners[0]);
+        let y = match self.dim {
+            1 => [0.0, 0.0, 1.0],
+            _ => minus(&self.corners[2], &self.corners[0]),
+        };
+        let normal = cross_product(&x, &y);
+        let length = dot(&normal, &normal).sqrt();
+        (length > 0.0).then(|| normal.map(|n| n / length))
+    }
+
+    /// Where the segment from p to q meets the piece, and the distances of p and q from its plane.
+    fn pierced(&self, p: &[f64; 3], q: &[f64; 3]) -> Option<([f64; 3], [f64; 2])> {
+        let normal = self.normal()?;
+        let [from, to] = [p, q].map(|end| dot(&normal, &minus(end, &self.corners[0])));
+        if from * to > 0.0 || from == to {
+            return None;
+        }
+        let t = from / (from - to);
+        let x = [0, 1, 2].map(|c| p[c] + t * (q[c] - p[c]));
+        self.holds(&x, &normal).then_some((x, [from, to]))
+    }
+
+    /// Whether a point of the plane lies in the piece.
+    fn holds(&self, x: &[f64; 3], normal: &[f64; 3]) -> bool {
+        let [a, b, c] = &self.corners;
+        if self.dim == 1 {
+            let along = minus(b, a);
+            let s = dot(&minus(x, a), &along) / dot(&along, &along);
+            return (-ON_PIECE..=1.0 + ON_PIECE).contains(&s);
+        }
+        let area =
+            |a: &[f64; 3], b: &[f64; 3]| dot(normal, &cross_product(&minus(a, x), &minus(b, x)));
+        let all = dot(normal, &cross_product(&minus(b, a), &minus(c, a)));
+        [area(a, b), area(b, c), area(c, a)].iter().all(|part| *part >= -ON_PIECE * all)
+    }
+}
+
+/// How facets are flattened: a lattice on each, the same for all cells.
+struct Flats {
+    dim: usize,
+    /// For each local facet the values of the geometry's basis at its lattice points, `[point][node]`.
+    tables: Vec<Vec<Vec<f64>>>,
+    /// The corners of each piece, as lattice points.
+    pieces: Vec<[usize; 3]>,
+}
+
+impl Flats {
+    fn new(place: &Place<'_>) -> Self {
+        let (cell, element) = (place.shape.cell, place.shape.element);
+        let (dim, steps) =
+            (cell.dim() - 1, element.degree() * if element.degree() > 1 { 2 } else { 1 });
+        let (lattice, pieces) = lattice(dim, steps, cell.is_tensor());
+        let tables = (0..cell.facets().len()).map(|local| {
+            let frame = Frame::of_facet(cell, local);
+            let points: Vec<[f64; 3]> = lattice.iter().map(|s| frame.at(s)).collect();
+            let table = tabulate(element, &points);
+            let row = |q| (0..element.count()).map(|node| table.value(q, node)).collect();
+            (0..points.len()).map(row).collect()
+        });
+        Self { dim, tables: tables.collect(), pieces }
+    }
+
+    fn of_facet(&self, place: &Place<'_>, facet: Facet) -> Vec<Piece> {
+        let nodes = nodes_of(place.shape, place.parts, facet.cell as usize);
+        let point = |row: &Vec<f64>| {
+            row.iter().zip(nodes).fold([0.0; 3], |sum, (value, &node)| {
+                let at = place.parts.points[node as usize];
+                [0, 1, 2].map(|c| sum[c] + value * at[c])
+            })
+        };
+        let points: Vec<[f64; 3]> =
+            self.tables[usize::from(facet.local)].iter().map(point).collect();
+        let piece =
+            |corners: &[usize; 3]| Piece { corners: corners.map(|i| points[i]), dim: self.dim };
+        self.pieces.iter().map(piece).collect()
+    }
+
+    /// A point deep inside both of two cells.
+    fn common(&self, place: &Place<'_>, cells: [usize; 2]) -> Option<[f64; 3]> {
+        let all = cells.map(|cell| {
+            let facets =
+                (0..self.tables.len()).map(|local| Facet { cell: cell as u32, local: local as u8 });
+            facets.flat_map(|facet| self.of_facet(place, facet)).collect::<Vec<Piece>>()
+        });
+        let mut meet = Vec::new();
+        for [a, b] in [[&all[0], &all[1]], [&all[1], &all[0]]] {
+            for [p, q] in a.iter().flat_map(Piece::edges) {
+                meet.extend(b.iter().filter_map(|piece| piece.pierced(&p, &q)).map(|(x, _)| x));
+            }
+        }
+        for [own, other] in [cells, [cells[1], cells[0]]] {
+            let vertices = place.topology.vertices(own).iter();
+            let at = vertices.map(|&vertex| place.parts.points[vertex as usize]);
+            meet.extend(at.filter(|x| depth(place, other, x) >= -ON_PIECE));
+        }
+        let count = meet.len() as f64;
+        let sum = meet.iter().fold([0.0; 3], |sum, x| [0, 1, 2].map(|c| sum[c] + x[c]));
+        let pairs =
+            meet.iter().enumerate().flat_map(|(i, a)| meet[..i].iter().map(move |b| (a, b)));
+        let middles = pairs.map(|(a, b)| [0, 1, 2].map(|c| (a[c] + b[c]) / 2.0));
+        let mut points = std::iter::once(sum.map(|x| x / count)).chain(middles);
+        points.find(|x| cells.iter().all(|&cell| depth(place, cell, x) > DEEP))
+    }
+}
+
+/// How far inside a cell a point lies, in reference coordinates; negative outside.
+fn depth(place: &Place<'_>, cell: usize, x: &[f64; 3]) -> f64 {
+    let nodes = nodes_of(place.shape, place.parts, cell);
+    let frame = Frame::of_cell(place.shape.cell);
+    place.nearest(nodes, &frame, x).map_or(f64::NEG_INFINITY, |(s, _)| frame.depth(&s))
+}
+
+/// The points of a facet with so many steps a direction, and the corners of its pieces.
+fn lattice(dim: usize, steps: usize, tensor: bool) -> (Vec<[f64; 3]>, Vec<[usize; 3]>) {
+    let at = |i: usize| i as f64 / steps as f64;
+    if dim == 1 {
+        let points = (0..=steps).map(|i| [at(i), 0.0, 0.0]).collect();
+        return (points, (0..steps).map(|i| [i, i + 1, i + 1]).collect());
+    }
+    let inside = |i: usize, j: usize| tensor || i + j <= steps;
+    let n = steps + 1;
+    let (mut points, mut number) = (Vec::new(), vec![usize::MAX; n * n]);
+    for j in 0..n {
+        for i in (0..n).filter(|&i| inside(i, j)) {
+            number[j * n + i] = points.len();
+            points.push([at(i), at(j), 0.0]);
+        }
+    }
+    let corner = |i: usize, j: usize| number[j * n + i];
+    let mut pieces = Vec::new();
+    for (i, j) in (0..steps).flat_map(|j| (0..steps).map(move |i| (i, j))) {
+        if inside(i + 1, j) && inside(i, j + 1) {
+            pieces.push([corner(i, j), corner(i + 1, j), corner(i, j + 1)]);
+        }
+        if inside(i + 1, j + 1) {
+            pieces.push([corner(i + 1, j + 1), corner(i, j + 1), corner(i + 1, j)]);
+        }
+    }
+    (points, pieces)
+}
+
+fn minus(a: &[f64; 3], b: &[f64; 3]) -> [f64; 3] {
+    [0, 1, 2].map(|c| a[c] - b[c])
+}
+
+fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
+    (0..3).map(|c| a[c] * b[c]).sum()
+}
+
+fn cross_product(a: &[f64; 3], b: &[f64; 3]) -> [f64; 3] {
+    [0, 1, 2].map(|c| a[(c + 1) % 3] * b[(c + 2) % 3] - a[(c + 2) % 3] * b[(c + 1) % 3])
+}

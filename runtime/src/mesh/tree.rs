@@ -1,0 +1,90 @@
+//! A bounding-volume tree: things in boxes, halved along the longest side, with as many things in each half.
+
+/// Things of a leaf of the tree.
+const LEAF: usize = 8;
+
+/// A box along the axes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) lower: [f64; 3],
+    pub(super) upper: [f64; 3],
+}
+
+impl Bounds {
+    pub(super) fn of(points: impl Iterator<Item = [f64; 3]>) -> Self {
+        let none = Self { lower: [f64::INFINITY; 3], upper: [f64::NEG_INFINITY; 3] };
+        points.fold(none, |bounds, point| Self {
+            lower: [0, 1, 2].map(|c| bounds.lower[c].min(point[c])),
+            upper: [0, 1, 2].map(|c| bounds.upper[c].max(point[c])),
+        })
+    }
+
+    pub(super) fn grown(&self, margin: f64) -> Self {
+        Self { lower: self.lower.map(|x| x - margin), upper: self.upper.map(|x| x + margin) }
+    }
+
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        (0..3).all(|c| self.lower[c] <= other.upper[c] && other.lower[c] <= self.upper[c])
+    }
+}
+
+/// Things with their boxes.
+pub(super) struct Tree<T> {
+    things: Vec<(Bounds, T)>,
+    /// The box of the whole; those of the halves of number i are numbers 2i + 1 and 2i + 2.
+    boxes: Vec<Bounds>,
+}
+
+impl<T: Copy> Tree<T> {
+    pub(super) fn new(mut things: Vec<(Bounds, T)>) -> Self {
+        let leaves = things.len().div_ceil(LEAF).next_power_of_two();
+        let mut boxes = vec![Bounds::of(std::iter::empty()); 2 * leaves - 1];
+        Self::halve(&mut things, &mut boxes, 0);
+        Self { things, boxes }
+    }
+
+    fn halve(things: &mut [(Bounds, T)], boxes: &mut [Bounds], number: usize) {
+        let corners = things.iter().flat_map(|(own, _)| [own.lower, own.upper]);
+        let bounds = Bounds::of(corners);
+        boxes[number] = bounds;
+        if 2 * number + 1 >= boxes.len() {
+            return;
+        }
+        let side = |c: usize| bounds.upper[c] - bounds.lower[c];
+        let along = (0..3).max_by(|&a, &b| side(a).total_cmp(&side(b))).unwrap_or(0);
+        let middle = things.len() / 2;
+        if middle < things.len() {
+            let twice_centre = |own: &Bounds| own.lower[along] + own.upper[along];
+            things.select_nth_unstable_by(middle, |(a, _), (b, _)| {
+                twice_centre(a).total_cmp(&twice_centre(b))
+            });
+        }
+        let (first, second) = things.split_at_mut(middle);
+        Self::halve(first, boxes, 2 * number + 1);
+        Self::halve(second, boxes, 2 * number + 2);
+    }
+
+    /// The first thing whose box meets another, and for which a test holds.
+    pub(super) fn find(&self, bounds: &Bounds, holds: &mut impl FnMut(&T) -> bool) -> Option<T> {
+        self.find_within(&self.things, 0, bounds, holds)
+    }
+
+    fn find_within(
+        &self,
+        things: &[(Bounds, T)],
+        number: usize,
+        bounds: &Bounds,
+        holds: &mut impl FnMut(&T) -> bool,
+    ) -> Option<T> {
+        if !self.boxes[number].meets(bounds) {
+            return None;
+        }
+        if 2 * number + 1 >= self.boxes.len() {
+            let mut within = things.iter().filter(|(own, _)| bounds.meets(own));
+            return within.find(|(_, thing)| holds(thing)).map(|(_, thing)| *thing);
+        }
+        let (first, second) = things.split_at(things.len() / 2);
+        let found = self.find_within(first, 2 * number + 1, bounds, holds);
+        found.or_else(|| self.find_within(second, 2 * number + 2, bounds, holds))
+    }
+}

@@ -1,0 +1,56 @@
+//! Orientation of single cells: cells whose Jacobian determinant is negative get two of their axes exchanged.
+//!
+//! The order in which a source lists the vertices of a cell is a convention, and sources mix several. A cell is
+//! mirrored where its signed measure ∫ det J is negative. It is then numbered the other way round, with its curved
+//! nodes. A determinant that changes sign inside a cell is left to [`super::measure`].
+
+use super::assemble;
+use super::measure::{Gradients, rule};
+use super::orient::{IDENTITY, Renumbering};
+use super::shape::Shape;
+use crate::parallel::*;
+
+/// Renumbers each cell of negative measure. Returns how many there are.
+pub(super) fn turn_negative(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32]) -> usize {
+    let (at, weights) = match shape.element.degree() {
+        1 => (vec![shape.cell.centre()], vec![1.0]),
+        order => {
+            let rule = rule(shape.cell, order);
+            (rule.points(), rule.weights())
+        }
+    };
+    let gradients = Gradients::new(shape, &at);
+    let is_negative = |cell: &[u32]| {
+        let corners = || cell.iter().map(|&node| points[node as usize]);
+        let each = weights.iter().enumerate();
+        each.map(|(q, weight)| weight * gradients.determinant(q, corners())).sum::<f64>() < 0.0
+    };
+    let cells = nodes.par_chunks_exact(shape.nodes).with_min_len(1024);
+    let negative: Vec<bool> = cells.map(is_negative).listed();
+    let count = negative.iter().filter(|negative| **negative).count();
+    if count > 0 {
+        let mirror = mirror(shape);
+        let of = |cell: usize, _: &[u32]| if negative[cell] { mirror } else { IDENTITY };
+        assemble::renumber(shape, nodes, of);
+    }
+    count
+}
+
+/// The note on cells that were renumbered.
+pub(super) fn note(count: usize, all: usize) -> Option<String> {
+    let cells = if all == 1 { "cell" } else { "cells" };
+    let were = if count == 1 { "was" } else { "were" };
+    (count > 0).then(|| {
+        format!("{count} of {all} {cells} listed the vertices in the opposite sense and {were} renumbered")
+    })
+}
+
+/// Exchanges the first two axes.
+fn mirror(shape: &Shape) -> Renumbering {
+    let mut mirror = IDENTITY;
+    mirror.swap(1, 2);
+    if shape.cell.is_tensor() {
+        mirror.swap(5, 6);
+    }
+    mirror
+}

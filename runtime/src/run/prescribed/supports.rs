@@ -1,0 +1,94 @@
+//! The nodes of essential conditions: on sides, on tagged curves and points, at the vertex nearest to a place.
+
+use super::RunError;
+use crate::mesh::skeleton::Places;
+use crate::mesh::{Facet, Mesh};
+use crate::processes::Reduce;
+use crate::space::Space;
+use fem_dsl::problem::{Dirichlet, Support};
+use kernels_gen::element::{ElementError, Lagrange, tabulate};
+
+/// The sides of a support, and its nodes on this process, ascending.
+pub(super) fn find(
+    mesh: &Mesh,
+    space: &Space,
+    support: &Support,
+) -> Result<(Vec<Facet>, Vec<u32>), RunError> {
+    let (facets, places) = match support {
+        Support::Boundary => (mesh.boundary(), None),
+        Support::Tags(tags) => (mesh.sides_under(tags)?, mesh.places_under(tags)),
+        Support::Vertex(to) => {
+            let at = nearest_vertex(mesh, to);
+            (Vec::new(), Some(Places::at(at, size(mesh))))
+        }
+    };
+    let mut nodes = space.nodes_on(&facets);
+    if let Some(places) = places {
+        nodes.extend(nodes_at(mesh, space, &places)?);
+        nodes.sort_unstable();
+        nodes.dedup();
+    }
+    Ok((facets, nodes))
+}
+
+/// The nodes of a space on curves and at points, by their places in the cells.
+fn nodes_at(mesh: &Mesh, space: &Space, places: &Places<'_>) -> Result<Vec<u32>, ElementError> {
+    let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
+    let points = space.element().points();
+    let table = tabulate(geometry, &points);
+    let row = |q| (0..geometry.count()).map(|node| table.value(q, node)).collect();
+    let rows: Vec<Vec<f64>> = (0..points.len()).map(row).collect();
+    let mut nodes = Vec::new();
+    for cell in 0..mesh.n_cells() {
+        let corners = mesh.cell_nodes(cell).iter().map(|&node| mesh.points()[node as usize]);
+        if places.may_be_near(corners) {
+            let on = |row: &Vec<f64>| places.hold(&mesh.place_of(cell, row));
+            let own = space.cell_nodes(cell).iter().zip(&rows);
+            nodes.extend(own.filter(|(_, row)| on(row)).map(|(&node, _)| node));
+        }
+    }
+    Ok(nodes)
+}
+
+/// The vertex of the whole mesh that is nearest to a point; of several the one with the least coordinates.
+fn nearest_vertex(mesh: &Mesh, to: &[f64; 3]) -> [f64; 3] {
+    let gap = |x: &[f64; 3]| (0..3).map(|c| (x[c] - to[c]).powi(2)).sum::<f64>();
+    let keyed = |x: &[f64; 3]| [gap(x), x[0], x[1], x[2]];
+    let mut left: Vec<[f64; 4]> = mesh.points()[..mesh.n_vertices()].iter().map(keyed).collect();
+    let mut found = [0.0; 4];
+    for (key, found) in found.iter_mut().enumerate() {
+        let mut least = [left.iter().map(|own| own[key]).fold(f64::INFINITY, f64::min)];
+        mesh.reduce_in_all(Reduce::Least, &mut least);
+        left.retain(|own| own[key] <= least[0]);
+        *found = least[0];
+    }
+    [found[1], found[2], found[3]]
+}
+
+/// The largest coordinate of the whole mesh, by its size.
+fn size(mesh: &Mesh) -> f64 {
+    let (from, to) = mesh.bounding_box_of_all();
+    from.iter().chain(&to).fold(0.0, |most, x| most.max(x.abs()))
+}
+
+/// Notes on the vertices that conditions take for places that are none.
+pub(crate) fn notes(mesh: &Mesh, conditions: &[Dirichlet], fields: &[&str]) -> Vec<String> {
+    let note = |condition: &Dirichlet| {
+        let Support::Vertex(to) = &condition.support else { return None };
+        let at = nearest_vertex(mesh, to);
+        let distance = (0..3).map(|c| (at[c] - to[c]).powi(2)).sum::<f64>().sqrt();
+        let shown = |x: &[f64; 3]| {
+            let x: Vec<String> = x[..mesh.dim()].iter().map(|x| format!("{x}")).collect();
+            x.join(", ")
+        };
+        (distance > 1e-12 * size(mesh)).then(|| {
+            let field = fields[condition.field];
+            format!(
+                "the condition on `{field}` at [{}] holds at the nearest vertex, [{}], {distance:.3e} away",
+                shown(to),
+                shown(&at)
+            )
+        })
+    };
+    conditions.iter().filter_map(note).collect()
+}

@@ -1,0 +1,109 @@
+//! Cells of a mesh beside one another: which way they turn, and whether they overlap.
+
+use runtime::mesh::read::{Format, parse};
+use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+
+/// A grid of cells of a kind on boxes of so many cells, each with nodes of its own and its own map.
+fn grids(cell: Cell, grids: &[([usize; 3], &dyn Fn([f64; 3]) -> [f64; 3])]) -> Parts {
+    let mut parts = Parts::default();
+    for (cells, map) in grids {
+        let first = parts.points.len() as u32;
+        let n = cells.map(|n| n + 1);
+        for i in 0..n.iter().product::<usize>() {
+            let place = [i % n[0], i / n[0] % n[1], i / n[0] / n[1]];
+            parts.points.push(map([0, 1, 2].map(|c| place[c] as f64)));
+        }
+        let layers = if cell.dim() == 2 { 1 } else { cells[2] };
+        for i in 0..cells[0] * cells[1] * layers {
+            let at = [i % cells[0], i / cells[0] % cells[1], i / cells[0] / cells[1]];
+            let corner = |v: usize| {
+                let place = [0, 1, 2].map(|c| at[c] + (v >> c & 1));
+                first + ((place[2] * n[1] + place[1]) * n[0] + place[0]) as u32
+            };
+            match cell {
+                Cell::Triangle => parts.nodes.extend([0, 1, 3, 0, 3, 2].map(corner)),
+                Cell::Tetrahedron => {
+                    for [a, b] in [[1, 3], [3, 2], [2, 6], [6, 4], [4, 5], [5, 1]] {
+                        parts.nodes.extend([0, a, b, 7].map(corner));
+                    }
+                }
+                _ => parts.nodes.extend((0..cell.vertex_count()).map(corner)),
+            }
+        }
+    }
+    parts
+}
+
+/// Every other cell lists its vertices, and its curved nodes, the other way round.
+#[test]
+fn cells_that_do_not_all_turn_one_way_are_turned() {
+    for cell in Cell::ALL {
+        let flat = cell.dim() == 2;
+        let own = |[x, y, z]: [f64; 3]| [x, 2.0 * y, if flat { 0.0 } else { z }];
+        let cells = [4, 3, if flat { 0 } else { 2 }];
+        let straight = grids(cell, &[(cells, &own)]);
+        for arrange in [Arrange::Sorted, Arrange::AsGiven] {
+            let right = Mesh::new(cell, 1, straight.clone(), arrange).expect("a mesh");
+            assert!(right.notes().is_empty(), "{:?}", right.notes());
+            let mut mixed = straight.clone();
+            let each = cell.vertex_count();
+            let mut turned = 0;
+            for nodes in mixed.nodes.chunks_exact_mut(each).step_by(2) {
+                nodes.swap(1, 2);
+                if each == 8 {
+                    nodes.swap(5, 6);
+                }
+                turned += 1;
+            }
+            let mesh = Mesh::new(cell, 1, mixed, arrange).expect("cells that are turned");
+            assert!((mesh.size() - right.size()).abs() < 1e-12, "{cell}");
+            let note = format!("{turned} of {} cells listed", right.n_cells());
+            assert!(mesh.notes()[0].starts_with(&note), "{:?}", mesh.notes());
+            assert!(!mesh.mirrored().contains(&true) || cell != Cell::Quadrilateral);
+        }
+    }
+    // Four triangles about a point, of which two turn the other way; and of order 2, all clockwise.
+    let points = vec![[0.0; 3], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]];
+    let nodes = vec![0, 1, 4, 4, 2, 1, 2, 3, 4, 3, 0, 4];
+    let parts = Parts { points, nodes, ..Parts::default() };
+    let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::Sorted).expect("a mesh");
+    assert!((mesh.size() - 1.0).abs() < 1e-14 && mesh.notes()[0].starts_with("1 of 4 cells"));
+    let vtu = "# vtk DataFile Version 3.0\n\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 6 double\n\
+        0 0 0  0 1 0  1 0 0  0 0.5 0  0.5 0.6 0  0.5 0 0\nCELLS 1 7\n6 0 1 2 3 4 5\nCELL_TYPES 1\n22\n";
+    let mesh = parse(Format::Vtk, vtu.as_bytes()).expect("a curved triangle");
+    assert!(mesh.size() > 0.5 && mesh.notes()[0].starts_with("1 of 1 cell listed"));
+}
+
+/// Cells that cross without a vertex or a centre inside one another.
+#[test]
+fn strips_that_cross_overlap() {
+    type Map<'a> = &'a dyn Fn([f64; 3]) -> [f64; 3];
+    for cell in Cell::ALL {
+        let flat = cell.dim() == 2;
+        let height = |z: f64| if flat { 0.0 } else { z };
+        let along = |[x, y, z]: [f64; 3]| [x, 2.2 + 0.35 * y, height(z)];
+        let across = |[x, y, z]: [f64; 3]| [1.1 + 0.25 * x, y, height(z)];
+        let above = |[x, y, z]: [f64; 3]| [1.1 + 0.25 * x, y, height(z) + 1.0];
+        let layers = usize::from(!flat);
+        let (first, second) = ([5, 1, layers], [1, 5, layers]);
+        let mesh = |second_map: Map<'_>, turn: f64| {
+            let turned = |map: Map<'_>, x| {
+                let [x, y, z] = map(x);
+                let (sin, cos) = f64::sin_cos(turn);
+                let (y, z) = if flat { (y, z) } else { (cos * y - sin * z, sin * y + cos * z) };
+                [cos * x - sin * y, sin * x + cos * y, z]
+            };
+            let (one, other) = (|x| turned(&along, x), |x| turned(second_map, x));
+            let parts = grids(cell, &[(first, &one), (second, &other)]);
+            Mesh::new(cell, 1, parts, Arrange::Sorted)
+        };
+        for turn in [0.0, 0.3] {
+            let said = mesh(&across, turn).expect_err("an overlap").to_string();
+            assert!(said.contains("overlap") && said.contains("inside of both"), "{cell}: {said}");
+            // One on the other: they touch.
+            if !flat {
+                assert!(mesh(&above, turn).is_ok(), "{cell}: {:?}", mesh(&above, turn).err());
+            }
+        }
+    }
+}

@@ -247,6 +247,20 @@ fn files_keep_the_numbering_of_their_meshes() {
 }
 
 /// Two squares whose numbers descend: data of Abaqus's meshes goes by the numbers.
+/// The nodes of a refined mesh have no order that anybody else knows: a file of as many values was taken in it.
+#[test]
+fn data_at_the_nodes_of_a_refined_mesh_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "nodes.npy", npy(&[1.0; 25], 1));
+    let text = "form f { field u: scalar; aux c: scalar on nodes in H1(1); f0[u] = u - c; }
+        problem p solves f { mesh = box(dim: 2, cells: 2); refine = 1; degree = 1; aux c = file(\"nodes.npy\"); }";
+    let said = refused(folder.path(), text);
+    assert!(
+        said.contains("nodes of a refined mesh have no order") && said.contains("help:"),
+        "{said}"
+    );
+}
+
 #[test]
 fn data_of_abaqus_meshes_goes_by_the_numbers() {
     let folder = tempfile::tempdir().expect("a folder");

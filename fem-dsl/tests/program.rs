@@ -6,7 +6,7 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
 use fem_dsl::problem::{
-    Adapt, Argument, Expression, Freedom, MeshSource, Quadrature, Trace, Unfixed, Values,
+    Adapt, Argument, Expression, Freedom, MeshSource, Quadrature, Support, Trace, Unfixed, Values,
 };
 use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;
@@ -95,9 +95,9 @@ fn a_problem_is_all_that_was_written() {
         (Trace::Component(1), Shape::Scalar)
     );
     assert_eq!(value(&conditions[1].value, [3.0, 5.0, 0.0], &params), [5.25]);
-    assert_eq!(conditions[1].tags, None);
+    assert_eq!(conditions[1].support, Support::Boundary);
     assert_eq!(value(&conditions[2].value, [0.0; 3], &params), [pi]);
-    assert_eq!(conditions[2].tags, Some(vec!["y1".to_owned(), "y0".to_owned()]));
+    assert_eq!(conditions[2].support, Support::Tags(vec!["y1".to_owned(), "y0".to_owned()]));
     let solver = problem.solver.expect("a solver was named");
     assert_eq!(solver.arguments["rtol"], Argument::Number(1e-9));
     program.problem("warm", 2, &Overrides::default()).expect("a right problem");

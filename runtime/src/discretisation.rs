@@ -10,7 +10,9 @@ use crate::partition::Partition;
 use crate::processes::Reduce;
 use crate::sharing::{Shared, Sharing};
 use crate::space::{Space, SpaceError};
-use fem_dsl::point::{PointForm, Region, WHOLE_BOUNDARY};
+use fem_dsl::point::{
+    Input, Integral, Location, NodeId, Part, PointForm, Region, Slot, WHOLE_BOUNDARY,
+};
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
 use std::sync::Arc;
@@ -159,7 +161,7 @@ impl Discretisation {
         }
         let mut on = self.of_fields(all);
         on.aux.truncate(form.aux.len());
-        on.find_regions(form)?;
+        on.find_regions_of(form, self.fields.len())?;
         Ok(on)
     }
 
@@ -202,6 +204,12 @@ impl Discretisation {
     ///
     /// The mesh has no facets or cells with a tag that the form names, or such facets lie between two cells.
     pub fn find_regions(&mut self, form: &PointForm) -> Result<(), MeshError> {
+        self.find_regions_of(form, usize::MAX)
+    }
+
+    /// The same; from the field number `measured` on fields only measure the others. What these measure may be over
+    /// facets inside the domain where it is the same from both sides.
+    fn find_regions_of(&mut self, form: &PointForm, measured: usize) -> Result<(), MeshError> {
         let cells = form.integrals.iter().map(|integral| match &integral.region {
             Region::CellsUnder(tags) => Ok(Some(self.mesh.cells_under(tags)?)),
             Region::Cells | Region::Facets(_) => Ok(None),
@@ -211,10 +219,35 @@ impl Discretisation {
         let facets = form.integrals.iter().map(|integral| match &integral.region {
             Region::Cells | Region::CellsUnder(_) => Ok(Vec::new()),
             Region::Facets(tags) if whole(tags) => Ok(self.mesh.boundary()),
+            Region::Facets(tags) if self.has_one_value(form, integral, measured) => {
+                self.mesh.facets_under(tags)
+            }
             Region::Facets(tags) => self.mesh.outer_facets_under(tags),
         });
         self.facets = facets.collect::<Result<_, MeshError>>()?;
         Ok(())
+    }
+
+    /// Whether an integral only measures what has one value on a facet, seen from either of its cells: no normal, no
+    /// derivative, nothing discontinuous.
+    fn has_one_value(&self, form: &PointForm, integral: &Integral, measured: usize) -> bool {
+        let continuous = |field: usize| {
+            self.fields.get(field).is_some_and(|field| field.space.element().is_continuous())
+        };
+        let sided = integral.depends_on(|input| match input {
+            Input::State(slot) => slot.part != Part::Value || !continuous(slot.field),
+            Input::Aux(slot) => {
+                let place = form.aux[slot.field].location;
+                slot.part != Part::Value
+                    || !matches!(place, Location::Nodes(fem_dsl::point::Space::H1(_)))
+            }
+            Input::Normal(_) | Input::Diameter | Input::Direction(_) => true,
+            Input::Param(..) | Input::Coordinate(_) | Input::Time | Input::Degree => false,
+        });
+        let measures = |(slot, node): &(Slot, NodeId)| {
+            slot.field >= measured && slot.part == Part::Value && !sided[*node]
+        };
+        integral.residual.iter().all(measures)
     }
 
     /// Gives each field its conditions.

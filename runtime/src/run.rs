@@ -102,9 +102,6 @@ pub enum RunError {
     /// The unknowns cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// What is reported cannot be numbered, or is over facets that there are not.
-    #[error(transparent)]
-    Fields(#[from] WithFieldsError),
     /// The kernels cannot be made.
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -306,6 +303,15 @@ pub enum RunError {
         /// What it had reached by then.
         reached: Box<Reached>,
     },
+}
+
+impl From<WithFieldsError> for RunError {
+    fn from(error: WithFieldsError) -> Self {
+        match error {
+            WithFieldsError::Space(error) => error.into(),
+            WithFieldsError::Mesh(error) => error.into(),
+        }
+    }
 }
 
 /// What a solve that stopped short has reached: no solution.

@@ -107,3 +107,26 @@ fn strips_that_cross_overlap() {
         }
     }
 }
+
+/// Sides without physical groups, which `$Periodic` pairs, get tags by which `periodic` can name them.
+#[test]
+fn sides_that_gmsh_pairs_have_tags() {
+    let two = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n\
+        $Elements\n1\n1 3 2 7 1 1 2 3 4\n$EndElements\n$Periodic\n1\n1 2 4\nAFFINE2\n2 1\n3 4\n$EndPeriodic\n";
+    let affine = "Affine 1 0 0 1 0 1 0 0 0 0 1 0 0 0 0 1\n";
+    let four = "$MeshFormat\n4.1 0 8\n$EndMeshFormat\n$Nodes\n1 4 1 4\n2 1 0 4\n1\n2\n3\n4\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n\
+        $EndNodes\n$Elements\n1 1 1 1\n2 1 3 1\n1 1 2 3 4\n$EndElements\n$Periodic\n1\n1 2 4\n0\n2\n2 1\n3 4\n$EndPeriodic\n";
+    let texts = [two.replace("AFFINE", ""), two.replace("AFFINE", affine), four.to_owned()];
+    for text in &texts {
+        let mesh = parse(Format::Gmsh, text.as_bytes()).expect("a mesh");
+        for tag in ["curve 2", "curve 4"] {
+            assert_eq!(mesh.facets_tagged(tag).map(<[_]>::len), Ok(1), "{text}");
+        }
+        let note = "`periodic \"curve 2\" = \"curve 4\";` joins them";
+        assert!(mesh.notes().join("; ").contains(note), "{:?}", mesh.notes());
+    }
+    // What else stands there is nothing of the mesh.
+    let odd = texts[0].replace("1\n1 2 4", "some\n1 2 4");
+    let mesh = parse(Format::Gmsh, odd.as_bytes()).expect("a mesh");
+    assert!(mesh.facet_tags().is_empty() && mesh.notes().is_empty());
+}

@@ -264,6 +264,53 @@ fn boundaries_between_cells_are_not_integrated_over() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Over facets inside the domain what is the same from both sides has an integral; a gradient and `n` have none.
+#[test]
+fn reports_are_integrated_over_facets_inside_where_both_sides_agree() {
+    let problem = |report: &str| {
+        format!(
+            "mesh = \"part.msh\"; dirichlet u = x[0] + 2 * x[1]; report r = integral({report}, on: \"mid\");"
+        )
+    };
+    let stand = |report: &str| {
+        let stand = Stand::problem(&problem(report));
+        stand.write("part.msh", square("mid", &[], &["3 1 2 7 1 10 30"]));
+        stand
+    };
+    let output = stand("1 + u").output(&["run", "a.wf", "--interpret", "--no-output", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    // The mean of u along the diagonal is 1.5.
+    let found = value["reports"][0]["value"].as_f64().or(value["reports"]["r"].as_f64());
+    let found = found.unwrap_or_else(|| panic!("{value}"));
+    assert!((found - 2.5 * 2.0_f64.sqrt()).abs() < 1e-9, "{found}");
+    let place = ("a.wf", 2, 9);
+    for sided in ["dot(grad(u), n)", "grad(u)[0]"] {
+        let words =
+            &["the 1 facets tagged \"mid\"", "inside the domain", "the same from both sides"];
+        stand(sided).refuses_run(&[], at("E0413", place, words));
+    }
+}
+
+/// The message was `error: ` and nothing else, and `wf check` called the file good.
+#[test]
+fn tags_of_cells_that_a_mesh_lacks_are_named_with_their_place() {
+    let form = "form p { field u: scalar; aux c: scalar on cells; f0[u] = c * u - 1; on cells \"left\" { f0[u] = -1; } }\n";
+    let words = &["the mesh has no tag of cells \"left\"", "its tags are \"1\""];
+    let text = format!("{form}problem q solves p {{ mesh = \"part.msh\"; aux c = 1; }}\n");
+    let stand = Stand::with(&text);
+    stand.write("part.msh", square("mid", &[], &[]));
+    let place = super::gallery::place(&text, "\"left\"");
+    stand.refuses_run(&[], at("E0405", place, words));
+    stand.refuses(&["check", "a.wf"], at("E0405", place, words));
+    let text = "form p { field u: scalar; f0[u] = u - 1; }\n\
+                problem q solves p { mesh = \"part.msh\"; dirichlet u = 0 on \"rim\"; }\n";
+    let stand = Stand::with(text);
+    stand.write("part.msh", square("mid", &[], &["3 1 2 7 1 10 20"]));
+    let place = super::gallery::place(text, "\"rim\"");
+    stand.refuses(&["check", "a.wf"], at("E0405", place, &["no boundary \"rim\""]));
+}
+
 /// What a mesh calls its parts is shown so that no terminal obeys it.
 #[test]
 fn names_that_cannot_be_read_are_shown_readably() {

@@ -108,7 +108,7 @@ impl Blame<'_> {
             }
             RunError::Mesh(MeshError::Inner { tag, .. }) => {
                 let diagnostic = Diagnostic::new(Code::BadMesh, text).help(
-                    "integrate over facets of the boundary only; on those inside, a condition of `dirichlet` is possible",
+                    "integrate over facets of the boundary; over those inside, a report takes what is the same from both sides (values of fields in `H1`, no gradient and no `n`), and `dirichlet` holds there",
                 );
                 let remark = "facets between two cells";
                 let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);

@@ -1,4 +1,4 @@
-//! `wf check`: all errors and warnings of files and of the meshes that they name, without compiling anything.
+//! `wf check`: all errors and warnings of files and of the meshes that they name, and tags that these lack, without compiling anything.
 
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,17 @@ fn mesh_notes(program: &Program, problem: &str, file: &Path) -> Result<Vec<Strin
     };
     let about = |note: &dyn std::fmt::Display| format!("the mesh of `{problem}`: {note}");
     match load(&source, file.parent().unwrap_or(Path::new(""))) {
-        Ok(mesh) => Ok(mesh.notes().iter().map(|note| about(note)).collect()),
+        Ok(mesh) => {
+            let below = mesh.curve_tags().chain(mesh.point_tags()).map(|(tag, _)| tag);
+            let sides: Vec<String> = mesh.facet_tags().keys().chain(below).cloned().collect();
+            let cells: Vec<String> = mesh.cell_tags().keys().cloned().collect();
+            let mut unknown = program.unknown_tags(problem, &overrides, &sides);
+            unknown.extend(program.unknown_cell_tags(problem, &overrides, &cells));
+            match unknown.is_empty() {
+                true => Ok(mesh.notes().iter().map(|note| about(note)).collect()),
+                false => Err(Failure::diagnostics(program.source(), &unknown)),
+            }
+        }
         // It may be elsewhere, where the problem is solved.
         Err(LoadError::Open(error)) => Ok(vec![about(&error)]),
         Err(error) => Err(Blame { program, problem, overrides: &overrides }.mesh(&error)),

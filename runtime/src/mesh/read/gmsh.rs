@@ -7,6 +7,7 @@
 //! The format is described in Gmsh's reference manual, chapter "Gmsh mesh file formats".
 
 mod kinds;
+mod periodic;
 mod sections;
 mod version2;
 mod version4;
@@ -50,6 +51,10 @@ struct Sections {
     /// Where the numbers stand.
     node_marks: Vec<usize>,
     runs: Vec<Run>,
+    /// The tags of entities with elements.
+    tags_of: BTreeMap<(u8, i64), BTreeSet<String>>,
+    /// The entities that are images of others.
+    periodic: Vec<periodic::Link>,
 }
 
 /// Elements of one kind in one entity.
@@ -91,9 +96,15 @@ fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
         let tags = tags(&sections, &run);
         let mut nodes = Vec::with_capacity(run.nodes.len());
         run.nodes.chunks_exact(kind.nodes()).for_each(|own| nodes.extend(layout.ours(own)));
+        if !tags.is_empty() {
+            let dim = kind.dim() as u8;
+            sections.tags_of.entry((dim, run.entity)).or_insert_with(|| tags.clone());
+        }
         blocks.push(contents::Block { kind, tags, numbers: run.numbers, nodes });
     }
-    Ok(Contents {
+    let links = std::mem::take(&mut sections.periodic);
+    let pairs = periodic::pairs(&sections, links);
+    let mut contents = Contents {
         node_numbers: sections.node_numbers,
         points: sections.points,
         blocks,
@@ -102,7 +113,9 @@ fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
             "; was the mesh made with `gmsh -2` or `-3`, and do physical groups cover the domain?",
         ),
         ..Contents::default()
-    })
+    };
+    periodic::name(&mut contents, pairs)?;
+    Ok(contents)
 }
 
 /// The names of the physical groups of a run, or their numbers.
@@ -136,6 +149,15 @@ fn sections_of(cursor: &mut Cursor<'_>, version: Version) -> Result<Sections, Re
             ("Nodes", Version::Four) => version4::nodes(cursor, &mut sections)?,
             ("Elements", Version::Two) => version2::elements(cursor, &mut sections)?,
             ("Elements", Version::Four) => version4::elements(cursor, &mut sections)?,
+            ("Periodic", _) => {
+                // Whatever else it says, the mesh is that of the other sections.
+                let mark = cursor.mark();
+                sections.periodic =
+                    periodic::links(cursor, version == Version::Four).unwrap_or_default();
+                cursor.back(mark);
+                cursor.skip_section(&section)?;
+                continue;
+            }
             _ => {
                 cursor.skip_section(&section)?;
                 continue;

@@ -130,3 +130,26 @@ fn a_place_has_as_many_coordinates_as_the_mesh() {
     let found = said("mesh = box(dim: 2, cells: 2); dirichlet dot(u, n) = 0 at [0, 0];");
     assert!(found.contains("a single vertex has no normal"), "{found}");
 }
+
+/// A thick elliptic plate with an elliptic hole under pressure (NAFEMS LE10): the published σ_yy at D = (2, 0, 0.6) is −5.38 MPa.
+#[test]
+fn nafems_le10_is_held_along_a_curve() {
+    let form = "field u: vector; param E = 210e3; param nu = 0.3; param pressure = 1;
+        let lambda = E * nu / ((1 + nu) * (1 - 2 * nu)); let mu = E / (2 * (1 + nu));
+        let eps = sym(grad(u)); let sigma = lambda * tr(eps) * I + 2 * mu * eps;
+        f1[u] = sigma; on boundary \"top\" { f0[u] = pressure * n; }";
+    let problem = "mesh = \"elliptic_plate_hex27.msh\"; degree = 2;
+        dirichlet u[1] = 0 on \"DC\"; dirichlet u[0] = 0 on \"AB\", \"BC\"; dirichlet u[1] = 0 on \"BC\";
+        dirichlet u[2] = 0 on \"mid\";
+        report stress = line(sigma[1, 1], from: [2, 0, 0.6], to: [3.25, 0, 0.6], points: 2);
+        report held = reaction(u, on: \"mid\"); report area = integral(1, on: \"top\");";
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("meshes");
+    let solution = solve(&folder, form, problem).unwrap_or_else(|error| panic!("{error}"));
+    let Some(Figure::Line(_, points)) = solution.report("stress") else { panic!("a line") };
+    let stress = points[0].1[0];
+    assert!((stress + 5.38).abs() < 0.3, "{stress}");
+    // The curve bears all of the load.
+    let Some(Figure::Value(_, held)) = solution.report("held") else { panic!("a vector") };
+    let area = solution.report("area").and_then(Figure::number).expect("a number");
+    assert!((held[2] - area).abs() < 1e-6, "{held:?} {area}");
+}

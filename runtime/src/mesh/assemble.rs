@@ -1,6 +1,6 @@
 //! From [`Parts`] to a [`Mesh`]: check, orient, sort, number, find the tagged facets.
 
-use super::orient::{self, IDENTITY, Renumbering};
+use super::orient::{self, IDENTITY};
 use super::places::{NOWHERE, Order, Places};
 use super::shape::Shape;
 use super::skeleton::Skeleton;
@@ -178,33 +178,9 @@ fn orient_cells(shape: &Shape, parts: &mut Parts) -> Result<(), MeshError> {
     }
     let vertices = shape.all_vertices(&parts.nodes);
     if let Some(all) = orient::orient(shape.cell, parts.points.len(), &vertices)? {
-        renumber(shape, &mut parts.nodes, |cell, _| all[cell]);
+        shape.renumber(&mut parts.nodes, |cell, _| all[cell]);
     }
     Ok(())
-}
-
-/// Renumbers each cell as `of(cell number, its vertices)` says.
-pub(crate) fn renumber(
-    shape: &Shape,
-    nodes: &mut [u32],
-    of: impl Fn(usize, &[u32]) -> Renumbering,
-) {
-    let mut known: HashMap<Renumbering, Vec<usize>> = HashMap::new();
-    let (mut old, mut vertices) = (Vec::new(), Vec::new());
-    for (cell, nodes) in nodes.chunks_exact_mut(shape.nodes).enumerate() {
-        vertices.clear();
-        vertices.extend(shape.vertices(nodes));
-        let renumbering = of(cell, &vertices);
-        if renumbering == IDENTITY {
-            continue;
-        }
-        let map = known.entry(renumbering).or_insert_with_key(|key| shape.renumbered_nodes(key));
-        old.clear();
-        old.extend_from_slice(nodes);
-        for (new, &from) in nodes.iter_mut().zip(map.iter()) {
-            *new = old[from];
-        }
-    }
 }
 
 fn sort_cells(shape: &Shape, parts: &mut Parts) {
@@ -324,7 +300,7 @@ fn facet_centre(points: &[[f64; 3]], facet: &[u32; 4]) -> [f64; 3] {
 
 /// Sorts the vertices of each simplex, so that edges and faces ascend in all their cells.
 fn ascending_vertices(shape: &Shape, parts: &mut Parts) {
-    renumber(shape, &mut parts.nodes, |_, vertices| {
+    shape.renumber(&mut parts.nodes, |_, vertices| {
         let mut result = IDENTITY;
         result[..vertices.len()].sort_by_key(|&v| vertices[v as usize]);
         result

@@ -1,9 +1,10 @@
 //! What all cells of a mesh have in common: the geometry's element, and which of its nodes are
 //! vertices, lie on facets, and go where when a cell is renumbered.
 
-use super::orient::Renumbering;
+use super::orient::{IDENTITY, Renumbering};
 use super::{Cell, CellName, MeshError, Parts};
 use kernels_gen::element::Lagrange;
+use std::collections::HashMap;
 
 /// The highest order of geometry that a mesh may have.
 const MAX_ORDER: usize = 12;
@@ -84,6 +85,26 @@ impl Shape {
             tags: parts.cells.iter().filter(|t| holds(t.1)).map(|t| t.0.clone()).collect(),
             centre: self
                 .centre(&parts.points, &parts.nodes[cell * self.nodes..(cell + 1) * self.nodes]),
+        }
+    }
+
+    /// Renumbers each cell as `of(cell number, its vertices)` says.
+    pub(crate) fn renumber(&self, nodes: &mut [u32], of: impl Fn(usize, &[u32]) -> Renumbering) {
+        let mut known: HashMap<Renumbering, Vec<usize>> = HashMap::new();
+        let (mut old, mut vertices) = (Vec::new(), Vec::new());
+        for (cell, nodes) in nodes.chunks_exact_mut(self.nodes).enumerate() {
+            vertices.clear();
+            vertices.extend(self.vertices(nodes));
+            let renumbering = of(cell, &vertices);
+            if renumbering == IDENTITY {
+                continue;
+            }
+            let map = known.entry(renumbering).or_insert_with_key(|key| self.renumbered_nodes(key));
+            old.clear();
+            old.extend_from_slice(nodes);
+            for (new, &from) in nodes.iter_mut().zip(map.iter()) {
+                *new = old[from];
+            }
         }
     }
 

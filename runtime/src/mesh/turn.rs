@@ -4,7 +4,6 @@
 //! mirrored where its signed measure ∫ det J is negative. It is then numbered the other way round, with its curved
 //! nodes. A determinant that changes sign inside a cell is left to [`super::measure`].
 
-use super::assemble;
 use super::measure::{Gradients, rule};
 use super::orient::{IDENTITY, Renumbering};
 use super::shape::Shape;
@@ -31,7 +30,7 @@ pub(super) fn turn_negative(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32
     if count > 0 {
         let mirror = mirror(shape);
         let of = |cell: usize, _: &[u32]| if negative[cell] { mirror } else { IDENTITY };
-        assemble::renumber(shape, nodes, of);
+        shape.renumber(nodes, of);
     }
     count
 }

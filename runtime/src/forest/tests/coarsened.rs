@@ -1,7 +1,6 @@
 //! Coarser meshes: the inverse of refinement, in any numbering; what is refused, and why.
 
 use super::*;
-use crate::mesh::assemble::renumber;
 use crate::mesh::shape::Shape;
 use crate::mesh::{Coarsened, Facet, NotCoarser, generate, stored};
 use fem_dsl::problem::Argument;
@@ -44,7 +43,7 @@ fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
         (Shape::new(mesh.cell(), mesh.order()).expect("a shape"), turns(mesh.dim()));
     let mirrored = mesh.mirrored();
     let choice: Vec<usize> = order.iter().map(|_| random.below(turns.len())).collect();
-    renumber(&shape, &mut nodes, |cell, _| {
+    shape.renumber(&mut nodes, |cell, _| {
         let mut turn = [0, 1, 2, 3, 4, 5, 6, 7];
         for (new, &old) in turn.iter_mut().zip(&turns[choice[cell]]) {
             // Sorted cells may be mirrored, given ones may not.

@@ -415,7 +415,7 @@ impl OfProblem<'_> {
         of: impl Fn(&Expression, usize) -> &[NodeId],
     ) -> Result<[Vec<Constraints>; N], RunError> {
         let held = self.held(form, on)?;
-        self.conditions_at(form, on, &held, parameters, of)
+        self.conditions_at(form, (on, &held), parameters, of)
     }
 
     fn conditions_at<const N: usize>(
@@ -455,7 +455,7 @@ impl OfProblem<'_> {
     ) -> Result<(Vec<Constraints>, Vec<String>), RunError> {
         let form = &self.problem.form;
         let held = together(&on.mesh, self.held(form, on))?;
-        let all = self.conditions_at(form, on, &held, parameters, |value, _| &value.value);
+        let all = self.conditions_at(form, (on, &held), parameters, |value, _| &value.value);
         let [all] = together(&on.mesh, all)?;
         let mut found: Vec<Meeting> = Vec::new();
         for time in self.times() {

@@ -606,27 +606,6 @@ impl<'a> State<'a> {
         self.direction.delta.norm() <= 8.0 * epsilon(u.precision()) * u.norm()
     }
 
-    /// The norm of what rounding leaves of R(u).
-    fn noise(&self, system: &dyn NonlinearSystem, u: &Vector) -> Result<f64, OperatorError> {
-        Ok(self.direction.norm(&noise(system, u, &self.r)?))
-    }
-
-    /// Judges steps by the scales of all fields from here on.
-    fn balanced(&mut self, u: &Vector) {
-        self.direction.balance = Some(self.doubt.scales.balance(u));
-        self.norm = self.direction.norm(&self.r);
-    }
-
-    /// The same where the equations of a field are not solved; whether they are not.
-    fn balance(&mut self, system: &dyn NonlinearSystem, u: &Vector) -> Result<bool, OperatorError> {
-        let unsolved = self.doubt.is_unsolved(system, u, &self.r)?;
-        if unsolved {
-            self.doubtful = Some(Reason::Unsolved);
-            self.balanced(u);
-        }
-        Ok(unsolved)
-    }
-
     /// The end where R(u) is noise. A step from there shows what noise does to u, of whose digits a quarter must be left.
     fn met_rounding(&self, u: &Vector) -> Outcome {
         let useless = epsilon(u.precision()).sqrt().sqrt() * u.norm();

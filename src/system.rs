@@ -314,11 +314,11 @@ impl System {
         self.fits(u)?;
         self.checks(solver)?;
         self.rates_are_given()?;
-        check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
+        check_fixed(&self.form, &self.on, &self.parameters).map_err(Error::System)?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
         let (report, _) = self.with_operator(|system, operator| {
-            check_unique(operator, system, &[])?;
+            check_unique(operator, system)?;
             let solved = solve(operator, system, u, solver, &mut silent);
             // What went wrong on a device comes before what it made of the numbers.
             operator.finish()?;

@@ -20,6 +20,7 @@ mod lobpcg;
 mod minres;
 mod multigrid;
 mod newton;
+mod null_space;
 mod ranges;
 mod scale;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use multigrid::{
 pub use newton::{
     Affine, Forcing, Newton, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
 };
+pub use null_space::{Constant, Entries, NullSpace, pinned, pinned_rows};
 
 use crate::coupling::Coupling;
 use crate::vector::Vector;
@@ -80,7 +82,7 @@ impl<'a> Preconditioner<'a> {
     }
 
     /// z = M⁻¹ r.
-    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+    pub(crate) fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         match self {
             Self::Identity => z.copy_from(r),
             Self::Jacobi(inverse) => {
@@ -490,6 +492,12 @@ pub trait NonlinearSystem {
     /// Gives unknowns their values that are given by others, which steps along directions leave as they are.
     fn complete(&self, _u: &mut Vector) -> Result<(), OperatorError> {
         Ok(())
+    }
+
+    /// The constants up to which fields are free: J maps them to 0, and residuals are orthogonal to them. A solve sets the means
+    /// at its end, in [`NonlinearSystem::complete`].
+    fn null_space(&self) -> Option<&NullSpace> {
+        None
     }
 
     /// J(u) at the last linearisation; rows and columns of constrained unknowns are the identity.

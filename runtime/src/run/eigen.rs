@@ -144,6 +144,56 @@ impl LinearOperator for ByFactors {
     }
 }
 
+/// A preconditioner in what is M-orthogonal to the constants up to which fields are free: modes with the eigenvalue 0, which are
+/// not looked for where a field has a mean.
+struct WithoutConstants<'a> {
+    inner: Preconditioner<'a>,
+    /// q and M q, with qᵀ M q = 1.
+    constants: Vec<[Vector; 2]>,
+    size: usize,
+}
+
+impl<'a> WithoutConstants<'a> {
+    /// None where no field has a mean.
+    fn new(
+        operator: &Operator,
+        mass: &dyn LinearOperator,
+        inner: Preconditioner<'a>,
+    ) -> Result<Option<Self>, OperatorError> {
+        let Some(null) = operator.null_space() else { return Ok(None) };
+        let (constants, size) = (Vec::new(), LinearOperator::size(operator));
+        let mut own = Self { inner, constants, size };
+        for constant in null.constants() {
+            let (mut q, mut product) = (constant.ones.clone(), constant.ones.like());
+            own.project(&mut q);
+            mass.apply(&q, &mut product)?;
+            let length = q.dot(&product).max(0.0).sqrt();
+            if length > 0.0 {
+                q.scale(1.0 / length);
+                product.scale(1.0 / length);
+                own.constants.push([q, product]);
+            }
+        }
+        Ok(Some(own))
+    }
+
+    fn project(&self, x: &mut Vector) {
+        self.constants.iter().for_each(|[q, product]| x.axpy(-x.dot(product), q));
+    }
+}
+
+impl LinearOperator for WithoutConstants<'_> {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.inner.apply(x, y)?;
+        self.project(y);
+        Ok(())
+    }
+}
+
 /// What approximates J⁻¹.
 enum Inverse {
     Nothing,
@@ -191,7 +241,7 @@ pub(super) fn modes(
     let alike = mass.fits(u).is_ok();
     operator.linearise(u)?;
     let mut notes = Vec::new();
-    let start = start(eigen, operator, &mut notes)?;
+    let mut start = start(eigen, operator, &mut notes)?;
     let inverse = inverse((problem, eigen), (operator, &mass), system, u, &mut notes)?;
     let precision = target.precision;
     let least = ROUNDING * epsilon(precision);
@@ -212,6 +262,14 @@ pub(super) fn modes(
         };
         let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
         let b = if alike { mass.jacobian() } else { &elsewhere };
+        let without = WithoutConstants::new(operator, b, preconditioner)?;
+        let preconditioner = match &without {
+            Some(without) => {
+                start.iter_mut().for_each(|x| without.project(x));
+                Preconditioner::Operator(without)
+            }
+            None => preconditioner,
+        };
         lobpcg(operator.jacobian(), b, preconditioner, start, settings, observe)?
     };
     if matches!(report.outcome, solve::Outcome::Indefinite { .. }) {
@@ -292,7 +350,9 @@ fn start(
     let columns = eigen.count + (eigen.count / MORE).max(LEAST);
     if n <= DENSE || n < 4 * columns {
         let mut all = Vec::new();
-        for i in 0..n {
+        // With all constants, one unknown each less spans what is left.
+        let pins = pins_in_all(operator);
+        for i in (0..n).filter(|i| !pins.contains(i)) {
             let mut x = given.like();
             x.set_unit(i);
             let x = free(x)?;
@@ -318,6 +378,18 @@ fn start(
         free(x)
     });
     Ok(vectors.collect::<Result<_, _>>()?)
+}
+
+/// The pins of the first process, whose unknowns are counted first, at all of them.
+fn pins_in_all(operator: &Operator) -> Vec<usize> {
+    let Some(null) = operator.null_space() else { return Vec::new() };
+    let mesh = &operator.discretisation().mesh;
+    let first = mesh.cut().is_none_or(|cut| cut.group().rank() == 0);
+    let mut pins = vec![0.0; null.constants().len()];
+    let own = null.pins().into_iter().filter(|_| first);
+    pins.iter_mut().zip(own).for_each(|(pin, own)| *pin = own as f64);
+    mesh.sum_in_all(&mut pins);
+    pins.into_iter().map(|pin| pin as usize).collect()
 }
 
 /// What approximates J⁻¹: as the problem says, or what fits.

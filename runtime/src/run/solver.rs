@@ -11,6 +11,7 @@ mod apart;
 mod slow;
 
 use super::factors::{self, Facts};
+use super::mean::{Compatibility, check_constants, not_constant};
 use super::multigrid::{Asked, Problem, Unsuited};
 use super::not_finite::{Cause, cause};
 use super::several::told;
@@ -27,7 +28,7 @@ use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     Approximation, CgSettings, Continue, Factors, FieldDofs, Forcing, InnerSolver, Linear,
-    LinearOperator, Loaded, Newton, NewtonSettings, NonlinearSystem, OperatorError, Outcome,
+    LinearOperator, Loaded, Newton, NewtonSettings, NonlinearSystem, NullSpace, OperatorError, Outcome,
     Preconditioning, Progress, Report, newton, newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
@@ -215,6 +216,7 @@ pub(super) fn solve_above(
     let settings = Settings { named, floor };
     settings.available()?;
     operator.impose(u)?;
+    let compatibility = Compatibility::of(operator, system)?;
     let name = named.map_or("", |solver| solver.name.as_str());
     let (mut report, iterations) = match (name, system.is_linear()) {
         ("newton", _) | ("", false) => {
@@ -236,6 +238,15 @@ pub(super) fn solve_above(
     }
     if report.outcome == Outcome::NotFinite {
         return Err(not_finite(operator, system, u, &report));
+    }
+    if let Some(error) = not_constant(operator, system, &report) {
+        return Err(error);
+    }
+    if report.outcome.is_success() {
+        if !system.is_linear() {
+            check_constants(operator, system, u)?;
+        }
+        report.notes.extend(compatibility.settle(operator, system, u)?);
     }
     report.notes.extend(system.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
     if operator.is_on_device() && name.is_empty() && report.solver == "direct" {
@@ -486,6 +497,10 @@ impl NonlinearSystem for Ramp<'_> {
 
     fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.operator.complete(u)
+    }
+
+    fn null_space(&self) -> Option<&NullSpace> {
+        self.operator.null_space()
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {

@@ -13,6 +13,7 @@
 //! its own equations, nothing is said of its constants and motions. What [`super::fixed`] sees has been looked at before.
 
 use super::fixed::{Of, Parts, Terms, in_any, unfixed};
+use super::mean::check_constants;
 use super::{RunError, System};
 use crate::discretisation::Discretisation;
 use crate::mesh::Mesh;
@@ -33,17 +34,15 @@ const NEW: f64 = 1e-7;
 /// Rigid motions in three dimensions.
 const MOST: usize = 6;
 
-/// A linear form must have one solution, as far as its operator shows; `mean` are the fields with a mean.
+/// A linear form must have one solution, as far as its operator shows, up to the constants of fields with a mean.
 ///
 /// # Errors
 ///
 /// [`RunError::Unfixed`]; an operator that cannot be applied.
-pub fn check_unique(
-    operator: &mut Operator,
-    system: System<'_>,
-    mean: &[usize],
-) -> Result<(), RunError> {
+pub fn check_unique(operator: &mut Operator, system: System<'_>) -> Result<(), RunError> {
     let (form, on) = (system.form, system.on);
+    let start = operator.initial()?;
+    check_constants(operator, system, &start)?;
     if !system.is_linear() || operator.vector().precision() != Precision::F64 {
         return Ok(());
     }
@@ -92,7 +91,7 @@ pub fn check_unique(
         let free = null.iter().filter(|null| **null).count();
         if let Some(first) = null.iter().position(|null| *null) {
             let (count, at) = (parts.count, parts.place(&on.mesh, first));
-            let mean = mean.contains(&of.field);
+            let mean = on.fields[of.field].constraints.mean().is_some();
             let freedom = match count {
                 1 => Freedom::Constant,
                 _ => Freedom::Part { parts: count, free, at, mean },
@@ -352,6 +351,10 @@ fn motions(on: &Discretisation, fields: &[usize], parts: &Parts) -> Result<Vec<M
             }
         };
         let unit = |c: usize| std::array::from_fn(|i| f64::from(u8::from(i == c)));
+        // A mean fixes the translations of one part, the first.
+        if own.constraints.mean().is_some() {
+            (0..dim).for_each(|c| hold(0, std::array::from_fn(|i| f64::from(u8::from(i == c)))));
+        }
         for (dof, _) in own.constraints.iter() {
             hold(part_of[dof / dim], row(dof / dim, unit(dof % dim)));
         }

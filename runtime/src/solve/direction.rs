@@ -3,7 +3,7 @@
 use super::direct::Direct;
 use super::scale::Balance;
 use super::{
-    Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, Observer,
+    Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, NullSpace, Observer,
     OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres, gmres, minres,
 };
 use crate::vector::{Vector, signs};
@@ -168,6 +168,19 @@ impl Direction {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
+        let report = self.solve_linearised(system, u, rhs, settings, observe)?;
+        system.null_space().iter().for_each(|null| null.project(&mut self.delta));
+        Ok(report)
+    }
+
+    fn solve_linearised(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        u: &Vector,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
         system.linearise(u)?;
         match (self.linear.solver, self.linear.factors) {
             (InnerSolver::Direct, _) => self.by_factors(system, rhs, settings, observe),
@@ -245,7 +258,8 @@ impl Direction {
             None => {
                 let missing = || OperatorError::new(NO_MATRIX);
                 let coupling = system.coupling().ok_or_else(missing)?;
-                self.direct.insert(Direct::new(coupling))
+                let pins = system.null_space().map_or_else(Vec::new, NullSpace::pins);
+                self.direct.insert(Direct::new(coupling).pinned(pins))
             }
         };
         let delta = &mut self.delta;

@@ -4,8 +4,9 @@ use super::{Settings, System, linear, not_finite};
 use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::run::RunError;
+use crate::run::mean::Compatibility;
 use crate::solve::{
-    Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, NonlinearSystem,
+    Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, NonlinearSystem, NullSpace,
     OperatorError, Outcome, Progress, Report,
 };
 use crate::vector::Vector;
@@ -52,6 +53,7 @@ impl Again {
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
         operator.impose(u)?;
+        let compatibility = Compatibility::of(operator, system)?;
         let mut kept = Kept { operator, same };
         let atol = self.stop.atol.max(self.stop.rtol * floor);
         let report = self.affine.solve(&mut kept, u, CgSettings { atol, ..self.stop }, observe)?;
@@ -61,7 +63,9 @@ impl Again {
         if report.outcome == Outcome::NotFinite {
             return Err(not_finite(operator, system, u, &report));
         }
-        Ok(report.converged()?)
+        let mut report = report.converged()?;
+        report.notes.extend(compatibility.settle(operator, system, u)?);
+        Ok(report)
     }
 }
 
@@ -86,6 +90,10 @@ impl NonlinearSystem for Kept<'_> {
 
     fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.operator.complete(u)
+    }
+
+    fn null_space(&self) -> Option<&NullSpace> {
+        self.operator.null_space()
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {

@@ -33,7 +33,9 @@ use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::memory::TooMuch;
 use crate::sharing::Sharing;
-use crate::solve::{Approximation, FieldDofs, LinearOperator, NonlinearSystem, NullSpace, OperatorError};
+use crate::solve::{
+    Approximation, FieldDofs, LinearOperator, NonlinearSystem, NullSpace, OperatorError,
+};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
 use combined::{Combined, WithoutAffine};
@@ -418,18 +420,6 @@ impl Operator {
     /// A device that fails; another number of values.
     pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
         self.engine.set_conditions(values)
-    }
-
-    /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
-    pub fn set_load(&mut self, load: &[f64]) {
-        let mut own = self.vector();
-        own.set(load);
-        self.load = Some(own);
-    }
-
-    /// Makes the equations R(u) = 0 again.
-    pub fn clear_load(&mut self) {
-        self.load = None;
     }
 
     /// Zero with the values of the essential conditions.

@@ -19,6 +19,7 @@ mod estimate;
 mod geometries;
 mod interpreted;
 mod lines;
+mod means;
 mod mesh_files;
 mod mesh_generators;
 mod mesh_gmsh;

@@ -73,6 +73,18 @@ impl Operator {
         Some(Constants { null, of, inexact: false, weights: OnceLock::new() })
     }
 
+    /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
+    pub fn set_load(&mut self, load: &[f64]) {
+        let mut own = self.vector();
+        own.set(load);
+        self.load = Some(own);
+    }
+
+    /// Makes the equations R(u) = 0 again.
+    pub fn clear_load(&mut self) {
+        self.load = None;
+    }
+
     /// R(u) − l, before it is made orthogonal to constants.
     pub(super) fn raw_residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
         let at = |u: &Vector, r: &mut Vector| {

@@ -28,8 +28,8 @@ use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     Approximation, CgSettings, Continue, Factors, FieldDofs, Forcing, InnerSolver, Linear,
-    LinearOperator, Loaded, Newton, NewtonSettings, NonlinearSystem, NullSpace, OperatorError, Outcome,
-    Preconditioning, Progress, Report, newton, newton_in_load_steps, solve_affine,
+    LinearOperator, Loaded, Newton, NewtonSettings, NonlinearSystem, NullSpace, OperatorError,
+    Outcome, Preconditioning, Progress, Report, newton, newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm};

@@ -6,8 +6,8 @@ use crate::operator::Operator;
 use crate::run::RunError;
 use crate::run::mean::Compatibility;
 use crate::solve::{
-    Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, NonlinearSystem, NullSpace,
-    OperatorError, Outcome, Progress, Report,
+    Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, NonlinearSystem,
+    NullSpace, OperatorError, Outcome, Progress, Report,
 };
 use crate::vector::Vector;
 use fem_dsl::problem::Solver;

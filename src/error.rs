@@ -110,6 +110,15 @@ pub enum Error {
         /// The time.
         time: f64,
     },
+    /// The mean of a field that conditions, or a time derivative, fix already.
+    #[error(
+        "`{field}` has a condition or a time derivative, so its mean follows\n\
+         help: leave `mean` of `{field}` out"
+    )]
+    MeanOfFixed {
+        /// The field.
+        field: String,
+    },
     /// Other numbers than there are places for them.
     #[error("`{name}` takes {expected} numbers, but there are {found}")]
     Numbers {

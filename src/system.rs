@@ -314,11 +314,11 @@ impl System {
         self.rates_are_given()?;
         self.fits(u)?;
         self.checks(solver)?;
-        check_fixed(&self.form, &self.on, &self.parameters, &[]).map_err(Error::System)?;
+        check_fixed(&self.form, &self.on, &self.parameters).map_err(Error::System)?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
         self.with_operator(|system, operator| {
-            let notes = check_unique(operator, system, &[])?;
+            let notes = check_unique(operator, system)?;
             let mut solved = solve(operator, system, u, solver, &mut silent);
             solved.iter_mut().for_each(|(report, _)| report.notes.extend(notes.iter().cloned()));
             // What went wrong on a device comes before what it made of the numbers.

@@ -26,6 +26,8 @@ pub struct Constraints {
     dofs: Vec<u32>,
     values: Vec<f64>,
     oblique: Vec<Oblique>,
+    /// The mean of each component, where the field is free up to a constant; else nothing.
+    mean: Vec<f64>,
 }
 
 /// A condition with a value that is no number.
@@ -53,6 +55,7 @@ impl Constraints {
             dofs: Vec::new(),
             values: Vec::new(),
             oblique: Vec::new(),
+            mean: Vec::new(),
         }
     }
 
@@ -99,6 +102,17 @@ impl Constraints {
         for component in 0..self.components {
             self.set(node * self.components + component, 0.0);
         }
+    }
+
+    /// Declares the field free up to a constant, with a mean of each component.
+    pub fn set_mean(&mut self, mean: Vec<f64>) {
+        debug_assert_eq!(mean.len(), self.components, "a mean should have a number a component");
+        self.mean = mean;
+    }
+
+    /// The mean of each component, where the field is free up to a constant.
+    pub fn mean(&self) -> Option<&[f64]> {
+        (!self.mean.is_empty()).then_some(&self.mean[..])
     }
 
     /// Fixes what the conditions at a node give, be it components or combinations of them; called once for a node.

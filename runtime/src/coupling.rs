@@ -176,7 +176,7 @@ impl Coupling {
         for product in &self.products {
             product.iter().for_each(|&j| ones[j as usize] = 1.0);
             x.set(&ones);
-            a.apply(&x, &mut y)?;
+            a.apply_sparse(&x, &mut y)?;
             let y = y.to_vec();
             for &j in product {
                 ones[j as usize] = 0.0;

@@ -25,6 +25,15 @@ pub trait LinearOperator {
     /// y = A x. All of `y` is written.
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
 
+    /// y = S x with the sparse part S of A = Q S Qᵀ, where A is one that is orthogonal to some vectors.
+    ///
+    /// # Errors
+    ///
+    /// As [`LinearOperator::apply`].
+    fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.apply(x, y)
+    }
+
     /// Whether [`LinearOperator::apply`] does nothing but ask the vectors' device for work, the same at each call and
     /// without waiting. [`cg()`](crate::solve::cg()) then lets a device do many iterations in advance, a few more than
     /// are needed, and may have it repeat what one call has asked for.

@@ -8,6 +8,7 @@ mod affine;
 mod blocks;
 mod closed;
 mod combined;
+mod constants;
 mod device;
 mod element;
 mod engine;
@@ -34,11 +35,12 @@ use crate::geometry::GeometryError;
 use crate::memory::TooMuch;
 use crate::sharing::Sharing;
 use crate::solve::{
-    Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, OperatorError,
+    Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
 };
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
 use combined::{Combined, WithoutAffine};
+use constants::Constants;
 use engine::{Affine, Engine, Oblique, Rows};
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
@@ -189,6 +191,8 @@ pub struct Operator {
     load: Option<Vector>,
     /// What is kept for conditions on combinations of unknowns, if there are any.
     combined: Option<Combined>,
+    /// The constants up to which fields are free, if there are any.
+    constants: Option<Constants>,
     /// How the Jacobian is applied, where that is not matrix-free.
     represented: Option<Represented>,
     /// Which unknowns other processes have too, where there are others.
@@ -287,6 +291,7 @@ impl Operator {
             state,
             load,
             combined,
+            constants: None,
             represented,
             sharing,
             local: None,
@@ -294,6 +299,7 @@ impl Operator {
         let affine = Arc::clone(&own.blocks.on.affine);
         own.engine.constrain(&affine)?;
         own.combined = own.combine();
+        own.constants = own.find_constants();
         Ok(own)
     }
 
@@ -425,18 +431,6 @@ impl Operator {
         self.engine.set_conditions(values)
     }
 
-    /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
-    pub fn set_load(&mut self, load: &[f64]) {
-        let mut own = self.vector();
-        own.set(load);
-        self.load = Some(own);
-    }
-
-    /// Makes the equations R(u) = 0 again.
-    pub fn clear_load(&mut self) {
-        self.load = None;
-    }
-
     /// Zero with the values of the essential conditions.
     ///
     /// # Errors
@@ -543,6 +537,13 @@ impl LinearOperator for Operator {
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        match self.has_inexact_constants() {
+            true => self.apply_balanced(x, y),
+            false => self.apply_sparse(x, y),
+        }
+    }
+
+    fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let Some(combined) = &self.combined else {
             return WithoutAffine(self).apply(x, y);
         };
@@ -560,7 +561,7 @@ impl LinearOperator for Operator {
     fn replayable(&self) -> bool {
         let on_devices =
             |on: &Arc<Arithmetic>| self.sharing.is_none() || on.device().group().is_some();
-        self.arithmetic().is_some_and(on_devices)
+        self.arithmetic().is_some_and(on_devices) && !self.has_inexact_constants()
     }
 
     fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
@@ -576,23 +577,8 @@ impl NonlinearSystem for Operator {
     }
 
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        let at = |u: &Vector, r: &mut Vector| {
-            let inputs = Inputs { state: Some(u), ..Inputs::default() };
-            self.pass(Task::Residual, inputs, Rows::Zero, r)?;
-            self.load.iter().for_each(|load| r.axpy(-1.0, load));
-            Ok(())
-        };
-        let Some(combined) = &self.combined else { return at(u, r) };
-        if combined.is_affine {
-            at(&*self.held(combined, u, true)?, r)?;
-            self.engine.close(Affine::Transposed(Rows::Zero), r)?;
-        } else {
-            at(u, r)?;
-        }
-        match combined.is_oblique {
-            true => self.engine.hold(Oblique::Nothing, r),
-            false => Ok(()),
-        }
+        self.raw_residual(u, r)?;
+        self.balance(r)
     }
 
     fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
@@ -616,7 +602,12 @@ impl NonlinearSystem for Operator {
 
     fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
-        self.engine.close(Affine::Values, u)
+        self.engine.close(Affine::Values, u)?;
+        self.set_means(u)
+    }
+
+    fn null_space(&self) -> Option<&NullSpace> {
+        self.constants.as_ref().map(|own| &own.null)
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {

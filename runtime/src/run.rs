@@ -46,7 +46,6 @@ pub use files::{Files, Taker};
 pub use fixed::check_fixed;
 pub use forecast::{Forecast, ForecastLevel, Where, forecast};
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
-pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
 pub use prescribed::{
     Above, Diameter, Held, Meeting, OfProblem, Prescribed, conditions, data, datum, discretise,
@@ -197,26 +196,25 @@ pub enum RunError {
     },
     /// A field with a mean that is fixed anyway.
     #[error(
-        "`{field}` is not free up to a constant: with another constant the equations do not hold\n\
+        "`{field}` is not free up to a constant: its equations change with one, or do not add up to 0\n\
          help: leave `mean {field}` out"
     )]
     NotUpToAConstant {
         /// The field.
         field: String,
     },
-    /// Data that no solution fulfils.
+    /// Data of a field with a mean that no solution fulfils.
     #[error(
-        "what the conditions and sources give `{field}` does not balance: {left:.3e} of {all:.3e} is left over\n\
-         help: where a field is free up to a constant, what enters through the boundary and the sources must leave; \
-         mend them, or let it leave by a part of the boundary without a condition"
+        "the data for `{field}` is incompatible: its right-hand side is not orthogonal to the constants (imbalance \
+         {imbalance:.1e}, relative)\n\
+         help: make the sources and the flow through the boundary add up to 0, or leave a part of the boundary without a \
+         condition"
     )]
-    Unbalanced {
+    Incompatible {
         /// The field.
         field: String,
-        /// What is left of its equations.
-        left: f64,
-        /// What there was before the solve.
-        all: f64,
+        /// The sum of the right-hand side over that of its sizes.
+        imbalance: f64,
     },
     /// Nothing fixes a field.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
@@ -516,10 +514,9 @@ fn run_started(
     check_room(&problem.form, &planned, &mesh, solver, device.as_deref())?;
     let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
     let form = &problem.form;
-    let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
     let size = [on.mesh.cells_in_all(), on.dofs_in_all()];
     if problem.eigen.is_none() {
-        check_fixed(form, &on, &parameters, &means)?;
+        check_fixed(form, &on, &parameters)?;
     }
     let reporting = device.clone();
     let represented = solver::represented(target, &on, solver, device.is_some());
@@ -527,11 +524,6 @@ fn run_started(
         compile_operator(form, &elements, &on, &parameters.values, &represented, device)?;
     drop(setting_up);
     let checking = doing("checking that the solution is unique");
-    let mut balance = Balance::new(problem, &elements, &on, &parameters.values, target)?;
-    if let Some(balance) = &mut balance {
-        balance.check()?;
-        balance.put(&mut operator);
-    }
     let prescribed = OfProblem { problem, elements: &elements, files: &files };
     let system = System {
         form,
@@ -542,7 +534,7 @@ fn run_started(
         levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
     };
     let weak = match problem.eigen {
-        None => check_unique(&mut operator, system, &means)?,
+        None => check_unique(&mut operator, system)?,
         Some(_) => Vec::new(),
     };
     drop(checking);
@@ -619,18 +611,13 @@ fn run_started(
     operator.residual(&u, &mut r)?;
     let residual = r.norm();
     let throughput = measure(&mut operator, &u, &mut r)?;
-    let (mut vector, mut u) = {
+    let (vector, u) = {
         let numbers = u.to_vec();
         (u, numbers)
     };
     operator.finish()?;
-    let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?;
-    if settled.is_some() {
-        vector.set(&u);
-    }
-    let settled = settled.unwrap_or_default();
     let of_all = [on.mesh.notes(), &elements.notes, &kernels.notes];
-    let mut notes = [of_all.concat(), said, weak, report.notes.clone(), settled].concat();
+    let mut notes = [of_all.concat(), said, weak, report.notes.clone()].concat();
     let assessing = doing("evaluating errors and reports");
     let of = State {
         form: &problem.form,

@@ -21,6 +21,7 @@ mod lobpcg;
 mod minres;
 mod multigrid;
 mod newton;
+mod null_space;
 mod ranges;
 mod scale;
 mod shift_invert;
@@ -44,6 +45,7 @@ pub use multigrid::{
     Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Smoother, Transfer,
 };
 pub use newton::{Affine, Forcing, Newton, NewtonSettings, NewtonStep, newton, solve_affine};
+pub use null_space::{Constant, Entries, NullSpace, pinned, pinned_rows};
 pub use shift_invert::{Shifted, estimate, shift_invert};
 
 use crate::coupling::Coupling;
@@ -85,7 +87,7 @@ impl<'a> Preconditioner<'a> {
     }
 
     /// z = M⁻¹ r.
-    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+    pub(crate) fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         match self {
             Self::Identity => z.copy_from(r),
             Self::Jacobi(inverse) => {
@@ -508,6 +510,12 @@ pub trait NonlinearSystem {
     /// Gives unknowns their values that are given by others, which steps along directions leave as they are.
     fn complete(&self, _u: &mut Vector) -> Result<(), OperatorError> {
         Ok(())
+    }
+
+    /// The constants up to which fields are free: J maps them to 0, and residuals are orthogonal to them. A solve sets the means
+    /// at its end, in [`NonlinearSystem::complete`].
+    fn null_space(&self) -> Option<&NullSpace> {
+        None
     }
 
     /// J(u) at the last linearisation; rows and columns of constrained unknowns are the identity.

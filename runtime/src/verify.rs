@@ -87,8 +87,7 @@ impl<'a> Trial<'a> {
             let own = together(&setup.on.mesh, own)?;
             known[setup.on.dofs_of(*field)].copy_from_slice(&own);
         }
-        let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
-        check_fixed(&problem.form, &setup.on, &setup.parameters, &means)?;
+        check_fixed(&problem.form, &setup.on, &setup.parameters)?;
         Ok(Self { problem, setup, known })
     }
 

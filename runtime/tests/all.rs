@@ -19,6 +19,7 @@ mod estimate;
 mod geometries;
 mod interpreted;
 mod lines;
+mod means;
 mod mesh_cells;
 mod mesh_files;
 mod mesh_generators;

@@ -66,20 +66,38 @@ struct Condition {
     value: Write,
 }
 
-/// The conditions of a system, in order.
-pub(super) struct Conditions(Vec<Condition>);
+/// The conditions of a system, in order, and the means of fields that are free up to a constant.
+pub(super) struct Conditions(Vec<Condition>, Vec<(String, Vec<f64>)>);
 
 impl Conditions {
     pub(super) fn new(
         form: &PointForm,
         wanted: Vec<Wanted>,
+        means: Vec<(String, Vec<f64>)>,
         on: &Discretisation,
     ) -> Result<Self, Error> {
-        wanted
-            .into_iter()
-            .map(|wanted| Condition::new(form, wanted, on))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        for (name, mean) in &means {
+            let field = index("field", name, form.fields.iter().map(|field| field.name.as_str()))?;
+            components(name, form.fields[field].shape.components(), mean)?;
+            let dated = form.rates.iter().any(|rate| rate.field == field);
+            if dated || wanted.iter().any(|own| own.field == *name) {
+                return Err(Error::MeanOfFixed { field: name.clone() });
+            }
+            if let Some(&value) = mean.iter().find(|value| !value.is_finite()) {
+                let error = RunError::ParamNotFinite { name: format!("mean of {name}"), value };
+                return Err(error.into());
+            }
+        }
+        let made = wanted.into_iter().map(|wanted| Condition::new(form, wanted, on));
+        Ok(Self(made.collect::<Result<_, _>>()?, means))
+    }
+
+    /// Gives the fields of a form that have one their means.
+    fn set_means(&self, form: &PointForm, all: &mut [Constraints]) {
+        for (field, own) in form.fields.iter().zip(all) {
+            let mean = self.1.iter().rev().find(|(name, _)| *name == field.name);
+            mean.iter().for_each(|(_, mean)| own.set_mean(mean.clone()));
+        }
     }
 
     /// Whether some condition depends on a parameter.
@@ -106,6 +124,18 @@ impl Conditions {
         let held: Vec<&Held> = self.0.iter().map(|condition| &condition.held).collect();
         let found = meetings(on, &held, |index, places| self.0[index].values(places, parameters))?;
         Ok(found.into_iter().map(|(_, note)| note).collect())
+    }
+
+    /// The same where a system begins, with the means.
+    pub(super) fn begin(
+        &self,
+        form: &PointForm,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Vec<Constraints>, Error> {
+        let mut all = self.evaluate(on, parameters)?;
+        self.set_means(form, &mut all);
+        Ok(all)
     }
 
     /// The same of some conditions, that may be held elsewhere.
@@ -239,7 +269,8 @@ impl Prescribed for Conditions {
             Held::new(form, &on, of, &support(&own.boundary))
         });
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
-        let conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;
+        let mut conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;
+        self.set_means(form, &mut conditions);
         on.constrain(conditions);
         if let Some(above) = above {
             let datum = |index| above.datum(index, form, &elements, &on);

@@ -92,6 +92,7 @@ pub struct Setup {
     time: f64,
     params: Vec<(String, Vec<f64>)>,
     conditions: Vec<Wanted>,
+    means: Vec<(String, Vec<f64>)>,
     aux: Vec<(String, Write)>,
     execution: Execution,
     isa: Option<Isa>,
@@ -108,6 +109,7 @@ impl Setup {
             time: 0.0,
             params: Vec::new(),
             conditions: Vec::new(),
+            means: Vec::new(),
             aux: Vec::new(),
             execution: Execution::default(),
             isa: None,
@@ -221,6 +223,26 @@ impl Setup {
         self
     }
 
+    /// The mean of a field that is free up to a constant, such as the pressure of an enclosed flow.
+    ///
+    /// ```
+    /// use weakform::{mesh, weak_form};
+    ///
+    /// weak_form! { form neumann { field u: scalar; f0[u] = 1 / 2 - x[0]; f1[u] = grad(u); } }
+    ///
+    /// let square = mesh("box(dim: 2, cells: 4)")?;
+    /// let mut system = neumann::form().on(square).mean(neumann::field::u, 3.0).build()?;
+    /// let mut u = system.initial();
+    /// system.solve(&mut u)?;
+    /// let mean = u.to_vec().iter().sum::<f64>() / 25.0;
+    /// assert!((mean - 3.0).abs() < 1e-9);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    pub fn mean<V: Value>(mut self, field: impl FieldOf<V>, value: V) -> Self {
+        self.means.push((field.name().to_owned(), value.components().to_vec()));
+        self
+    }
+
     /// An essential condition whose value depends on parameters, named here, which are numbers: it follows
     /// [`System::set_param`], and the load steps of `newton(steps: 12, load: angle)`.
     ///
@@ -317,8 +339,8 @@ impl Setup {
             Boundary::All | Boundary::Vertex(_) => None,
         });
         let mut on = discretise(&form, &elements, self.mesh, tags.flatten())?;
-        let conditions = Conditions::new(&form, self.conditions, &on)?;
-        on.constrain(conditions.evaluate(&on, &parameters)?);
+        let conditions = Conditions::new(&form, self.conditions, self.means, &on)?;
+        on.constrain(conditions.begin(&form, &on, &parameters)?);
         elements.notes.extend(conditions.meetings(&on, &parameters)?);
         on.aux = aux(&form, &elements, &self.aux, &on)?;
         let on = Arc::new(on);

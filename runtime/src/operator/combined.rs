@@ -64,6 +64,7 @@ impl Operator {
         let affine = Arc::new(affine);
         self.blocks.on = Arc::new(Discretisation { affine, ..(*self.blocks.on).clone() });
         self.combined = self.combine();
+        self.constants = self.find_constants();
         Ok(Arc::clone(&self.blocks.on))
     }
 

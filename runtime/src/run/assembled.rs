@@ -6,19 +6,20 @@
 //!
 //! Of a linear form that is its system, whatever u is; of another one the last step of Newton's method, whose x is u as far
 //! as u is solved for. Unknowns with an essential condition have a row and a column of the identity, and their values in b.
-//! Hanging nodes are no unknowns.
+//! Hanging nodes are no unknowns. Where a field is free up to a constant, J is singular: the row of one of its unknowns i gets a
+//! pin, J + α e_i e_iᵀ and b + α u_i e_i, so that x is the solution with the field's mean.
 //!
 //! An eigenvalue problem has two matrices instead, J φ = λ M φ, at the state where it starts ([`Pencil`]).
 //!
 //! Of several processes each assembles its own cells; what they have adds up at the first, in the numbering of the whole mesh
 //! ([`Assembled::of_all`]).
 
-use super::{Balance, RunError, Solution, compile_operator, initial};
+use super::{RunError, Solution, compile_operator, initial};
 use crate::assemble::Csr;
 use crate::compile::Target;
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
-use crate::solve::NonlinearSystem;
+use crate::solve::{NonlinearSystem, NullSpace, pinned_rows};
 use fem_dsl::problem::Problem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -153,8 +154,6 @@ pub fn assembled(
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     let params = &parameters.values;
     let (mut operator, _) = compile_operator(form, elements, on, params, target, None)?;
-    let balance = Balance::new(problem, elements, on, params, target)?;
-    balance.iter().for_each(|balance| balance.put(&mut operator));
     let mut u = operator.vector();
     u.set(&solution.u);
     operator.linearise(&u)?;
@@ -163,11 +162,20 @@ pub fn assembled(
     operator.jacobian().apply(&u, &mut b)?;
     b.axpy(-1.0, &r);
     let constrained = constrained(on);
-    let (matrix, symmetric) = (Csr::of(&operator)?, operator.symmetric());
+    let (mut matrix, symmetric) = (Csr::of(&operator)?, operator.symmetric());
+    let mut rhs = b.to_vec();
+    // The pins of all processes are those of the first.
+    let first = on.mesh.cut().is_none_or(|cut| cut.group().rank() == 0);
+    let pins = operator.null_space().filter(|_| first).map_or_else(Vec::new, NullSpace::pins);
+    if !pins.is_empty() {
+        let (made, alphas) = pinned_rows(&matrix, &pins);
+        matrix = made;
+        pins.iter().zip(alphas).for_each(|(&at, alpha)| rhs[at] += alpha * solution.u[at]);
+    }
     Ok(Assembled {
         matrix,
         symmetric,
-        rhs: b.to_vec(),
+        rhs,
         solution: solution.u.clone(),
         points: points(on)?,
         constrained,

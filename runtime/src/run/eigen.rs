@@ -148,6 +148,56 @@ impl LinearOperator for ByFactors {
     }
 }
 
+/// A preconditioner in what is M-orthogonal to the constants up to which fields are free: modes with the eigenvalue 0, which are
+/// not looked for where a field has a mean.
+struct WithoutConstants<'a> {
+    inner: Preconditioner<'a>,
+    /// q and M q, with qᵀ M q = 1.
+    constants: Vec<[Vector; 2]>,
+    size: usize,
+}
+
+impl<'a> WithoutConstants<'a> {
+    /// None where no field has a mean.
+    fn new(
+        operator: &Operator,
+        mass: &dyn LinearOperator,
+        inner: Preconditioner<'a>,
+    ) -> Result<Option<Self>, OperatorError> {
+        let Some(null) = operator.null_space() else { return Ok(None) };
+        let (constants, size) = (Vec::new(), LinearOperator::size(operator));
+        let mut own = Self { inner, constants, size };
+        for constant in null.constants() {
+            let (mut q, mut product) = (constant.ones.clone(), constant.ones.like());
+            own.project(&mut q);
+            mass.apply(&q, &mut product)?;
+            let length = q.dot(&product).max(0.0).sqrt();
+            if length > 0.0 {
+                q.scale(1.0 / length);
+                product.scale(1.0 / length);
+                own.constants.push([q, product]);
+            }
+        }
+        Ok(Some(own))
+    }
+
+    fn project(&self, x: &mut Vector) {
+        self.constants.iter().for_each(|[q, product]| x.axpy(-x.dot(product), q));
+    }
+}
+
+impl LinearOperator for WithoutConstants<'_> {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.inner.apply(x, y)?;
+        self.project(y);
+        Ok(())
+    }
+}
+
 /// What approximates J⁻¹.
 enum Inverse {
     Nothing,
@@ -366,7 +416,9 @@ fn start(eigen: &Eigen, operator: &Operator) -> Result<Vec<Vector>, RunError> {
     let columns = eigen.count + (eigen.count / MORE).max(LEAST);
     if n <= DENSE || n < 4 * columns {
         let mut all = Vec::new();
-        for i in 0..n {
+        // With all constants, one unknown each less spans what is left.
+        let pins = pins_in_all(operator);
+        for i in (0..n).filter(|i| !pins.contains(i)) {
             let mut x = operator.zeros();
             x.set_unit(i);
             let x = freed(operator, x)?;
@@ -385,10 +437,18 @@ fn by_shift(
     settings: EigenSettings,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Modes, RunError> {
-    let start = random(pencil.operator, BLOCK.min(settings.count + 1))?;
+    let mut start = random(pencil.operator, BLOCK.min(settings.count + 1))?;
     let Definite { inverse, shift } = pencil.definite(&start, settings)?;
     let (a, b) = (pencil.operator.jacobian(), pencil.b);
-    Ok(shift_invert(Shifted { a, b, inverse: &*inverse, shift }, start, settings, observe)?)
+    let without = WithoutConstants::new(pencil.operator, b, Preconditioner::Operator(&*inverse))?;
+    let inverse: &dyn LinearOperator = match &without {
+        Some(without) => {
+            start.iter_mut().for_each(|x| without.project(x));
+            without
+        }
+        None => &*inverse,
+    };
+    Ok(shift_invert(Shifted { a, b, inverse, shift }, start, settings, observe)?)
 }
 
 /// The modes by LOBPCG.
@@ -400,7 +460,7 @@ fn by_lobpcg(
     notes: &mut Vec<String>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Modes, RunError> {
-    let start = start(of.1, operator)?;
+    let mut start = start(of.1, operator)?;
     let inverse = inverse(of, (operator, mass), system, notes)?;
     let preconditioner = match &inverse {
         Inverse::Nothing => Preconditioner::Identity,
@@ -409,6 +469,14 @@ fn by_lobpcg(
             Some(levels) => Preconditioner::Operator(levels),
             None => Preconditioner::Identity,
         },
+    };
+    let without = WithoutConstants::new(operator, b, preconditioner)?;
+    let preconditioner = match &without {
+        Some(without) => {
+            start.iter_mut().for_each(|x| without.project(x));
+            Preconditioner::Operator(without)
+        }
+        None => preconditioner,
     };
     Ok(lobpcg(operator.jacobian(), b, preconditioner, start, settings, observe)?)
 }
@@ -432,6 +500,18 @@ fn with_mass_everywhere(
          help: write `preconditioner: direct`, which condenses parts without mass, or give the part a mass",
         system.form.name
     )))
+}
+
+/// The pins of the first process, whose unknowns are counted first, at all of them.
+fn pins_in_all(operator: &Operator) -> Vec<usize> {
+    let Some(null) = operator.null_space() else { return Vec::new() };
+    let mesh = &operator.discretisation().mesh;
+    let first = mesh.cut().is_none_or(|cut| cut.group().rank() == 0);
+    let mut pins = vec![0.0; null.constants().len()];
+    let own = null.pins().into_iter().filter(|_| first);
+    pins.iter_mut().zip(own).for_each(|(pin, own)| *pin = own as f64);
+    mesh.sum_in_all(&mut pins);
+    pins.into_iter().map(|pin| pin as usize).collect()
 }
 
 /// What approximates J⁻¹: as the problem says, or what fits.

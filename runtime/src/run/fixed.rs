@@ -29,7 +29,7 @@ const SHARE: f64 = 1e-12;
 /// What an affine constraint leaves of a constant, as a part of its terms, where it holds it.
 const LEFT: f64 = 1e-10;
 
-/// Every component of every field must be determined by the form and its conditions; `mean` are the fields with a mean.
+/// Every component of every field must be determined by the form and its conditions, or have a mean.
 ///
 /// # Errors
 ///
@@ -38,7 +38,6 @@ pub fn check_fixed(
     form: &PointForm,
     on: &Discretisation,
     parameters: &Parameters,
-    mean: &[usize],
 ) -> Result<(), RunError> {
     let terms = Terms::new(form, on, parameters);
     let mut parts = None;
@@ -49,7 +48,7 @@ pub fn check_fixed(
             let open = match unreached(&terms, on, of)? {
                 Some(at) => Some(Freedom::Everything { at }),
                 None if terms.of_cells(|term| of.is_value(term.trial)) => None,
-                None => free_constant(&terms, on, of, mean.contains(&index), &mut parts),
+                None => free_constant(&terms, on, of, &mut parts),
             };
             if let Some(freedom) = open {
                 return Err(unfixed(form, of, freedom));
@@ -239,10 +238,10 @@ fn free_constant(
     terms: &Terms,
     on: &Discretisation,
     of: Of,
-    mean: bool,
     parts: &mut Option<Parts>,
 ) -> Option<Freedom> {
     let field = &on.fields[of.field];
+    let mean = field.constraints.mean().is_some();
     let by_cell = !field.space.element().is_continuous();
     let parts = match by_cell {
         true => &Parts::cells(&on.mesh),
@@ -381,6 +380,12 @@ impl Parts {
         let (space, components) = (&field.space, field.space.components());
         let mut held = vec![false; self.count];
         let mut left = self.count;
+        // A mean fixes the constant of one part, the first.
+        let first = on.mesh.cut().is_none_or(|cut| cut.group().rank() == 0);
+        if first && field.constraints.mean().is_some() && self.count > 0 {
+            held[0] = true;
+            left -= 1;
+        }
         // A combination holds all components that it has a share of, together with others.
         let combined = field.constraints.oblique().iter();
         let shares = |given: &[[f64; 3]; 3]| given[of.component][of.component] > SHARE;

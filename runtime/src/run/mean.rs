@@ -1,222 +1,276 @@
-//! Fields that conditions leave free up to a constant: `mean p = 0;`.
+//! Fields that are free up to a constant: `mean p = 0;`.
 //!
-//! The first node of such a field is held while the equations are solved, which takes the constant out of them, and
-//! the constant that gives the field its mean is added afterwards:
-//!
-//! ```text
-//! p ← p + m − (1/|Ω|) ∫ p dx
-//! ```
-//!
-//! The rows of such a field add up to what its conditions and sources leave over, s = Σ_i R_i(u), whatever the unknowns
-//! are. Where that is not 0, there is no solution; and where conditions are interpolated, it is of the size of the
-//! error of that. If it were left to the row that is held, it would be a source in one point, which spoils the order
-//! of convergence. So it is spread evenly, as the multiplier of the condition on the mean does:
+//! The equations of such fields are singular and consistent: J e = 0 and eᵀ J = 0 with the constant e. An operator solves all
+//! of their rows, makes residuals orthogonal to e, and sets the mean at the end ([`crate::operator`]). Two things are tested
+//! before a solve:
 //!
 //! ```text
-//! R_i(u) − λ ∫ φ_i dx = 0,        λ = s / |Ω|
+//! J e = 0,  eᵀ J = 0                    the field is free up to a constant          relative to what random vectors give
+//! |eᵀ R| ≤ 0.05 Σ |R_i|                 the data are compatible                     R at 0 with the values of the conditions
 //! ```
 //!
-//! That a residual does not change with the constant, and that the row that was held is fulfilled too, is looked at.
+//! The sum does not depend on the free unknowns. Conditions that are interpolated, and quadrature, leave some of it, which is
+//! noted and spread evenly. Where the rows cancel to rounding (an exact solution without divergence), their sizes say
+//! nothing, and the sum is compared with the terms at the solution.
 
-use super::prescribed::held_by_any;
-use super::{RunError, compile_operator};
-use crate::compile::Target;
-use crate::constraint::Constraints;
+use super::{RunError, System};
 use crate::discretisation::Discretisation;
-use crate::functional::{set_mean, weights};
 use crate::operator::Operator;
-use crate::solve::NonlinearSystem;
-use crate::vector::{Precision, Vector};
-use fem_dsl::point::PointForm;
-use fem_dsl::problem::Problem;
-use kernels_gen::plan::Elements;
-use std::sync::Arc;
+use crate::solve::{NonlinearSystem, Outcome, Report};
+use crate::vector::{Vector, epsilon, noise};
+use fem_dsl::point::Part;
 
-/// What a row may be off by, as a part of what was there before the solve: more than a solver leaves.
-const SOLVED: f64 = 1e-6;
+/// The imbalance, as a part of the sizes, that is noted, and the one that is an error.
+const NOTED: f64 = 1e-6;
+const INCOMPATIBLE: f64 = 0.05;
 
-/// Conditions that are interpolated balance up to the error of that, which is noted; more is no solution.
-const INTERPOLATED: f64 = 0.05;
+/// Rows that are this part of the rows of all fields may be rounding.
+const SMALL: f64 = 1e-8;
 
-/// The node that is held of each field with a mean, at all processes that have it: the first one of the first process.
-pub(super) fn held(
-    problem: &Problem,
-    form: &PointForm,
+/// What rounding leaves of a sum, as multiples of eps.
+const ROUNDING: f64 = 1e5;
+
+/// Random vectors for the sizes of rows, so that none is small by accident.
+const SEEDS: u64 = 4;
+
+/// The part of the size of a row that is no error of quadrature.
+const NOT_QUADRATURE: f64 = 0.2;
+
+/// The fields with a mean.
+pub(super) fn fields_with_mean(on: &Discretisation) -> impl Iterator<Item = usize> {
+    (0..on.fields.len()).filter(|&field| on.fields[field].constraints.mean().is_some())
+}
+
+/// How compatible the data of fields with a mean are.
+pub(super) struct Compatibility {
+    /// For each field its number, the sum of its rows, and that of their sizes.
+    found: Vec<(usize, [f64; 2])>,
+    /// The sizes of the rows of all fields.
+    all: f64,
+}
+
+impl Compatibility {
+    /// Tests the data of a system.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Incompatible`].
+    pub(super) fn of(operator: &Operator, system: System<'_>) -> Result<Self, RunError> {
+        if fields_with_mean(system.on).next().is_none() {
+            return Ok(Self { found: Vec::new(), all: 0.0 });
+        }
+        let (found, all) = operator.imbalance(&operator.initial()?)?;
+        let own = Self { found, all };
+        // Where the sum depends on the solution, it is that of the solution.
+        if operator.has_inexact_constants() {
+            return Ok(own);
+        }
+        own.check(system, |of| of.is_known(own.all))?;
+        Ok(own)
+    }
+
+    /// Tests the data that could not be tested before, by the terms at a solution; notes what is left over.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Incompatible`].
+    pub(super) fn settle(
+        mut self,
+        operator: &mut Operator,
+        system: System<'_>,
+        u: &Vector,
+    ) -> Result<Vec<String>, RunError> {
+        let all = self.all;
+        let inexact = operator.has_inexact_constants();
+        let solved = if inexact { operator.imbalance(u)?.0 } else { Vec::new() };
+        for (number, (field, sums)) in self.found.iter_mut().enumerate() {
+            if let Some((_, [sum, _])) = solved.get(number) {
+                sums[0] = *sum;
+            } else if Sums(*sums).is_known(all) {
+                continue;
+            }
+            operator.linearise(u)?;
+            let mut turned = u.clone();
+            turned.turn();
+            let mut terms = response(operator, &turned)?;
+            keep_rows(&mut terms, system.on, *field);
+            sums[1] += sizes(&terms);
+        }
+        self.check(system, |_| true)?;
+        let notes = self.found.iter().filter(|(_, sums)| Sums(*sums).imbalance() > NOTED);
+        let note = |(field, sums): &(usize, [f64; 2])| {
+            let (name, part) = (&system.form.fields[*field].name, Sums(*sums).imbalance());
+            format!(
+                "the right-hand side of `{name}` is not quite orthogonal to the constants (imbalance {part:.1e}, relative): the \
+                 rest is spread evenly over the domain"
+            )
+        };
+        Ok(notes.map(note).collect())
+    }
+
+    fn check(&self, system: System<'_>, which: impl Fn(Sums) -> bool) -> Result<(), RunError> {
+        let wrong = |sums: Sums| which(sums) && sums.imbalance() > INCOMPATIBLE;
+        match self.found.iter().find(|(_, sums)| wrong(Sums(*sums))) {
+            None => Ok(()),
+            Some((field, sums)) => {
+                let (name, imbalance) =
+                    (system.form.fields[*field].name.clone(), Sums(*sums).imbalance());
+                Err(RunError::Incompatible { field: name, imbalance })
+            }
+        }
+    }
+}
+
+/// The sum of the rows of a field, and that of their sizes.
+#[derive(Clone, Copy)]
+struct Sums([f64; 2]);
+
+impl Sums {
+    /// The first as a part of the second; 0 where they are no numbers.
+    fn imbalance(self) -> f64 {
+        let [sum, sizes] = self.0;
+        let part = sum / sizes;
+        if sizes > 0.0 && part.is_finite() { part } else { 0.0 }
+    }
+
+    /// Whether the sizes are more than rounding, where those of all fields are known.
+    fn is_known(self, all: f64) -> bool {
+        self.0[1] > SMALL * all
+    }
+}
+
+/// Σ |x_i| of all processes.
+fn sizes(x: &Vector) -> f64 {
+    let numbers = x.to_vec();
+    x.total_of(0..x.len(), |range| numbers[range].iter().map(|x| x.abs()).sum())
+}
+
+/// Makes a vector 0 but in the unknowns of a field.
+fn keep_rows(x: &mut Vector, on: &Discretisation, field: usize) {
+    let (mut numbers, own) = (x.to_vec(), on.dofs_of(field));
+    numbers.iter_mut().enumerate().filter(|(at, _)| !own.contains(at)).for_each(|(_, x)| *x = 0.0);
+    x.set(&numbers);
+}
+
+/// The error of factors that do not serve, where the equations of a field with a mean do not add up to 0: its name.
+pub(super) fn not_constant(
+    operator: &Operator,
+    system: System<'_>,
+    report: &Report,
+) -> Option<RunError> {
+    let failed = report.solver == "direct" && report.outcome == Outcome::Stagnated;
+    if !failed || !operator.has_inexact_constants() {
+        return None;
+    }
+    let field = fields_with_mean(system.on).next()?;
+    let field = system.form.fields[field].name.clone();
+    Some(RunError::NotUpToAConstant { field })
+}
+
+/// J x at the last linearisation, before anything is made orthogonal to constants.
+fn response(operator: &Operator, x: &Vector) -> Result<Vector, RunError> {
+    let mut y = x.like();
+    operator.jacobian().apply_sparse(x, &mut y)?;
+    Ok(y)
+}
+
+/// Each field with a mean must be free up to a constant: J e = 0 and eᵀ J = 0 at a state, but for quadrature, which the operator
+/// is told.
+///
+/// # Errors
+///
+/// [`RunError::NotUpToAConstant`].
+pub(super) fn check_constants(
+    operator: &mut Operator,
+    system: System<'_>,
+    u: &Vector,
+) -> Result<(), RunError> {
+    let on = system.on;
+    if fields_with_mean(on).next().is_none() {
+        return Ok(());
+    }
+    operator.linearise(u)?;
+    let mut inexact = operator.has_inexact_constants();
+    for field in fields_with_mean(on) {
+        let found = Freedom::of(operator, on, u, field)?;
+        let reads_itself = system.form.integrals.iter().flat_map(|own| &own.jacobian).any(|term| {
+            (term.test.field, term.trial.field) == (field, field) && term.trial.part == Part::Value
+        });
+        if found.moves && (reads_itself || found.ratio > NOT_QUADRATURE) {
+            let field = system.form.fields[field].name.clone();
+            return Err(RunError::NotUpToAConstant { field });
+        }
+        inexact |= found.moves || found.leaks;
+    }
+    operator.set_inexact_constants(inexact);
+    Ok(())
+}
+
+/// What J does with the constants of a field.
+struct Freedom {
+    /// Whether J e is more than rounding.
+    moves: bool,
+    /// The largest entry of J e over what random entries of the field give in its row.
+    ratio: f64,
+    /// Whether eᵀ J is more than rounding.
+    leaks: bool,
+}
+
+impl Freedom {
+    fn of(
+        operator: &Operator,
+        on: &Discretisation,
+        u: &Vector,
+        field: usize,
+    ) -> Result<Self, RunError> {
+        let (range, components) = (on.dofs_of(field), on.fields[field].space.components());
+        let bound = ROUNDING * epsilon(u.precision());
+        let mut rows = vec![0.0f64; u.len()];
+        for seed in 0..SEEDS {
+            let mut x = random(operator, on, u, 7 + seed)?;
+            keep_rows(&mut x, on, field);
+            let y = response(operator, &x)?;
+            rows.iter_mut().zip(y.to_vec()).for_each(|(most, y)| *most = most.max(y.abs()));
+        }
+        let mut of_rows = u.like();
+        of_rows.set(&rows);
+        let x = random(operator, on, u, 5)?;
+        let mut y = response(operator, &x)?;
+        keep_rows(&mut y, on, field);
+        let all = sizes(&y);
+        let mut found = Self { moves: false, ratio: 0.0, leaks: false };
+        for component in 0..components {
+            let mut numbers = vec![0.0; u.len()];
+            let free = |at: &usize| on.affine.row_of(*at).is_none();
+            let own = range.clone().skip(component).step_by(components).filter(free);
+            own.for_each(|at| numbers[at] = 1.0);
+            let mut ones = u.like();
+            ones.set(&numbers);
+            let left = response(operator, &ones)?;
+            // Written so that what is no number is no reason.
+            found.moves |= sizes(&left) > bound * sizes(&of_rows);
+            found.leaks |= y.dot(&ones).abs() > bound * all;
+            let ratios = left.to_vec().into_iter().zip(&rows);
+            let ratios = ratios.filter(|(_, size)| **size > 0.0).map(|(y, size)| y.abs() / size);
+            found.ratio = left.largest(ratios.fold(found.ratio, f64::max));
+        }
+        Ok(found)
+    }
+}
+
+/// Random entries in the unknowns without a condition.
+fn random(
+    operator: &Operator,
     on: &Discretisation,
-) -> Vec<(usize, Vec<u32>)> {
-    let of = |(field, _): &(usize, _)| {
-        let name = &problem.form.fields[*field].name;
-        let own = form.fields.iter().position(|own| own.name == *name)?;
-        let first = if has_first(on) { vec![0] } else { Vec::new() };
-        Some((own, held_by_any(&on.mesh, &on.fields[own].space, first)))
-    };
-    problem.mean.iter().filter_map(of).collect()
-}
-
-/// Whether the first node is one of this process.
-fn has_first(on: &Discretisation) -> bool {
-    on.mesh.cut().is_none_or(|cut| cut.group().rank() == 0)
-}
-
-/// What keeps the equations of fields with a mean in balance.
-pub(crate) struct Balance<'a> {
-    problem: &'a Problem,
-    on: &'a Discretisation,
-    /// The equations in which no row of these fields is held.
-    free: Operator,
-    /// Zero, with the values of the conditions, and R there.
-    initial: (Vec<f64>, Vec<f64>),
-    /// λ ∫ φ_i dx in the rows of these fields.
-    load: Vec<f64>,
-    /// What is left over of each of these fields, and what there was.
-    shares: Vec<(f64, f64)>,
-}
-
-impl<'a> Balance<'a> {
-    /// Nothing where no field has a mean.
-    pub(crate) fn new(
-        problem: &'a Problem,
-        elements: &Elements,
-        on: &'a Discretisation,
-        params: &[f64],
-        target: &Target,
-    ) -> Result<Option<Self>, RunError> {
-        if problem.mean.is_empty() {
-            return Ok(None);
-        }
-        let mut free = on.clone();
-        for (field, _) in &problem.mean {
-            free.fields[*field].constraints = Constraints::none(&free.fields[*field].space);
-        }
-        let free = Arc::new(free);
-        let (mut operator, _) =
-            compile_operator(&problem.form, elements, &free, params, target, None)?;
-        let mut initial = vec![0.0; on.n_dofs()];
-        free.conditions().for_each(|(dof, value)| initial[dof] = value);
-        let before = residual(&mut operator, &initial)?;
-        let mut load = vec![0.0; on.n_dofs()];
-        let mut shares = Vec::new();
-        for (field, _) in &problem.mean {
-            let (range, weights) = (on.dofs_of(*field), weights(on, *field)?);
-            let components = on.fields[*field].space.components();
-            let nodes = own_nodes(on, *field);
-            let volume = in_all(on, nodes.iter().map(|&node| weights[node]).sum());
-            let mut left = 0.0;
-            for c in 0..components {
-                let row = |node: &usize| before[range.start + node * components + c];
-                let sum = in_all(on, nodes.iter().map(row).sum());
-                left += sum.abs();
-                let own = load[range.clone()].iter_mut().skip(c).step_by(components);
-                own.zip(&weights).for_each(|(entry, weight)| *entry = sum / volume * weight);
-            }
-            let rows = nodes.iter().flat_map(|node| {
-                let first = range.start + node * components;
-                &before[first..first + components]
-            });
-            let all = in_all(on, rows.map(|row| row.abs()).sum());
-            let all = all.max(SOLVED * norm(on, &before).max(1.0));
-            shares.push((left, all));
-        }
-        Ok(Some(Self { problem, on, free: operator, initial: (initial, before), load, shares }))
-    }
-
-    /// Makes an operator's equations those in balance.
-    pub(crate) fn put(&self, operator: &mut Operator) {
-        let mut load = self.load.clone();
-        self.on.conditions().for_each(|(dof, _)| load[dof] = 0.0);
-        operator.set_load(&load);
-    }
-
-    /// An error where a field is not free up to a constant, or where its data do not balance at all.
-    pub(super) fn check(&mut self) -> Result<(), RunError> {
-        let (initial, before) = self.initial.clone();
-        self.check_free(&initial, &before)?;
-        for ((field, _), &(left, all)) in self.problem.mean.iter().zip(&self.shares) {
-            if left > INTERPOLATED * all {
-                let field = self.problem.form.fields[*field].name.clone();
-                return Err(RunError::Unbalanced { field, left, all });
-            }
-        }
-        Ok(())
-    }
-
-    /// R must not change with the constants; `r` is R(u).
-    fn check_free(&mut self, u: &[f64], r: &[f64]) -> Result<(), RunError> {
-        for (field, _) in &self.problem.mean {
-            let mut moved = u.to_vec();
-            moved[self.on.dofs_of(*field)].iter_mut().for_each(|entry| *entry += 1.0);
-            let moved = residual(&mut self.free, &moved)?;
-            let difference: Vec<f64> = moved.iter().zip(r).map(|(a, b)| a - b).collect();
-            let on = self.on;
-            let size = norm(on, u).max(norm(on, &self.initial.1)).max(1.0);
-            if norm(on, &difference) > SOLVED * size {
-                let field = self.problem.form.fields[*field].name.clone();
-                return Err(RunError::NotUpToAConstant { field });
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives each field of a solution its mean, and notes what does not quite balance; an error where a field is not free
-    /// up to a constant, or where what was held is not fulfilled.
-    pub(super) fn settle(mut self, u: &mut [f64]) -> Result<Vec<String>, RunError> {
-        let mut notes = Vec::new();
-        let solved = residual(&mut self.free, u)?;
-        self.check_free(u, &solved)?;
-        for ((field, wanted), &(spread, all)) in self.problem.mean.iter().zip(&self.shares) {
-            let (range, name) = (self.on.dofs_of(*field), &self.problem.form.fields[*field].name);
-            let components = self.on.fields[*field].space.components();
-            // Others may have no node at all.
-            let held = if has_first(self.on) { components } else { 0 };
-            let rows = range.start..range.start + held;
-            let held = solved[rows.clone()].iter().zip(&self.load[rows]);
-            let left = in_all(self.on, held.map(|(row, load)| (row - load).abs()).sum());
-            if left > INTERPOLATED * all {
-                return Err(RunError::Unbalanced { field: name.clone(), left, all });
-            }
-            if left > SOLVED * all {
-                notes.push(format!(
-                    "the equations of `{name}` leave {left:.1e} over, which its first node takes"
-                ));
-            }
-            if spread > SOLVED * all {
-                notes.push(format!(
-                    "what enters and leaves by `{name}` differs by {spread:.1e}, which is spread evenly"
-                ));
-            }
-            set_mean(self.on, *field, u, wanted)?;
-        }
-        Ok(notes)
-    }
-}
-
-fn residual(operator: &mut Operator, u: &[f64]) -> Result<Vec<f64>, RunError> {
-    let mut state: Vector = operator.vector();
-    state.set(u);
-    let mut r = state.like();
-    operator.residual(&state, &mut r)?;
-    Ok(r.to_vec())
-}
-
-/// The nodes of a field that no process before this one has.
-fn own_nodes(on: &Discretisation, field: usize) -> Vec<usize> {
-    let space = &on.fields[field].space;
-    let sharing = on.mesh.cut().map(|cut| space.sharing(cut.group()));
-    let own = |node: &usize| !sharing.as_ref().is_some_and(|all| all.is_of_others(*node));
-    (0..space.n_nodes()).filter(own).collect()
-}
-
-/// The sum over all processes.
-fn in_all(on: &Discretisation, own: f64) -> f64 {
-    let mut sum = [own];
-    on.mesh.sum_in_all(&mut sum);
-    sum[0]
-}
-
-fn norm(on: &Discretisation, r: &[f64]) -> f64 {
-    let vector = Vector::from_slice(r, Precision::F64);
-    match on.sharing() {
-        Some(sharing) => vector.shared(sharing).norm(),
-        None => r.iter().map(|r| r * r).sum::<f64>().sqrt(),
-    }
+    like: &Vector,
+    seed: u64,
+) -> Result<Vector, RunError> {
+    let own = on.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
+    let (mut x, mut given) = (like.like(), like.like());
+    x.set(&noise(x.len(), seed + 1000 * own));
+    x.agree();
+    operator.impose(&mut x)?;
+    operator.impose(&mut given)?;
+    x.axpy(-1.0, &given);
+    Ok(x)
 }

@@ -426,8 +426,6 @@ impl OfProblem<'_> {
         of: impl Fn(&Expression, usize) -> &[NodeId],
     ) -> Result<[Vec<Constraints>; N], RunError> {
         let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
-        // Asked of all processes before one of them may find no value.
-        let by_means = super::mean::held(self.problem, form, on);
         let mut parts = std::array::from_fn(|_| Vec::new());
         for (part, all) in parts.iter_mut().enumerate() {
             *all = conditions(on, held, |index, places| {
@@ -436,8 +434,11 @@ impl OfProblem<'_> {
                     f64::NAN
                 }))
             })?;
-            for (field, nodes) in &by_means {
-                nodes.iter().for_each(|&node| all[*field].hold(node as usize));
+            for (field, mean) in &self.problem.mean {
+                let name = &self.problem.form.fields[*field].name;
+                if let Some(own) = form.fields.iter().position(|own| own.name == *name) {
+                    all[own].set_mean(mean.clone());
+                }
             }
         }
         Ok(parts)

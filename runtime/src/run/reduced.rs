@@ -8,8 +8,8 @@ use super::solver::{System, suits};
 use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::solve::{
-    CgSettings, FieldDofs, LinearOperator, Local, NonlinearSystem, OperatorError, Outcome, silent,
-    solve_affine,
+    CgSettings, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
+    Outcome, silent, solve_affine,
 };
 use crate::vector::{Vector, noise};
 use kernels_gen::plan::PlanError;
@@ -56,6 +56,8 @@ pub(crate) fn check_rank(
         }
         sizes.push(z.norm());
         z.axpy(-1.0, &x);
+        // Constants of fields with a mean are null vectors, as they should be.
+        operator.null_space().iter().for_each(|null| null.project(&mut z));
     }
     sizes.push(z.norm());
     // What is left of the first solve, and of the second.
@@ -85,6 +87,10 @@ impl NonlinearSystem for Fixed<'_> {
 
     fn linearise(&mut self, _: &Vector) -> Result<(), OperatorError> {
         Ok(())
+    }
+
+    fn null_space(&self) -> Option<&NullSpace> {
+        self.operator.null_space()
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {

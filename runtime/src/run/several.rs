@@ -34,7 +34,7 @@ impl RunError {
                     | Self::Element(_)
                     | Self::ParamNotFinite { .. }
                     | Self::NotUpToAConstant { .. }
-                    | Self::Unbalanced { .. }
+                    | Self::Incompatible { .. }
                     | Self::Unfixed(_)
                     | Self::Setting(_)
                     | Self::Singular(_)

@@ -13,6 +13,7 @@ mod slow;
 
 use super::factors::{self, Facts};
 use super::local::local;
+use super::mean::{Compatibility, check_constants, not_constant};
 use super::multigrid::{Asked, Problem, Unsuited};
 use super::not_finite::{Cause, cause};
 use super::reduced::check_rank;
@@ -237,6 +238,7 @@ pub(super) fn solve_above(
     system.eliminate(operator);
     // Through time the mass and the steps before decide, too.
     let rank = if kept.is_none() { check_rank(operator, system, u)? } else { None };
+    let compatibility = Compatibility::of(operator, system)?;
     let name = named.map_or("", |solver| solver.name.as_str());
     let (mut report, iterations) = match (name, system.is_linear()) {
         ("newton", _) | ("", false) => {
@@ -260,6 +262,15 @@ pub(super) fn solve_above(
         return Err(not_finite(operator, system, u, &report));
     }
     report.notes.extend(rank);
+    if let Some(error) = not_constant(operator, system, &report) {
+        return Err(error);
+    }
+    if report.outcome.is_success() {
+        if !system.is_linear() {
+            check_constants(operator, system, u)?;
+        }
+        report.notes.extend(compatibility.settle(operator, system, u)?);
+    }
     report.notes.extend(system.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
     if operator.is_on_device() && name.is_empty() && report.solver == "direct" {
         report.notes.push("the matrix was factorised on the processor".to_owned());

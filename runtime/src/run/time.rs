@@ -167,7 +167,7 @@ pub(super) fn march(
     let first = stepping.first();
     // What is looked at before the first step is the Jacobian of one.
     parameters_at(form, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
-    check_fixed(form, &on, &parameters, &[])?;
+    check_fixed(form, &on, &parameters)?;
     let represented = solver::represented(target, &on, named, device.is_some());
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, &represented, device.clone())?;
@@ -181,7 +181,7 @@ pub(super) fn march(
         rule: elements.rule,
         levels: Some(Levels { elements: &elements, target, device: device.as_ref() }),
     };
-    let mut notes = check_unique(&mut operator, system, &[])?;
+    let mut notes = check_unique(&mut operator, system)?;
     let mut u = operator.initial()?;
     notes.extend(initial::begin(problem, &on, &parameters, start_at, &operator, &mut u)?);
     let mut v = u.like();

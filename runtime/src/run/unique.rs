@@ -16,6 +16,7 @@
 mod motions;
 
 use super::fixed::{Of, Parts, Terms, in_any, unfixed};
+use super::mean::check_constants;
 use super::solver::Levels;
 use super::{RunError, System, compile_operator};
 use crate::constraint::Constraints;
@@ -32,18 +33,16 @@ use std::sync::Arc;
 /// What rounding may leave of a sum, as a part of the terms.
 const ROUNDING: f64 = 1e-12;
 
-/// A linear form must have one solution, as far as its operator shows; `mean` are the fields with a mean. Returns notes on motions that
-/// conditions hold weakly.
+/// A linear form must have one solution, as far as its operator shows, up to the constants of fields with a mean. Returns notes on
+/// motions that conditions hold weakly.
 ///
 /// # Errors
 ///
 /// [`RunError::Unfixed`]; an operator that cannot be applied.
-pub fn check_unique(
-    operator: &mut Operator,
-    system: System<'_>,
-    mean: &[usize],
-) -> Result<Vec<String>, RunError> {
+pub fn check_unique(operator: &mut Operator, system: System<'_>) -> Result<Vec<String>, RunError> {
     let (form, on) = (system.form, system.on);
+    let start = operator.initial()?;
+    check_constants(operator, system, &start)?;
     if !system.is_linear() || operator.vector().precision() != Precision::F64 {
         return Ok(Vec::new());
     }
@@ -92,7 +91,7 @@ pub fn check_unique(
         let free = null.iter().filter(|null| **null).count();
         if let Some(first) = null.iter().position(|null| *null) {
             let (count, at) = (parts.count, parts.place(&on.mesh, first));
-            let mean = mean.contains(&of.field);
+            let mean = on.fields[of.field].constraints.mean().is_some();
             let freedom = match count {
                 1 => Freedom::Constant,
                 _ => Freedom::Part { parts: count, free, at, mean },

@@ -84,7 +84,7 @@ impl Mass {
         self.system.linearise(x)?;
         self.system.diagonal(&mut self.inverse)?;
         self.inverse.invert();
-        let found = largest(self.system.jacobian(), &self.inverse, [b, r, d, q])?;
+        let found = largest(self.system.jacobian(), &self.inverse, [b, r, d, q], None)?;
         let most = RAISED * found.unwrap_or(1.0);
         self.range = [self.spread * most, most];
         Ok(found.is_some())

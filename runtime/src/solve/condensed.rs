@@ -8,7 +8,7 @@
 //! equation reads s (B = 0): then S is A. Vectors keep all entries; those of s are 0 in the condensed system, whose rows of s are
 //! the identity.
 
-use super::{Approximation, FieldDofs, LinearOperator, NonlinearSystem, OperatorError};
+use super::{Approximation, FieldDofs, LinearOperator, NonlinearSystem, NullSpace, OperatorError};
 use crate::coupling::Coupling;
 use crate::parallel::*;
 use crate::vector::Vector;
@@ -347,6 +347,10 @@ impl NonlinearSystem for Condensed<'_> {
 
     fn fields(&self) -> Vec<FieldDofs> {
         self.system.fields()
+    }
+
+    fn null_space(&self) -> Option<&NullSpace> {
+        self.system.null_space()
     }
 
     fn coupling(&self) -> Option<Coupling> {

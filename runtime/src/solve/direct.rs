@@ -7,7 +7,7 @@
 use super::goal::{self, Goal};
 use super::{
     CgSettings, Continue, GmresSettings, LinearOperator, Observer, OperatorError, Outcome,
-    Preconditioner, Progress, Report, alike, gmres, residual,
+    Preconditioner, Progress, Report, alike, gmres, pinned, residual,
 };
 use crate::coupling::Coupling;
 use crate::doing::doing;
@@ -31,12 +31,20 @@ pub struct Direct {
     analysis: Analysis,
     /// Those of the last matrix.
     factors: Option<Factors>,
+    /// An unknown of each constant that the matrix maps to 0.
+    pins: Vec<usize>,
 }
 
 impl Direct {
     /// For operators with this coupling.
     pub fn new(coupling: Coupling) -> Self {
-        Self { coupling, analysis: Analysis::default(), factors: None }
+        Self { coupling, analysis: Analysis::default(), factors: None, pins: Vec::new() }
+    }
+
+    /// The same for singular matrices, with an unknown of each vector of their null space; right-hand sides are orthogonal to it.
+    #[must_use]
+    pub fn pinned(self, pins: Vec<usize>) -> Self {
+        Self { pins, ..self }
     }
 
     /// Lets go of the factors of the last matrix: the next one is another.
@@ -134,7 +142,7 @@ impl Direct {
             Some(known) => known,
             None => self.coupling.matrix(a, like)?,
         };
-        Ok(match self.analysis.factorise(&matrix, symmetric) {
+        Ok(match self.analysis.factorise(&pinned(matrix, &self.pins), symmetric) {
             Ok(factors) => Ok(factors),
             Err(FactorError::Singular { unknown, condition }) => {
                 Err(Outcome::Singular { unknown, condition })

@@ -4,7 +4,7 @@ use super::condensed::{Condensed, Inverse};
 use super::direct::Direct;
 use super::scale::Balance;
 use super::{
-    Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, Observer,
+    Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, NullSpace, Observer,
     OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres, gmres, minres,
 };
 use crate::vector::{Vector, signs};
@@ -199,8 +199,21 @@ impl Direction {
         Ok(report)
     }
 
-    /// J δ = `rhs` at the last linearisation.
+    /// J δ = `rhs` at the last linearisation, with δ orthogonal to the null space.
     fn solve_linearised(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
+        let report = self.solve_rows(system, rhs, settings, observe)?;
+        system.null_space().iter().for_each(|null| null.project(&mut self.delta));
+        Ok(report)
+    }
+
+    /// J δ = `rhs`, with any multiple of the null space.
+    fn solve_rows(
         &mut self,
         system: &mut dyn NonlinearSystem,
         rhs: &Vector,
@@ -283,7 +296,8 @@ impl Direction {
             None => {
                 let missing = || OperatorError::new(NO_MATRIX);
                 let coupling = system.coupling().ok_or_else(missing)?;
-                self.direct.insert(Direct::new(coupling))
+                let pins = system.null_space().map_or_else(Vec::new, NullSpace::pins);
+                self.direct.insert(Direct::new(coupling).pinned(pins))
             }
         };
         let delta = &mut self.delta;

@@ -311,7 +311,7 @@ impl Level {
         self.inverse.invert();
         let (Work { b, r, d, q, .. }, a) = (work, system.jacobian());
         let found = match system.symmetric() {
-            true => largest(a, &self.inverse, [b, r, d, q])?,
+            true => largest(a, &self.inverse, [b, r, d, q], system.null_space())?,
             false => largest_by_powers(a, &self.inverse, [r, q])?,
         };
         self.largest = RAISED * found.unwrap_or(1.0);

@@ -8,7 +8,7 @@ use crate::compile::Target;
 use crate::functional::{errors, mean, measuring_rule, set_mean};
 use crate::operator::Operator;
 use crate::processes::Reduce;
-use crate::run::{Balance, Levels, OfProblem, RunError, Setup, System, check_rank, suits};
+use crate::run::{Levels, OfProblem, RunError, Setup, System, check_rank, suits};
 use crate::solve::{
     CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Outcome,
     Progress, Report, newton, solve_affine,
@@ -57,10 +57,6 @@ impl Trial<'_> {
         let start = Instant::now();
         let mut u = self.state(operator);
         let Setup { elements, on, parameters, files } = &self.setup;
-        if let Some(balance) = Balance::new(self.problem, elements, on, &parameters.values, target)?
-        {
-            balance.put(operator);
-        }
         let prescribed = OfProblem { problem: self.problem, elements, files };
         let (form, prescribed) = (&self.problem.form, &prescribed);
         let levels = Some(Levels { elements, target, device: None });

@@ -136,6 +136,13 @@ pub(super) fn check_mean(checker: &mut Checker<'_>, statement: Statement<'_>) {
             .help("leave it out, or the condition");
         return checker.report(piece, diagnostic);
     }
+    if checker.form.rates.iter().any(|rate| rate.field == index) {
+        let message = format!("`{}` has a time derivative, so its mean follows", field.name);
+        let diagnostic = Diagnostic::new(Code::MeanOfFixed, message)
+            .label(statement.span, "the mean of what its equation fixes already")
+            .help(format!("leave it out, and give `initial {}` that mean", field.name));
+        return checker.report(piece, diagnostic);
+    }
     checker.content.mean.push((index, values));
 }
 

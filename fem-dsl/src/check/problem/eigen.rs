@@ -60,9 +60,6 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
                 ("known solutions", "compare `--json`'s `eigenvalues` with what is known of them")
             }
             ProblemItemKind::Adapt { .. } => ("`adapt`", "let `refine = 1;` divide all cells"),
-            ProblemItemKind::Mean { .. } => {
-                ("`mean`", "leave it out: a constant is a mode with the eigenvalue 0")
-            }
             ProblemItemKind::Solver(_) => {
                 ("`solver`", "write `smallest(5, rtol: 1e-8, preconditioner: multigrid)`")
             }

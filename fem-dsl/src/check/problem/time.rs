@@ -64,10 +64,6 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
                 "`adapt`",
                 "a mesh that follows a solution through time is not there yet: let `refine = 1;` divide all cells",
             ),
-            ProblemItemKind::Mean { .. } => (
-                "`mean`",
-                "what a field has in the mean is not held through time yet: hold it at a point or on a part of the boundary",
-            ),
             _ => continue,
         };
         let message = format!("{what} and `time` do not go together");

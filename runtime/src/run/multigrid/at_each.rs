@@ -23,7 +23,9 @@ use crate::factor::{Analysis, FactorError, Factors};
 use crate::operator::Operator;
 use crate::processes::any;
 use crate::sharing::Sharing;
-use crate::solve::{Approximation, Figures, LinearOperator, NonlinearSystem, OperatorError};
+use crate::solve::{
+    Approximation, Figures, LinearOperator, NonlinearSystem, NullSpace, OperatorError, pinned,
+};
 use crate::vector::Vector;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -109,7 +111,8 @@ impl Inner {
         self.stale = None;
         self.operator.linearise(&self.state)?;
         let matrix = self.coupling.matrix(&self.operator, &self.state)?;
-        let made = self.analysis.factorise(&matrix, symmetric);
+        let pins = self.operator.null_space().map_or_else(Vec::new, NullSpace::pins);
+        let made = self.analysis.factorise(&pinned(matrix, &pins), symmetric);
         Ok(made.map(|factors| &*self.factors.insert(factors)))
     }
 }
@@ -166,6 +169,8 @@ impl LinearOperator for AtEach {
             *applied += 1;
             *applied > KEPT
         });
+        let null = inner.operator.null_space();
+        null.iter().for_each(|null| null.project_entries(&mut all));
         let factors = match &inner.factors {
             Some(factors) if !late => factors,
             _ => inner

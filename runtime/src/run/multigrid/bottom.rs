@@ -13,7 +13,10 @@ use crate::factor::{AVAILABLE, Analysis, Factors};
 use crate::laps::Laps;
 use crate::operator::Operator;
 use crate::parallel::*;
-use crate::solve::{Coarsest, LinearOperator, Multigrid, NonlinearSystem, OperatorError};
+use crate::solve::{
+    Coarsest, LinearOperator, Multigrid, NonlinearSystem, NullSpace, OperatorError, pinned,
+    pinned_rows,
+};
 use crate::vector::{Precision, Vector};
 use kernels_gen::plan::Elements;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -127,14 +130,18 @@ impl Bottom {
                 coupling.matrix(&self.operator, state)?
             }
         };
-        let made = match self.analysis.factorise(&matrix, self.symmetric) {
+        let null = self.operator.null_space();
+        let pins = null.map_or_else(Vec::new, NullSpace::pins);
+        let made = match self.analysis.factorise(&pinned(matrix, &pins), self.symmetric) {
             Ok(made) => made,
             Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
         };
         if self.like.len() > INVERTED {
             return Ok(Ok(By::Factors(made)));
         }
-        let there = matrices::inverse_on_device(&self.like, &|x| made.solve(x))?;
+        let there = matrices::inverse_on_device(&self.like, &|x| {
+            solve_without(null, x, |x| made.solve(x))
+        })?;
         Ok(Ok(match there {
             Some(inverse) => {
                 By::Inverse(inverse, format!("direct ({}, inverted on the device)", made.word()))
@@ -185,6 +192,10 @@ impl Bottom {
         } else {
             (components, constants(space.n_nodes(), components, &fixed))
         };
+        let pins = self.operator.null_space().map_or_else(Vec::new, NullSpace::pins);
+        if !pins.is_empty() {
+            matrix = pinned_rows(&matrix, &pins).0;
+        }
         let settings = aggregation::Settings::default();
         let made = match Aggregation::new(matrix, blocks, &near_null, &settings) {
             Ok(made) => made,
@@ -230,7 +241,7 @@ impl Coarsest for Bottom {
         match &self.by {
             Some(By::Factors(factors)) => {
                 let mut numbers = b.to_vec();
-                factors.solve(&mut numbers);
+                solve_without(self.operator.null_space(), &mut numbers, |x| factors.solve(x));
                 x.set(&numbers);
                 Ok(())
             }
@@ -265,6 +276,13 @@ impl Coarsest for Bottom {
         };
         if self.at_each { format!("{words} at each process") } else { words }
     }
+}
+
+/// Solves in what is orthogonal to constants.
+fn solve_without(null: Option<&NullSpace>, x: &mut [f64], solve: impl FnOnce(&mut [f64])) {
+    null.iter().for_each(|null| null.project_entries(x));
+    solve(x);
+    null.iter().for_each(|null| null.project_entries(x));
 }
 
 /// How many cycles, where there are several.

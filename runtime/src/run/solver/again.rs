@@ -4,9 +4,10 @@ use super::{Settings, System, linear, not_finite};
 use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::run::RunError;
+use crate::run::mean::Compatibility;
 use crate::solve::{
     Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, Local, NonlinearSystem,
-    OperatorError, Outcome, Progress, Report,
+    NullSpace, OperatorError, Outcome, Progress, Report,
 };
 use crate::vector::Vector;
 use fem_dsl::problem::Solver;
@@ -54,6 +55,7 @@ impl Again {
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
         operator.impose(u)?;
+        let compatibility = Compatibility::of(operator, system)?;
         let mut kept = Kept { operator, same };
         let atol = self.stop.atol.max(self.stop.rtol * floor);
         let report = self.affine.solve(&mut kept, u, CgSettings { atol, ..self.stop }, observe)?;
@@ -63,7 +65,9 @@ impl Again {
         if report.outcome == Outcome::NotFinite {
             return Err(not_finite(operator, system, u, &report));
         }
-        Ok(report.converged()?)
+        let mut report = report.converged()?;
+        report.notes.extend(compatibility.settle(operator, system, u)?);
+        Ok(report)
     }
 }
 
@@ -88,6 +92,10 @@ impl NonlinearSystem for Kept<'_> {
 
     fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.operator.complete(u)
+    }
+
+    fn null_space(&self) -> Option<&NullSpace> {
+        self.operator.null_space()
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {

@@ -8,7 +8,7 @@ use crate::operator::Operator;
 use crate::run::RunError;
 use crate::solve::{
     Approximation, Continue, FieldDofs, LinearOperator, Loaded, Local, NewtonSettings,
-    NonlinearSystem, OperatorError, Progress, Report, join, newton, silent,
+    NonlinearSystem, NullSpace, OperatorError, Progress, Report, join, newton, silent,
 };
 use crate::vector::Vector;
 use std::sync::Arc;
@@ -92,6 +92,10 @@ impl NonlinearSystem for Ramp<'_> {
 
     fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.operator.complete(u)
+    }
+
+    fn null_space(&self) -> Option<&NullSpace> {
+        self.operator.null_space()
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {

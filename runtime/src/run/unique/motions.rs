@@ -220,6 +220,10 @@ fn rows(
         row
     };
     let unit = |c: usize| std::array::from_fn(|i| f64::from(u8::from(i == c)));
+    // A mean fixes the translations of one part, the first.
+    if own.constraints.mean().is_some() {
+        rows[0].extend((0..dim).map(|c| std::array::from_fn(|i| f64::from(u8::from(i == c)))));
+    }
     for (dof, _) in own.constraints.iter() {
         rows[part_of[dof / dim] as usize].push(row(dof / dim, unit(dof % dim)));
     }

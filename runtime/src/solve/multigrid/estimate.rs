@@ -8,7 +8,7 @@
 //!
 //! has eigenvalues that approach those of D⁻¹A from within (Golub and Van Loan 2013, section 10.2).
 
-use super::super::{LinearOperator, OperatorError};
+use super::super::{LinearOperator, NullSpace, OperatorError};
 use crate::lanczos::largest_of;
 use crate::vector::Vector;
 
@@ -26,9 +26,11 @@ pub(in crate::solve) fn largest(
     a: &dyn LinearOperator,
     inverse: &Vector,
     [b, r, p, q]: [&mut Vector; 4],
+    null: Option<&NullSpace>,
 ) -> Result<Option<f64>, OperatorError> {
     // Where there is no unknown D⁻¹ is 0, so that nothing comes of it.
     r.ramp(PERIOD);
+    null.iter().for_each(|null| null.project(r));
     p.copy_from(r);
     p.multiply(inverse);
     let mut rz = r.dot(p);

@@ -1,0 +1,230 @@
+//! Fields that are free up to a constant: the null space of an operator, its residual, and the mean of a solution.
+//!
+//! ```text
+//! residual   R − w (eᵀ R)/(eᵀ w)        w_i = ∫ φ_i dx: what the data leave over is spread evenly over the domain
+//! complete   u + e (m − wᵀ u / |Ω|)     the mean m
+//! ```
+//!
+//! Quadrature that is not exact, as on curved cells, leaves J e and eᵀ J of the size of its error. Then the Jacobian is
+//! Q J Qᵀ with Q = I − w eᵀ/(eᵀ w), which maps constants to 0.
+//!
+//! Where unknowns are given by others, u = C u + g, e is 0 in them and the residual takes Cᵀ w.
+
+use super::Operator;
+use super::blocks::Inputs;
+use super::engine::{Affine, Oblique, Rows};
+use crate::functional::weights;
+use crate::solve::{Entries, LinearOperator as _, NullSpace, OperatorError};
+use crate::vector::Vector;
+use kernels_gen::plan::Task;
+use std::sync::OnceLock;
+
+/// The constants of an operator, and the means of its solutions.
+pub(super) struct Constants {
+    pub(super) null: NullSpace,
+    /// Of each constant the field, the component and the mean.
+    of: Vec<(usize, usize, f64)>,
+    /// Whether J e and eᵀ J are 0 but for quadrature.
+    pub(super) inexact: bool,
+    /// Made when a residual or a mean is first asked for.
+    weights: OnceLock<Vec<Weights>>,
+}
+
+/// What [`Operator::imbalance`] finds.
+pub(crate) type Imbalance = (Vec<(usize, [f64; 2])>, f64);
+
+/// ∫ φ_i dx of a component.
+struct Weights {
+    own: Vector,
+    /// Cᵀ of it, where unknowns are given by others.
+    closed: Option<Vector>,
+    volume: f64,
+}
+
+impl Weights {
+    fn of_rows(&self) -> &Vector {
+        self.closed.as_ref().unwrap_or(&self.own)
+    }
+}
+
+impl Operator {
+    /// The constants of the fields with a mean; none where no field has one.
+    pub(super) fn find_constants(&self) -> Option<Constants> {
+        let on = &self.blocks.on;
+        let (mut of, mut all) = (Vec::new(), Vec::new());
+        for (number, field) in on.fields.iter().enumerate() {
+            let range = on.dofs_of(number);
+            for (component, &mean) in field.constraints.mean().into_iter().flatten().enumerate() {
+                let given = on.affine.unknowns().iter().copied();
+                let without = given.filter(|unknown| range.contains(&(*unknown as usize)));
+                of.push((number, component, mean));
+                all.push(Entries {
+                    first: range.start + component,
+                    end: range.end,
+                    step: field.space.components(),
+                    without: without.collect(),
+                });
+            }
+        }
+        if of.is_empty() {
+            return None;
+        }
+        let null = NullSpace::new(all, &self.zeros());
+        Some(Constants { null, of, inexact: false, weights: OnceLock::new() })
+    }
+
+    /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
+    pub fn set_load(&mut self, load: &[f64]) {
+        let mut own = self.vector();
+        own.set(load);
+        self.load = Some(own);
+    }
+
+    /// Makes the equations R(u) = 0 again.
+    pub fn clear_load(&mut self) {
+        self.load = None;
+    }
+
+    /// R(u) − l, before it is made orthogonal to constants.
+    pub(super) fn raw_residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        let at = |u: &Vector, r: &mut Vector| {
+            let inputs = Inputs { state: Some(u), ..Inputs::default() };
+            self.pass(Task::Residual, inputs, Rows::Zero, r)?;
+            self.load.iter().for_each(|load| r.axpy(-1.0, load));
+            Ok(())
+        };
+        let Some(combined) = &self.combined else { return at(u, r) };
+        if combined.is_affine {
+            at(&*self.held(combined, u, true)?, r)?;
+            self.engine.close(Affine::Transposed(Rows::Zero), r)?;
+        } else {
+            at(u, r)?;
+        }
+        match combined.is_oblique {
+            true => self.engine.hold(Oblique::Nothing, r),
+            false => Ok(()),
+        }
+    }
+
+    fn weights_of<'a>(&self, constants: &'a Constants) -> Result<&'a [Weights], OperatorError> {
+        if let Some(known) = constants.weights.get() {
+            return Ok(known);
+        }
+        let on = &self.blocks.on;
+        let mut all = Vec::new();
+        for (constant, &(field, component, _)) in
+            constants.null.constants().iter().zip(&constants.of)
+        {
+            let of_nodes = weights(on, field);
+            let of_nodes = of_nodes.map_err(|error| OperatorError::new(error.to_string()))?;
+            let (start, components) =
+                (on.dofs_of(field).start, on.fields[field].space.components());
+            let mut entries = vec![0.0; on.n_dofs()];
+            for (node, weight) in of_nodes.into_iter().enumerate() {
+                entries[start + node * components + component] = weight;
+            }
+            let mut own = constant.ones.like();
+            own.set(&entries);
+            let closed = match on.affine.is_empty() {
+                true => None,
+                false => {
+                    let mut closed = own.clone();
+                    self.engine.close(Affine::Transposed(Rows::Zero), &mut closed)?;
+                    Some(closed)
+                }
+            };
+            let mut all_ones = constant.ones.like();
+            all_ones.fill(1.0);
+            let volume = own.dot(&all_ones);
+            all.push(Weights { own, closed, volume });
+        }
+        Ok(constants.weights.get_or_init(|| all))
+    }
+
+    /// Makes a residual orthogonal to the constants.
+    pub(super) fn balance(&self, r: &mut Vector) -> Result<(), OperatorError> {
+        let Some(constants) = &self.constants else { return Ok(()) };
+        let weights = self.weights_of(constants)?;
+        for (constant, weights) in constants.null.constants().iter().zip(weights) {
+            let rows = weights.of_rows();
+            let all = rows.dot(&constant.ones);
+            if all != 0.0 {
+                r.axpy(-r.dot(&constant.ones) / all, rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether J maps constants to 0 but for quadrature.
+    pub(crate) fn has_inexact_constants(&self) -> bool {
+        self.constants.as_ref().is_some_and(|own| own.inexact)
+    }
+
+    pub(crate) fn set_inexact_constants(&mut self, inexact: bool) {
+        self.constants.iter_mut().for_each(|own| own.inexact = inexact);
+    }
+
+    /// y = Q J Qᵀ x.
+    pub(super) fn apply_balanced(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let mut free = x.clone();
+        self.take_means(&mut free)?;
+        self.apply_sparse(&free, y)?;
+        self.balance(y)
+    }
+
+    /// Makes the means of a direction 0: Qᵀ x.
+    fn take_means(&self, x: &mut Vector) -> Result<(), OperatorError> {
+        let Some(constants) = &self.constants else { return Ok(()) };
+        let weights = self.weights_of(constants)?;
+        for (constant, weights) in constants.null.constants().iter().zip(weights) {
+            let rows = weights.of_rows();
+            let all = rows.dot(&constant.ones);
+            if all != 0.0 {
+                x.axpy(-x.dot(rows) / all, &constant.ones);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the fields of a solution their means.
+    pub(super) fn set_means(&self, u: &mut Vector) -> Result<(), OperatorError> {
+        let Some(constants) = &self.constants else { return Ok(()) };
+        let weights = self.weights_of(constants)?;
+        let all = constants.null.constants().iter().zip(weights).zip(&constants.of);
+        for ((constant, weights), &(.., mean)) in all {
+            let found = weights.own.dot(u) / weights.volume;
+            u.axpy(mean - found, &constant.ones);
+        }
+        self.engine.close(Affine::Values, u)
+    }
+
+    /// For each field with a mean, by its number, the sum of its rows of the residual, eᵀ R(u), and that of their sizes: of the
+    /// component in which the first is the largest part of the second. And the sizes of the rows of all fields.
+    pub(crate) fn imbalance(&self, u: &Vector) -> Result<Imbalance, OperatorError> {
+        let Some(constants) = &self.constants else { return Ok((Vec::new(), 0.0)) };
+        let mut r = u.like();
+        self.raw_residual(u, &mut r)?;
+        let numbers = r.to_vec();
+        let all = r.total_of(0..r.len(), |range| numbers[range].iter().map(|r| r.abs()).sum());
+        let mut found: Vec<(usize, [f64; 2])> = Vec::new();
+        for (constant, &(field, ..)) in constants.null.constants().iter().zip(&constants.of) {
+            let sums = constant_sums(&constant.entries, &constant.ones, &r);
+            match found.last_mut().filter(|(last, _)| *last == field) {
+                Some((_, known)) if known[0] * sums[1] >= sums[0] * known[1] => {}
+                Some((_, known)) => *known = sums,
+                None => found.push((field, sums)),
+            }
+        }
+        Ok((found, all))
+    }
+}
+
+/// |Σ r_i| and Σ |r_i| over the entries of a constant, of all processes.
+fn constant_sums(entries: &Entries, ones: &Vector, r: &Vector) -> [f64; 2] {
+    let mut sizes = vec![0.0; r.len()];
+    let numbers = r.to_vec();
+    entries.iter().for_each(|at| sizes[at] = numbers[at].abs());
+    let mut all = r.like();
+    all.set(&sizes);
+    [r.dot(ones).abs(), all.dot(ones)]
+}

@@ -1,0 +1,179 @@
+//! The null space of a singular, consistent system: the constants e of fields that are free up to one.
+//!
+//! ```text
+//! J e = 0,   eᵀ J = 0,   eᵀ R(u) = 0        project   x ← x − e (e·x)/(e·e)
+//! ```
+//!
+//! Every row of such a system is solved. A matrix that is to be factorised gets a pin, J + α e_i e_iᵀ with an unknown i of
+//! the field: with eᵀ b = 0 the i-th entry of its solution is 0, and the solution is one of J x = b.
+
+use crate::csr::{Columns, Csr};
+use crate::vector::Vector;
+
+/// The unknowns of a constant: an arithmetic progression, without some of its members.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entries {
+    /// The first unknown.
+    pub first: usize,
+    /// The end of the field's unknowns.
+    pub end: usize,
+    /// The number of the field's components.
+    pub step: usize,
+    /// Unknowns that others give, ascending.
+    pub without: Vec<u32>,
+}
+
+impl Entries {
+    /// The unknowns, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        let given = |unknown: &usize| self.without.binary_search(&(*unknown as u32)).is_ok();
+        (self.first..self.end).step_by(self.step).filter(move |unknown| !given(unknown))
+    }
+
+    /// 1 in these unknowns of `n`, and 0 in all others.
+    fn ones(&self, n: usize) -> Vec<f64> {
+        let mut ones = vec![0.0; n];
+        self.iter().for_each(|unknown| ones[unknown] = 1.0);
+        ones
+    }
+}
+
+/// A constant of a component of a field.
+pub struct Constant {
+    /// Its unknowns.
+    pub entries: Entries,
+    /// 1 in them, and 0 in all others.
+    pub ones: Vector,
+    /// e·e.
+    square: f64,
+}
+
+/// Constants that the operator maps to 0, and that its range is orthogonal to.
+pub struct NullSpace {
+    constants: Vec<Constant>,
+}
+
+impl NullSpace {
+    /// Of constants with these unknowns, for vectors like one.
+    pub fn new(entries: Vec<Entries>, like: &Vector) -> Self {
+        let constant = |entries: Entries| {
+            let mut ones = like.like();
+            ones.set(&entries.ones(like.len()));
+            let square = ones.dot(&ones);
+            Constant { entries, ones, square }
+        };
+        Self { constants: entries.into_iter().map(constant).collect() }
+    }
+
+    /// The same for other vectors of the same unknowns.
+    pub fn like(&self, like: &Vector) -> Self {
+        Self::new(self.constants.iter().map(|own| own.entries.clone()).collect(), like)
+    }
+
+    /// The constants.
+    pub fn constants(&self) -> &[Constant] {
+        &self.constants
+    }
+
+    /// Makes a vector orthogonal to the constants.
+    pub fn project(&self, x: &mut Vector) {
+        for Constant { ones, square, .. } in &self.constants {
+            if *square > 0.0 {
+                x.axpy(-x.dot(ones) / square, ones);
+            }
+        }
+    }
+
+    /// The same of the entries of a vector that one process has.
+    pub fn project_entries(&self, x: &mut [f64]) {
+        for Constant { entries, .. } in &self.constants {
+            let (count, sum) =
+                entries.iter().fold((0.0, 0.0), |(count, sum), at| (count + 1.0, sum + x[at]));
+            if count > 0.0 {
+                entries.iter().for_each(|at| x[at] -= sum / count);
+            }
+        }
+    }
+
+    /// An unknown of each constant.
+    pub fn pins(&self) -> Vec<usize> {
+        self.constants.iter().filter_map(|own| own.entries.iter().next()).collect()
+    }
+}
+
+/// α of the pin at an unknown: the largest of its entries, which are `values`.
+fn pin(values: impl Iterator<Item = f64>) -> f64 {
+    let largest = values.fold(0.0, |most: f64, value| most.max(value.abs()));
+    if largest > 0.0 { largest } else { 1.0 }
+}
+
+/// J + α e_i e_iᵀ for some unknowns i.
+pub fn pinned(matrix: Columns, pins: &[usize]) -> Columns {
+    if pins.is_empty() {
+        return matrix;
+    }
+    let mut own = Columns { starts: vec![0], rows: Vec::new(), values: Vec::new() };
+    for j in 0..matrix.starts.len() - 1 {
+        let alpha = pins.contains(&j).then(|| pin(matrix.column(j).map(|(_, value)| value)));
+        let mut left = alpha;
+        for (i, value) in matrix.column(j) {
+            if i > j
+                && let Some(alpha) = left.take()
+            {
+                own.rows.push(j as u32);
+                own.values.push(alpha);
+            }
+            let more = if i == j { left.take().unwrap_or(0.0) } else { 0.0 };
+            own.rows.push(i as u32);
+            own.values.push(value + more);
+        }
+        if let Some(alpha) = left {
+            own.rows.push(j as u32);
+            own.values.push(alpha);
+        }
+        own.starts.push(own.rows.len());
+    }
+    own
+}
+
+/// The same of a matrix by rows, with α at each pin.
+pub fn pinned_rows(matrix: &Csr, pins: &[usize]) -> (Csr, Vec<f64>) {
+    let alphas = pins.iter().map(|&i| pin(matrix.row(i).map(|(_, value)| value))).collect();
+    let Csr { starts, columns, values } = matrix;
+    let columns = Columns { starts: starts.clone(), rows: columns.clone(), values: values.clone() };
+    let Columns { starts, rows, values } = pinned(columns, pins);
+    (Csr { starts, columns: rows, values }, alphas)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vector::Precision;
+
+    #[test]
+    fn projections_are_orthogonal_to_constants() {
+        let entries = Entries { first: 2, end: 8, step: 2, without: vec![4] };
+        assert_eq!(entries.iter().collect::<Vec<_>>(), [2, 6]);
+        let mut x = Vector::from_slice(&[1.0, 1.0, 5.0, 1.0, 1.0, 1.0, 1.0, 1.0], Precision::F64);
+        let null = NullSpace::new(vec![entries], &x);
+        let mut numbers = x.to_vec();
+        null.project(&mut x);
+        null.project_entries(&mut numbers);
+        assert_eq!(x.to_vec(), [1.0, 1.0, 2.0, 1.0, 1.0, 1.0, -2.0, 1.0]);
+        assert_eq!(numbers, x.to_vec());
+        assert_eq!(null.pins(), [2]);
+    }
+
+    #[test]
+    fn pins_are_on_the_diagonal() {
+        let matrix = Columns {
+            starts: vec![0, 1, 2, 4],
+            rows: vec![1, 0, 0, 2],
+            values: vec![3.0, 4.0, 5.0, 6.0],
+        };
+        let made = pinned(matrix, &[0, 1, 2]);
+        assert_eq!(made.starts, [0, 2, 4, 6]);
+        assert_eq!(made.rows, [0, 1, 0, 1, 0, 2]);
+        assert_eq!(made.values, [3.0, 3.0, 4.0, 4.0, 5.0, 12.0]);
+    }
+}

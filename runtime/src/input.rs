@@ -39,7 +39,9 @@ pub fn read(path: &Path, times: f64, fits: impl Fn(&[u8]) -> bool) -> Result<Vec
         room(|| format!("reading a file of {}", Bytes(length)), times * length)?;
         return Ok(std::fs::read(path)?);
     }
-    Ok(stream(file, MOST, fits)?)
+    // Of its end nothing is known, but of the memory.
+    let room = Room::now().map_or(f64::INFINITY, |room| room.bytes / times);
+    Ok(stream(file, MOST.min(room as u64).max(BEGINNING), fits)?)
 }
 
 /// Whether there is memory for what a file says that it holds.
@@ -56,10 +58,10 @@ fn stream(mut from: impl io::Read, most: u64, fits: impl Fn(&[u8]) -> bool) -> i
     let mut bytes = Vec::new();
     from.by_ref().take(BEGINNING).read_to_end(&mut bytes)?;
     if fits(&bytes) {
-        from.take(most).read_to_end(&mut bytes)?;
+        from.take(most.saturating_add(1).saturating_sub(BEGINNING)).read_to_end(&mut bytes)?;
     }
     if bytes.len() as u64 > most {
-        let text = format!("it gives more than {} GiB; save it to a file", most >> 30);
+        let text = format!("it gives more than {}; save it to a file", Bytes(most as f64));
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
     }
     Ok(bytes)

@@ -121,7 +121,7 @@ impl Residual {
 /// [`SystemError`], with the line.
 pub fn read_matrix(path: &Path) -> Result<Csr, SystemError> {
     // The shortest entry, `1 1` and a line's end, stands for two of 16 bytes each.
-    let bytes = bytes_of(path, 9.0)?;
+    let bytes = bytes_of(path, 9.0, |bytes| bytes.starts_with(b"%%"))?;
     let text = text_of(path, &bytes)?;
     matrix(text).map_err(|(line, what)| SystemError::Line { path: path.to_owned(), line, what })
 }
@@ -132,7 +132,8 @@ pub fn read_matrix(path: &Path) -> Result<Csr, SystemError> {
 ///
 /// [`SystemError`], with the line where it has lines.
 pub fn read_vector(path: &Path, wanted: usize) -> Result<Vec<f64>, SystemError> {
-    let bytes = bytes_of(path, 5.0)?;
+    let fits = |bytes: &[u8]| npy::is_one(bytes) || input::is_text(bytes);
+    let bytes = bytes_of(path, 5.0, fits)?;
     let numbers = if npy::is_one(&bytes) {
         let table = npy::read(&bytes);
         table.map_err(|error| SystemError::Npy { path: path.to_owned(), error })?.values
@@ -146,8 +147,7 @@ pub fn read_vector(path: &Path, wanted: usize) -> Result<Vec<f64>, SystemError> 
     }
 }
 
-fn bytes_of(path: &Path, times: f64) -> Result<Vec<u8>, SystemError> {
-    let fits = |bytes: &[u8]| npy::is_one(bytes) || input::is_text(bytes);
+fn bytes_of(path: &Path, times: f64, fits: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, SystemError> {
     input::read(path, times, fits).map_err(|error| match error {
         InputError::Open(error) => SystemError::Read { path: path.to_owned(), error },
         InputError::Memory(error) => SystemError::Memory { path: path.to_owned(), error },

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use fem_dsl::source::seen;
-use runtime::input::{is_text, read};
+use runtime::input::read;
 use serde_json::{Value, json};
 
 use super::Suite;
@@ -56,7 +56,8 @@ impl Old {
                 "cannot read {named}: {error}\nhelp: --compare takes what `wf bench --json` printed"
             ))
         };
-        let bytes = read(path, 4.0, is_text).map_err(|error| refused(&error))?;
+        let bytes = read(path, 4.0, |bytes| bytes.trim_ascii_start().starts_with(b"{"))
+            .map_err(|error| refused(&error))?;
         let text = std::str::from_utf8(&bytes).map_err(|error| refused(&error))?;
         let mut rows = Vec::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

@@ -39,7 +39,7 @@ fn every_template_is_in_style_and_is_solved_without_a_warning() {
         let file = format!("{name}.wf");
         json(folder.path(), &["fmt", "--check", &file]);
         json(folder.path(), &["check", &file, "--deny", "warnings"]);
-        let solved = json(folder.path(), &["run", &file, "--interpret", "--no-output"]);
+        let solved = json(folder.path(), &["run", &file, "--interpret", "--no-output", "--quiet"]);
         assert!(solved["residual"].as_f64().is_some_and(|left| left < 1e-8), "{solved}");
         assert_eq!(solved["warnings"].as_array().map(Vec::len), Some(0), "{solved}");
         assert!(solved["reports"].as_object().is_some_and(|all| !all.is_empty()), "{solved}");

@@ -39,6 +39,7 @@ pub use assembled::{Assembled, Pencil, assembled, assembled_pencil, has_matrices
 use assess::{Means, assess};
 pub use clock::Seconds;
 use clock::{Clock, Phase};
+use difficulty::unconverged;
 pub use difficulty::{Degenerate, Difficulty};
 pub use eigen::{Mode, side_by_side};
 pub use estimate::{check_room, estimate};
@@ -662,22 +663,6 @@ fn run_started(
         seconds: clock.seconds(),
         throughput,
     })
-}
-
-/// The error with what the solve has reached, where that is anything.
-fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunError {
-    if !matches!(error, RunError::Solve(_) | RunError::Difficult { .. } | RunError::LoadStep { .. })
-    {
-        return error;
-    }
-    let u = u.to_vec();
-    match u.iter().all(|value| value.is_finite()) {
-        true => RunError::Unconverged {
-            source: Box::new(error),
-            reached: Box::new(Reached { on: Arc::clone(on), u }),
-        },
-        false => error,
-    }
 }
 
 /// What happens to a number of the size of a product of unknowns, where it is none of double precision.

@@ -1,14 +1,16 @@
 //! Causes of a failed Newton solve: a form and the state where it stopped → what the form contains that makes the method fail, and
 //! the sweep or load steps that help. Looked for after a failure only.
 
-use super::RunError;
 use super::solver::System;
 use super::unique::empty_row;
+use super::{Reached, RunError};
+use crate::discretisation::Discretisation;
 use crate::operator::Operator;
 use crate::solve::{NonlinearSystem, Report, SolveError};
 use crate::vector::{Vector, noise};
 use fem_dsl::point::{Shape, factor_of_switches, switches};
 use std::fmt;
+use std::sync::Arc;
 
 /// The size of a perturbation of a state, relative to its largest entry or 1.
 const PERTURBATION: f64 = 1e-3;
@@ -174,5 +176,21 @@ impl System<'_> {
         let number = factor_of_switches(self.form)?;
         let range = self.parameters.range(number);
         (range.len() == 1).then(|| (number, self.parameters.values[range.start]))
+    }
+}
+
+/// The error with what the solve has reached, where that is anything.
+pub(super) fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunError {
+    if !matches!(error, RunError::Solve(_) | RunError::Difficult { .. } | RunError::LoadStep { .. })
+    {
+        return error;
+    }
+    let u = u.to_vec();
+    match u.iter().all(|value| value.is_finite()) {
+        true => RunError::Unconverged {
+            source: Box::new(error),
+            reached: Box::new(Reached { on: Arc::clone(on), u }),
+        },
+        false => error,
     }
 }

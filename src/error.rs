@@ -34,7 +34,7 @@ pub enum Error {
     /// A form on a mesh, a [`System`](crate::System), cannot be set up or solved: a [`RunError`] with the remedies of this library in the
     /// place of the language's.
     #[error("{}", of_library(.0))]
-    System(RunError),
+    System(Box<RunError>),
     /// A file cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -210,7 +210,7 @@ impl Error {
     /// The error of a system, not of a problem, which the language writes.
     pub(crate) fn of_system(self) -> Self {
         match self {
-            Self::Run(error) => Self::System(error),
+            Self::Run(error) => Self::System(Box::new(error)),
             other => other,
         }
     }

@@ -314,7 +314,8 @@ impl System {
         self.rates_are_given()?;
         self.fits(u)?;
         self.checks(solver)?;
-        check_fixed(&self.form, &self.on, &self.parameters).map_err(Error::System)?;
+        check_fixed(&self.form, &self.on, &self.parameters)
+            .map_err(|error| Error::System(Box::new(error)))?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
         self.with_operator(|system, operator| {

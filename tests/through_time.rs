@@ -280,7 +280,10 @@ fn heated() -> System {
 fn scheme_error(system: &mut System, scheme: Scheme) -> String {
     let start = system.vector();
     match system.begin(scheme, 0.0, &start, None) {
-        Err(Error::System(RunError::Time(TimeError::Scheme(error)))) => error.to_string(),
+        Err(Error::System(error)) => match *error {
+            RunError::Time(TimeError::Scheme(error)) => error.to_string(),
+            other => panic!("{scheme:?}: {other}"),
+        },
         Err(other) => panic!("{scheme:?}: {other}"),
         Ok(_) => panic!("{scheme:?} is accepted"),
     }

@@ -230,7 +230,8 @@ fn number(form: &PointForm, name: &str) -> Result<usize, Error> {
 
 fn told(error: Error) -> RunError {
     match error {
-        Error::Run(error) | Error::System(error) => error,
+        Error::Run(error) => error,
+        Error::System(error) => *error,
         other => RunError::Setting(other.to_string()),
     }
 }

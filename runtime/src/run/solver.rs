@@ -366,6 +366,7 @@ fn solve_by_newton(
             _ => defaults.forcing,
         },
         full_steps: if system.has_switches() { FULL_STEPS } else { defaults.full_steps },
+        switches: system.has_switches(),
         strict: settings.strict()?,
     };
     let inner = &mut |_| Continue::Yes;

@@ -115,6 +115,9 @@ pub struct NewtonSettings {
     pub line_search: bool,
     /// Limit of full steps with exact linear solves in a row, which are tried where shortened ones stall; 0 for none.
     pub full_steps: usize,
+    /// Whether the system switches with the state, as at a contact: backtracking that hardly reduces ‖R‖ has stalled then. A smooth
+    /// system goes on with short steps.
+    pub switches: bool,
     /// Whether it is a failure that rounding leaves more than the tolerance: see [`CgSettings::strict`].
     pub strict: bool,
 }
@@ -140,6 +143,7 @@ impl Default for NewtonSettings {
             linear: Linear::default(),
             line_search: true,
             full_steps: 5,
+            switches: false,
             strict: false,
         }
     }
@@ -576,10 +580,10 @@ impl<'a> State<'a> {
 
     /// Whether backtracking has stalled and full steps are to be tried in its place.
     fn may_try_full_steps(&self, u: &Vector, search: &Search) -> bool {
-        let NewtonSettings { line_search, full_steps, forcing, .. } = self.settings;
+        let NewtonSettings { line_search, full_steps, switches, forcing, .. } = self.settings;
         let is_left = || self.direction.norm(&self.trial_r) > STALLED * self.norm;
         let has_stalled = if search.found {
-            search.backtracks > 0 && is_left()
+            switches && search.backtracks > 0 && is_left()
         } else {
             !search.noise && !self.is_below_rounding(u)
         };

@@ -66,7 +66,7 @@ mod tests {
 
     fn form(f0: &str) -> PointForm {
         let text = format!(
-            "form f {{ field u: scalar; param a = 2; param k = 3; f0[u] = a * u + {f0}; f1[u] = grad(u); }}"
+            "form f {{ field u: scalar; param a = 2; param c = 3; f0[u] = a * u + {f0}; f1[u] = grad(u); }}"
         );
         let (program, found) = compile(&Source::new("test", text));
         let program = program.unwrap_or_else(|| panic!("{found:?}"));
@@ -82,9 +82,9 @@ mod tests {
         assert_eq!(of("max(u, 0) + min(u, 1)"), ["max", "min"]);
         assert_eq!(of("if u < 1 { u } else { 1 }"), ["if"]);
         assert_eq!(of("abs(u) + u * sign(u - 1)"), ["abs", "sign"]);
-        let stiffness = form("k * max(-0.1 - u, 0) * x[0]");
+        let stiffness = form("c * max(-0.1 - u, 0) * x[0]");
         assert_eq!(factor_of_switches(&stiffness), Some(1));
-        assert_eq!(factor_of_switches(&form("k * u^3")), None);
+        assert_eq!(factor_of_switches(&form("c * u^3")), None);
         assert!(of("u^3 * max(x[0], 0.5) - if x[1] < 0.5 { 1 } else { 2 }").is_empty());
     }
 }

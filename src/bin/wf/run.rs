@@ -434,6 +434,8 @@ impl Solve<'_> {
             Goal::File(path) => Some(path.clone()),
             Goal::Nowhere | Goal::StandardOutput => table(),
         };
+        // Next to a device such as /dev/null nothing is written.
+        let beside = beside.filter(|path| path.is_file() || !path.exists());
         beside.map_or_else(Vec::new, |path| line_files(&path.with_extension(""), &solution.reports))
     }
 

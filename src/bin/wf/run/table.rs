@@ -105,7 +105,10 @@ impl Table {
 
     /// Waits until the file is on the disk.
     pub(super) fn settle(&self, path: &Path) -> Result<(), Failure> {
-        let settled = self.file.as_ref().map_or(Ok(()), |(file, _)| file.sync_all());
+        let settled = self.file.as_ref().map_or(Ok(()), |(file, _)| {
+            // A device such as /dev/null cannot be synchronised.
+            if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) }
+        });
         settled.map_err(|error| cannot_add(path, &error))
     }
 

@@ -67,6 +67,7 @@ fn give_way(command: Command) -> Result<(), String> {
 pub(crate) fn run(install: Option<&str>) -> Result<(), String> {
     let before = changed_files()?;
     let mut failures: Vec<_> = failed("README's commands", readme).into_iter().collect();
+    failures.extend(failed("other machines", other_machines));
     let script = || install.map_or(Ok(()), |script| execute(&mut Command::new(script)));
     match failed("install", script) {
         Some(name) => failures.push(name),
@@ -125,6 +126,17 @@ fn readme() -> Result<(), String> {
         println!("$ {line}");
         execute(Command::new("sh").args(["-c", line]).current_dir(root()))?;
         println!("=== `{line}`: {} s", started.elapsed().as_secs());
+    }
+    Ok(())
+}
+
+/// Runs the tests that plan and solve as machines without this one's instruction sets, and with one thread, would.
+fn other_machines() -> Result<(), String> {
+    for (name, value) in [("WF_ISA", "avx2"), ("WF_ISA", "portable"), ("RAYON_NUM_THREADS", "1")] {
+        println!("{name}={value}");
+        let mut test =
+            cargo(&["test", "--workspace", "--test", "all", "--", "plan::", "solvers::"]);
+        execute(test.env(name, value))?;
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ fn refused(text: &str, words: &[&str]) {
 fn mean(solution: &Solution, field: &str, n: f64) -> f64 {
     let points = solution.points_of(field).expect("points");
     let values = solution.values_of(field).expect("values");
-    let on_side = |x: f64| if x < 1e-9 || x > 1.0 - 1e-9 { 0.5 } else { 1.0 };
+    let on_side = |x: f64| if (1e-9..=1.0 - 1e-9).contains(&x) { 1.0 } else { 0.5 };
     let weights = points.iter().map(|x| on_side(x[0]) * on_side(x[1]) / (n * n));
     weights.zip(values).map(|(weight, value)| weight * value).sum()
 }

@@ -61,7 +61,7 @@ impl<'a> Locator<'a> {
             (true, 1) => 0.0,
             (true, _) => NEAR_CURVED,
         };
-        let leaves = (mesh.order() > 1).then_some(0.2).unwrap_or(INSIDE);
+        let leaves = if mesh.order() > 1 { 0.2 } else { INSIDE };
         let bounds = |cell: usize| {
             let nodes = mesh.cell_nodes(cell).iter();
             let own = Bounds::of(nodes.map(|&node| mesh.points()[node as usize]));

@@ -166,7 +166,8 @@ fn factorise(a: &mut [f64], pivots: &mut [u32]) -> bool {
         pivots[k] = pivot as u32;
         let size = a[pivot * n + k].abs();
         // Written so that what is not a number is singular.
-        if !(size > SINGULAR * largest) {
+        let is_regular = size > SINGULAR * largest;
+        if !is_regular {
             return false;
         }
         if pivot != k {

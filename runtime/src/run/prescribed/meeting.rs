@@ -82,7 +82,7 @@ pub fn meetings<E: From<RunError>>(
     }
     if on.mesh.is_periodic() {
         for (index, own) in stated.iter().enumerate() {
-            let images = images(on, own.held).map_err(RunError::from)?;
+            let images = images(on, own.held)?;
             let places: Vec<[f64; 3]> = images.iter().map(|(_, place)| *place).collect();
             let there = values(index, &places)?;
             let note = beside_itself(on, own, &images, &there);

@@ -86,7 +86,7 @@ impl Operator {
     }
 
     /// R(u) − l, before it is made orthogonal to constants.
-    pub(super) fn raw_residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+    pub(crate) fn raw_residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
         let at = |u: &Vector, r: &mut Vector| {
             let inputs = Inputs { state: Some(u), ..Inputs::default() };
             self.pass(Task::Residual, inputs, Rows::Zero, r)?;

@@ -112,9 +112,10 @@ impl Trial<'_> {
         let u = self.state(operator);
         let w = vector(&u, &expected.direction);
         let [mut residual, mut action, mut diagonal] = [u.like(), u.like(), u.like()];
-        operator.residual(&u, &mut residual)?;
+        // As the kernels give it: without the projection of a field with a mean.
+        operator.raw_residual(&u, &mut residual)?;
         operator.linearise(&u)?;
-        operator.jacobian().apply(&w, &mut action)?;
+        operator.jacobian().apply_sparse(&w, &mut action)?;
         operator.diagonal(&mut diagonal)?;
         let found = [residual, action, diagonal].map(|vector| vector.to_vec());
         operator.finish()?;

@@ -130,7 +130,7 @@ impl Form {
         Problem {
             form: self.clone(),
             name: name.to_owned(),
-            overrides: Overrides { library: true, ..Overrides::default() },
+            overrides: Overrides { from_program: true, ..Overrides::default() },
             folder: PathBuf::new(),
             execution: Execution::default(),
             device: None,

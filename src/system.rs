@@ -52,7 +52,7 @@ pub fn mesh(text: &str) -> Result<Mesh, Error> {
         "form any { field u: scalar; f0[u] = u; } problem any solves any { mesh = box(dim: 2, cells: 1); }",
     );
     let overrides =
-        Overrides { mesh: Some(text.to_owned()), library: true, ..Overrides::default() };
+        Overrides { mesh: Some(text.to_owned()), from_program: true, ..Overrides::default() };
     let (program, diagnostics) = compile(&source);
     let Some(program) = program else { return Err(Error::language(&source, diagnostics)) };
     let found = program.mesh("any", &overrides);

@@ -103,12 +103,12 @@ pub struct Stepper {
     past: VecDeque<State>,
     /// The largest ‖u‖ so far.
     largest: f64,
-    begun: Begun,
+    begun: InitialState,
 }
 
-/// What is known of the state where time begins.
+/// Properties of the state at the start time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Begun {
+pub struct InitialState {
     /// Whether its newest rates are those of its time.
     pub rates: bool,
     /// Its ‖u‖.
@@ -174,7 +174,7 @@ impl Stepper {
     /// From a state, of which it is known whether it has its rates.
     pub fn new(scheme: Scheme, second: bool, state: State, rates: bool) -> Self {
         let largest = state.u.norm();
-        let begun = Begun { rates, norm: largest, tried: 0.0 };
+        let begun = InitialState { rates, norm: largest, tried: 0.0 };
         Self { scheme, second, past: VecDeque::from([state]), largest, begun }
     }
 
@@ -183,13 +183,13 @@ impl Stepper {
         scheme: Scheme,
         second: bool,
         past: VecDeque<State>,
-        (largest, begun): (f64, Begun),
+        (largest, begun): (f64, InitialState),
     ) -> Self {
         Self { scheme, second, past, largest, begun }
     }
 
     /// What is known of the state where time began.
-    pub fn begun(&self) -> Begun {
+    pub fn begun(&self) -> InitialState {
         self.begun
     }
 
@@ -271,7 +271,7 @@ impl Stepper {
 
     /// An error over ‖u‖.
     fn relative(&self, error: f64, size: f64) -> f64 {
-        let Begun { norm, tried, .. } = self.begun;
+        let InitialState { norm, tried, .. } = self.begun;
         // Where u begins at 0 it is as small as a step is short, and with it what a step adds to the error.
         let least = if norm <= FROM_REST * tried { tried } else { 0.0 };
         let size = size.max(SMALL * self.largest).max(least);

@@ -174,7 +174,7 @@ impl Structure<'_, '_> {
         &mut self.contexts[last]
     }
 
-    /// Whether the word `i` begins the place of a condition: `at` may be a name elsewhere.
+    /// Tests for the word `at` of a condition at position `i`; `at` may be a name elsewhere.
     fn begins_place(&self, i: usize) -> bool {
         let ends =
             |before: &str| !matches!(before, "=" | "+" | "-" | "*" | "/" | "^" | "(" | "[" | ",");

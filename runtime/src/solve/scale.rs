@@ -170,17 +170,21 @@ impl Balance {
 
     /// D A D.
     pub(super) fn operator<'a>(&'a self, a: &'a dyn LinearOperator) -> Balanced<'a> {
-        Balanced { by: &self.weights, of: Of::Operator(a), work: Mutex::default() }
+        Balanced { by: &self.weights, of: BalancedObject::Operator(a), work: Mutex::default() }
     }
 
     /// D⁻¹ M⁻¹ D⁻¹.
     pub(super) fn preconditioner<'a>(&'a self, of: Preconditioner<'a>) -> Balanced<'a> {
-        Balanced { by: &self.inverse, of: Of::Preconditioner(of), work: Mutex::default() }
+        Balanced {
+            by: &self.inverse,
+            of: BalancedObject::Preconditioner(of),
+            work: Mutex::default(),
+        }
     }
 }
 
 /// What is balanced.
-enum Of<'a> {
+enum BalancedObject<'a> {
     Operator(&'a dyn LinearOperator),
     Preconditioner(Preconditioner<'a>),
 }
@@ -188,7 +192,7 @@ enum Of<'a> {
 /// An operator between a diagonal on both sides.
 pub(super) struct Balanced<'a> {
     by: &'a Vector,
-    of: Of<'a>,
+    of: BalancedObject<'a>,
     work: Mutex<Option<Vector>>,
 }
 
@@ -203,8 +207,8 @@ impl LinearOperator for Balanced<'_> {
         work.copy_from(x);
         work.multiply(self.by);
         match &self.of {
-            Of::Operator(a) => a.apply(work, y)?,
-            Of::Preconditioner(of) => of.apply(work, y)?,
+            BalancedObject::Operator(a) => a.apply(work, y)?,
+            BalancedObject::Preconditioner(of) => of.apply(work, y)?,
         }
         y.multiply(self.by);
         Ok(())

@@ -42,7 +42,7 @@ pub(super) fn kinks(
             continue;
         };
         let Some((_, known)) = content.exact.iter().find(|(of, _)| *of == index) else { continue };
-        let seen = Seen::of(form, index);
+        let seen = FluxDependencies::of(form, index);
         let domains = Domain::of(mesh, form.dim);
         let search = |domain: &Domain| Search { known, domain, seen, content, params }.kink();
         let Some((place, jump)) = domains.iter().find_map(search) else { continue };
@@ -60,14 +60,14 @@ pub(super) fn kinks(
     found
 }
 
-/// What the fluxes of a form over cells depend on.
+/// Dependencies of the fluxes of a form over cells.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct FluxDependencies {
     value: bool,
     gradient: bool,
 }
 
-impl Seen {
+impl FluxDependencies {
     fn of(form: &Form, field: usize) -> Self {
         let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
         let fluxes: Vec<_> =
@@ -84,7 +84,7 @@ impl Seen {
     }
 }
 
-/// Where the mesh is, as far as that is known without making it.
+/// The domain of the mesh, as far as its source gives one.
 struct Domain {
     low: [f64; 3],
     high: [f64; 3],
@@ -161,7 +161,7 @@ fn point(argument: Option<&Argument>, dim: usize, default: f64) -> [f64; 3] {
 struct Search<'a> {
     known: &'a Expression,
     domain: &'a Domain,
-    seen: Seen,
+    seen: FluxDependencies,
     content: &'a Content,
     params: &'a [Vec<f64>],
 }
@@ -199,7 +199,7 @@ impl Search<'_> {
         None
     }
 
-    /// Where a segment crosses a change of formula, if the flux jumps there.
+    /// Returns the point at which a segment crosses a change of formula and the flux jumps, if there is one.
     fn crossing(
         &self,
         [from, to]: [[f64; 3]; 2],

@@ -33,8 +33,8 @@ pub struct Overrides {
     pub dirichlet: Vec<String>,
     /// Whether periodic sides are ends of the domain, as a solution that is not periodic needs them.
     pub ends: bool,
-    /// Whether a program says all this, and not a command line: then pieces have no names of options.
-    pub library: bool,
+    /// True for overrides of a Rust program: messages name no options of the command line.
+    pub from_program: bool,
     /// Whether meshes are given the tags that forms name, as in a refinement series, so that none of them is missing.
     pub tagged: bool,
 }
@@ -137,7 +137,7 @@ impl Overrides {
         wanted.extend(conditions.map(|text| ("conditions", "dirichlet ", text.clone())));
         let mut pieces = Vec::new();
         let mut diagnostics = Vec::new();
-        let called = |option: &'static str| match self.library {
+        let called = |option: &'static str| match self.from_program {
             true => option.trim_start_matches('-'),
             false => option,
         };

@@ -140,7 +140,7 @@ fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
     checker.report(piece, diagnostic);
 }
 
-/// Whether the table of reports has a column of this name by itself.
+/// Tests for a column of this name that every table of reports has.
 fn has_column(checker: &Checker<'_>, name: &str) -> bool {
     const ADAPTED: [&str; 7] =
         ["step", "cells", "dofs", "estimate", "error_l2", "error_h1", "seconds"];

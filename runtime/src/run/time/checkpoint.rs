@@ -7,7 +7,7 @@ use super::identity::{Identity, of_states, refused};
 use super::stages::Staged;
 use super::whole::{EXACT, Known, Whole};
 use super::{Way, parameters_at};
-use crate::time::{Begun, State, Stepper};
+use crate::time::{InitialState, State, Stepper};
 use crate::vector::Vector;
 use fem_dsl::problem::{Problem, Scheme};
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub struct Checkpoint {
     mesh: Option<Known>,
     /// Of the equations; a list of the first two versions does not say it.
     problem: Option<Identity>,
-    begun: Begun,
+    begun: InitialState,
     second: bool,
     /// The newest first: the state, and before it what the scheme knows of the past.
     past: Vec<Past>,
@@ -89,7 +89,7 @@ impl Checkpoint {
             all.extend([order, cells, vertices].map(|number| number as f64));
         }
         if let Some(Identity { form, prescribed, params }) = &self.problem {
-            let Begun { rates, norm, tried } = self.begun;
+            let InitialState { rates, norm, tried } = self.begun;
             all.extend([f64::from(u8::from(rates)), norm, tried]);
             all.extend([*form as f64, *prescribed as f64, params.len() as f64]);
             all.extend_from_slice(params);
@@ -143,8 +143,8 @@ impl Checkpoint {
         }
         let (length, shown, largest) = (head[6], count(7)?, [head[8], head[9]]);
         let begun = match knows {
-            true => Begun { rates: count(13)? == 1, norm: head[14], tried: head[15] },
-            false => Begun { rates: true, norm: largest[0], tried: 0.0 },
+            true => InitialState { rates: count(13)? == 1, norm: head[14], tried: head[15] },
+            false => InitialState { rates: true, norm: largest[0], tried: 0.0 },
         };
         let problem = match knows {
             true => {
@@ -173,12 +173,12 @@ impl Checkpoint {
         whole: &Whole,
     ) -> Result<Self, RunError> {
         let of = |state: &State| Past::of(state, whole);
-        let (past, largest, begun): (Vec<Past>, f64, Begun) = match &*way {
+        let (past, largest, begun): (Vec<Past>, f64, InitialState) = match &*way {
             Way::Implicit(stepper) => {
                 (stepper.past().map(of).collect(), stepper.largest(), stepper.begun())
             }
             Way::Explicit(explicit) => {
-                let begun = Begun { rates: true, norm: 0.0, tried: 0.0 };
+                let begun = InitialState { rates: true, norm: 0.0, tried: 0.0 };
                 (vec![of(explicit.state())], 0.0, begun)
             }
         };
@@ -284,7 +284,7 @@ mod tests {
         let (length, largest) = (0.125, [4.0, 0.0]);
         let past = vec![past(0.5), past(0.25)];
         let (identity, mesh) = (7.0, Some(Known { order: 11, cells: 1, vertices: 4 }));
-        let begun = Begun { rates: true, norm: 4.0, tried: 0.0 };
+        let begun = InitialState { rates: true, norm: 4.0, tried: 0.0 };
         let second = Checkpoint {
             identity,
             mesh,
@@ -298,7 +298,7 @@ mod tests {
         };
         let first = Checkpoint { mesh: None, ..second.clone() };
         let problem = Identity { form: 5, prescribed: 6, params: vec![0.5, 0.25] };
-        let begun = Begun { rates: false, norm: 0.5, tried: 2.0 };
+        let begun = InitialState { rates: false, norm: 0.5, tried: 2.0 };
         let left = Checkpoint { problem: Some(problem), begun, ..second.clone() };
         for earlier in [first, second] {
             assert_eq!(Checkpoint::from_numbers(&earlier.numbers()).expect("whole"), earlier);

@@ -6,7 +6,7 @@ use fem_dsl::problem::Stepping;
 const SAME: f64 = 1e-10;
 
 /// The times that are shown.
-enum Given {
+enum OutputTimes {
     /// All that are reached.
     All,
     /// Those at multiples of a length, and the last one.
@@ -17,7 +17,7 @@ enum Given {
 
 /// The times of a run.
 pub(super) struct Times {
-    given: Given,
+    given: OutputTimes,
     from: f64,
     to: f64,
 }
@@ -26,9 +26,9 @@ impl Times {
     pub(super) fn new(stepping: &Stepping) -> Self {
         let Stepping { from, to, every, ref at, .. } = *stepping;
         let given = match every {
-            Some(every) => Given::Every(every),
-            None if !at.is_empty() => Given::At(at.clone()),
-            None => Given::All,
+            Some(every) => OutputTimes::Every(every),
+            None if !at.is_empty() => OutputTimes::At(at.clone()),
+            None => OutputTimes::All,
         };
         Self { given, from, to }
     }
@@ -46,12 +46,12 @@ impl Times {
     /// Whether what there is at a time is shown.
     pub(super) fn shows(&self, time: f64) -> bool {
         match &self.given {
-            Given::All => true,
-            Given::Every(every) => {
+            OutputTimes::All => true,
+            OutputTimes::Every(every) => {
                 let near = self.multiple(*every, ((time - self.from) / every).round());
                 self.is_same(near, time) || self.is_same(self.to, time)
             }
-            Given::At(all) => all.iter().any(|&own| self.is_same(own, time)),
+            OutputTimes::At(all) => all.iter().any(|&own| self.is_same(own, time)),
         }
     }
 
@@ -67,13 +67,13 @@ impl Times {
         }
         let behind = |own: f64| own > now && !self.is_same(own, now);
         let next = match &self.given {
-            Given::All => None,
-            Given::Every(every) => {
+            OutputTimes::All => None,
+            OutputTimes::Every(every) => {
                 let count = ((now - self.from) / every).floor();
                 let next = [1.0, 2.0].map(|more| self.multiple(*every, count + more));
                 next.into_iter().find(|&own| behind(own))
             }
-            Given::At(all) => all.iter().copied().find(|&own| behind(own)),
+            OutputTimes::At(all) => all.iter().copied().find(|&own| behind(own)),
         };
         Some(next.unwrap_or(self.to).min(self.to))
     }

@@ -28,6 +28,7 @@ mod shift_invert;
 #[cfg(test)]
 mod tests;
 mod watchdog;
+mod wrapper;
 
 pub use crate::linear::{LinearOperator, OperatorError};
 pub use bicgstab::bicgstab;
@@ -47,6 +48,7 @@ pub use multigrid::{
 pub use newton::{Affine, Forcing, Newton, NewtonSettings, NewtonStep, newton, solve_affine};
 pub use null_space::{Constant, Entries, NullSpace, pinned, pinned_rows};
 pub use shift_invert::{Shifted, estimate, shift_invert};
+pub(crate) use wrapper::Wrapper;
 
 use crate::coupling::Coupling;
 use crate::vector::Vector;

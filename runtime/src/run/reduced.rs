@@ -5,15 +5,12 @@
 
 use super::RunError;
 use super::solver::{System, suits};
-use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::solve::{
-    CgSettings, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
-    Outcome, silent, solve_affine,
+    CgSettings, NonlinearSystem, OperatorError, Outcome, Wrapper, silent, solve_affine,
 };
 use crate::vector::{Vector, noise};
 use kernels_gen::plan::PlanError;
-use std::sync::Arc;
 
 /// The part of a vector that stays where it is a null vector.
 const STAYS: f64 = 0.5;
@@ -74,9 +71,13 @@ struct Fixed<'a> {
     b: Vector,
 }
 
-impl NonlinearSystem for Fixed<'_> {
-    fn size(&self) -> usize {
-        NonlinearSystem::size(self.operator)
+impl Wrapper for Fixed<'_> {
+    fn inner(&self) -> &dyn NonlinearSystem {
+        self.operator
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn NonlinearSystem {
+        self.operator
     }
 
     fn residual(&self, x: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
@@ -89,31 +90,8 @@ impl NonlinearSystem for Fixed<'_> {
         Ok(())
     }
 
-    fn null_space(&self) -> Option<&NullSpace> {
-        self.operator.null_space()
-    }
-
-    fn jacobian(&self) -> &dyn LinearOperator {
-        self.operator.jacobian()
-    }
-
-    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.diagonal(diagonal)
-    }
-
-    fn symmetric(&self) -> bool {
-        self.operator.symmetric()
-    }
-
-    fn fields(&self) -> Vec<FieldDofs> {
-        self.operator.fields()
-    }
-
-    fn local(&self) -> Option<Arc<Local>> {
-        self.operator.local()
-    }
-
-    fn coupling(&self) -> Option<Coupling> {
-        self.operator.coupling()
+    /// A direction has neither means nor the constants of constraints.
+    fn complete(&self, _: &mut Vector) -> Result<(), OperatorError> {
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@
 //! equation reads s (B = 0): then S is A. Vectors keep all entries; those of s are 0 in the condensed system, whose rows of s are
 //! the identity.
 
-use super::{Approximation, FieldDofs, LinearOperator, NonlinearSystem, NullSpace, OperatorError};
+use super::{LinearOperator, NonlinearSystem, OperatorError, Wrapper};
 use crate::coupling::Coupling;
 use crate::parallel::*;
 use crate::vector::Vector;
@@ -298,25 +298,17 @@ impl LinearOperator for Condensed<'_> {
     }
 }
 
-impl NonlinearSystem for Condensed<'_> {
-    fn size(&self) -> usize {
-        self.system.size()
+impl Wrapper for Condensed<'_> {
+    fn inner(&self) -> &dyn NonlinearSystem {
+        self.system
     }
 
-    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.system.residual(u, r)
-    }
-
-    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
-        self.system.linearise(u)
+    fn inner_mut(&mut self) -> &mut dyn NonlinearSystem {
+        self.system
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {
         self
-    }
-
-    fn same_jacobian(&self) -> bool {
-        self.system.same_jacobian()
     }
 
     /// That of A stands for that of S.
@@ -330,28 +322,12 @@ impl NonlinearSystem for Condensed<'_> {
         Ok(())
     }
 
-    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
-        self.system.precondition()
-    }
-
-    fn preconditioner(&self) -> Option<&dyn Approximation> {
-        self.system.preconditioner()
-    }
-
-    fn forget_preconditioner(&mut self) {
-        self.system.forget_preconditioner();
-    }
-
     fn symmetric(&self) -> bool {
         self.local.symmetric
     }
 
-    fn fields(&self) -> Vec<FieldDofs> {
-        self.system.fields()
-    }
-
-    fn null_space(&self) -> Option<&NullSpace> {
-        self.system.null_space()
+    fn local(&self) -> Option<Arc<Local>> {
+        None
     }
 
     fn coupling(&self) -> Option<Coupling> {

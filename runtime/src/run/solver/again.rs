@@ -1,17 +1,15 @@
 //! Linear systems one after another: a problem's solver → solves that share what was made of a Jacobian.
 
 use super::{Settings, System, linear, not_finite};
-use crate::coupling::Coupling;
 use crate::operator::Operator;
 use crate::run::RunError;
 use crate::run::mean::Compatibility;
 use crate::solve::{
-    Affine, Approximation, CgSettings, Continue, FieldDofs, LinearOperator, Local, NonlinearSystem,
-    NullSpace, OperatorError, Outcome, Progress, Report,
+    Affine, CgSettings, Continue, NonlinearSystem, OperatorError, Outcome, Progress, Report,
+    Wrapper,
 };
 use crate::vector::Vector;
 use fem_dsl::problem::Solver;
-use std::sync::Arc;
 
 /// Solves linear systems one after another, as [`solve`](super::solve) does one: what was made for a Jacobian serves as long as that is the same.
 pub(in crate::run) struct Again {
@@ -77,37 +75,21 @@ struct Kept<'a> {
     same: bool,
 }
 
-impl NonlinearSystem for Kept<'_> {
-    fn size(&self) -> usize {
-        NonlinearSystem::size(self.operator)
+impl Wrapper for Kept<'_> {
+    fn inner(&self) -> &dyn NonlinearSystem {
+        self.operator
     }
 
-    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.residual(u, r)
+    fn inner_mut(&mut self) -> &mut dyn NonlinearSystem {
+        self.operator
     }
 
     fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
         if self.same { Ok(()) } else { self.operator.linearise(u) }
     }
 
-    fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.complete(u)
-    }
-
-    fn null_space(&self) -> Option<&NullSpace> {
-        self.operator.null_space()
-    }
-
-    fn jacobian(&self) -> &dyn LinearOperator {
-        self.operator.jacobian()
-    }
-
     fn same_jacobian(&self) -> bool {
         self.same
-    }
-
-    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.diagonal(diagonal)
     }
 
     fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
@@ -115,29 +97,5 @@ impl NonlinearSystem for Kept<'_> {
             true => Ok(Ok(())),
             false => self.operator.precondition(),
         }
-    }
-
-    fn preconditioner(&self) -> Option<&dyn Approximation> {
-        self.operator.preconditioner()
-    }
-
-    fn forget_preconditioner(&mut self) {
-        self.operator.forget_preconditioner();
-    }
-
-    fn symmetric(&self) -> bool {
-        self.operator.symmetric()
-    }
-
-    fn fields(&self) -> Vec<FieldDofs> {
-        self.operator.fields()
-    }
-
-    fn local(&self) -> Option<Arc<Local>> {
-        self.operator.local()
-    }
-
-    fn coupling(&self) -> Option<Coupling> {
-        self.operator.coupling()
     }
 }

@@ -1,17 +1,15 @@
 //! A form in load steps: a problem's system with a load → [`Loaded`].
 
 use super::{System, values};
-use crate::coupling::Coupling;
 use crate::doing::doing;
 use crate::expression::Parameters;
 use crate::operator::Operator;
 use crate::run::RunError;
 use crate::solve::{
-    Approximation, Continue, FieldDofs, LinearOperator, Loaded, Local, NewtonSettings,
-    NonlinearSystem, NullSpace, OperatorError, Progress, Report, join, newton, silent,
+    Continue, Loaded, NewtonSettings, NonlinearSystem, OperatorError, Progress, Report, Wrapper,
+    join, newton, silent,
 };
 use crate::vector::Vector;
-use std::sync::Arc;
 
 /// What grows with the load.
 pub(super) enum Load {
@@ -77,61 +75,13 @@ impl Loaded for Ramp<'_> {
     }
 }
 
-impl NonlinearSystem for Ramp<'_> {
-    fn size(&self) -> usize {
-        NonlinearSystem::size(self.operator)
+impl Wrapper for Ramp<'_> {
+    fn inner(&self) -> &dyn NonlinearSystem {
+        self.operator
     }
 
-    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.residual(u, r)
-    }
-
-    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
-        self.operator.linearise(u)
-    }
-
-    fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.complete(u)
-    }
-
-    fn null_space(&self) -> Option<&NullSpace> {
-        self.operator.null_space()
-    }
-
-    fn jacobian(&self) -> &dyn LinearOperator {
-        self.operator.jacobian()
-    }
-
-    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.operator.diagonal(diagonal)
-    }
-
-    fn symmetric(&self) -> bool {
-        self.operator.symmetric()
-    }
-
-    fn fields(&self) -> Vec<FieldDofs> {
-        self.operator.fields()
-    }
-
-    fn local(&self) -> Option<Arc<Local>> {
-        self.operator.local()
-    }
-
-    fn coupling(&self) -> Option<Coupling> {
-        self.operator.coupling()
-    }
-
-    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
-        self.operator.precondition()
-    }
-
-    fn preconditioner(&self) -> Option<&dyn Approximation> {
-        self.operator.preconditioner()
-    }
-
-    fn forget_preconditioner(&mut self) {
-        self.operator.forget_preconditioner();
+    fn inner_mut(&mut self) -> &mut dyn NonlinearSystem {
+        self.operator
     }
 }
 

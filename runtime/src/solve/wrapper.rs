@@ -1,0 +1,129 @@
+//! Systems that differ from another one in some respects only: the one place where the rest is forwarded.
+
+use super::{
+    Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
+};
+use crate::coupling::Coupling;
+use crate::vector::Vector;
+use std::sync::Arc;
+
+/// A [`NonlinearSystem`] that is another one but for the methods that it overrides.
+pub(crate) trait Wrapper {
+    /// The other system.
+    fn inner(&self) -> &dyn NonlinearSystem;
+
+    /// The same, to be changed.
+    fn inner_mut(&mut self) -> &mut dyn NonlinearSystem;
+
+    /// See [`NonlinearSystem::residual`].
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.inner().residual(u, r)
+    }
+
+    /// See [`NonlinearSystem::linearise`].
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        self.inner_mut().linearise(u)
+    }
+
+    /// See [`NonlinearSystem::complete`].
+    fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
+        self.inner().complete(u)
+    }
+
+    /// See [`NonlinearSystem::jacobian`].
+    fn jacobian(&self) -> &dyn LinearOperator {
+        self.inner().jacobian()
+    }
+
+    /// See [`NonlinearSystem::same_jacobian`].
+    fn same_jacobian(&self) -> bool {
+        self.inner().same_jacobian()
+    }
+
+    /// See [`NonlinearSystem::diagonal`].
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        self.inner().diagonal(diagonal)
+    }
+
+    /// See [`NonlinearSystem::precondition`].
+    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
+        self.inner_mut().precondition()
+    }
+
+    /// See [`NonlinearSystem::symmetric`].
+    fn symmetric(&self) -> bool {
+        self.inner().symmetric()
+    }
+
+    /// See [`NonlinearSystem::local`].
+    fn local(&self) -> Option<Arc<Local>> {
+        self.inner().local()
+    }
+
+    /// See [`NonlinearSystem::coupling`].
+    fn coupling(&self) -> Option<Coupling> {
+        self.inner().coupling()
+    }
+}
+
+impl<T: Wrapper> NonlinearSystem for T {
+    fn size(&self) -> usize {
+        self.inner().size()
+    }
+
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        Wrapper::residual(self, u, r)
+    }
+
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        Wrapper::linearise(self, u)
+    }
+
+    fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
+        Wrapper::complete(self, u)
+    }
+
+    fn null_space(&self) -> Option<&NullSpace> {
+        self.inner().null_space()
+    }
+
+    fn jacobian(&self) -> &dyn LinearOperator {
+        Wrapper::jacobian(self)
+    }
+
+    fn same_jacobian(&self) -> bool {
+        Wrapper::same_jacobian(self)
+    }
+
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        Wrapper::diagonal(self, diagonal)
+    }
+
+    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
+        Wrapper::precondition(self)
+    }
+
+    fn preconditioner(&self) -> Option<&dyn Approximation> {
+        self.inner().preconditioner()
+    }
+
+    fn forget_preconditioner(&mut self) {
+        self.inner_mut().forget_preconditioner();
+    }
+
+    fn symmetric(&self) -> bool {
+        Wrapper::symmetric(self)
+    }
+
+    fn fields(&self) -> Vec<FieldDofs> {
+        self.inner().fields()
+    }
+
+    fn local(&self) -> Option<Arc<Local>> {
+        Wrapper::local(self)
+    }
+
+    fn coupling(&self) -> Option<Coupling> {
+        Wrapper::coupling(self)
+    }
+}

@@ -10,6 +10,7 @@ use crate::partition::Partition;
 use crate::processes::Reduce;
 use crate::sharing::{Shared, Sharing};
 use crate::space::{Space, SpaceError};
+use crate::vector::noise;
 use fem_dsl::point::{
     Input, Integral, Location, NodeId, Part, PointForm, Region, Slot, WHOLE_BOUNDARY,
 };
@@ -285,6 +286,13 @@ impl Discretisation {
     /// Unknowns of all fields.
     pub fn n_dofs(&self) -> usize {
         self.fields.iter().map(|field| field.space.n_dofs()).sum()
+    }
+
+    /// Random entries of a vector, other ones at each process: a cell may have the same unknown of each of several, and a constant
+    /// is what many rows do not see. Those of shared unknowns differ.
+    pub(crate) fn noise(&self, seed: u64) -> Vec<f64> {
+        let rank = self.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
+        noise(self.n_dofs(), seed + 1000 * rank)
     }
 
     /// A number that tells apart what entries of vectors mean: it is the same for the same spaces, field after field, on

@@ -18,6 +18,7 @@ mod host;
 mod matrix;
 mod oblique;
 mod parts;
+mod random;
 mod shelf;
 mod tables;
 #[cfg(test)]

@@ -143,13 +143,18 @@ impl Operator {
 
     /// Makes a residual orthogonal to the constants.
     pub(super) fn balance(&self, r: &mut Vector) -> Result<(), OperatorError> {
+        self.each_constant(|ones, rows, all| r.axpy(-r.dot(ones) / all, rows))
+    }
+
+    /// Calls a function with each constant e, its w and eᵀ w, where that is not 0.
+    fn each_constant(&self, mut f: impl FnMut(&Vector, &Vector, f64)) -> Result<(), OperatorError> {
         let Some(constants) = &self.constants else { return Ok(()) };
         let weights = self.weights_of(constants)?;
         for (constant, weights) in constants.null.constants().iter().zip(weights) {
             let rows = weights.of_rows();
             let all = rows.dot(&constant.ones);
             if all != 0.0 {
-                r.axpy(-r.dot(&constant.ones) / all, rows);
+                f(&constant.ones, rows, all);
             }
         }
         Ok(())
@@ -167,23 +172,9 @@ impl Operator {
     /// y = Q J Qᵀ x.
     pub(super) fn apply_balanced(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let mut free = x.clone();
-        self.take_means(&mut free)?;
+        self.each_constant(|ones, rows, all| free.axpy(-free.dot(rows) / all, ones))?;
         self.apply_sparse(&free, y)?;
         self.balance(y)
-    }
-
-    /// Makes the means of a direction 0: Qᵀ x.
-    fn take_means(&self, x: &mut Vector) -> Result<(), OperatorError> {
-        let Some(constants) = &self.constants else { return Ok(()) };
-        let weights = self.weights_of(constants)?;
-        for (constant, weights) in constants.null.constants().iter().zip(weights) {
-            let rows = weights.of_rows();
-            let all = rows.dot(&constant.ones);
-            if all != 0.0 {
-                x.axpy(-x.dot(rows) / all, &constant.ones);
-            }
-        }
-        Ok(())
     }
 
     /// Gives the fields of a solution their means.
@@ -204,8 +195,7 @@ impl Operator {
         let Some(constants) = &self.constants else { return Ok((Vec::new(), 0.0)) };
         let mut r = u.like();
         self.raw_residual(u, &mut r)?;
-        let numbers = r.to_vec();
-        let all = r.total_of(0..r.len(), |range| numbers[range].iter().map(|r| r.abs()).sum());
+        let all = r.sum_of_sizes();
         let mut found: Vec<(usize, [f64; 2])> = Vec::new();
         for (constant, &(field, ..)) in constants.null.constants().iter().zip(&constants.of) {
             let sums = constant_sums(&constant.entries, &constant.ones, &r);

@@ -19,7 +19,7 @@ use crate::solve::{
     self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
     Preconditioner, Progress, Report, Shifted, lobpcg, shift_invert,
 };
-use crate::vector::{Vector, epsilon, noise};
+use crate::vector::{Vector, epsilon};
 use fem_dsl::point::{Field, PointForm, shifted};
 use fem_dsl::problem::{Eigen, Point, Problem};
 use kernels_gen::plan::Task;
@@ -379,34 +379,17 @@ fn stagnated(report: &Report) -> RunError {
     ))
 }
 
-/// Takes the values of the conditions off a vector, so that it is 0 in unknowns with a condition.
-fn freed(operator: &Operator, mut x: Vector) -> Result<Vector, OperatorError> {
-    let mut given = operator.zeros();
-    operator.impose(&mut given)?;
-    operator.impose(&mut x)?;
-    x.axpy(-1.0, &given);
-    Ok(x)
-}
-
 /// Random vectors that are 0 in unknowns with a condition.
-fn random(operator: &Operator, columns: usize) -> Result<Vec<Vector>, RunError> {
-    let own = operator.discretisation().mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
-    let vectors = (1..=columns as u64).map(|seed| {
-        let mut x = operator.zeros();
-        x.set(&noise(x.len(), seed + 1000 * own));
-        x.agree();
-        freed(operator, x)
-    });
-    Ok(vectors.collect::<Result<_, _>>()?)
+fn random(operator: &Operator, columns: usize) -> Result<Vec<Vector>, OperatorError> {
+    (1..=columns as u64).map(|seed| operator.random_direction(seed)).collect()
 }
 
 /// How many unknowns no condition determines.
 fn free_unknowns(operator: &Operator) -> Result<usize, RunError> {
     let mut free = operator.zeros();
-    for x in random(operator, 1)? {
-        let ones = x.to_vec().into_iter().map(|entry| f64::from(u8::from(entry != 0.0)));
-        free.set(&ones.collect::<Vec<f64>>());
-    }
+    let x = operator.random_direction(1)?.to_vec();
+    let ones = x.into_iter().map(|entry| f64::from(u8::from(entry != 0.0)));
+    free.set(&ones.collect::<Vec<f64>>());
     Ok(free.dot(&free).round() as usize)
 }
 
@@ -421,14 +404,14 @@ fn start(eigen: &Eigen, operator: &Operator) -> Result<Vec<Vector>, RunError> {
         for i in (0..n).filter(|i| !pins.contains(i)) {
             let mut x = operator.zeros();
             x.set_unit(i);
-            let x = freed(operator, x)?;
+            let x = operator.without_conditions(x)?;
             if x.norm() > 0.0 {
                 all.push(x);
             }
         }
         return Ok(all);
     }
-    random(operator, columns)
+    Ok(random(operator, columns)?)
 }
 
 /// The modes by shift and invert.
@@ -489,7 +472,7 @@ fn with_mass_everywhere(
 ) -> Result<(), RunError> {
     let mut diagonal = mass.zeros();
     mass.diagonal(&mut diagonal)?;
-    let free: Vec<f64> = random(operator, 1)?.iter().flat_map(Vector::to_vec).collect();
+    let free = operator.random_direction(1)?.to_vec();
     let entries = diagonal.to_vec();
     let without = (0..entries.len()).find(|&i| free[i] != 0.0 && entries[i] == 0.0);
     let at = without.map(|row| row_at(system.on, row).map(|(_, at)| at)).transpose()?;

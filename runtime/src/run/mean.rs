@@ -17,7 +17,7 @@ use super::{RunError, System};
 use crate::discretisation::Discretisation;
 use crate::operator::Operator;
 use crate::solve::{NonlinearSystem, Outcome, Report};
-use crate::vector::{Vector, epsilon, noise};
+use crate::vector::{Vector, epsilon};
 use fem_dsl::point::Part;
 
 /// The imbalance, as a part of the sizes, that is noted, and the one that is an error.
@@ -94,7 +94,7 @@ impl Compatibility {
             turned.turn();
             let mut terms = response(operator, &turned)?;
             keep_rows(&mut terms, system.on, *field);
-            sums[1] += sizes(&terms);
+            sums[1] += terms.sum_of_sizes();
         }
         self.check(system, |_| true)?;
         let notes = self.found.iter().filter(|(_, sums)| Sums(*sums).imbalance() > NOTED);
@@ -137,12 +137,6 @@ impl Sums {
     fn is_known(self, all: f64) -> bool {
         self.0[1] > SMALL * all
     }
-}
-
-/// Σ |x_i| of all processes.
-fn sizes(x: &Vector) -> f64 {
-    let numbers = x.to_vec();
-    x.total_of(0..x.len(), |range| numbers[range].iter().map(|x| x.abs()).sum())
 }
 
 /// Makes a vector 0 but in the unknowns of a field.
@@ -227,17 +221,17 @@ impl Freedom {
         let bound = ROUNDING * epsilon(u.precision());
         let mut rows = vec![0.0f64; u.len()];
         for seed in 0..SEEDS {
-            let mut x = random(operator, on, u, 7 + seed)?;
+            let mut x = operator.random_direction(7 + seed)?;
             keep_rows(&mut x, on, field);
             let y = response(operator, &x)?;
             rows.iter_mut().zip(y.to_vec()).for_each(|(most, y)| *most = most.max(y.abs()));
         }
         let mut of_rows = u.like();
         of_rows.set(&rows);
-        let x = random(operator, on, u, 5)?;
+        let x = operator.random_direction(5)?;
         let mut y = response(operator, &x)?;
         keep_rows(&mut y, on, field);
-        let all = sizes(&y);
+        let all = y.sum_of_sizes();
         let mut found = Self { moves: false, ratio: 0.0, leaks: false };
         for component in 0..components {
             let mut numbers = vec![0.0; u.len()];
@@ -248,7 +242,7 @@ impl Freedom {
             ones.set(&numbers);
             let left = response(operator, &ones)?;
             // Written so that what is no number is no reason.
-            found.moves |= sizes(&left) > bound * sizes(&of_rows);
+            found.moves |= left.sum_of_sizes() > bound * of_rows.sum_of_sizes();
             found.leaks |= y.dot(&ones).abs() > bound * all;
             let ratios = left.to_vec().into_iter().zip(&rows);
             let ratios = ratios.filter(|(_, size)| **size > 0.0).map(|(y, size)| y.abs() / size);
@@ -256,21 +250,4 @@ impl Freedom {
         }
         Ok(found)
     }
-}
-
-/// Random entries in the unknowns without a condition.
-fn random(
-    operator: &Operator,
-    on: &Discretisation,
-    like: &Vector,
-    seed: u64,
-) -> Result<Vector, RunError> {
-    let own = on.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
-    let (mut x, mut given) = (like.like(), like.like());
-    x.set(&noise(x.len(), seed + 1000 * own));
-    x.agree();
-    operator.impose(&mut x)?;
-    operator.impose(&mut given)?;
-    x.axpy(-1.0, &given);
-    Ok(x)
 }

@@ -9,7 +9,7 @@ use crate::operator::Operator;
 use crate::solve::{
     CgSettings, NonlinearSystem, OperatorError, Outcome, Wrapper, silent, solve_affine,
 };
-use crate::vector::{Vector, noise};
+use crate::vector::Vector;
 use kernels_gen::plan::PlanError;
 
 /// The part of a vector that stays where it is a null vector.
@@ -32,8 +32,7 @@ pub(crate) fn check_rank(
     operator.linearise(u)?;
     let singular = || Err(RunError::Plan(PlanError::Quadrature(lost.clone())));
     let mut z = u.like();
-    let own = system.on.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
-    z.set(&noise(u.len(), 7 + 1000 * own));
+    z.set(&system.on.noise(7));
     z.agree();
     let mut sizes = Vec::new();
     for _ in 0..2 {

@@ -24,7 +24,7 @@ use crate::discretisation::Discretisation;
 use crate::operator::Operator;
 use crate::processes::Reduce;
 use crate::solve::NonlinearSystem;
-use crate::vector::{Precision, Vector, noise};
+use crate::vector::{Precision, Vector};
 use fem_dsl::point::{Coefficient, Part, Shape};
 use fem_dsl::problem::Freedom;
 use motions::Motion;
@@ -230,17 +230,10 @@ impl Tried<'_> {
         Ok(y.to_vec())
     }
 
-    /// Numbers without any order, other ones at each process: a cell may have the same unknown of each of several, and a constant is
-    /// what many rows do not see.
-    fn noise(&self, seed: u64) -> Vec<f64> {
-        let own = self.on.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
-        noise(self.on.n_dofs(), seed + 1000 * own)
-    }
-
     /// A free unknown whose row has no entry in a free column.
     fn empty_row(&mut self) -> Result<Option<(Of, [f64; 3])>, RunError> {
         let on = self.on;
-        let products = [self.apply(&self.noise(1))?, self.apply(&self.noise(2))?];
+        let products = [self.apply(&self.on.noise(1))?, self.apply(&self.on.noise(2))?];
         let empty = |i: usize| self.free[i] && products.iter().all(|y| y[i] == 0.0);
         let row = (0..on.n_dofs()).find(|&i| empty(i));
         let row = match on.mesh.cut() {
@@ -290,7 +283,7 @@ impl Tried<'_> {
         in_any(&self.on.mesh, &mut has);
         let mut sizes = vec![0.0f64; z.len()];
         for seed in [3, 4] {
-            let mut x = self.noise(seed);
+            let mut x = self.on.noise(seed);
             for (i, x) in x.iter_mut().enumerate() {
                 let own = range.contains(&i) && has[(i - range.start) % components];
                 *x *= if own { largest } else { 0.0 };

@@ -53,15 +53,9 @@ impl Local {
             cluster.iter().enumerate().for_each(|(at, &place)| home[place] = (number, at));
         }
         let sizes: Vec<usize> = self.clusters.iter().map(Vec::len).collect();
-        let starts: Vec<usize> = sizes
-            .iter()
-            .scan(0, |next, size| {
-                let start = *next;
-                *next += size * size;
-                Some(start)
-            })
-            .collect();
-        let stride: usize = sizes.iter().map(|size| size * size).sum();
+        let squares: Vec<usize> = sizes.iter().map(|size| size * size).collect();
+        let (starts, firsts) = (starts_of(&squares), starts_of(&sizes));
+        let stride: usize = squares.iter().sum();
         let mut blocks = vec![0.0; cells * stride];
         for set in &self.products {
             let mut ones = vec![0.0; like.len()];
@@ -84,14 +78,6 @@ impl Local {
             }
         }
         let mut pivots = vec![0u32; cells * self.of_cell];
-        let firsts: Vec<usize> = sizes
-            .iter()
-            .scan(0, |next, size| {
-                let first = *next;
-                *next += size;
-                Some(first)
-            })
-            .collect();
         let regular = blocks
             .par_chunks_exact_mut(stride.max(1))
             .zip(pivots.par_chunks_exact_mut(self.of_cell.max(1)))
@@ -116,6 +102,12 @@ impl Local {
         let inverse = Inverse { blocks, pivots, starts, firsts, stride, others: x };
         Ok((!is_singular).then_some(inverse))
     }
+}
+
+/// The sums of all sizes before each.
+fn starts_of(sizes: &[usize]) -> Vec<usize> {
+    let next = |sum: &mut usize, size: &usize| Some(std::mem::replace(sum, *sum + size));
+    sizes.iter().scan(0, next).collect()
 }
 
 /// D⁻¹, as the factors of its blocks.

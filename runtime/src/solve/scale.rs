@@ -14,7 +14,9 @@
 //! by τ s_f, but for the rounding.
 
 use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
-use crate::vector::{Vector, epsilon, noise, norm};
+use crate::vector::{Vector, epsilon, noise, norm, root_of_squares};
+use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Vectors of weights: for one alone terms might cancel.
@@ -33,17 +35,12 @@ pub(super) fn norms(fields: &[FieldDofs], vector: &Vector) -> Vec<f64> {
 
 /// The norm of the entries of a field in a vector like another.
 fn norm_of(field: &FieldDofs, like: &Vector, entries: &[f64]) -> f64 {
-    let of = entries.get(field.dofs.clone()).unwrap_or_default();
-    let largest = of.iter().fold(0.0_f64, |largest, entry| largest.max(entry.abs()));
-    let largest = like.largest(largest);
-    if !(largest > 0.0 && largest.is_finite()) {
-        return if of.iter().any(|entry| entry.is_nan()) { f64::NAN } else { largest };
-    }
-    let square = |range: std::ops::Range<usize>| {
-        let of = entries.get(range).unwrap_or_default();
-        of.iter().map(|entry| (entry / largest).powi(2)).sum::<f64>()
+    let squares = |factor: f64| {
+        let of = |range: Range<usize>| entries[range].iter().map(|x| (factor * x).powi(2)).sum();
+        like.total_of(field.dofs.clone(), of)
     };
-    largest * like.total_of(field.dofs.clone(), square).sqrt()
+    let scaled = |factor: f64| Ok::<_, Infallible>(squares(factor));
+    root_of_squares(squares(1.0), scaled).unwrap_or_else(|never| match never {})
 }
 
 /// The scales of the fields of a system.

@@ -102,6 +102,12 @@ impl Vector {
         self.total(blas::apart(self.others(), range, sum))
     }
 
+    /// Σ |x_i| over the entries of all processes.
+    pub(crate) fn sum_of_sizes(&self) -> f64 {
+        let entries = self.to_vec();
+        self.total_of(0..self.len(), |range| entries[range].iter().map(|x| x.abs()).sum())
+    }
+
     /// The largest of what all processes have found.
     pub(crate) fn largest(&self, own: f64) -> f64 {
         let mut largest = [own];

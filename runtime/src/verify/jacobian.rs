@@ -11,7 +11,7 @@ use crate::operator::Operator;
 use crate::run::RunError;
 use crate::solve::NonlinearSystem;
 use crate::solve::{CgSettings, Outcome, Preconditioner, cg, silent};
-use crate::vector::{Vector, noise};
+use crate::vector::Vector;
 
 /// Halvings of ε.
 const HALVINGS: i32 = 12;
@@ -131,9 +131,8 @@ impl Trial<'_> {
     pub fn signs(&self, operator: &mut Operator) -> Result<Signs, RunError> {
         let u = self.state(operator);
         let on = &self.setup.on;
-        let rank = on.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
         let random = |seed: u64| {
-            let mut entries = noise(u.len(), seed + 1000 * rank);
+            let mut entries = on.noise(seed);
             free(on, &mut entries);
             vector(&u, &entries)
         };

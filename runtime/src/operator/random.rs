@@ -1,0 +1,32 @@
+//! Directions in which the state of an operator may change: 0 in constrained degrees of freedom.
+
+use super::Operator;
+use crate::linear::OperatorError;
+use crate::vector::Vector;
+
+impl Operator {
+    /// Subtracts the values of the conditions from a vector, which is 0 in constrained degrees of freedom then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Operator::impose`].
+    pub(crate) fn without_conditions(&self, mut x: Vector) -> Result<Vector, OperatorError> {
+        let mut given = self.zeros();
+        self.impose(&mut given)?;
+        self.impose(&mut x)?;
+        x.axpy(-1.0, &given);
+        Ok(x)
+    }
+
+    /// A direction with random entries.
+    ///
+    /// # Errors
+    ///
+    /// As [`Operator::impose`].
+    pub(crate) fn random_direction(&self, seed: u64) -> Result<Vector, OperatorError> {
+        let mut x = self.zeros();
+        x.set(&self.blocks.on.noise(seed));
+        x.agree();
+        self.without_conditions(x)
+    }
+}

@@ -13,6 +13,23 @@ pub use dense::symmetric_eigen;
 #[cfg(feature = "direct")]
 pub use sparse::{Analysis, Factors};
 
+use crate::linear::{LinearOperator, OperatorError};
+use crate::vector::Vector;
+
+/// A⁻¹.
+impl LinearOperator for Factors {
+    fn size(&self) -> usize {
+        self.unknowns()
+    }
+
+    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        let mut entries = r.to_vec();
+        self.solve(&mut entries);
+        z.set(&entries);
+        Ok(())
+    }
+}
+
 /// Whether there are factors in this build.
 pub const AVAILABLE: bool = cfg!(feature = "direct");
 

@@ -37,6 +37,11 @@ impl Factors {
         match self.0 {}
     }
 
+    /// The number of unknowns.
+    pub fn unknowns(&self) -> usize {
+        match self.0 {}
+    }
+
     /// Whether the matrix is positive definite, well above the rounding-error level.
     pub fn is_definite(&self) -> bool {
         match self.0 {}

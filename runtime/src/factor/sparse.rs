@@ -164,6 +164,11 @@ impl Factors {
         }
     }
 
+    /// The number of unknowns.
+    pub fn unknowns(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Whether the matrix is positive definite, well above the rounding-error level.
     pub fn is_definite(&self) -> bool {
         matches!(self.kind, Kind::Cholesky(_))

@@ -13,7 +13,7 @@ use super::unique::row_at;
 use super::{RunError, factors};
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
-use crate::factor::{AVAILABLE, FactorError, Factors};
+use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
@@ -107,6 +107,14 @@ impl LinearOperator for Sum<'_> {
         y.axpy(self.shift, &of_b);
         Ok(())
     }
+
+    fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let mut of_b = y.like();
+        self.b.apply_sparse(x, &mut of_b)?;
+        self.a.apply_sparse(x, y)?;
+        y.axpy(self.shift, &of_b);
+        Ok(())
+    }
 }
 
 /// An operator whose vectors lie otherwise, as kernels of another strategy have them: each product goes through the host.
@@ -125,25 +133,6 @@ impl LinearOperator for Elsewhere<'_> {
         own.set(&x.to_vec());
         self.operator.apply(&own, &mut product)?;
         y.set(&product.to_vec());
-        Ok(())
-    }
-}
-
-/// (L Lᵀ)⁻¹.
-struct ByFactors {
-    factors: Factors,
-    size: usize,
-}
-
-impl LinearOperator for ByFactors {
-    fn size(&self) -> usize {
-        self.size
-    }
-
-    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let mut numbers = x.to_vec();
-        self.factors.solve(&mut numbers);
-        y.set(&numbers);
         Ok(())
     }
 }

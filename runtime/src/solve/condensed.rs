@@ -11,11 +11,13 @@
 use super::{LinearOperator, NonlinearSystem, OperatorError, Wrapper};
 use crate::coupling::Coupling;
 use crate::parallel::*;
-use crate::vector::Vector;
+use crate::vector::{Vector, epsilon};
 use std::sync::Arc;
 
-/// A pivot below this part of the largest entry of its block makes the block singular.
+/// A pivot below this part of the largest entry of its block makes the block singular,
 const SINGULAR: f64 = 1e-12;
+/// or one below so many eps of the precision in which the entries are computed.
+const ROUNDING: f64 = 16.0;
 
 /// Degrees of freedom that are coupled among themselves inside a cell only, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +79,7 @@ impl Local {
                 }
             }
         }
+        let least = SINGULAR.max(ROUNDING * epsilon(like.precision()));
         let mut pivots = vec![0u32; cells * self.of_cell];
         let regular = blocks
             .par_chunks_exact_mut(stride.max(1))
@@ -88,6 +91,7 @@ impl Local {
                     factorise(
                         &mut block[start..start + size * size],
                         &mut pivots[first..first + size],
+                        least,
                     )
                 })
             })
@@ -148,8 +152,9 @@ impl Inverse {
     }
 }
 
-/// Overwrites a matrix, by rows, with its factors L U and the rows of its pivots; returns whether it is regular.
-fn factorise(a: &mut [f64], pivots: &mut [u32]) -> bool {
+/// Overwrites a matrix, by rows, with its factors L U and the rows of its pivots; returns whether it is regular: whether no pivot is
+/// below a part of the largest entry.
+fn factorise(a: &mut [f64], pivots: &mut [u32], least: f64) -> bool {
     let n = pivots.len();
     let largest = a.iter().fold(0.0f64, |most, entry| most.max(entry.abs()));
     for k in 0..n {
@@ -158,7 +163,7 @@ fn factorise(a: &mut [f64], pivots: &mut [u32]) -> bool {
         pivots[k] = pivot as u32;
         let size = a[pivot * n + k].abs();
         // Written so that what is not a number is singular.
-        let is_regular = size > SINGULAR * largest;
+        let is_regular = size > least * largest;
         if !is_regular {
             return false;
         }
@@ -194,43 +199,36 @@ fn solve(factors: &[f64], pivots: &[u32], x: &mut [f64]) {
     }
 }
 
+/// A product with an operator or its sparse part.
+type Product = fn(&dyn LinearOperator, &Vector, &mut Vector) -> Result<(), OperatorError>;
+
 /// S, with the identity in the rows of s.
 struct Schur<'a> {
     jacobian: &'a dyn LinearOperator,
     local: &'a Local,
     inverse: &'a Inverse,
+    product: Product,
 }
 
 impl Schur<'_> {
-    /// y += B D⁻¹ r in the rows of all others, times a factor; `work` is overwritten.
-    fn add_from_local(
-        &self,
-        factor: f64,
-        r: &Vector,
-        y: &mut Vector,
-        work: &mut [Vector; 2],
-    ) -> Result<(), OperatorError> {
-        let [z, product] = work;
-        self.inverse.apply(self.local, r, z);
-        self.jacobian.apply(z, product)?;
-        y.axpy(factor, product);
+    /// y −= B D⁻¹ r in the rows of all others.
+    fn subtract_local(&self, r: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let (mut z, mut product) = (r.like(), r.like());
+        self.inverse.apply(self.local, r, &mut z);
+        (self.product)(self.jacobian, &z, &mut product)?;
+        y.axpy(-1.0, &product);
         Ok(())
     }
-}
 
-impl LinearOperator for Schur<'_> {
-    fn size(&self) -> usize {
-        self.jacobian.size()
-    }
-
+    /// y = S x.
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let others = &self.inverse.others;
         let mut own = x.clone();
         own.multiply(others);
-        self.jacobian.apply(&own, y)?;
+        (self.product)(self.jacobian, &own, y)?;
         if self.local.is_read {
             let r = y.clone();
-            self.add_from_local(-1.0, &r, y, &mut [x.like(), x.like()])?;
+            self.subtract_local(&r, y)?;
         }
         y.multiply(others);
         y.axpy(1.0, x);
@@ -255,13 +253,16 @@ impl<'a> Condensed<'a> {
         Self { system, local, inverse }
     }
 
+    fn schur(&self, product: Product) -> Schur<'_> {
+        let jacobian = self.system.jacobian();
+        Schur { jacobian, local: &self.local, inverse: self.inverse, product }
+    }
+
     /// f − B D⁻¹ g, 0 in the rows of s.
     pub(super) fn load(&self, rhs: &Vector) -> Result<Vector, OperatorError> {
         let mut load = rhs.clone();
         if self.local.is_read {
-            let jacobian = self.system.jacobian();
-            let schur = Schur { jacobian, local: &self.local, inverse: self.inverse };
-            schur.add_from_local(-1.0, rhs, &mut load, &mut [rhs.like(), rhs.like()])?;
+            self.schur(|a, x, y| a.apply(x, y)).subtract_local(rhs, &mut load)?;
         }
         load.multiply(&self.inverse.others);
         Ok(load)
@@ -285,8 +286,12 @@ impl LinearOperator for Condensed<'_> {
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let jacobian = self.system.jacobian();
-        Schur { jacobian, local: &self.local, inverse: self.inverse }.apply(x, y)
+        self.schur(|a, x, y| a.apply(x, y)).apply(x, y)
+    }
+
+    /// Vectors to which A is made orthogonal are 0 in s.
+    fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.schur(|a, x, y| a.apply_sparse(x, y)).apply(x, y)
     }
 }
 
@@ -335,13 +340,13 @@ mod tests {
     fn blocks_are_factorised_with_pivots() {
         let mut a = [0.0, 2.0, 1.0, 1.0, 1.0, 0.0, 4.0, 0.0, 3.0];
         let (whole, mut pivots) = (a, [0; 3]);
-        assert!(factorise(&mut a, &mut pivots));
+        assert!(factorise(&mut a, &mut pivots, SINGULAR));
         let mut x = [3.0, 2.0, 7.0];
         solve(&a, &pivots, &mut x);
         for (row, b) in whole.chunks_exact(3).zip([3.0, 2.0, 7.0]) {
             let sum: f64 = row.iter().zip(x).map(|(a, x)| a * x).sum();
             assert!((sum - b).abs() < 1e-14);
         }
-        assert!(!factorise(&mut [1.0, 2.0, 2.0, 4.0], &mut [0; 2]));
+        assert!(!factorise(&mut [1.0, 2.0, 2.0, 4.0], &mut [0; 2], SINGULAR));
     }
 }

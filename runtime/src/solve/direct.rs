@@ -105,7 +105,6 @@ impl Direct {
     ) -> Result<Option<Report>, OperatorError> {
         let Some(factors) = &self.factors else { return Ok(None) };
         x.fill(0.0);
-        let by = Near { factors, size: self.coupling.size() };
         let settings = GmresSettings {
             rtol: settings.rtol.min(CLOSE),
             atol: settings.atol,
@@ -113,7 +112,7 @@ impl Direct {
             restart: KEPT,
             strict: false,
         };
-        let report = gmres(a, b, x, Preconditioner::Operator(&by), settings, observe)?;
+        let report = gmres(a, b, x, Preconditioner::Operator(factors), settings, observe)?;
         let ended = report.outcome.is_success() || report.outcome == Outcome::Cancelled;
         Ok(ended.then_some(Report { solver: "gmres by kept factors", ..report }))
     }
@@ -158,25 +157,6 @@ impl Direct {
     }
 }
 
-/// What factors make of a residual.
-struct Near<'a> {
-    factors: &'a Factors,
-    size: usize,
-}
-
-impl LinearOperator for Near<'_> {
-    fn size(&self) -> usize {
-        self.size
-    }
-
-    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
-        let mut entries = r.to_vec();
-        self.factors.solve(&mut entries);
-        z.set(&entries);
-        Ok(())
-    }
-}
-
 /// Solves by factors, and again for what rounding leaves.
 fn refine(
     a: &dyn LinearOperator,
@@ -191,9 +171,7 @@ fn refine(
     let (mut r, mut step, mut refined) = (b.clone(), b.like(), b.like());
     let mut norm = scale;
     for iteration in 1..=REFINEMENTS + 1 {
-        let mut entries = r.to_vec();
-        factors.solve(&mut entries);
-        step.set(&entries);
+        factors.apply(&r, &mut step)?;
         refined.copy_from(x);
         refined.axpy(1.0, &step);
         let next = residual(a, b, &refined, &mut r)?;

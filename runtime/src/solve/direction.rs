@@ -183,12 +183,18 @@ impl Direction {
         let Some(local) = system.local() else {
             return self.solve_linearised(system, rhs, settings, observe);
         };
-        let kept = self.inverse_of_local.take().filter(|_| system.same_jacobian());
+        let before = self.inverse_of_local.take();
+        let was_condensed = before.is_some();
+        let kept = before.filter(|_| system.same_jacobian());
         let inverse = match kept {
             Some(kept) => Some(kept),
             None => local.invert(system.jacobian(), rhs)?,
         };
         let Some(inverse) = inverse else {
+            if was_condensed {
+                // Its coupling is that of the condensed matrix.
+                self.direct = None;
+            }
             return self.solve_linearised(system, rhs, settings, observe);
         };
         let mut condensed = Condensed::new(system, local, &inverse);
@@ -413,7 +419,7 @@ impl Direction {
             levels.start(rhs, delta)?;
         }
         let how = (solver, self.linear.restart);
-        let mut report = balanced(balance, how, jacobian, rhs, delta, own, settings, observe)?;
+        let mut report = krylov(balance, how, jacobian, rhs, delta, own, settings, observe)?;
         Ok(match report.outcome {
             Outcome::Stagnated
             | Outcome::BrokeDown
@@ -451,8 +457,7 @@ impl Direction {
             let own = preconditioner(&self.inverse, linear);
             let (how, balance) = ((InnerSolver::Cg, linear.restart), self.balance.as_ref());
             let delta = &mut self.delta;
-            let report =
-                balanced(balance, how, jacobian, rhs, delta, own, settings, &mut *observe)?;
+            let report = krylov(balance, how, jacobian, rhs, delta, own, settings, &mut *observe)?;
             let indefinite = matches!(report.outcome, Outcome::Indefinite { .. });
             let factors = self.linear.factors != Factors::Never;
             if self.linear.solver == InnerSolver::Cg || !indefinite || factors {
@@ -475,7 +480,7 @@ impl Direction {
             (solver, _) => solver,
         };
         let (how, balance) = ((solver, self.linear.restart), self.balance.as_ref());
-        let mut report = balanced(balance, how, jacobian, rhs, delta, jacobi, settings, observe)?;
+        let mut report = krylov(balance, how, jacobian, rhs, delta, jacobi, settings, observe)?;
         tried.iter().for_each(|tried| report.note_failure(tried));
         Ok(report)
     }
@@ -497,30 +502,10 @@ impl LinearOperator for Beside<'_> {
     }
 }
 
-/// The method of a name, in the norm in which the equations of all fields are of one size.
-fn balanced(
-    balance: Option<&Balance>,
-    how: (InnerSolver, usize),
-    jacobian: &dyn LinearOperator,
-    rhs: &Vector,
-    delta: &mut Vector,
-    own: Preconditioner<'_>,
-    settings: CgSettings,
-    observe: Observer<'_>,
-) -> Result<Report, OperatorError> {
-    let Some(balance) = balance else {
-        return krylov(how, jacobian, rhs, delta, own, settings, observe);
-    };
-    let (operator, inverse) = (balance.operator(jacobian), balance.preconditioner(own));
-    let (rhs, mut x) = (balance.of(rhs), balance.inverse_of(delta));
-    let own = Preconditioner::Operator(&inverse);
-    let report = krylov(how, &operator, &rhs, &mut x, own, settings, observe)?;
-    *delta = balance.of(&x);
-    Ok(report)
-}
-
-/// The method of a name; of [`InnerSolver::Automatic`] GMRES, which serves everything.
+/// The method of a name; of [`InnerSolver::Automatic`] GMRES, which serves everything. With a balance the norm is the one in which the
+/// equations of all fields are of one size.
 fn krylov(
+    balance: Option<&Balance>,
     (solver, restart): (InnerSolver, usize),
     jacobian: &dyn LinearOperator,
     rhs: &Vector,
@@ -529,6 +514,14 @@ fn krylov(
     settings: CgSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
+    if let Some(balance) = balance {
+        let (operator, inverse) = (balance.operator(jacobian), balance.preconditioner(own));
+        let (rhs, mut x) = (balance.of(rhs), balance.inverse_of(delta));
+        let (how, own) = ((solver, restart), Preconditioner::Operator(&inverse));
+        let report = krylov(None, how, &operator, &rhs, &mut x, own, settings, observe)?;
+        *delta = balance.of(&x);
+        return Ok(report);
+    }
     let CgSettings { rtol, atol, max_iterations, strict } = settings;
     let cycles = GmresSettings { rtol, atol, max_iterations, restart, strict };
     match solver {

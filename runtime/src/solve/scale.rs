@@ -146,9 +146,7 @@ pub(super) struct Balance {
 impl Balance {
     /// ‖D r‖.
     pub(super) fn norm(&self, r: &Vector) -> f64 {
-        let mut balanced = r.clone();
-        balanced.multiply(&self.weights);
-        balanced.norm()
+        self.of(r).norm()
     }
 
     /// D r.

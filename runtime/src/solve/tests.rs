@@ -2,6 +2,7 @@
 
 mod indefinite;
 mod limits;
+mod local;
 mod unsymmetric;
 
 use super::*;

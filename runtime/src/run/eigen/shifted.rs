@@ -9,7 +9,7 @@
 //! A shift far above the wanted eigenvalues makes all θ = 1/(λ + σ) alike, and with one far below them the factors lose the digits of
 //! all but rigid motions. A part without mass is condensed: its modes have θ = 0.
 
-use super::{ByFactors, Sum, ratio, with_shifted};
+use super::{Sum, ratio, with_shifted};
 use crate::coupling::Coupling;
 use crate::factor::{Analysis, FactorError};
 use crate::operator::Operator;
@@ -140,9 +140,7 @@ impl Makes {
                     shift => coupling.matrix(&Sum { a, b, shift }, &like)?,
                 };
                 match analysis.definite(&matrix) {
-                    Ok(Some(factors)) => {
-                        Ok(Some(Box::new(ByFactors { factors, size: like.len() })))
-                    }
+                    Ok(Some(factors)) => Ok(Some(Box::new(factors))),
                     Ok(None) | Err(FactorError::Singular { .. }) => Ok(None),
                     Err(error) => Err(OperatorError::new(error.to_string()).into()),
                 }

@@ -239,8 +239,8 @@ pub(crate) fn index<'a>(
 fn of_library(error: &RunError) -> String {
     let fixed = |field: &str| {
         format!(
-            "add a condition, `.dirichlet(\"{field}\", ALL, |_| 0.0)`, or a mean, \
-             `system.constrain(&[system.mean(\"{field}\", 0, 0.0)?])`, or give the form a term that fixes it"
+            "add a condition, `.dirichlet(\"{field}\", ALL, |_| 0.0)`, or a mean, `.mean(\"{field}\", 0.0)`, before `build`, \
+             or give the form a term that fixes it"
         )
     };
     let help = match error {
@@ -255,10 +255,9 @@ fn of_library(error: &RunError) -> String {
                 unfixed.field
             ),
             Freedom::Motion(ref motion) => format!(
-                "hold what this rigid motion moves, `.dirichlet_component(\"{}\", {}, \"tag\", |_| 0.0)`, most at {}",
-                unfixed.field,
-                motion.component,
-                motion.held_at()
+                "add a component at a vertex that this rigid motion moves most, \
+                 `.dirichlet_component(\"{}\", {}, Boundary::Vertex({:?}), |_| 0.0)`",
+                unfixed.field, motion.component, motion.vertex
             ),
             _ => return error.to_string(),
         },

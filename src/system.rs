@@ -315,7 +315,7 @@ impl System {
         self.fits(u)?;
         self.checks(solver)?;
         check_fixed(&self.form, &self.on, &self.parameters)
-            .map_err(|error| Error::System(Box::new(error)))?;
+            .map_err(|error| Error::from(error).of_system())?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
         self.with_operator(|system, operator| {

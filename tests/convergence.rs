@@ -141,20 +141,6 @@ fn a_solution_that_tends_to_0_is_found() {
     assert!((found - 1.0).abs() < 1e-8, "{found}");
 }
 
-#[test]
-fn steps_of_a_tolerance_begin_at_0() {
-    let text = "
-        form growth { field u: scalar; f0[u] = dt(u) - 3 * t^2; }
-        problem growth solves growth {
-            mesh = box(dim: 2, cells: 1); time = HERE; report most = maximum(u);
-        }";
-    for scheme in ["sdirk(to: 1, tolerance: 1e-4)", "bdf(to: 1, tolerance: 1e-4)"] {
-        let solution = solved(text, "growth", scheme);
-        let found = number(&solution, "most");
-        assert!((found - 1.0).abs() < 0.02, "{scheme}: {found}");
-    }
-}
-
 /// Squares of these numbers under- or overflow.
 #[test]
 fn norms_of_tiny_and_huge_numbers_are_numbers() {

@@ -246,7 +246,6 @@ fn files_keep_the_numbering_of_their_meshes() {
     }
 }
 
-/// Two squares whose numbers descend: data of Abaqus's meshes goes by the numbers.
 /// The nodes of a refined mesh have no order that anybody else knows: a file of as many values was taken in it.
 #[test]
 fn data_at_the_nodes_of_a_refined_mesh_is_refused() {
@@ -261,6 +260,7 @@ fn data_at_the_nodes_of_a_refined_mesh_is_refused() {
     );
 }
 
+/// Two squares whose numbers descend: data of Abaqus's meshes goes by the numbers.
 #[test]
 fn data_of_abaqus_meshes_goes_by_the_numbers() {
     let folder = tempfile::tempdir().expect("a folder");

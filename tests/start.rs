@@ -46,6 +46,26 @@ fn every_template_is_in_style_and_is_solved_without_a_warning() {
     }
 }
 
+/// Standard output holds JSON and nothing else; rows of steps are progress, which `--quiet` leaves out.
+#[test]
+fn rows_of_steps_go_to_standard_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, is_timed) in [("diffusion", true), ("poisson", false)] {
+        json(folder.path(), &["new", name, "--from", name]);
+        let run = ["run", &format!("{name}.wf"), "--interpret", "--no-output", "--json"];
+        let output = wf(folder.path(), &run);
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        let solved: Value = serde_json::from_slice(&output.stdout).expect("one object");
+        let steps = solved["steps"].as_array().map_or(0, Vec::len);
+        let rows = said.lines().filter(|line| line.starts_with("  ")).count();
+        assert_eq!(rows, if is_timed { 1 + steps } else { 0 }, "{said}");
+        // Lines about long work end with the time that it has taken.
+        let others = said.lines().filter(|line| !line.starts_with("  "));
+        assert!(others.into_iter().all(|line| line.ends_with(" s]")), "{said}");
+        json(folder.path(), &[&run[..4], &["--quiet"]].concat());
+    }
+}
+
 #[test]
 fn what_is_there_is_left_alone_and_what_is_not_is_named() {
     let folder = tempfile::tempdir().expect("a folder");

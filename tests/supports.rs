@@ -119,18 +119,6 @@ fn a_condition_holds_at_the_vertex_next_to_a_place() {
     assert!((low - 1.0).abs() < 1e-12, "{low:?}");
 }
 
-#[test]
-fn a_place_has_as_many_coordinates_as_the_mesh() {
-    let said = |problem: &str| {
-        let error = solve(Path::new("."), "field u: vector; f0[u] = u;", problem).err();
-        error.map(|error| error.to_string()).unwrap_or_default()
-    };
-    let found = said("mesh = box(dim: 2, cells: 2); dirichlet u = [0, 0] at [0, 0, 0];");
-    assert!(found.contains("a point of this mesh has 2 coordinates"), "{found}");
-    let found = said("mesh = box(dim: 2, cells: 2); dirichlet dot(u, n) = 0 at [0, 0];");
-    assert!(found.contains("a single vertex has no normal"), "{found}");
-}
-
 /// A thick elliptic plate with an elliptic hole under pressure (NAFEMS LE10): the published σ_yy at D = (2, 0, 0.6) is −5.38 MPa.
 #[test]
 fn nafems_le10_is_held_along_a_curve() {

@@ -1,8 +1,6 @@
-//! What time must not get wrong: conditions that follow t, starts, schemes that do not fit, steps that no run can take, explicit schemes
-//! beyond their bound, checkpoints of something else.
+//! Time integration: conditions that follow t, initial states, unsuitable schemes, impossible steps, unstable explicit schemes,
+//! checkpoints of another problem.
 
-use std::path::Path;
-use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,28 +8,11 @@ use weakform::{
     ALL, Error, Execution, Mass, RunError, Scheme, System, TimeError, Vector, mesh, weak_form,
 };
 
-fn wf(folder: &Path, text: &str, arguments: &[&str]) -> Output {
-    std::fs::write(folder.join("a.wf"), text).expect("a file");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
-    command.args(["run", "a.wf", "--interpret"]).args(arguments).current_dir(folder);
-    command.output().expect("wf should start")
-}
+use crate::time::{refused, solved_with, wf};
 
 #[track_caller]
 fn solved(text: &str) -> Value {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = wf(folder.path(), text, &["--no-output", "--json"]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}\n{errors}");
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
-#[track_caller]
-fn refused(text: &str) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = wf(folder.path(), text, &["--no-output"]);
-    assert!(!output.status.success(), "{text}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    solved_with(text, &["--interpret"])
 }
 
 fn report(value: &Value, name: &str) -> f64 {
@@ -84,6 +65,26 @@ fn a_bar_whose_end_starts_with_a_velocity_pulls_as_it_should() {
     }
 }
 
+/// The beam of `docs/published.md`.
+#[test]
+fn nafems_5t_has_its_peak() {
+    let page = include_str!("../docs/published.md");
+    let text = page.split("```wf\n").nth(1).and_then(|rest| rest.split("```").next());
+    let found = solved_with(text.expect("a form"), &[]);
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let steps = found["steps"].as_array().expect("steps").iter();
+    let rows = steps.map(|step| {
+        let reports = &step["reports"];
+        [&step["time"], &reports["deflection"][1], &reports["stress"]].map(number)
+    });
+    let rows: Vec<[f64; 3]> = rows.collect();
+    let peak = rows.iter().min_by(|a, b| a[1].total_cmp(&b[1])).expect("a step");
+    let stress = rows.iter().fold(0.0, |most: f64, row| most.max(row[2]));
+    assert!((peak[0] - 0.0117).abs() < 1e-9, "{peak:?}");
+    assert!((1e3 * peak[1] + 1.0357).abs() < 1e-4, "{peak:?}");
+    assert!((1e-6 * stress - 18.62).abs() < 1e-2, "{stress}");
+}
+
 /// A velocity that a condition contradicts where time begins is that of the condition, and it is said.
 #[test]
 fn velocities_where_time_begins_are_those_of_the_conditions() {
@@ -124,11 +125,7 @@ fn a_normal_component_follows_t_by_every_scheme() {
         ["bdf(to: 0.1, step: 0.02)", "theta(to: 0.1, step: 0.02)", "rk(to: 0.01, step: 0.002)"]
     {
         let text = text(scheme).replace("on: boundary", "on: \"surface\"");
-        let folder = tempfile::tempdir().expect("a folder");
-        let output = wf(folder.path(), &text, &["--no-output", "--json"]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{scheme}: {said}");
-        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let value = solved(&text);
         // Normals at nodes are means of those of the facets.
         assert!((report(&value, "pushed") - 1.0).abs() < 0.1, "{scheme}: {value}");
     }
@@ -153,15 +150,18 @@ fn dt_of_theta_in_reports_is_that_of_the_time() {
     }
 }
 
-/// u = t², which is as small as a step is short.
+/// The first steps are compared with a solution that is nearly 0.
 #[test]
 fn a_tolerance_is_met_from_a_solution_that_is_0() {
-    for scheme in
-        ["sdirk(stages: 2, tolerance: 1e-3, to: 1, at: 1)", "bdf(tolerance: 1e-3, to: 1, at: 1)"]
-    {
+    for (rate, exact, scheme) in [
+        ("2 * t", "t^2", "sdirk(stages: 2, tolerance: 1e-3, to: 1, at: 1)"),
+        ("2 * t", "t^2", "bdf(tolerance: 1e-3, to: 1, at: 1)"),
+        ("3 * t^2", "t^3", "sdirk(to: 1, tolerance: 1e-4)"),
+        ("3 * t^2", "t^3", "bdf(to: 1, tolerance: 1e-4)"),
+    ] {
         let found = solved(&format!(
-            "form f {{ field u: scalar; f0[u] = dt(u) - 2 * t; f1[u] = grad(u); }}
-             problem p solves f {{ mesh = box(dim: 2, cells: 1); exact u = t^2; time = {scheme}; }}"
+            "form f {{ field u: scalar; f0[u] = dt(u) - {rate}; f1[u] = grad(u); }}
+             problem p solves f {{ mesh = box(dim: 2, cells: 1); exact u = {exact}; time = {scheme}; }}"
         ));
         let error = found["error_l2"].as_f64().expect("an error");
         assert!(error < 0.02, "{scheme}: {error}");
@@ -236,7 +236,11 @@ fn a_checkpoint_of_another_form_is_refused_and_other_parameters_are_said() {
          problem p solves heat { mesh = box(dim: 2, cells: 2); dirichlet u = 0 on \"x0\"; initial u = x[0];
              time = bdf(to: TO, step: 0.1); }";
     let run = |text: &str, arguments: &[&str]| {
-        let output = wf(folder.path(), text, &[&["--no-output", "--json"], arguments].concat());
+        let output = wf(
+            folder.path(),
+            text,
+            &[&["--interpret", "--no-output", "--json"], arguments].concat(),
+        );
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.success(), said, String::from_utf8_lossy(&output.stdout).into_owned())
     };

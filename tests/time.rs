@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn wf(folder: &Path, text: &str, arguments: &[&str]) -> Output {
+pub(crate) fn wf(folder: &Path, text: &str, arguments: &[&str]) -> Output {
     std::fs::write(folder.join("a.wf"), text).expect("a file");
     let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
     command.args(["run", "a.wf"]).args(arguments).current_dir(folder);
@@ -15,16 +15,21 @@ fn wf(folder: &Path, text: &str, arguments: &[&str]) -> Output {
 /// The only problem of a text, solved. Many small steps: kernels that are compiled take a fifth of interpreted ones' time.
 #[track_caller]
 fn solved(text: &str) -> Value {
+    solved_with(text, &[])
+}
+
+#[track_caller]
+pub(crate) fn solved_with(text: &str, more: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = wf(folder.path(), text, &["--no-output", "--json"]);
+    let output = wf(folder.path(), text, &[&["--no-output", "--json"], more].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}\n{errors}");
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// What a text that cannot be solved is told.
+/// The messages about a text that cannot be solved.
 #[track_caller]
-fn refused(text: &str) -> String {
+pub(crate) fn refused(text: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let output = wf(folder.path(), text, &["--interpret", "--no-output"]);
     assert!(!output.status.success(), "{text}");

@@ -58,7 +58,7 @@ impl Wanted {
 struct Condition {
     /// The field, and of what of it.
     of: (usize, Trace),
-    boundary: Boundary,
+    support: Support,
     held: Held,
     /// Numbers at a node.
     count: usize,
@@ -67,7 +67,10 @@ struct Condition {
 }
 
 /// The conditions of a system, in order, and the means of fields that are free up to a constant.
-pub(super) struct Conditions(Vec<Condition>, Vec<(String, Vec<f64>)>);
+pub(super) struct Conditions {
+    essential: Vec<Condition>,
+    means: Vec<(String, Vec<f64>)>,
+}
 
 impl Conditions {
     pub(super) fn new(
@@ -89,20 +92,20 @@ impl Conditions {
             }
         }
         let made = wanted.into_iter().map(|wanted| Condition::new(form, wanted, on));
-        Ok(Self(made.collect::<Result<_, _>>()?, means))
+        Ok(Self { essential: made.collect::<Result<_, _>>()?, means })
     }
 
     /// Gives the fields of a form that have one their means.
     fn set_means(&self, form: &PointForm, all: &mut [Constraints]) {
         for (field, own) in form.fields.iter().zip(all) {
-            let mean = self.1.iter().rev().find(|(name, _)| *name == field.name);
+            let mean = self.means.iter().rev().find(|(name, _)| *name == field.name);
             mean.iter().for_each(|(_, mean)| own.set_mean(mean.clone()));
         }
     }
 
     /// Whether some condition depends on a parameter.
     pub(super) fn depend_on(&self, param: usize) -> bool {
-        self.0.iter().any(|condition| condition.params.contains(&param))
+        self.essential.iter().any(|condition| condition.params.contains(&param))
     }
 
     /// The conditions of each field where the parameters have these values.
@@ -111,8 +114,8 @@ impl Conditions {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, Error> {
-        let held = self.0.iter().map(|condition| &condition.held);
-        Self::valued(on, held, &self.0.iter().collect::<Vec<_>>(), parameters)
+        let held = self.essential.iter().map(|condition| &condition.held);
+        Self::valued(on, held, &self.essential.iter().collect::<Vec<_>>(), parameters)
     }
 
     /// Notes on those that meet with different values.
@@ -121,13 +124,15 @@ impl Conditions {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<String>, Error> {
-        let held: Vec<&Held> = self.0.iter().map(|condition| &condition.held).collect();
-        let found = meetings(on, &held, |index, places| self.0[index].values(places, parameters))?;
+        let held: Vec<&Held> = self.essential.iter().map(|condition| &condition.held).collect();
+        let values =
+            |index: usize, places: &[[f64; 3]]| self.essential[index].values(places, parameters);
+        let found = meetings(on, &held, values)?;
         Ok(found.into_iter().map(|(_, note)| note).collect())
     }
 
-    /// The same where a system begins, with the means.
-    pub(super) fn begin(
+    /// Returns the essential conditions and the means of each field.
+    pub(super) fn constraints(
         &self,
         form: &PointForm,
         on: &Discretisation,
@@ -169,14 +174,15 @@ impl Condition {
         if !on.fields[field].space.element().is_continuous() {
             return Err(Error::Discontinuous { field: name });
         }
-        if tags(&boundary).is_some_and(<[String]>::is_empty) {
+        let support = boundary.into();
+        if support == Support::Tags(Vec::new()) {
             return Err(Error::NoBoundary { field: name });
         }
         let of = (field, trace);
-        let held = Held::new(form, on, of, &support(&boundary))?;
+        let held = Held::new(form, on, of, &support)?;
         let count = if trace == Trace::Whole { count } else { 1 };
         let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
-        Ok(Self { of, boundary, held, count, params, value })
+        Ok(Self { of, support, held, count, params, value })
     }
 
     /// The numbers at some places.
@@ -194,20 +200,13 @@ impl Condition {
     }
 }
 
-/// The tags of a boundary, if it is not all.
-fn tags(boundary: &Boundary) -> Option<&[String]> {
-    match boundary {
-        Boundary::All | Boundary::Vertex(_) => None,
-        Boundary::Tags(tags) => Some(&tags[..]),
-    }
-}
-
-/// Where a condition holds, as the language says it.
-fn support(boundary: &Boundary) -> Support {
-    match boundary {
-        Boundary::All => Support::Boundary,
-        Boundary::Tags(tags) => Support::Tags(tags.clone()),
-        Boundary::Vertex(to) => Support::Vertex(*to),
+impl From<Boundary> for Support {
+    fn from(boundary: Boundary) -> Self {
+        match boundary {
+            Boundary::All => Self::Boundary,
+            Boundary::Tags(tags) => Self::Tags(tags),
+            Boundary::Vertex(point) => Self::Vertex(point),
+        }
     }
 }
 
@@ -262,12 +261,13 @@ impl Prescribed for Conditions {
         // The form may have only some of the system's fields.
         let there =
             |own: &Condition| form.fields.iter().position(|field| field.name == own.held.field());
-        let own: Vec<&Condition> = self.0.iter().filter(|own| there(own).is_some()).collect();
-        let named = own.iter().filter_map(|own| tags(&own.boundary)).flatten();
+        let own: Vec<&Condition> =
+            self.essential.iter().filter(|own| there(own).is_some()).collect();
+        let named = own.iter().flat_map(|own| own.support.tags());
         let mut on = discretise(form, &elements, mesh, named)?;
         let held = own.iter().map(|own| {
             let of = (there(own).unwrap_or(own.of.0), own.of.1);
-            Held::new(form, &on, of, &support(&own.boundary))
+            Held::new(form, &on, of, &own.support)
         });
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
         let mut conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;

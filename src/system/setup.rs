@@ -340,7 +340,7 @@ impl Setup {
         });
         let mut on = discretise(&form, &elements, self.mesh, tags.flatten())?;
         let conditions = Conditions::new(&form, self.conditions, self.means, &on)?;
-        on.constrain(conditions.begin(&form, &on, &parameters)?);
+        on.constrain(conditions.constraints(&form, &on, &parameters)?);
         elements.notes.extend(conditions.meetings(&on, &parameters)?);
         on.aux = aux(&form, &elements, &self.aux, &on)?;
         let on = Arc::new(on);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::gallery::{Said, Stand, at};
+use super::gallery::{Said, Stand, at, said};
 
 const ITEMS: &str = "mesh = \"part.msh\"; dirichlet u = 0;";
 const PLACE: (&str, u64, u64) = ("a.wf", 2, 29);
@@ -281,8 +281,7 @@ fn reports_are_integrated_over_facets_inside_where_both_sides_agree() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     // The mean of u along the diagonal is 1.5.
-    let found = value["reports"][0]["value"].as_f64().or(value["reports"]["r"].as_f64());
-    let found = found.unwrap_or_else(|| panic!("{value}"));
+    let found = value["reports"]["r"].as_f64().unwrap_or_else(|| panic!("{value}"));
     assert!((found - 2.5 * 2.0_f64.sqrt()).abs() < 1e-9, "{found}");
     let place = ("a.wf", 2, 9);
     for sided in ["dot(grad(u), n)", "grad(u)[0]"] {
@@ -290,6 +289,24 @@ fn reports_are_integrated_over_facets_inside_where_both_sides_agree() {
             &["the 1 facets tagged \"mid\"", "inside the domain", "the same from both sides"];
         stand(sided).refuses_run(&[], at("E0413", place, words));
     }
+}
+
+/// Cells and a side of one tag: only `n` says that the sides are meant.
+#[test]
+fn an_integral_over_a_tag_of_cells_and_of_facets_is_refused() {
+    let stand = |report: &str| {
+        let stand = Stand::problem(&format!(
+            "mesh = \"part.msh\"; dirichlet u = 0 on \"mid\"; report r = integral({report}, on: \"1\");"
+        ));
+        let sides = ["3 1 2 1 1 10 20", "4 1 2 7 1 30 40"];
+        stand.write("part.msh", square("mid", &[], &sides));
+        stand
+    };
+    let words = &["\"1\" is a tag of cells and of facets", "give them different names in the mesh"];
+    stand("1").refuses_run(&[], said(words));
+    let output = stand("n[1]").output(&["run", "a.wf", "--interpret", "--no-output", "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(value["reports"]["r"], -1.0, "{value}");
 }
 
 /// The message was `error: ` and nothing else, and `wf check` called the file good.

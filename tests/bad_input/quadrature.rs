@@ -12,8 +12,7 @@ const PLATE: &str = "mesh = box(dim: 2, cells: 2); degree = 2; quadrature = 1; d
 fn too_low_is_refused() {
     let stand = Stand::problem(PLATE);
     let low = |given: &str| format!("quadrature {given} is too low for `u` of degree 2");
-    let one = low("1");
-    let one = [&*one, "take 4 or more"];
+    let one = [&*low("1"), "take 4 or more"];
     stand.refuses_run(&[], at("E0405", stand.place("1; dirichlet"), &one));
     stand.refuses_run(&["--quadrature", "0"], at("E0405", ("--quadrature", 1, 1), &[&low("0")]));
     let verify = ["verify", "a.wf", "--degree", "2", "--interpret"];
@@ -37,14 +36,12 @@ fn too_high_is_refused() {
         let on = form.on(mesh("box(dim: 2, cells: 1)").expect("a mesh"));
         on.degree(2).quadrature(quadrature).execution(weakform::Execution::Interpreted).build()
     };
-    for (given, words) in [(usize::MAX, "take 49 or less")] {
-        match set_up(given) {
-            Err(error @ Error::Run(_) | error @ Error::Plan(_)) => {
-                assert!(error.to_string().contains(words), "{error}");
-            }
-            Err(error) => panic!("{error}"),
-            Ok(_) => panic!("{given} should be refused"),
+    match set_up(usize::MAX) {
+        Err(error @ Error::Run(_) | error @ Error::Plan(_)) => {
+            assert!(error.to_string().contains("take 49 or less"), "{error}");
         }
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("such a quadrature should be refused"),
     }
     let noted = set_up(11).expect("allowed");
     assert!(noted.notes().iter().any(|note| note.contains("no use")), "{:?}", noted.notes());

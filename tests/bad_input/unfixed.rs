@@ -185,6 +185,24 @@ fn a_body_may_not_turn_inside_a_round_wall() {
     assert!(solved(ELASTIC, solid).contains("turn about the axis"));
 }
 
+/// The condition that the help proposes, pasted into the problem.
+#[test]
+fn the_proposed_condition_prevents_the_rigid_motion() {
+    for items in [
+        "mesh = box(dim: 2, cells: 2); dirichlet u = [0, 0] at [0, 0];",
+        "mesh = box(dim: 3, cells: 2); dirichlet u = [0, 0, 0] at [0, 0, 0]; dirichlet u[2] = 0 at [1, 0, 0]; \
+         dirichlet u[2] = 0 at [0, 1, 0];",
+        "mesh = shell(dim: 2, refine: 1, order: 2); degree = 2; dirichlet dot(u, n) = 0 on \"outer\";",
+    ] {
+        let output = stand(ELASTIC, items).output(&["run", "a.wf", "--interpret", "--no-output"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let proposed = said.split("help: add `").nth(1).and_then(|rest| rest.split('`').next());
+        let proposed = proposed.unwrap_or_else(|| panic!("{items}: {said}"));
+        assert!(proposed.starts_with("dirichlet u[") && proposed.contains("at ["), "{proposed}");
+        solved(ELASTIC, &format!("{items} {proposed}"));
+    }
+}
+
 #[test]
 fn systems_of_the_library_are_looked_at_too() {
     let system = |form: &str, tags: [&str; 2]| {

@@ -6,6 +6,7 @@ use crate::ast::Span;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::habits;
+use crate::source::shortened;
 use crate::words;
 use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
@@ -119,7 +120,14 @@ pub(super) fn describe(
             .help("add `else { … }`");
     }
     let previous_text = previous.map_or("", |token| &text[token.span.range()]);
-    let habit = habit(first, previous_text, found_text);
+    let tag = found.filter(|token| token.kind == TokenKind::String).map(|_| found_text);
+    let habit = match tag.filter(|_| (first, previous_text) == ("dirichlet", "at")) {
+        Some(tag) => Some(format!(
+            "write `on {}` for a part of the boundary; `at` takes a point, as in `at [0, 0]`",
+            shortened(tag)
+        )),
+        None => habit(first, previous_text, found_text).map(str::to_owned),
+    };
     let expected = Expected::new(&failure.expected, place);
     // What is missing at the end of a line is missing there, not where the next line begins.
     if expected.closer.is_some()
@@ -174,27 +182,12 @@ fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
         (_, _, "or") => "write `||`",
         (_, _, "not") => "write `!`",
         ("aux", _, "in") => "write `on nodes in H1(k)`: the space of data at nodes",
-        ("field" | "aux", "in", space) => return other_space(space),
         ("field", _, "on") => "a field has a space, `in H1(k)`; `on …` is for `aux`",
         ("field" | "aux" | "param", "tensor" | "scalar", "(") => {
             "`tensor` is a dim × dim matrix, and `vector(n)` has n components"
         }
         ("let", _, ":") => "a `let` has the shape of its expression: `let a = 1;`",
         ("f0" | "f1", _, "[") => "a row gives all components at once: `f0[u] = [a, b];`",
-        _ => return None,
-    })
-}
-
-/// What stands in the place of a space that there is not.
-fn other_space(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "RT" | "BDM" | "BDFM" | "Hdiv" | "HDiv" => {
-            "there are no spaces of H(div) yet: let the pressure live in `H1(k)`, where its gradient is the flux, and the flux in \
-             `L2(k - 1)` (`wf explain W0410`)"
-        }
-        "ND" | "N1curl" | "Nedelec" | "Hcurl" | "HCurl" => "there are no spaces of H(curl) yet",
-        "P" | "Q" | "CG" | "Lagrange" => "write `H1(k)`, which is continuous and of degree k",
-        "DG" | "DP" | "DQ" => "write `L2(k)`, which is discontinuous and of degree k",
         _ => return None,
     })
 }

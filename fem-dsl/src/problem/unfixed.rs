@@ -84,9 +84,10 @@ pub struct Motion {
     shift: [f64; 3],
     /// The axis, where it turns: a point of it, and its direction.
     axis: Option<[[f64; 3]; 2]>,
-    /// The component that it moves most, at a vertex that it moves most.
+    /// The component that it moves most, at [`Self::vertex`].
     pub component: usize,
-    held_at: [f64; 3],
+    /// A vertex that it moves most.
+    pub vertex: [f64; 3],
 }
 
 /// Entries below this part of the largest are rounding.
@@ -115,11 +116,11 @@ impl Motion {
         at: [f64; 3],
         (shift, turn): ([f64; 3], [f64; 3]),
         centre: [f64; 3],
-        (component, held_at): (usize, [f64; 3]),
+        (component, vertex): (usize, [f64; 3]),
     ) -> Self {
         let (speed, size) = (length(turn), length(shift));
-        let reach = length([0, 1, 2].map(|c| held_at[c] - centre[c]));
-        let own = Self { dim, at, shift, axis: None, component, held_at };
+        let reach = length([0, 1, 2].map(|c| vertex[c] - centre[c]));
+        let own = Self { dim, at, shift, axis: None, component, vertex };
         if speed * reach <= 1e-6 * size {
             return Self { shift: rounded(shift.map(|s| s / size), 1.0), ..own };
         }
@@ -132,10 +133,10 @@ impl Motion {
         Self { shift: direction.map(|d| d * along), axis, ..own }
     }
 
-    /// The vertex at which it moves most, as messages show it.
-    pub fn held_at(&self) -> String {
-        let point: Vec<String> = self.held_at[..self.dim].iter().map(f64::to_string).collect();
-        format!("({})", point.join(", "))
+    /// A condition that prevents it, for a problem of the language.
+    pub fn condition(&self, field: &str) -> String {
+        let vertex: Vec<String> = self.vertex[..self.dim].iter().map(f64::to_string).collect();
+        format!("dirichlet {field}[{}] = 0 at [{}];", self.component, vertex.join(", "))
     }
 }
 
@@ -203,9 +204,8 @@ impl Unfixed {
                 format!("give the form a term in `{field}` whose coefficient is not 0 there")
             }
             Freedom::Motion(ref motion) => format!(
-                "hold component {c} of `{field}`, which this rigid motion moves most at {}: `dirichlet {field}[{c}] = 0 on \"tag\";`",
-                motion.held_at(),
-                c = motion.component
+                "add `{}`, a component at a vertex that this rigid motion moves most",
+                motion.condition(field)
             ),
         }
     }

@@ -138,17 +138,12 @@ impl Program {
         let Ok(ast) = self.find_problem(problem) else { return Vec::new() };
         let mut found = self.unknown_form_tags(ast, &known, true);
         let pieces = overrides.pieces().unwrap_or_default();
-        for statement in Statement::all(&self.piece, ast, &pieces) {
-            let tags = match statement.kind {
-                ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } => &tags[..],
-                ProblemItemKind::Periodic { sides } => sides,
-                _ => continue,
-            };
-            let unknown = tags.iter().filter(|tag| !known.contains(&tag.text.as_str()));
-            found.extend(
-                unknown.map(|tag| statement.piece.place(unknown_tag("boundary", tag, &known))),
-            );
-        }
+        let statements = Statement::all(&self.piece, ast, &pieces);
+        found.extend(unknown_in(&statements, "boundary", &known, |statement| match statement {
+            ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } => tags,
+            ProblemItemKind::Periodic { sides } => sides,
+            _ => &[],
+        }));
         found
     }
 
@@ -173,15 +168,10 @@ impl Program {
         known: &[&str],
     ) -> Vec<Diagnostic> {
         let mut found = self.unknown_form_tags(problem, known, false);
-        for statement in statements {
-            let ProblemItemKind::Aux { place: Some(Place::Tags(tags)), .. } = statement.kind else {
-                continue;
-            };
-            let unknown = tags.iter().filter(|tag| !known.contains(&tag.text.as_str()));
-            found.extend(
-                unknown.map(|tag| statement.piece.place(unknown_tag("tag of cells", tag, known))),
-            );
-        }
+        found.extend(unknown_in(statements, "tag of cells", known, |statement| match statement {
+            ProblemItemKind::Aux { place: Some(Place::Tags(tags)), .. } => tags,
+            _ => &[],
+        }));
         found
     }
 
@@ -222,6 +212,22 @@ impl Program {
             });
         tags.flatten()
     }
+}
+
+/// The messages that a mesh with the tags `known` lacks others, which statements name.
+fn unknown_in<'a>(
+    statements: &[Statement<'a>],
+    of: &str,
+    known: &[&str],
+    tags: impl Fn(&'a ProblemItemKind) -> &'a [ast::Text],
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for statement in statements {
+        let own = tags(statement.kind).iter();
+        let unknown = own.filter(|tag| !known.contains(&tag.text.as_str()));
+        found.extend(unknown.map(|tag| statement.piece.place(unknown_tag(of, tag, known))));
+    }
+    found
 }
 
 /// Where a statement is: what it says rather than the whole of it, where it says something.

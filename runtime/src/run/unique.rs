@@ -149,9 +149,8 @@ fn weakly_held(
         let part = (1.0 / motion.strength / digit).round() * digit;
         notes.push(format!(
             "the conditions on `{name}` let it {named} but for the error of the mesh's normals, 1 in {part:.0}: loads that \
-             drive this motion give a wrong solution; hold component {} at {}",
-            named.component,
-            named.held_at()
+             drive this motion give a wrong solution; add `{}`",
+            named.condition(name)
         ));
     }
     Ok(notes)

@@ -96,12 +96,16 @@ pub(crate) fn execute(
         )));
     };
     let mut files = Files::of(file);
-    files.reads_problem(&program, name, file, &overrides);
-    for own in FILES {
+    let problem = files.reads_problem(&program, name, file, &overrides);
+    let written = match problem.is_some_and(|problem| problem.eigen.is_some()) {
+        true => &PENCIL[..],
+        false => &FILES,
+    };
+    for own in written {
         files.writes("a part of the system", arguments.output.join(own), "`--output DIR`");
     }
     files.check()?;
-    let folder = if processes.speaks() { try_out(&arguments.output) } else { Ok(()) };
+    let folder = if processes.speaks() { try_out(&arguments.output, written) } else { Ok(()) };
     processes.settle(folder, console)?;
     let which = Blame { program: &program, problem: name, overrides: &overrides };
     let threads = processes.threads(arguments.threads);
@@ -109,15 +113,14 @@ pub(crate) fn execute(
 }
 
 /// Makes the folder, and looks whether files can be written there, before the work.
-fn try_out(folder: &Path) -> Result<(), Failure> {
+fn try_out(folder: &Path, files: &[&str]) -> Result<(), Failure> {
     create_dir_all(folder).map_err(|error| {
         let folder = folder.display();
         Failure::input(format!(
             "cannot make the folder {folder}: {error}\nhelp: name another one, or make it"
         ))
     })?;
-    let files = FILES.iter().chain(&PENCIL);
-    Ok(files.into_iter().try_for_each(|file| writable(&folder.join(file)))?)
+    Ok(files.iter().try_for_each(|file| writable(&folder.join(file)))?)
 }
 
 /// Says what a solve is at.

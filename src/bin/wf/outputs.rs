@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::problem::{MeshSource, Problem, Reported, Values};
+use fem_dsl::problem::{MeshSource, Problem, Values};
 use fem_dsl::program::Program;
 use runtime::output::STEP;
 
@@ -46,32 +46,29 @@ impl Files {
         self.read.push((what.into(), path.into()));
     }
 
-    /// Adds the mesh, the data and the states of a problem, and returns the names of the lines that it may report. What is wrong with
-    /// the problem is left for others to say.
+    /// Adds the mesh, the data and the states of a problem, and returns it where it is right: errors are reported elsewhere.
     pub(crate) fn reads_problem(
         &mut self,
         program: &Program,
         name: &str,
         file: &Path,
         overrides: &Overrides,
-    ) -> Vec<String> {
+    ) -> Option<Problem> {
         let folder = file.parent().unwrap_or(Path::new(""));
-        let Ok((mesh, dim)) = program.mesh(name, overrides) else { return Vec::new() };
+        let (mesh, dim) = program.mesh(name, overrides).ok()?;
         if let MeshSource::File(path) = &mesh {
             let folder = if overrides.mesh.is_some() { Path::new("") } else { folder };
             self.reads(format!("the mesh of the problem `{name}`"), folder.join(path));
         }
-        let mut lines = Vec::new();
+        let mut found = None;
         // The dimension of a mesh that is still to be read is not known.
         for dim in dim.map_or(2..=3, |dim| dim..=dim) {
             let Ok(mut problem) = program.problem(name, dim, overrides) else { continue };
             problem.start_paths_at(folder);
             self.reads_data(&problem);
-            let reports = problem.reports.items.iter();
-            let own = reports.filter(|report| matches!(report.value, Reported::Line { .. }));
-            lines = own.map(|report| report.name.clone()).collect();
+            found = Some(problem);
         }
-        lines
+        found
     }
 
     fn reads_data(&mut self, problem: &Problem) {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fem_dsl::check::problem::Overrides;
+use fem_dsl::problem::{Problem, Reported};
 use fem_dsl::program::Program;
 use runtime::output::Series;
 
@@ -58,7 +59,8 @@ pub(super) fn check(
             files.writes("the table of reports", path, REPORT);
         }
         for (name, overrides) in names.iter().zip(overrides.iter().cycle()) {
-            let lines = files.reads_problem(program, name, file, overrides);
+            let lines = files.reads_problem(program, name, file, overrides).as_ref().map(lines);
+            let lines = lines.unwrap_or_default();
             pictures(&mut files, arguments, (name, &solves), checkpoint);
             solutions(&mut files, arguments, (name, &solves), &lines, processes)?;
         }
@@ -69,6 +71,13 @@ pub(super) fn check(
         Some(restart) => all(None, Some(restart)),
         None => Ok(()),
     }
+}
+
+/// The names of the lines that a problem reports.
+fn lines(problem: &Problem) -> Vec<String> {
+    let reports = problem.reports.items.iter();
+    let own = reports.filter(|report| matches!(report.value, Reported::Line { .. }));
+    own.map(|report| report.name.clone()).collect()
 }
 
 /// Adds the pictures and the checkpoints of a problem.

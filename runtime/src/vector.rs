@@ -452,6 +452,19 @@ impl Vector {
         }
     }
 
+    /// A vector with the entries of a part of this one, the unknowns of one field, and 0 in all others.
+    #[must_use]
+    pub fn restricted_to(&self, part: Range<usize>) -> Self {
+        let mut own = match self.array() {
+            Some((arithmetic, _)) => Self::on_device(part.len(), arithmetic),
+            None => Self::zeros(part.len(), self.precision()),
+        };
+        own.take_part(1.0, self, part.clone());
+        let mut alone = self.like();
+        alone.put_part(1.0, &own, part);
+        alone
+    }
+
     /// self_i = i mod `period` − `period` / 2, on a device by the place of an entry, also where there is no unknown.
     pub(crate) fn ramp(&mut self, period: usize) {
         if let Data::Remote(remote) = &mut self.data {

@@ -356,9 +356,8 @@ impl Setting {
         assert!(diagnostics.iter().all(|found| !found.is_error()), "{diagnostics:?}");
         let form = program.expect("a form").point_form("f", mesh.dim()).expect("a point form");
         // The points of straight cells, for which the bound below was set; `conformance` has the default rule, with bounds of its terms.
-        let straight = (name == "curved quadrilaterals").then(|| (2 * degree).into());
-        let elements = elements(&form, mesh.cell(), degree, mesh.order(), straight);
-        let elements = elements.expect("elements");
+        let rule = (name == "curved quadrilaterals").then(|| (2 * degree).into());
+        let elements = elements(&form, mesh.cell(), degree, mesh.order(), rule).expect("elements");
         let on = Arc::new(discretise(&form, &elements, mesh));
         let name = format!("{name} of degree {degree}");
         Self { name, form, elements, on, precision, params: [0.3, 1.7] }

@@ -174,12 +174,7 @@ fn is_homogeneous(
 ) -> Result<bool, OperatorError> {
     let Step { delta, u, .. } = *step;
     // The free entries of this field alone.
-    let mut own = moved(u, delta);
-    let mut mask = vec![0.0; u.len()];
-    mask[field.dofs.clone()].fill(1.0);
-    let mut only = u.like();
-    only.set(&mask);
-    own.multiply(&only);
+    let own = moved(u, delta).restricted_to(field.dofs.clone());
     let fields = system.fields();
     let (mut trial, mut r) = (u.like(), u.like());
     let mut power = None;

@@ -14,9 +14,7 @@
 //! by τ s_f, but for the rounding.
 
 use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
-use crate::vector::{Vector, epsilon, noise, norm, root_of_squares};
-use std::convert::Infallible;
-use std::ops::Range;
+use crate::vector::{Vector, epsilon, noise, norm};
 use std::sync::{Mutex, PoisonError};
 
 /// Vectors of weights: for one alone terms might cancel.
@@ -26,21 +24,8 @@ const SAMPLES: u64 = 2;
 pub(super) fn norms(fields: &[FieldDofs], vector: &Vector) -> Vec<f64> {
     match fields {
         [_] => vec![vector.norm()],
-        _ => {
-            let entries = vector.to_vec();
-            fields.iter().map(|field| norm_of(field, vector, &entries)).collect()
-        }
+        _ => fields.iter().map(|own| vector.restricted_to(own.dofs.clone()).norm()).collect(),
     }
-}
-
-/// The norm of the entries of a field in a vector like another.
-fn norm_of(field: &FieldDofs, like: &Vector, entries: &[f64]) -> f64 {
-    let squares = |factor: f64| {
-        let of = |range: Range<usize>| entries[range].iter().map(|x| (factor * x).powi(2)).sum();
-        like.total_of(field.dofs.clone(), of)
-    };
-    let scaled = |factor: f64| Ok::<_, Infallible>(squares(factor));
-    root_of_squares(squares(1.0), scaled).unwrap_or_else(|never| match never {})
 }
 
 /// The scales of the fields of a system.
@@ -121,13 +106,13 @@ impl Scales {
             if exponent.is_finite() { exponent.clamp(-500.0, 500.0).exp2() } else { 1.0 }
         };
         let factors: Vec<f64> = scales.iter().map(|&scale| factor(scale)).collect();
+        let mut ones = like.like();
+        ones.fill(1.0);
         let entries = |of: &dyn Fn(f64) -> f64| {
-            let mut entries = vec![1.0; like.len()];
+            let mut made = ones.clone();
             for (FieldDofs { dofs, .. }, &factor) in self.fields.iter().zip(&factors) {
-                entries[dofs.clone()].fill(of(factor));
+                made.axpy(of(factor) - 1.0, &ones.restricted_to(dofs.clone()));
             }
-            let mut made = like.like();
-            made.set(&entries);
             made
         };
         let (weights, inverse) = (entries(&|factor| factor), entries(&|factor| 1.0 / factor));

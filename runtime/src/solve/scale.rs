@@ -109,9 +109,9 @@ impl Scales {
         let mut ones = like.like();
         ones.fill(1.0);
         let entries = |of: &dyn Fn(f64) -> f64| {
-            let mut made = ones.clone();
+            let mut made = like.like();
             for (FieldDofs { dofs, .. }, &factor) in self.fields.iter().zip(&factors) {
-                made.axpy(of(factor) - 1.0, &ones.restricted_to(dofs.clone()));
+                made.axpy(of(factor), &ones.restricted_to(dofs.clone()));
             }
             made
         };

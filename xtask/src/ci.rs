@@ -148,17 +148,17 @@ fn feature_tests(programs: &[&str], filters: &[String]) -> Command {
     test
 }
 
-/// Runs the modules of `tests` and `runtime/tests` that a feature changes; README's second command has run the others. Drops `built`
+/// Runs the tests of `tests` and `runtime/tests` that a feature changes; README's second command has run the others. Drops `built`
 /// when the first test program runs: until then nothing else can be compiled.
 fn tests_of_features(built: Sender<Built>) -> Result<(), String> {
-    let mut modules = Vec::new();
+    let mut tests = Vec::new();
     for folder in ["tests", "runtime/tests"] {
-        modules.extend(marked_modules(&root().join(folder)).map_err(|error| error.to_string())?);
+        tests.extend(marked(&root().join(folder), "").map_err(|error| error.to_string())?);
     }
-    if modules.is_empty() {
-        return Err("no test file names a feature".to_owned());
+    if tests.is_empty() {
+        return Err("no test names a feature".to_owned());
     }
-    let mut test = feature_tests(&["--test", "all"], &modules);
+    let mut test = feature_tests(&["--test", "all"], &tests);
     let mut child = test.stderr(Stdio::piped()).spawn();
     let child = child.as_mut().map_err(|error| format!("cannot start {test:?}: {error}"))?;
     let mut built = Some(built);
@@ -174,39 +174,51 @@ fn tests_of_features(built: Sender<Built>) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{test:?} failed: {status}")) }
 }
 
-/// Returns the modules of a folder of tests, as filters, of which a file has one of `MARKS`.
-fn marked_modules(folder: &Path) -> std::io::Result<Vec<String>> {
+/// Returns what a feature changes of a folder of tests, as filters: tests that have one of `MARKS`, and all tests of a file where
+/// something else has one that they may share.
+fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
-        let own = path.extension().is_some_and(|extension| extension == "rs");
-        if own && !["all", "tidy"].contains(&name) && is_marked(&path)?
-            || path.is_dir() && folder.join(format!("{name}.rs")).exists() && is_marked(&path)?
+        let inside = format!("{module}{name}::");
+        if path.is_dir() && folder.join(format!("{name}.rs")).exists() {
+            found.extend(marked(&path, &inside)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !["all", "tidy"].contains(&name)
         {
-            found.push(format!("{name}::"));
+            found.extend(marked_items(&std::fs::read_to_string(path)?, &inside));
         }
     }
     found.sort();
-    found.dedup();
     Ok(found)
 }
 
-/// Whether a Rust file, or one below a folder, has one of `MARKS`.
-fn is_marked(path: &Path) -> std::io::Result<bool> {
-    if path.is_dir() {
-        for entry in std::fs::read_dir(path)? {
-            if is_marked(&entry?.path())? {
-                return Ok(true);
-            }
-        }
-        return Ok(false);
+/// The same of a file, whose items begin at the start of a line; `use` and `mod` change no test by themselves.
+fn marked_items(text: &str, module: &str) -> Vec<String> {
+    if text.lines().any(|line| line.starts_with("#![cfg(")) {
+        return vec![module.to_owned()];
     }
-    let is_rust = path.extension().is_some_and(|extension| extension == "rs");
-    Ok(is_rust && {
-        let text = std::fs::read_to_string(path)?;
-        MARKS.iter().any(|mark| text.contains(mark))
-    })
+    let (mut tests, mut item) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        item.push(line);
+        let ends = line.starts_with('}')
+            || line.ends_with(';') && line.starts_with(|c: char| c.is_alphabetic());
+        if !ends {
+            continue;
+        }
+        let whole = std::mem::take(&mut item);
+        let is_marked = whole.iter().any(|line| MARKS.iter().any(|mark| line.contains(mark)));
+        if !is_marked || line.starts_with("use ") || line.starts_with("mod ") {
+            continue;
+        }
+        let name = whole.iter().find_map(|line| line.strip_prefix("fn ")?.split('(').next());
+        match name.filter(|_| whole.contains(&"#[test]")) {
+            Some(name) => tests.push(format!("{module}{name}")),
+            None => return vec![module.to_owned()],
+        }
+    }
+    tests
 }
 
 /// What macros need is compiled for clippy alone, and runs for some seconds: to optimise it takes longer.
@@ -236,4 +248,19 @@ fn documentation() -> Result<(), String> {
 /// The files that differ from the last commit, with their states.
 fn changed_files() -> Result<String, String> {
     capture(Command::new("git").args(["status", "--porcelain"]).current_dir(root()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::marked_items;
+
+    #[test]
+    fn tests_are_chosen_by_what_they_name() {
+        let own = "#[cfg(feature = \"cuda\")]\nuse a::b;\n\n#[test]\nfn plain() {\n    one();\n}\n\n#[test]\nfn on_each() {\n    devices();\n}\n";
+        assert_eq!(marked_items(own, "a::"), ["a::on_each"]);
+        let shared = format!("fn all() {{\n    devices();\n}}\n\n{own}");
+        assert_eq!(marked_items(&shared, "a::"), ["a::"]);
+        let alone = "#![cfg(feature = \"cuda\")]\n\n#[test]\nfn plain() {\n    one();\n}\n";
+        assert_eq!(marked_items(alone, "a::"), ["a::"]);
+    }
 }

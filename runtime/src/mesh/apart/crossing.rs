@@ -15,21 +15,26 @@ use kernels_gen::element::tabulate;
 /// How far beyond the border of a piece a point still counts as on it, as a part of the piece.
 const ON_PIECE: f64 = 1e-6;
 
+/// As far outside of its box nothing meets a piece, as a part of its size.
+const BESIDE: f64 = 4.0 * ON_PIECE;
+
 /// Names the first two cells whose facets cross.
 pub(super) fn crossing(place: &Place<'_>, boundary: &[Facet]) -> Option<MeshError> {
     let flats = Flats::new(place);
-    let pieces: Vec<Vec<Piece>> =
-        boundary.par_iter().map(|&facet| flats.of_facet(place, facet)).listed();
-    let bounds: Vec<Bounds> = pieces
-        .iter()
-        .map(|pieces| Bounds::of(pieces.iter().flat_map(|piece| piece.corners.iter().copied())))
-        .collect();
+    let points: Vec<Vec<[f64; 3]>> =
+        boundary.par_iter().map(|&facet| flats.points(place, facet)).listed();
+    let bounds: Vec<Bounds> =
+        points.iter().map(|points| Bounds::of(points.iter().copied())).collect();
     let tree = Tree::new(bounds.iter().copied().zip(0..).collect::<Vec<(Bounds, usize)>>());
+    // Pieces outside of the other facet's box do not meet it: neighbours, which most pairs are, have few others.
+    let near = |i: usize, other: usize| -> Vec<Piece> {
+        flats.pieces(&points[i]).filter(|piece| piece.bounds.meets(&bounds[other])).collect()
+    };
     let found = (0..boundary.len()).into_par_iter().with_min_len(256).first(|i| {
         let mut at = None;
         let other = tree.find(&bounds[i], &mut |&j| {
             // Each pair once; facets of one cell do not cross.
-            if j <= i || boundary[i].cell == boundary[j].cell || !cross(&pieces[i], &pieces[j]) {
+            if j <= i || boundary[i].cell == boundary[j].cell || !cross(&near(i, j), &near(j, i)) {
                 return false;
             }
             let cells = [i, j].map(|facet| boundary[facet].cell as usize);
@@ -51,7 +56,9 @@ fn cross(first: &[Piece], second: &[Piece]) -> bool {
             b.pierced(&p, &q).is_some_and(|(_, [from, to])| from.abs().min(to.abs()) > depth)
         })
     };
-    first.iter().any(|a| second.iter().any(|b| through(a, b) || through(b, a)))
+    let pairs = first.iter().flat_map(|a| second.iter().map(move |b| (a, b)));
+    let mut pairs = pairs.filter(|(a, b)| a.bounds.meets(&b.bounds));
+    pairs.any(|(a, b)| through(a, b) || through(b, a))
 }
 
 /// A straight piece of a facet: a segment or a triangle.
@@ -59,6 +66,7 @@ fn cross(first: &[Piece], second: &[Piece]) -> bool {
 struct Piece {
     /// Of a segment the last is the second again.
     corners: [[f64; 3]; 3],
+    bounds: Bounds,
     dim: usize,
 }
 
@@ -117,7 +125,7 @@ struct Flats {
     /// For each local facet the values of the geometry's basis at its lattice points, `[point][node]`.
     tables: Vec<Vec<Vec<f64>>>,
     /// The corners of each piece, as lattice points.
-    pieces: Vec<[usize; 3]>,
+    corners: Vec<[usize; 3]>,
 }
 
 impl Flats {
@@ -125,7 +133,7 @@ impl Flats {
         let (cell, element) = (place.shape.cell, place.shape.element);
         let (dim, steps) =
             (cell.dim() - 1, element.degree() * if element.degree() > 1 { 2 } else { 1 });
-        let (lattice, pieces) = lattice(dim, steps, cell.is_tensor());
+        let (lattice, corners) = lattice(dim, steps, cell.is_tensor());
         let tables = (0..cell.facets().len()).map(|local| {
             let frame = Frame::of_facet(cell, local);
             let points: Vec<[f64; 3]> = lattice.iter().map(|s| frame.at(s)).collect();
@@ -133,10 +141,11 @@ impl Flats {
             let row = |q| (0..element.count()).map(|node| table.value(q, node)).collect();
             (0..points.len()).map(row).collect()
         });
-        Self { dim, tables: tables.collect(), pieces }
+        Self { dim, tables: tables.collect(), corners }
     }
 
-    fn of_facet(&self, place: &Place<'_>, facet: Facet) -> Vec<Piece> {
+    /// The lattice points of a facet.
+    fn points(&self, place: &Place<'_>, facet: Facet) -> Vec<[f64; 3]> {
         let nodes = nodes_of(place.shape, place.parts, facet.cell as usize);
         let point = |row: &Vec<f64>| {
             row.iter().zip(nodes).fold([0.0; 3], |sum, (value, &node)| {
@@ -144,11 +153,15 @@ impl Flats {
                 [0, 1, 2].map(|c| sum[c] + value * at[c])
             })
         };
-        let points: Vec<[f64; 3]> =
-            self.tables[usize::from(facet.local)].iter().map(point).collect();
-        let piece =
-            |corners: &[usize; 3]| Piece { corners: corners.map(|i| points[i]), dim: self.dim };
-        self.pieces.iter().map(piece).collect()
+        self.tables[usize::from(facet.local)].iter().map(point).collect()
+    }
+
+    /// The pieces between the lattice points of a facet.
+    fn pieces(&self, points: &[[f64; 3]]) -> impl Iterator<Item = Piece> {
+        self.corners.iter().map(|corners| {
+            let corners = corners.map(|i| points[i]);
+            Piece { corners, bounds: Bounds::of(corners.into_iter()), dim: self.dim }
+        })
     }
 
     /// A point deep inside both of two cells.
@@ -156,12 +169,18 @@ impl Flats {
         let all = cells.map(|cell| {
             let facets =
                 (0..self.tables.len()).map(|local| Facet { cell: cell as u32, local: local as u8 });
-            facets.flat_map(|facet| self.of_facet(place, facet)).collect::<Vec<Piece>>()
+            let points = facets.map(|facet| self.points(place, facet));
+            points
+                .flat_map(|points| self.pieces(&points).collect::<Vec<_>>())
+                .collect::<Vec<Piece>>()
         });
         let mut meet = Vec::new();
         for [a, b] in [[&all[0], &all[1]], [&all[1], &all[0]]] {
             for [p, q] in a.iter().flat_map(Piece::edges) {
-                meet.extend(b.iter().filter_map(|piece| piece.pierced(&p, &q)).map(|(x, _)| x));
+                let edge = Bounds::of([p, q].into_iter());
+                let near =
+                    b.iter().filter(|piece| piece.bounds.grown(BESIDE * piece.size()).meets(&edge));
+                meet.extend(near.filter_map(|piece| piece.pierced(&p, &q)).map(|(x, _)| x));
             }
         }
         for [own, other] in [cells, [cells[1], cells[0]]] {

@@ -4,7 +4,7 @@
 
 use super::devices;
 use devices::devices;
-use runtime::device::Arithmetic;
+use runtime::device::{Arithmetic, Layout};
 use runtime::vector::{Precision, Product, Vector, epsilon};
 use std::sync::Arc;
 
@@ -50,6 +50,33 @@ impl Pair {
 fn close(what: &str, len: usize, (host, there): (f64, f64), terms: f64) {
     let bound = 4.0 * f64::EPSILON * (len as f64).sqrt().max(8.0) * terms;
     assert!((host - there).abs() <= bound, "{what} of {len}: {host} and {there}");
+}
+
+/// Fields that lie one after another, whose components lie in tiles, with padding between them.
+#[test]
+fn a_vector_is_restricted_to_one_of_its_fields() {
+    for device in devices() {
+        for precision in [Precision::F64, Precision::F32] {
+            let layout = Layout::joined([(Layout::plain(3), 3 * 1001), (Layout::plain(1), 125)]);
+            let on = Arithmetic::with_layout(Arc::clone(&device), precision, layout);
+            let on = on.expect("kernels");
+            let (len, fields) = (3128, [0..3003, 3003..3128]);
+            let pair = Pair::new(&on, len, 5);
+            // That of no field goes through the host.
+            for part in fields.into_iter().chain([7..3100]) {
+                let host = pair.host.restricted_to(part.clone());
+                let alone = pair.there.restricted_to(part.clone());
+                let (whole, found) = (pair.host.to_vec(), host.to_vec());
+                assert!(
+                    found
+                        .iter()
+                        .enumerate()
+                        .all(|(i, x)| *x == if part.contains(&i) { whole[i] } else { 0.0 })
+                );
+                Pair { host, there: alone }.compare("a field alone", 0.0);
+            }
+        }
+    }
 }
 
 #[test]

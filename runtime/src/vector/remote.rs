@@ -293,6 +293,21 @@ impl Remote {
         }
     }
 
+    /// The entries of a part of x, to a vector like it that is 0.
+    pub(super) fn take_alone(&mut self, x: &Self, (part, all): (&Range<usize>, usize)) {
+        match x.arithmetic.layout().field_of(part, all) {
+            Some(there) => {
+                let (first, n) = (there.first(), there.len(part.len()));
+                self.convert(1.0, (x, first), first, n);
+            }
+            None => {
+                let mut numbers = vec![0.0; all];
+                numbers[part.clone()].copy_from_slice(&x.to_vec(all)[part.clone()]);
+                self.set(&numbers);
+            }
+        }
+    }
+
     /// n entries of a·x from one on, into entries here.
     fn convert(&mut self, a: f64, (x, from): (&Self, usize), into: usize, n: usize) {
         let single = |on: &Arc<Arithmetic>| on.precision() == Precision::F32;

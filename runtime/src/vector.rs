@@ -574,6 +574,13 @@ impl Vector {
         root_of_squares(square, scaled).unwrap_or_else(|never| match never {})
     }
 
+    /// self_i = |self_i|.
+    pub fn make_absolute(&mut self) {
+        let y = self;
+        on_device!((y), (), y.make_absolute());
+        with_entries!((y), (), blas::map_f64(y, f64::abs));
+    }
+
     /// self_i = |self_i|, or 1 where self_i is 0.
     pub fn make_positive(&mut self) {
         let y = self;

@@ -62,6 +62,10 @@ fn a_vector_is_restricted_to_one_of_its_fields() {
             let on = on.expect("kernels");
             let (len, fields) = (3128, [0..3003, 3003..3128]);
             let pair = Pair::new(&on, len, 5);
+            let mut filled = pair.there.like();
+            filled.fill(2.0);
+            assert_eq!(filled.to_vec(), vec![2.0; len]);
+            assert_eq!(filled.dot(&filled), 4.0 * len as f64, "no places without an unknown");
             // That of no field goes through the host.
             for part in fields.into_iter().chain([7..3100]) {
                 let host = pair.host.restricted_to(part.clone());
@@ -165,6 +169,11 @@ fn every_operation(on: &Arc<Arithmetic>, len: usize) {
     }
     let largest = z.host.to_vec().iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     z.compare("invert", largest);
+    let mut sizes = Pair { host: z.host.clone(), there: z.there.clone() };
+    for v in [&mut sizes.host, &mut sizes.there] {
+        v.make_absolute();
+    }
+    sizes.compare("make_absolute", 0.0);
     for v in [&mut z.host, &mut z.there] {
         v.make_positive();
     }

@@ -40,7 +40,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 43] = [
+const NAMES: [&str; 44] = [
     "fill",
     "scale",
     "copy",
@@ -48,6 +48,7 @@ const NAMES: [&str; 43] = [
     "multiply",
     "vanish_with",
     "invert",
+    "make_absolute",
     "make_positive",
     "advance",
     "chebyshev",
@@ -469,6 +470,11 @@ impl Arithmetic {
     /// y_i = 1/y_i, or 0 where y_i is 0.
     pub fn invert(&self, y: &mut Array) -> Result<(), DeviceError> {
         self.run("invert", y.len(), &[y], &[])
+    }
+
+    /// y_i = |y_i|.
+    pub fn make_absolute(&self, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("make_absolute", y.len(), &[y], &[])
     }
 
     /// y_i = |y_i|, or 1 where y_i is 0.

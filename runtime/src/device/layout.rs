@@ -13,11 +13,14 @@ use crate::space::Space;
 use kernels_gen::abi::{TILE, in_tiles};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Cells whose nodes are numbered together: those of a warp.
 const STRIP: usize = 32;
+
+/// Entries that a thread takes at a time, at least.
+const CHUNK: usize = 1 << 14;
 
 /// The parts of an array that are the fields' begin at multiples of so many entries, as groups of threads take them.
 const PART: usize = 128;
@@ -349,11 +352,34 @@ impl Layout {
 
     /// Numbers in the order of the unknowns, as they lie in an array, with 0 where no unknown is.
     pub fn spread(&self, numbers: &[f64]) -> Vec<f64> {
-        let mut entries = vec![0.0; self.len(numbers.len())];
-        for (unknown, &number) in numbers.iter().enumerate() {
-            entries[self.place(unknown)] = number;
-        }
-        entries
+        let bits = || AtomicU64::new(0.0_f64.to_bits());
+        let entries = (0..self.len(numbers.len())).into_par_iter().with_min_len(CHUNK);
+        let entries = entries.map(|_| bits()).listed();
+        let all = numbers.par_iter().enumerate().with_min_len(CHUNK);
+        all.each(|(unknown, number)| entries[self.place(unknown)].store(number.to_bits(), Relaxed));
+        let entries = entries.into_par_iter().with_min_len(CHUNK);
+        entries.map(|entry| f64::from_bits(entry.into_inner())).listed()
+    }
+
+    /// The stretches of an array, of vectors with so many unknowns, that have places without an unknown, with the number that is
+    /// to be there: a value where there is an unknown, and 0 elsewhere.
+    pub fn edges(&self, unknowns: usize, value: f64) -> Vec<(usize, Vec<f64>)> {
+        let ends = self.parts.iter().skip(1).map(Part::first).chain([self.len(unknowns)]);
+        let edge = |(part, end): (&Part, usize)| {
+            let own = part.unknowns.unwrap_or(unknowns);
+            let nodes = own / part.components;
+            let whole = if part.tiled { nodes / TILE * TILE } else { nodes };
+            let start = part.first + whole * part.components;
+            let mut edge = vec![0.0; end - start];
+            for number in whole..nodes {
+                for component in 0..part.components {
+                    let place = part.first + in_tiles(number, part.components) + component * TILE;
+                    edge[place - start] = value;
+                }
+            }
+            (start, edge)
+        };
+        self.parts.iter().zip(ends).map(edge).filter(|(_, edge)| !edge.is_empty()).collect()
     }
 
     /// The numbers of the first `unknowns` unknowns, from an array; none from one that is too short.
@@ -361,7 +387,7 @@ impl Layout {
         if entries.len() < self.len(unknowns) {
             return Vec::new();
         }
-        let all = (0..unknowns).into_par_iter().with_min_len(1 << 14);
+        let all = (0..unknowns).into_par_iter().with_min_len(CHUNK);
         all.map(|unknown| entries[self.place(unknown)]).listed()
     }
 }
@@ -476,6 +502,11 @@ mod tests {
         assert_eq!(layout.collect(&entries, unknowns), numbers);
         assert!(layout.permutes(unknowns) && !layout.permutes(unknowns - 1));
         assert!(layout.field(1).first().is_multiple_of(128) && !layout.is_plain());
+        let mut ones = vec![1.0; layout.len(unknowns)];
+        for (start, edge) in layout.edges(unknowns, 1.0) {
+            ones[start..start + edge.len()].copy_from_slice(&edge);
+        }
+        assert_eq!(ones, layout.spread(&vec![1.0; unknowns]));
         let (node, component) = (41, 2);
         assert_eq!(
             layout.place(3 * node + component),

@@ -160,6 +160,13 @@ impl Operator {
         Ok(())
     }
 
+    /// The constants of the components of a field with a mean: 1 in the unknowns of one, and 0 in all others.
+    pub(crate) fn constants_of(&self, field: usize) -> impl Iterator<Item = &Vector> {
+        let known = self.constants.iter();
+        let all = known.flat_map(|own| own.null.constants().iter().zip(&own.of));
+        all.filter(move |(_, of)| of.0 == field).map(|(constant, _)| &constant.ones)
+    }
+
     /// Whether J maps constants to 0 but for quadrature.
     pub(crate) fn has_inexact_constants(&self) -> bool {
         self.constants.as_ref().is_some_and(|own| own.inexact)
@@ -196,9 +203,11 @@ impl Operator {
         let mut r = u.like();
         self.raw_residual(u, &mut r)?;
         let all = r.sum_of_sizes();
+        let mut sizes = r.clone();
+        sizes.make_absolute();
         let mut found: Vec<(usize, [f64; 2])> = Vec::new();
         for (constant, &(field, ..)) in constants.null.constants().iter().zip(&constants.of) {
-            let sums = constant_sums(&constant.entries, &constant.ones, &r);
+            let sums = [r.dot(&constant.ones).abs(), sizes.dot(&constant.ones)];
             match found.last_mut().filter(|(last, _)| *last == field) {
                 Some((_, known)) if known[0] * sums[1] >= sums[0] * known[1] => {}
                 Some((_, known)) => *known = sums,
@@ -207,14 +216,4 @@ impl Operator {
         }
         Ok((found, all))
     }
-}
-
-/// |Σ r_i| and Σ |r_i| over the entries of a constant, of all processes.
-fn constant_sums(entries: &Entries, ones: &Vector, r: &Vector) -> [f64; 2] {
-    let mut sizes = vec![0.0; r.len()];
-    let numbers = r.to_vec();
-    entries.iter().for_each(|at| sizes[at] = numbers[at].abs());
-    let mut all = r.like();
-    all.set(&sizes);
-    [r.dot(ones).abs(), all.dot(ones)]
 }

@@ -14,6 +14,7 @@
 //! by τ s_f, but for the rounding.
 
 use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
+use crate::parallel::*;
 use crate::vector::{Vector, epsilon, noise, norm};
 use std::sync::{Mutex, PoisonError};
 
@@ -88,9 +89,8 @@ impl Scales {
             let seed = sample + SAMPLES * number as u64;
             let of: Vec<f64> =
                 noise(*components, seed).into_iter().map(|w| 0.5 * (w + w.signum())).collect();
-            for node in entries[dofs.clone()].chunks_mut(*components) {
-                node.iter_mut().zip(&of).for_each(|(entry, w)| *entry = *w);
-            }
+            let nodes = entries[dofs.clone()].par_chunks_mut(*components).with_min_len(1 << 12);
+            nodes.each(|node| node.iter_mut().zip(&of).for_each(|(entry, w)| *entry = *w));
         }
         let mut weights = like.like();
         weights.set(&entries);

@@ -168,10 +168,15 @@ impl Remote {
 
     /// The same value for so many unknowns, and none where there is no unknown.
     pub(super) fn fill(&mut self, unknowns: usize, value: f64) {
-        if self.array.len() > unknowns && value != 0.0 {
+        let (count, layout) = (self.array.len(), self.arithmetic.layout());
+        if count > unknowns && value != 0.0 && !layout.permutes(unknowns) {
             return self.set(&vec![value; unknowns]);
         }
-        self.act(|on, y| on.fill(y, value));
+        let edges = if value == 0.0 { Vec::new() } else { layout.edges(unknowns, value) };
+        self.act(|on, y| {
+            on.fill(y, value)?;
+            edges.iter().try_for_each(|(start, edge)| on.overwrite(y, *start, edge))
+        });
     }
 
     pub(super) fn copy_from(&mut self, x: &Self) {
@@ -196,6 +201,10 @@ impl Remote {
 
     pub(super) fn invert(&mut self) {
         self.act(|on, y| on.invert(y));
+    }
+
+    pub(super) fn make_absolute(&mut self) {
+        self.act(|on, y| on.make_absolute(y));
     }
 
     pub(super) fn make_positive(&mut self) {

@@ -1,6 +1,6 @@
 //! Vectors of which other processes have some entries too: [`Sharing`].
 
-use super::{Data, Precision, Real, Vector, blas};
+use super::{Data, Precision, Real, Vector};
 use crate::device::Joint;
 use crate::processes::{Reduce, any, total};
 use crate::sharing::Sharing;
@@ -93,19 +93,12 @@ impl Vector {
         sums
     }
 
-    /// The sum over the entries of all processes, those of a range here, where `sum` gives that of some entries.
-    pub(crate) fn total_of(
-        &self,
-        range: Range<usize>,
-        sum: impl FnMut(Range<usize>) -> f64,
-    ) -> f64 {
-        self.total(blas::apart(self.others(), range, sum))
-    }
-
     /// Σ |x_i| over the entries of all processes.
     pub(crate) fn sum_of_sizes(&self) -> f64 {
-        let entries = self.to_vec();
-        self.total_of(0..self.len(), |range| entries[range].iter().map(|x| x.abs()).sum())
+        let (mut sizes, mut ones) = (self.clone(), self.like());
+        sizes.make_absolute();
+        ones.fill(1.0);
+        sizes.dot(&ones)
     }
 
     /// The largest of what all processes have found.

@@ -347,3 +347,18 @@ fn names_that_cannot_be_read_are_shown_readably() {
     let said = String::from_utf8_lossy(&said).into_owned();
     assert!(said.contains("b\u{fffd}[31m.wf") && !said.contains('\u{1b}'), "{said}");
 }
+
+/// An integral over a tag means one thing, whatever other reports there are.
+#[test]
+fn a_tag_of_cells_and_of_facets_alike_is_no_place_of_an_integral() {
+    let both = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n2\n1 1 \"t\"\n2 2 \"t\"\n$EndPhysicalNames\n\
+                $Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n\
+                $Elements\n3\n1 1 2 1 1 1 2\n2 2 2 2 1 1 2 3\n3 2 2 2 1 1 3 4\n$EndElements\n";
+    let integral = "report a = integral(1, on: \"t\");";
+    for other in ["", "report b = integral(n[0], on: \"t\");"] {
+        let stand = Stand::problem(&format!("{ITEMS} {other} {integral}"));
+        stand.write("part.msh", both);
+        let words = ["\"t\" is a tag of cells and of facets", "give them different names"];
+        stand.refuses_run(&["--no-output"], said(&words));
+    }
+}

@@ -157,7 +157,7 @@ impl System<'_> {
                 continue;
             }
             let at = self.parameters.range(number).start;
-            for value in [own[at] - 1.0, own[at] - 2.0, 1.0, 0.0, 1e-3] {
+            for value in [own[at] - 1.0, own[at] - 2.0, 2.0, 1.0, 0.0, 1e-3] {
                 let mut values = own.clone();
                 values[at] = value;
                 operator.set_params(&values)?;

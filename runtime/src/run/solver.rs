@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 pub(super) use again::Again;
 pub(super) use apart::UNKNOWN_DATA;
-use ramp::{Load, Ramp};
+use ramp::{Load, Ramp, Sweep};
 
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
@@ -384,9 +384,8 @@ fn solve_by_newton(
     let at_once = system.is_linear() && steps > 1;
     if steps == 1 || at_once {
         // Through time a shorter step helps.
-        let sweep = kept.is_none().then(|| system.param_of_switches()).flatten();
-        let sweep = sweep.filter(|_| settings.find("max_iterations").is_none());
-        let start = sweep.as_ref().map(|_| u.clone());
+        let may_sweep = kept.is_none() && settings.find("max_iterations").is_none();
+        let start = (may_sweep && !system.is_linear()).then(|| u.clone());
         let mut report = match kept {
             Some(kept) => {
                 let kept = kept.get_or_insert_with(|| Newton::new(u, newton_settings.linear));
@@ -394,12 +393,12 @@ fn solve_by_newton(
             }
             None => newton(operator, u, newton_settings, observe, inner)?,
         };
-        if let (Some((param, _)), Some(start)) = (sweep, start)
-            && report.outcome.may_sweep()
+        if let Some(start) = start.filter(|_| report.outcome.may_sweep())
+            && let Some(sweep) = Sweep::of(operator, system, &start)?
         {
             let start = (start, report);
             let at = (&mut *operator, system, newton_settings);
-            report = ramp::sweep(at, param, start, u, observe)?;
+            report = sweep.solve(at, start, u, observe)?;
         }
         let inner = report.inner_iterations();
         report.notes.extend(note);

@@ -228,6 +228,41 @@ fn spin(mesh: &str, degree: usize, dim: usize) -> String {
     )
 }
 
+/// A linear flow through all sides, and one around a curved wall, on simplices of both orientations.
+#[test]
+fn a_normal_component_points_outwards_on_simplices() {
+    let form = "field u: vector; f1[u] = grad(u);";
+    for (dim, cell, exact) in [
+        (2, "tri", ["x[0] + 2 * x[1]", "x[1] - x[0]", ""]),
+        (3, "tet", ["x[0] + 2 * x[1]", "x[1] - x[2]", "x[2] - 3 * x[0]"]),
+    ] {
+        let exact = &exact[..dim];
+        for degree in [1, 2, 3] {
+            let sides = exact.iter().zip(["x", "y", "z"]).map(|(u, axis)| {
+                format!(
+                    "dirichlet dot(u, n) = -({u}) on \"{axis}0\"; dirichlet dot(u, n) = {u} on \"{axis}1\";"
+                )
+            });
+            let sides: String = sides.collect();
+            let all = exact.join(", ");
+            let found = error(
+                form,
+                &format!(
+                    "mesh = box(dim: {dim}, cell: {cell}, cells: 2); degree = {degree}; manufactured u = [{all}]; {sides}
+                     solver = direct();"
+                ),
+            );
+            assert!(found < 1e-12, "{cell}, degree {degree}: {found}");
+        }
+    }
+    // A wall that is bent has one normal at each node, not two that face each other.
+    let errors = [2, 3].map(|refine| {
+        error(SLIP, &spin(&format!("ball(dim: 2, cell: tri, refine: {refine}, order: 2)"), 2, 2))
+    });
+    let rate = (errors[0] / errors[1]).log2();
+    assert!(rate > 2.5, "{errors:?}");
+}
+
 #[test]
 fn slip_along_curved_walls_converges() {
     for (dim, degree, order, refine, rate) in [

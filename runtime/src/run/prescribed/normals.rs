@@ -152,14 +152,14 @@ impl OnFacet {
         Ok(Self { reference, gradients: Gradients::of_element(geometry, &points), weights })
     }
 
-    /// cof(J) N at the points.
+    /// cof(J) N at the points, outwards: neighbours of a simplex may be mirrored, with det J < 0.
     fn area_vectors(&self, mesh: &Mesh, facet: Facet) -> Vec<[f64; 3]> {
         let nodes = || {
             mesh.cell_nodes(facet.cell as usize).iter().map(|&node| mesh.points()[node as usize])
         };
         let at = |point: usize| {
-            let (_, cofactor) = self.gradients.cofactor(point, nodes());
-            cofactor.map(|row| dot(&row, &self.reference))
+            let (determinant, cofactor) = self.gradients.cofactor(point, nodes());
+            cofactor.map(|row| determinant.signum() * dot(&row, &self.reference))
         };
         (0..self.gradients.len()).map(at).collect()
     }

@@ -385,3 +385,79 @@ fn functions_that_follow_t_move_walls_from_rust() {
     assert!((largest(rate) - 1f64.cos()).abs() < 1e-5, "{}", largest(rate));
     assert!((largest(acceleration) - 1f64.sin()).abs() < 1e-4, "{}", largest(acceleration));
 }
+
+/// The rows of a lumped mass have the columns of unknowns with a condition.
+#[test]
+fn a_lumped_mass_counts_the_nodes_beside_a_condition() {
+    for (form, of, scheme) in [("dt(u) - 1", "t", "rk"), ("dt(dt(u)) - 2", "t^2", "leapfrog")] {
+        let value = solved(&format!(
+            "form p {{ field u: scalar; f0[u] = {form}; }}
+             problem p solves p {{ mesh = box(dim: 2, cells: [4, 1]); dirichlet u = {of} on \"x0\", \"x1\";
+                 time = {scheme}(to: 1, step: 0.01, mass: lumped); report near = u([0.25, 0.5]); }}"
+        ));
+        assert!((report(&value, "near") - 1.0).abs() < 1e-10, "{scheme}: {value}");
+    }
+}
+
+/// One step of Euler's method with u̇ = −M u / M_L, by hand, and the order of a formula with a lumped mass.
+#[test]
+fn a_lumped_mass_gives_the_first_rate_too() {
+    let form = "form p { field u: scalar; f0[u] = dt(u) + u; }
+         problem p solves p { mesh = box(dim: 2, cells: [2, 1]); initial u = x[0]^2; time = TIME;
+             report left = u([0, 0]); report middle = u([0.5, 0.5]); report right = u([1, 0]); }";
+    let at = |time: &str| {
+        let value = solved(&form.replace("TIME", time));
+        ["left", "middle", "right"].map(|name| report(&value, name))
+    };
+    let found = at("rk(order: 1, to: 0.1, step: 0.1, mass: lumped)");
+    let known = [-0.025 / 3.0, 0.25 - 0.1 * 2.0 / 6.0, 1.0 - 0.1 * 2.25 / 3.0];
+    for (found, known) in found.into_iter().zip(known) {
+        assert!((found - known).abs() < 1e-12, "{found}, {known}");
+    }
+    let middle = |step: f64| at(&format!("rk(order: 4, to: 1, step: {step}, mass: lumped)"))[1];
+    let [coarse, fine, finer] = [0.25, 0.125, 0.0625].map(middle);
+    let order = ((coarse - fine) / (fine - finer)).log2();
+    assert!((order - 4.0).abs() < 0.4, "{order}");
+}
+
+/// Modes that only turn grow by formulas of order 1 and 2 at every step, however short.
+#[test]
+fn a_mode_that_turns_is_no_stable_one_of_low_orders() {
+    let advection = "form p { field u: scalar; f0[u] = dt(u) + dot([1, 0], grad(u)); }
+         problem p solves p { mesh = box(dim: 2, cells: [16, 1]); periodic \"x0\" = \"x1\"; initial u = sin(2 * pi * x[0]);
+             time = rk(order: ORDER, to: 20, step: STEP); report size = l2(u); }";
+    let turning = "form p { field u: scalar; field w: scalar; f0[u] = dt(u) - 10 * w; f0[w] = dt(w) + 10 * u; }
+         problem p solves p { mesh = box(dim: 2, cells: 1); initial u = 1; time = rk(order: ORDER, to: 20, step: STEP);
+             report size = l2(u); }";
+    for (text, order, step) in [
+        (advection, "1", "0.02"),
+        (advection, "2", "0.05"),
+        (turning, "1", "0.05"),
+        (turning, "2", "0.15"),
+    ] {
+        let said = refused(&text.replace("ORDER", order).replace("STEP", step));
+        assert!(said.contains("are too long: `rk` is stable up to"), "{said}");
+    }
+    for (text, order, step) in
+        [(advection, "2", "0.005"), (advection, "3", "0.05"), (turning, "4", "0.1")]
+    {
+        let value = solved(&text.replace("ORDER", order).replace("STEP", step));
+        assert!(report(&value, "size") < 1.0, "order {order}: {value}");
+    }
+}
+
+/// Each field begins with its own highest derivative: ü of one, ẇ of the other.
+#[test]
+fn fields_of_first_and_second_order_begin_together() {
+    for scheme in ["newmark", "generalised_alpha", "theta", "bdf", "sdirk"] {
+        let value = solved(&format!(
+            "form p {{ field u: scalar; field w: scalar; f0[u] = dt(dt(u)) + dt(w) - 3; f0[w] = 2 - 2 * dt(w); }}
+             problem p solves p {{ mesh = box(dim: 2, cells: 1); time = {scheme}(to: 1, step: 0.1);
+                 report rate = integral(dt(w)); report of_w = integral(w); report of_u = integral(u); }}"
+        ));
+        let [rate, w, u] = ["rate", "of_w", "of_u"].map(|name| report(&value, name));
+        assert!((rate - 1.0).abs() < 1e-9 && (w - 1.0).abs() < 1e-9, "{scheme}: {value}");
+        // ü = 2.
+        assert!((u - 1.0).abs() < 0.02, "{scheme}: {value}");
+    }
+}

@@ -16,6 +16,7 @@ mod identity;
 mod mass;
 mod pace;
 mod shown;
+mod stable;
 mod stages;
 mod times;
 mod travel;
@@ -130,7 +131,7 @@ impl Way {
         match self {
             Self::Implicit(_) => Ok(()),
             Self::Explicit(explicit) => {
-                explicit.check(length)?;
+                explicit.check(length, staged.ends)?;
                 explicit.quieten(staged)
             }
         }
@@ -199,6 +200,7 @@ pub(super) fn march(
         Shown { problem, elements: &elements, target, device: device.as_ref(), kernels: &kernels };
     let mut staged =
         Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
+    staged.ends = stepping.to;
     let who = (problem, stepping.scheme);
     let mut way = match restart.as_ref().zip(whole.as_ref()) {
         Some((left, whole)) => left.resume(who, &state.u, &mut staged, whole, &mut notes)?,

@@ -7,11 +7,12 @@
 //! Powers bound λ where a length of steps is new, again where ∂F/∂u follows t or the solution, and from the rate itself wherever that has grown:
 //! an instability is what has grown then, so that the bound is sharp.
 
-use super::super::solver::{Levels, System};
+use super::super::solver::Levels;
 use super::super::{RunError, kernels};
 use super::alike::Alike;
 use super::error::TimeError;
-use super::mass::{Mass, scattered};
+use super::mass::{Mass, highest, scattered};
+use super::stable::{Eigenvalue, Products, longest};
 use super::stages::Staged;
 use crate::solve::LinearOperator;
 use crate::time::State;
@@ -67,25 +68,44 @@ pub(super) fn begin(
         ));
         return Ok((state, None));
     }
-    let order = if read(2) { 2 } else { 1 };
-    let mass = Mass::new(order, &state.u, staged)?;
-    let mut r = state.u.like();
-    let rates = if order == 2 { [Some(&state.v), None] } else { [None, None] };
+    let form = staged.system().form;
+    let mut mass = Mass::new(&state.u, staged)?;
+    if let Scheme::Leapfrog { mass: Kind::Lumped } | Scheme::RungeKutta { mass: Kind::Lumped, .. } =
+        scheme
+    {
+        mass = mass.lumped(&state.u, staged)?;
+    }
+    // What a field of the first order has as its velocity is what is looked for.
+    let of_order =
+        |order: usize| (0..form.fields.len()).filter(move |&field| highest(form, field) == order);
+    let mut first = state.u.like();
+    for field in of_order(1) {
+        first.axpy(1.0, &mass.free.restricted_to(staged.on().dofs_of(field)));
+    }
+    let mut known = state.v.clone();
+    known.multiply(&first);
+    known.scale(-1.0);
+    known.axpy(1.0, &state.v);
+    // Where the mass couples nothing, what is held elsewhere does not matter.
+    let lumped = mass.kind == Kind::Lumped;
+    let second = read(2) && !lumped;
+    let held = if second { staged.held_rate(2, state.time)? } else { None };
     let mut u = state.u.clone();
-    let held = staged.held_rate(order, state.time)?;
-    let rates = match (&held, order) {
-        (None, _) => rates,
-        (held, 2) => [rates[0], held.as_ref()],
-        (held, _) => [held.as_ref(), None],
-    };
-    staged.residual_at(state.time, &mut u, rates, &mut r)?;
+    let mut r = state.u.like();
+    let velocities = if lumped && !read(2) { None } else { Some(&known) };
+    staged.residual_at(state.time, &mut u, [velocities, held.as_ref()], &mut r)?;
     let mut w = r.like();
     mass.solve(&mut r, &mut w)?;
-    staged.hold_rate(order, state.time, &mut w)?;
-    match order {
-        2 => state.a = Some(w),
-        _ => state.v = w,
+    let mut a = w.clone();
+    w.multiply(&first);
+    if read(2) {
+        a.axpy(-1.0, &w);
+        staged.hold_rate(2, state.time, &mut a)?;
+        state.a = Some(a);
     }
+    state.v = known;
+    state.v.axpy(1.0, &w);
+    staged.hold_rate(1, state.time, &mut state.v)?;
     Ok((state, Some(mass)))
 }
 
@@ -128,9 +148,8 @@ impl Explicit {
         mass: Option<Mass>,
         staged: &mut Staged<'_>,
     ) -> Result<Self, RunError> {
-        let (order, kind) = match scheme {
-            Scheme::RungeKutta { mass, .. } => (1, mass),
-            Scheme::Leapfrog { mass } => (2, mass),
+        let kind = match scheme {
+            Scheme::RungeKutta { mass, .. } | Scheme::Leapfrog { mass } => mass,
             _ => unreachable!("the scheme is explicit"),
         };
         let data = staged.data_follows_time();
@@ -146,9 +165,8 @@ impl Explicit {
                 scheme.word()
             )));
         }
-        let mass = mass.map_or_else(|| Mass::new(order, &state.u, staged), Ok)?;
-        let System { form, on, .. } = staged.system();
-        let mass = if kind == Kind::Lumped { mass.lumped(form, on)? } else { mass };
+        let mass = mass.map_or_else(|| Mass::new(&state.u, staged), Ok)?;
+        let mass = if kind == Kind::Lumped { mass.lumped(&state.u, staged)? } else { mass };
         let (r, next) = (state.u.like(), state.u.like());
         let (calm, varies) = (state.v.norm(), !staged.is_steady());
         Ok(Self {
@@ -215,17 +233,22 @@ impl Explicit {
     /// # Errors
     ///
     /// Steps that are too long.
-    pub(super) fn check(&mut self, length: f64) -> Result<(), RunError> {
+    pub(super) fn check(&mut self, length: f64, ends: f64) -> Result<(), RunError> {
         let mut x = self.state.u.like();
         x.set(&scattered(x.len()));
         x.agree();
-        self.bound(length, x, POWERS)?;
+        self.bound((length, ends), x, POWERS)?;
         self.checked = self.checked.max(length);
         Ok(())
     }
 
-    /// Compares a length with what λ of M⁻¹ ∂F/∂u allows, by so many powers of some vector.
-    fn bound(&mut self, length: f64, mut x: Vector, powers: usize) -> Result<(), RunError> {
+    /// Compares a length with what λ of M⁻¹ ∂F/∂u allows over the rest of a run, by so many powers of some vector.
+    fn bound(
+        &mut self,
+        (length, ends): (f64, f64),
+        mut x: Vector,
+        powers: usize,
+    ) -> Result<(), RunError> {
         let (mut y, mut next, mut largest) = (x.like(), x.like(), 0.0);
         for _ in 0..powers {
             let norm = x.norm();
@@ -239,9 +262,17 @@ impl Explicit {
             largest = next.norm();
             std::mem::swap(&mut x, &mut next);
         }
+        let pair = match self.scheme {
+            Scheme::RungeKutta { .. } if largest > 0.0 => self.pair(&x)?,
+            _ => None,
+        };
         self.fastest = (largest > 0.0).then_some(x);
-        let most = match self.scheme {
-            Scheme::RungeKutta { order, .. } => REAL[order - 1] / largest,
+        let left = ends - self.state.time;
+        let most = match (self.scheme, pair) {
+            (Scheme::RungeKutta { order, .. }, Some(pair)) => {
+                longest(order, pair, length, left).unwrap_or(f64::INFINITY)
+            }
+            (Scheme::RungeKutta { order, .. }, None) => REAL[order - 1] / largest,
             _ => 2.0 / f64::sqrt(largest),
         };
         if largest > 0.0 && length > most * (1.0 + SAME) {
@@ -251,9 +282,27 @@ impl Explicit {
         Ok(())
     }
 
+    /// The pair of eigenvalues of M⁻¹ ∂F/∂u by which x turns; none where it does not.
+    fn pair(&self, x: &Vector) -> Result<Option<Eigenvalue>, RunError> {
+        let (mut r, mut y, mut z) = (x.like(), x.like(), x.like());
+        let mut times = |x: &Vector, y: &mut Vector| -> Result<(), RunError> {
+            self.mass.without.apply(x, &mut r)?;
+            r.scale(-1.0);
+            self.mass.solve(&mut r, y)
+        };
+        times(x, &mut y)?;
+        times(&y, &mut z)?;
+        let products = Products {
+            of_two: [x.dot(x), x.dot(&y), y.dot(&y)],
+            with_last: [x.dot(&z), y.dot(&z)],
+            last: z.dot(&z),
+        };
+        Ok(products.pair())
+    }
+
     /// Looks whether the solution grows as an unstable one does, which ‖u̇‖ shows, and now and then how ∂F/∂u has changed.
     fn watch(&mut self, length: f64, staged: &Staged<'_>) -> Result<(), RunError> {
-        let looks = self.steps.is_multiple_of(CHECKED);
+        let (looks, at) = (self.steps.is_multiple_of(CHECKED), (length, staged.ends));
         if !looks && !self.varies {
             return Ok(());
         }
@@ -267,8 +316,10 @@ impl Explicit {
             self.mass.renew(self.state.time, &self.state.u, staged)?;
         }
         match self.fastest.take().filter(|_| !has_grown) {
-            Some(x) => self.bound(length, x, FEWER)?,
-            None => self.bound(length, self.state.v.clone(), POWERS)?,
+            Some(x) => self.bound(at, x, FEWER)?,
+            None => {
+                self.bound(at, self.state.v.clone(), if self.varies { POWERS } else { FEWER })?
+            }
         }
         self.calm = self.calm.max(size);
         Ok(())
@@ -280,7 +331,7 @@ impl Explicit {
             return self.confirm(staged);
         }
         if length > self.checked * (1.0 + SAME) {
-            self.check(length)?;
+            self.check(length, staged.ends)?;
         }
         self.steps += 1;
         let taken = match self.scheme {

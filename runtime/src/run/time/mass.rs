@@ -4,7 +4,7 @@
 //! s M = J with some s, less J with s = 0
 //! ```
 //!
-//! s is so large that s M has the most of their difference. Lumped, M is the sum of its rows in each component of each field; a
+//! s is so large that s M has the most of their difference; it stands for the highest derivative of each field. Lumped, M is the sum of its rows in each component of each field; a
 //! mass that couples components has no such sums, and is refused. With quadrature at the nodes M is diagonal: that is seen, and its
 //! inverse taken as what it is.
 
@@ -13,10 +13,10 @@ use super::super::{RunError, kernels};
 use super::error::TimeError;
 use super::parameters_at;
 use super::stages::Staged;
-use crate::discretisation::Discretisation;
 use crate::operator::Operator;
 use crate::solve::{
-    CgSettings, Continue, LinearOperator, NonlinearSystem, OperatorError, Preconditioner, cg,
+    CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, OperatorError, Outcome,
+    Preconditioner, cg, gmres,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Field, PointForm, Shape};
@@ -36,12 +36,21 @@ pub(super) fn scattered(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919 + 13) % 1009) as f64 / 1009.0 - 0.5).collect()
 }
 
-/// The values of parameters at a time with s for the derivatives of an order.
-fn parameters_with(order: usize, s: f64, time: f64, staged: &Staged<'_>) -> Vec<f64> {
-    let (mut parameters, mut factors) = (staged.parameters().clone(), [0.0; 2]);
-    factors[order - 1] = s;
-    parameters_at(staged.system().form, &mut parameters, time, factors);
+/// The values of parameters at a time with s for the highest derivative of each field.
+fn parameters_with(s: f64, time: f64, staged: &Staged<'_>) -> Vec<f64> {
+    let (mut parameters, form) = (staged.parameters().clone(), staged.system().form);
+    parameters_at(form, &mut parameters, time, [0.0; 2]);
+    for rate in form.rates.iter().filter(|rate| highest(form, rate.field) == rate.order) {
+        let range = parameters.range(rate.param);
+        parameters.values[range].fill(s);
+    }
     parameters.values
+}
+
+/// The order of the highest time derivative of a field that a form reads; 0 where there is none.
+pub(super) fn highest(form: &PointForm, field: usize) -> usize {
+    let own = form.rates.iter().filter(|rate| rate.field == field && rate.read);
+    own.map(|rate| rate.order).max().unwrap_or(0)
 }
 
 /// The name of a component of a field.
@@ -55,25 +64,23 @@ pub(super) struct Mass {
     with: Operator,
     /// J with s = 0.
     pub(super) without: Operator,
-    /// The order of the derivatives.
-    order: usize,
     s: f64,
     /// Of the lumped mass, or of the diagonal of the one that is not.
     pub(super) inverse: Vector,
     /// 0 for unknowns with conditions, whose rows of M are 0, and 1 for the others.
-    free: Vector,
+    pub(super) free: Vector,
     /// Lumped where it is diagonal, too.
     pub(super) kind: Kind,
     work: Mutex<Vector>,
 }
 
 impl Mass {
-    /// Of the derivatives of an order, at a state, as it is.
-    pub(super) fn new(order: usize, u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
+    /// Of the highest derivatives of all fields, at a state, as it is.
+    pub(super) fn new(u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
         let form = staged.system().form;
         let missing = || RunError::Setting("the elements of the system are not known".to_owned());
         let Levels { elements, target, device } = staged.system().levels.ok_or_else(missing)?;
-        let parameters = |s: f64| parameters_with(order, s, staged.parameters().values[0], staged);
+        let parameters = |s: f64| parameters_with(s, staged.parameters().values[0], staged);
         let made = |s: f64| {
             let (params, tasks) = (parameters(s), [Task::Action, Task::Diagonal]);
             let (on, shelf) = (staged.on(), staged.operator.shelf());
@@ -100,7 +107,7 @@ impl Mass {
         let mut free = u.like();
         free.set(&numbers);
         let kind = Kind::Consistent;
-        let mut own = Self { with, without, order, s, inverse: u.like(), free, kind, work };
+        let mut own = Self { with, without, s, inverse: u.like(), free, kind, work };
         own.with.diagonal(&mut own.inverse)?;
         own.inverse.axpy(-1.0, &less);
         own.inverse.scale(1.0 / s);
@@ -116,14 +123,11 @@ impl Mass {
     /// # Errors
     ///
     /// A mass that couples components, or has rows whose sums are none of a mass.
-    pub(super) fn lumped(
-        mut self,
-        form: &PointForm,
-        on: &Discretisation,
-    ) -> Result<Self, RunError> {
+    pub(super) fn lumped(mut self, u: &Vector, staged: &mut Staged<'_>) -> Result<Self, RunError> {
         if self.kind == Kind::Lumped {
             return Ok(self);
         }
+        let (form, on) = (staged.system().form, staged.system().on);
         let (mut x, mut y) = (self.free.like(), self.free.like());
         let free = self.free.to_vec();
         let mut sums = vec![0.0; free.len()];
@@ -139,7 +143,7 @@ impl Mass {
                     Ok::<_, OperatorError>(y.to_vec())
                 };
                 let ones = (0..free.len()).map(|at| f64::from(u8::from(own(at))));
-                let summed = product(ones.collect())?;
+                let summed = self.sums_of_rows(&ones.collect::<Vec<_>>(), field, u, staged)?;
                 (0..free.len()).filter(|&at| own(at)).for_each(|at| sums[at] = summed[at]);
                 let some = scattered(free.len()).into_iter().enumerate();
                 let some = product(some.map(|(at, x)| if own(at) { x } else { 0.0 }).collect())?;
@@ -169,6 +173,40 @@ impl Mass {
         Ok(self)
     }
 
+    /// M e with a constant e of a component of a field, in free unknowns: F with the derivative c e, less F without one, over c. That has
+    /// the columns of unknowns with a condition, which products with M leave out.
+    fn sums_of_rows(
+        &self,
+        ones: &[f64],
+        field: usize,
+        u: &Vector,
+        staged: &mut Staged<'_>,
+    ) -> Result<Vec<f64>, RunError> {
+        let order = highest(staged.system().form, field);
+        let time = staged.parameters().values[0];
+        let mut at = |rate: Option<&Vector>| -> Result<Vector, RunError> {
+            let (mut u, mut r) = (u.clone(), u.like());
+            let rates = if order == 2 { [None, rate] } else { [rate, None] };
+            staged.residual_at(time, &mut u, rates, &mut r)?;
+            r.multiply(&self.free);
+            Ok(r)
+        };
+        let mut less = at(None)?;
+        // c M has the most of F.
+        let mut share = less.clone();
+        share.multiply(&self.inverse);
+        let largest = share.to_vec().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        let c = SHARE * u.largest(largest).max(1.0);
+        let mut rate = u.like();
+        rate.set(&ones.iter().map(|x| c * x).collect::<Vec<_>>());
+        rate.agree();
+        let mut sums = at(Some(&rate))?;
+        less.scale(-1.0);
+        sums.axpy(1.0, &less);
+        sums.scale(1.0 / c);
+        Ok(sums.to_vec())
+    }
+
     /// Takes J at another state and time, of which the mass is the same.
     pub(super) fn renew(
         &mut self,
@@ -177,7 +215,7 @@ impl Mass {
         staged: &Staged<'_>,
     ) -> Result<(), RunError> {
         for (operator, s) in [(&mut self.with, self.s), (&mut self.without, 0.0)] {
-            let parameters = parameters_with(self.order, s, time, staged);
+            let parameters = parameters_with(s, time, staged);
             operator.set_params(&parameters)?;
             if staged.data_follows_time() {
                 let mut at = staged.parameters().clone();
@@ -226,7 +264,14 @@ impl Mass {
                 let by = Preconditioner::Jacobi(&self.inverse);
                 w.fill(0.0);
                 let report = cg(self, r, w, by, stop, &mut |_| Continue::Yes)?;
-                report.converged()?;
+                if !matches!(report.outcome, Outcome::Indefinite { .. }) {
+                    report.converged()?;
+                    return Ok(());
+                }
+                // Fields may count their mass with either sign.
+                w.fill(0.0);
+                let stop = GmresSettings { rtol: RTOL, ..GmresSettings::default() };
+                gmres(self, r, w, by, stop, &mut |_| Continue::Yes)?.converged()?;
             }
         }
         Ok(())

@@ -88,6 +88,8 @@ pub(super) struct Staged<'a> {
     cancelled: bool,
     /// The time of the system as it was given, before which nothing needs to have a value.
     pub(super) begins: f64,
+    /// The time to which a run goes; that of the system where it is not said.
+    pub(super) ends: f64,
     /// The length of a step, over which differences show derivatives that are not known otherwise.
     pub(super) length: f64,
     /// The conditions as they were last evaluated.
@@ -130,6 +132,7 @@ impl<'a> Staged<'a> {
             memory,
             cancelled: false,
             begins,
+            ends: begins,
             length: 0.0,
             evaluated: None,
         }

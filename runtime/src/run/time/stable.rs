@@ -1,0 +1,123 @@
+//! Stability of explicit Runge-Kutta formulas: how an eigenvalue of M⁻¹ ∂F/∂u grows in a step.
+//!
+//! ```text
+//! u̇ = −λ u     u(t + Δt) = R(−λ Δt) u(t)     R(z) = Σ z^j / j!, j ≤ p     stable where |R(z)| ≤ max(1, |e^z|)
+//! ```
+//!
+//! Formulas of order 1 and 2 have nothing of the imaginary axis in their region: modes that only turn, as those of advection, grow at every
+//! length of step. So a mode may grow by a factor of 2 over the whole run.
+
+/// How much a mode may grow over a run, beside what it grows by itself.
+const GROWTH: f64 = 2.0;
+/// What rounding may make of |R| in a step.
+const ROUNDING: f64 = 1e-9;
+/// Halvings of the interval in which the longest stable step lies.
+const HALVINGS: usize = 60;
+/// The part of A² x that two eigenvalues need not explain.
+const UNEXPLAINED: f64 = 0.2;
+
+/// A pair of conjugate eigenvalues, by their real part and the size of their imaginary parts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Eigenvalue {
+    pub(super) re: f64,
+    pub(super) im: f64,
+}
+
+/// The scalar products of x, A x and A² x, of which x lies in a space that A maps to itself.
+pub(super) struct Products {
+    /// x·x, x·Ax, Ax·Ax.
+    pub(super) of_two: [f64; 3],
+    /// x·A²x, Ax·A²x.
+    pub(super) with_last: [f64; 2],
+    /// A²x·A²x.
+    pub(super) last: f64,
+}
+
+impl Products {
+    /// The pair of eigenvalues of A² x = t A x − d x with the least rest; none where two do not explain A² x.
+    pub(super) fn pair(&self) -> Option<Eigenvalue> {
+        let ([xx, xy, yy], [xz, yz], zz) = (self.of_two, self.with_last, self.last);
+        let determinant = xx * yy - xy * xy;
+        // A x ∥ x has no second one.
+        if determinant.is_nan() || determinant <= 1e-10 * xx * yy {
+            return None;
+        }
+        let t = (yz * xx - xz * xy) / determinant;
+        let d = (yz * xy - xz * yy) / determinant;
+        let left = zz + t * t * yy + d * d * xx - 2.0 * t * yz + 2.0 * d * xz - 2.0 * t * d * xy;
+        let explained = left <= UNEXPLAINED * UNEXPLAINED * zz;
+        let square = d - 0.25 * t * t;
+        let turns = square > 0.0;
+        (explained && turns).then(|| Eigenvalue { re: 0.5 * t, im: square.sqrt() })
+    }
+}
+
+/// |R(z)| of the formula of an order.
+fn amplification(order: usize, z: [f64; 2]) -> f64 {
+    let (mut sum, mut power, mut factorial) = ([1.0, 0.0], [1.0, 0.0], 1.0);
+    for j in 1..=order {
+        power = [power[0] * z[0] - power[1] * z[1], power[0] * z[1] + power[1] * z[0]];
+        factorial *= j as f64;
+        sum = [sum[0] + power[0] / factorial, sum[1] + power[1] / factorial];
+    }
+    sum[0].hypot(sum[1])
+}
+
+/// Whether steps of a length over a time are stable for an eigenvalue.
+fn is_stable(order: usize, of: Eigenvalue, length: f64, time: f64) -> bool {
+    let (re, im) = (-of.re * length, of.im * length);
+    let own = re.exp().max(1.0);
+    let growth = (amplification(order, [re, im]) / own).ln();
+    let steps = (time / length).max(1.0);
+    growth <= (GROWTH.ln() / steps).max(ROUNDING)
+}
+
+/// The longest step that is stable for an eigenvalue over a time, where one of some length is not.
+pub(super) fn longest(order: usize, of: Eigenvalue, length: f64, time: f64) -> Option<f64> {
+    if is_stable(order, of, length, time) {
+        return None;
+    }
+    let [mut stable, mut not] = [0.0, length];
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (stable + not);
+        if is_stable(order, of, middle, time) { stable = middle } else { not = middle }
+    }
+    Some(stable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_have_their_regions() {
+        let turning = Eigenvalue { re: 0.0, im: 1.0 };
+        let falling = Eigenvalue { re: 1.0, im: 0.0 };
+        for (order, axis, real) in [(3, 3.0_f64.sqrt(), 2.5127), (4, 8.0_f64.sqrt(), 2.7853)] {
+            let most = longest(order, turning, 10.0, 1e9).expect("bounded");
+            assert!((most - axis).abs() < 1e-3, "{order}: {most}");
+            let most = longest(order, falling, 10.0, 1e9).expect("bounded");
+            assert!((most - real).abs() < 1e-3, "{order}: {most}");
+        }
+        // |R|² = 1 + z⁴/4 of the second order: 100 steps of 0.2 grow by 1.02, those of 1 by 10¹⁰.
+        assert_eq!(longest(2, turning, 0.2, 20.0), None);
+        let most = longest(2, turning, 1.0, 100.0).expect("bounded");
+        assert!((0.2..0.5).contains(&most), "{most}");
+        // What grows by itself may grow.
+        assert_eq!(longest(2, Eigenvalue { re: -1.0, im: 0.0 }, 0.1, 1e3), None);
+    }
+
+    #[test]
+    fn a_rotation_has_a_pair() {
+        // A = [1, −2; 2, 1], x = (1, 0).
+        let (x, y, z) = ([1.0, 0.0], [1.0, 2.0], [-3.0, 4.0]);
+        let dot = |a: [f64; 2], b: [f64; 2]| a[0] * b[0] + a[1] * b[1];
+        let products = Products {
+            of_two: [dot(x, x), dot(x, y), dot(y, y)],
+            with_last: [dot(x, z), dot(y, z)],
+            last: dot(z, z),
+        };
+        let pair = products.pair().expect("a pair");
+        assert!((pair.re - 1.0).abs() < 1e-12 && (pair.im - 2.0).abs() < 1e-12, "{pair:?}");
+    }
+}

@@ -45,6 +45,13 @@ fn the_order_of_conditions_in_a_corner_is_noted() {
     let inlet = "dirichlet u = [1, 0.5] on \"x0\"; dirichlet dot(u, n) = 0 on \"y0\";";
     let found = notes(&format!("{BOX} {inlet}"));
     assert!(found.len() == 1 && found[0].contains("`dot(u, n)` on \"y0\""), "{found:?}");
+    // A normal component beside one along an axis, on one side.
+    let [normal, along] = ["dirichlet dot(u, n) = 0 on \"x0\";", "dirichlet u[0] = 1 on \"x0\";"];
+    for (first, last, holds) in [(normal, along, "`u[0]` on"), (along, normal, "`dot(u, n)` on")] {
+        let found = notes(&format!("{BOX} {first} {last}"));
+        assert!(found.len() == 1 && found[0].contains("in 7 nodes"), "{found:?}");
+        assert!(found[0].contains(holds), "{found:?}");
+    }
 }
 
 #[test]
@@ -55,6 +62,7 @@ fn continuous_data_gives_no_note() {
         "dirichlet u[0] = 1 on \"x0\"; dirichlet u[1] = 2 on \"y0\"; dirichlet s = 3;",
         "dirichlet u = [1, 0] on \"x0\"; dirichlet dot(u, n) = 0 on \"y0\", \"y1\";",
         "dirichlet dot(u, n) = 0 on \"x0\"; dirichlet dot(u, n) = 1 on \"y0\";",
+        "dirichlet dot(u, n) = 1 on \"x0\"; dirichlet u[0] = -1 on \"x0\"; dirichlet u[1] = 5 on \"x0\";",
     ] {
         assert_eq!(notes(&format!("{BOX} {statements}")), [""; 0], "{statements}");
     }

@@ -1,7 +1,8 @@
 //! Conditions with different values that meet in nodes: the later one holds there, and a note says so.
 //!
 //! Two conditions meet in the nodes of one that lie on facets of the other, without the facets that both hold: a condition
-//! on a part of the boundary behind one on all of it is an exception from it and meets it at the part's edge alone. Values
+//! on a part of the boundary behind one on all of it is an exception from it and meets it at the part's edge alone. A normal
+//! component and one along an axis meet on the same facets, too. Values
 //! differ by more than [`ROUNDING`] of the largest value of both. A condition also meets itself, where its nodes lie on two
 //! periodic sides.
 
@@ -106,7 +107,10 @@ fn meeting(
 ) -> Result<Option<String>, RunError> {
     let (mesh, space) = (&on.mesh, &on.fields[later.held.field].space);
     let [first, second] = [&earlier.held.facets, &later.held.facets];
-    let is_alone = |facet: &&Facet| second.binary_search(facet).is_err();
+    // A normal component and one along an axis are no exceptions from each other.
+    let is_normal = |own: &Stated<'_>| own.held.trace == Trace::Normal;
+    let both = first == second && is_normal(earlier) != is_normal(later);
+    let is_alone = |facet: &&Facet| both || second.binary_search(facet).is_err();
     let alone: Vec<Facet> = first.iter().filter(is_alone).copied().collect();
     let mut nodes = super::held_by_any(mesh, space, space.nodes_on(&alone));
     // Those of curves and points have no facet.

@@ -362,3 +362,14 @@ fn a_tag_of_cells_and_of_facets_alike_is_no_place_of_an_integral() {
         stand.refuses_run(&["--no-output"], said(&words));
     }
 }
+
+/// A 9-node square whose lower side runs backwards near its first node.
+#[test]
+fn a_side_that_runs_backwards_is_a_fold_of_the_boundary() {
+    let points = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.05, 0.0], [1.0, 0.5]];
+    let points = points.into_iter().chain([[0.5, 1.0], [0.0, 0.5], [0.5, 0.5]]);
+    let points: Vec<[f64; 3]> = points.map(|[x, y]| [x, y, 0.0]).collect();
+    let nodes: Vec<u32> = (1..=9).collect();
+    let stand = stand(one_cell(10, &points, &nodes));
+    stand.refuses_run(&[], at("E0413", PLACE, &["element 42", "inverted in a part of it"]));
+}

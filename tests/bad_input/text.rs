@@ -307,3 +307,15 @@ fn ranges_of_settings_are_those_that_hold() {
         stand.refuses_run(&[], Said { code: Some("E0405"), words: &[words], ..Said::default() });
     }
 }
+
+/// A broken `time` is one all the same.
+#[test]
+fn a_broken_time_is_not_called_missing() {
+    let text = "form p { field u: scalar; f0[u] = dt(u) - 1; f1[u] = grad(u); }\n\
+                problem q solves p { mesh = box(dim: 2, cells: 2); dirichlet u = 0; time = bdf(to: 0.5, step: 0.1, at: []); }";
+    let stand = Stand::with(text);
+    let said = at("E0101", place(text, "]); }"), &["expected an expression"]);
+    stand.refuses_run(&[], said);
+    let output = stand.output(&["run", "a.wf", "--interpret"]);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("E0402"));
+}

@@ -12,7 +12,7 @@ use kernels_gen::ahead::TASKS;
 use kernels_gen::choose::{MeshFacts, Wishes, choose, choose_for_threads};
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::dialect::opencl::OPENCL;
-use kernels_gen::generate::{describe, elements, generate, generate_for_threads};
+use kernels_gen::generate::{check_underflow, describe, elements, generate, generate_for_threads};
 use kernels_gen::kir::Kernel;
 use kernels_gen::pass::{for_threads, for_vectors};
 use kernels_gen::plan::{Elements, Plan, PlanError};
@@ -317,6 +317,7 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
             kernels.iter().for_each(|kernel| text.push_str(&kernel.to_string()));
         }
         _ => {
+            check_underflow(form, &elements, &plans)?;
             let source = match words {
                 None => generate(form, &elements, &plans, isa)?,
                 Some(words) => generate_for_threads(form, &elements, &plans, words)?,

@@ -204,3 +204,25 @@ fn numbers_beyond_single_precision_are_refused() {
         assert!(run("f64").status.success(), "{target}");
     }
 }
+
+#[test]
+fn numbers_that_vanish_in_single_precision_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("small.wf");
+    let text = "form small { field u: scalar; f0[u] = u - 1e-60; f1[u] = grad(u); }";
+    std::fs::write(&file, text).expect("a file");
+    let file = file.to_str().expect("a name");
+    for target in ["rust", "cuda", "opencl"] {
+        let run = |precision: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+            let arguments = ["emit", file, "--cell", "quad", "--target", target, "--precision"];
+            command.args(arguments).arg(precision).output().expect("wf should start")
+        };
+        let output = run("f32");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{target}");
+        assert!(said.contains("1e-60 is 0 in single precision"), "{said}");
+        assert!(said.contains("help: "), "{said}");
+        assert!(run("f64").status.success(), "{target}");
+    }
+}

@@ -71,6 +71,27 @@ fn check_shows_what_would_change_and_changes_nothing() {
     assert_eq!(run(&["fmt", "--check", "good.wf"], path), (Some(0), String::new(), String::new()));
 }
 
+/// Indentation makes a text longer, and a file may have a mebibyte.
+#[test]
+fn a_file_that_would_become_too_long_is_left_alone() {
+    let folder = folder();
+    let path = folder.path();
+    let forms =
+        (0..16_000).map(|i| format!("form a{i}{{field u:scalar;f0[u]=u;f1[u]=grad(u);}}\n"));
+    let long: String = forms.collect();
+    assert!(long.len() < 1 << 20);
+    std::fs::write(path.join("long.wf"), &long).expect("written");
+    for options in [&["fmt", "long.wf"][..], &["fmt", "--check", "long.wf"]] {
+        let (code, out, errors) = run(options, path);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{errors}");
+        assert!(errors.starts_with("error: long.wf is left alone: formatted it has 1"), "{errors}");
+        assert!(errors.contains("a file may have 1048576\nhelp: "), "{errors}");
+    }
+    assert_eq!(text(path, "long.wf"), long);
+    let (code, out, _) = with_input(&["fmt", "-"], long.as_bytes());
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+}
+
 #[test]
 fn files_with_errors_are_left_alone_and_the_others_are_not() {
     let folder = folder();

@@ -133,6 +133,32 @@ fn every_generator_and_solver_is_named_with_all_that_it_takes() {
     }
 }
 
+/// The page once said that arguments of meshes and solvers take parameters.
+#[test]
+fn parameters_stand_where_the_page_says() {
+    let problem = |items: &str| {
+        let form = FORM.replace("param f = 1", "param f = 2");
+        compiled(&format!("{form} problem p solves example {{ aux kappa = 1; {items} }}")).1
+    };
+    let names_f =
+        |items: &str| problem(items).iter().any(|error| error.message.contains("unknown name `f`"));
+    let mesh = "mesh = box(dim: 2, cells: 2);";
+    let takers = [
+        "degree = f;",
+        "refine = f;",
+        "quadrature = 2 * f;",
+        "time = bdf(to: f, step: f / 10);",
+        "adapt(steps: f);",
+    ];
+    for item in takers {
+        assert!(!names_f(&format!("{mesh} {item}")), "{item}");
+    }
+    assert!(names_f("mesh = box(dim: 2, cells: f);"));
+    assert!(names_f(&format!("{mesh} solver = cg(rtol: 1e-3 / f);")));
+    let page = section("problems").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("The arguments of meshes and solvers take numbers, `pi` and `dim`."));
+}
+
 #[test]
 fn all_that_adaptive_steps_take_is_named() {
     let arguments = known("adapt(nonsense: 1);");

@@ -218,6 +218,36 @@ fn each_value_of_a_parameter_has_its_own_checkpoints() {
     assert!(bytes("all-1.npy") != bytes("all-2.npy"));
 }
 
+/// A bit of a state went over in the file; the run that goes on from it would be wrong and not say so.
+#[test]
+fn a_damaged_checkpoint_is_refused_by_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let begun = "bdf(order: 2, to: 0.2, step: 0.1)";
+    std::fs::write(path("heat.wf"), HEAT.replace("SCHEME", begun)).expect("a file");
+    wf(folder.path(), &["run", "heat.wf", "--interpret", "--no-output", "--checkpoint", "a.npy"]);
+    std::fs::write(path("on.wf"), HEAT.replace("SCHEME", &begun.replace("0.2", "0.4")))
+        .expect("a file");
+    let whole = std::fs::read(path("a.npy")).expect("a file");
+    let restart = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+        command.args(["run", "on.wf", "--interpret", "--no-output", "--restart", "a.npy"]);
+        command.current_dir(folder.path()).output().expect("wf should start")
+    };
+    assert!(restart().status.success());
+    for from_end in [1, 2, 30, 41, 100] {
+        let mut damaged = whole.clone();
+        let at = damaged.len() - from_end;
+        damaged[at] ^= 1 << (from_end % 8);
+        std::fs::write(path("a.npy"), damaged).expect("a file");
+        let output = restart();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{from_end}");
+        assert!(said.contains("a.npy: the checkpoint is damaged"), "{from_end}: {said}");
+        assert!(said.contains("help: "), "{said}");
+    }
+}
+
 #[test]
 fn checkpoints_of_something_else_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -233,7 +263,7 @@ fn checkpoints_of_something_else_are_refused() {
     // As the first version wrote it, without its mesh.
     let numbers = runtime::stored::numbers(&folder.path().join("a.npy")).expect("numbers");
     // And as the second did, without its equations.
-    let states = &numbers[19 + numbers[18] as usize..];
+    let states = &numbers[19 + numbers[18] as usize..numbers.len() - 1];
     let first = [&[numbers[0], 1.0], &numbers[2..10], states].concat();
     runtime::output::write_npy(&folder.path().join("first.npy"), &first, None).expect("a file");
     let second = [&[numbers[0], 2.0], &numbers[2..13], states].concat();

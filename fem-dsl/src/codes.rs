@@ -199,6 +199,21 @@ mod tests {
         assert_eq!(Code::from_id("E9999"), None);
     }
 
+    /// The page of E0209 once called `let a = u > 0;` wrong, which names a condition.
+    #[test]
+    fn the_page_of_conditions_has_a_wrong_example_that_is_refused() {
+        let page = Code::NotACondition.page();
+        let examples: Vec<&str> = page.split("```").skip(1).step_by(2).collect();
+        let codes = |example: &str| -> Vec<Code> {
+            let own = example.trim_start_matches("wf");
+            let text = format!("form a {{ field u: scalar; {own} f0[u] = a * u; }}");
+            let (_, found) = crate::program::compile(&crate::source::Source::new("page", text));
+            found.into_iter().map(|found| found.code).collect()
+        };
+        assert_eq!(codes(examples[0]), [Code::NotACondition]);
+        assert_eq!(codes(examples[1]), []);
+    }
+
     #[test]
     fn each_page_has_its_parts() {
         for code in Code::ALL {

@@ -501,7 +501,8 @@ fn missing_aux<'a>(
 
 /// A form with time derivatives in a problem without time.
 fn missing_time(problem: &ast::Problem, form: &Form, content: &Content) -> Option<Diagnostic> {
-    let rate = form.rates.iter().find(|rate| rate.read).filter(|_| !content.timed)?;
+    let rate =
+        form.rates.iter().find(|rate| rate.read).filter(|_| !content.timed && !content.broken)?;
     let written = rate_name(&form.fields[rate.field].name, rate.order);
     let message = format!("the form has `{written}`, and this problem no time");
     Some(

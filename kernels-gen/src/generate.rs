@@ -136,11 +136,8 @@ fn lowered(
     plans.iter().map(kernel).collect()
 }
 
-/// Refuses finite numbers that single precision rounds to infinity.
-fn check_range(kernel: &Kernel) -> Result<(), PlanError> {
-    if kernel.precision != Precision::F32 {
-        return Ok(());
-    }
+/// The numbers of a kernel: constants and entries of tables.
+fn numbers(kernel: &Kernel) -> impl Iterator<Item = f64> + '_ {
     let constants = kernel.values.iter().filter_map(|value| match value.op {
         Op::Constant(number) => Some(number),
         _ => None,
@@ -149,7 +146,39 @@ fn check_range(kernel: &Kernel) -> Result<(), PlanError> {
         Entries::Real(entries) => entries.as_slice(),
         Entries::Position(_) => &[],
     });
-    match constants.chain(entries.copied()).find(|&number| exceeds_single(number)) {
+    constants.chain(entries.copied())
+}
+
+/// Refuses numbers of kernels in single precision that it rounds to 0.
+///
+/// # Errors
+///
+/// [`PlanError::Unsupported`] with the first such number.
+pub fn check_underflow(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+) -> Result<(), PlanError> {
+    for plan in plans.iter().filter(|plan| plan.precision == Precision::F32) {
+        let (kernel, _) = lower(form, elements, plan)?;
+        let vanishes = |&number: &f64| number != 0.0 && number as f32 == 0.0;
+        if let Some(number) = numbers(&kernel).find(vanishes) {
+            return Err(PlanError::Unsupported(format!(
+                "the number {number:e} is 0 in single precision, whose least is {:e}\n\
+                 help: choose units in which numbers are larger, or take double precision",
+                f32::from_bits(1)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses finite numbers that single precision rounds to infinity.
+fn check_range(kernel: &Kernel) -> Result<(), PlanError> {
+    if kernel.precision != Precision::F32 {
+        return Ok(());
+    }
+    match numbers(kernel).find(|&number| exceeds_single(number)) {
         None => Ok(()),
         Some(number) => Err(PlanError::Unsupported(format!(
             "the number {number:e} is beyond the range of single precision, {:e}\n\

@@ -108,6 +108,19 @@ fn strips_that_cross_overlap() {
     }
 }
 
+/// What the note asks for is done.
+#[test]
+fn the_note_on_paired_sides_ends_where_they_are_joined() {
+    let text = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n\
+        $Elements\n1\n1 3 2 7 1 1 2 3 4\n$EndElements\n$Periodic\n1\n1 2 4\n2\n2 1\n3 4\n$EndPeriodic\n";
+    for pair in [["curve 2", "curve 4"], ["curve 4", "curve 2"]] {
+        let mut mesh = parse(Format::Gmsh, text.as_bytes()).expect("a mesh");
+        assert_eq!(mesh.notes().len(), 1);
+        mesh.make_periodic(&[pair]).expect("images");
+        assert!(mesh.notes().is_empty(), "{pair:?}: {:?}", mesh.notes());
+    }
+}
+
 /// Sides without physical groups, which `$Periodic` pairs, get tags by which `periodic` can name them.
 #[test]
 fn sides_that_gmsh_pairs_have_tags() {

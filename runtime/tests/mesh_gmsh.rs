@@ -487,6 +487,51 @@ fn of_cells(kind: u32, points: &[[f64; 3]], cells: &[&[u32]]) -> String {
     text + "$EndElements\n"
 }
 
+/// A 9-node square, a 6-node triangle and a 10-node tetrahedron with the middle nodes of the edges at its first vertex moved
+/// to this part of them: of the first edge, or of all.
+fn with_middle_nodes_at(part: f64, all: bool) -> [(u32, Vec<[f64; 3]>); 3] {
+    let other = if all { part } else { 0.5 };
+    let quad = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [part, 0.0], [1.0, 0.5]];
+    let quad = quad.into_iter().chain([[0.5, 1.0], [0.0, other], [0.5, 0.5]]);
+    let tri = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [part, 0.0], [0.5, 0.5], [0.0, other]];
+    let flat = |[x, y]: [f64; 2]| [x, y, 0.0];
+    let corners = [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    let middles = [[part, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, other, 0.0], [0.0, 0.0, other]];
+    let tet = [&corners[..], &middles, &[[0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]].concat();
+    [(10, quad.map(flat).collect()), (9, tri.into_iter().map(flat).collect()), (11, tet)]
+}
+
+/// Edges that run backwards near a vertex fold the boundary, which no node inside mends.
+#[test]
+fn cells_whose_edges_run_backwards_are_inverted() {
+    for (part, all) in [(0.05, false), (0.2, false), (0.2, true), (0.249, false)] {
+        for (kind, points) in with_middle_nodes_at(part, all) {
+            let dim = if kind == 11 { 3 } else { 2 };
+            let nodes: Vec<u32> = (1..=points.len() as u32).collect();
+            for points in [points.clone(), turned(&points, dim)] {
+                let said = message(of_cells(kind, &points, &[&nodes]).as_bytes());
+                assert!(said.contains("inverted in a part of it"), "{kind} {part} {all}: {said}");
+            }
+        }
+    }
+}
+
+/// det J is 0 at the vertex alone.
+#[test]
+fn quarter_point_elements_are_taken_as_they_are() {
+    for all in [false, true] {
+        for (kind, points) in with_middle_nodes_at(0.25, all) {
+            let dim = if kind == 11 { 3 } else { 2 };
+            let nodes: Vec<u32> = (1..=points.len() as u32).collect();
+            for points in [points.clone(), turned(&points, dim)] {
+                let mesh = gmsh::parse(of_cells(kind, &points, &[&nodes]).as_bytes());
+                let mesh = mesh.unwrap_or_else(|error| panic!("{kind} {all}: {error}"));
+                assert!(mesh.notes().is_empty(), "{kind} {all}: {:?}", mesh.notes());
+            }
+        }
+    }
+}
+
 /// Turned and shifted, so that nothing is exact.
 fn turned(points: &[[f64; 3]], dim: usize) -> Vec<[f64; 3]> {
     let rotate = |[x, y]: [f64; 2], angle: f64| {

@@ -362,3 +362,32 @@ fn a_tag_of_cells_and_of_facets_alike_is_no_place_of_an_integral() {
         stand.refuses_run(&["--no-output"], said(&words));
     }
 }
+
+/// Such a box has no cells with numbers for them, and no `deform` helps.
+#[test]
+fn boxes_whose_coordinates_overflow_or_coincide_do_not_blame_deform() {
+    for (arguments, words) in [
+        ("from: [-1e308, 0], to: [1e308, 1]", "coordinates overflow in x"),
+        ("from: [1, 0], to: [1.0000000000000002, 1]", "neighbouring nodes coincide in x"),
+        ("to: [1, 1e30]", "degenerate"),
+        ("to: [1e300, 1e300]", "too large for numbers to hold"),
+    ] {
+        let stand =
+            Stand::problem(&format!("mesh = box(dim: 2, cells: 2, {arguments}); dirichlet u = 0;"));
+        stand.refuses_run(&[], at("E0413", PLACE, &[words]));
+        let output = stand.output(&["run", "a.wf", "--interpret"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!said.contains("deform"), "{said}");
+    }
+}
+
+/// A 9-node square whose lower side runs backwards near its first node.
+#[test]
+fn a_side_that_runs_backwards_is_a_fold_of_the_boundary() {
+    let points = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.05, 0.0], [1.0, 0.5]];
+    let points = points.into_iter().chain([[0.5, 1.0], [0.0, 0.5], [0.5, 0.5]]);
+    let points: Vec<[f64; 3]> = points.map(|[x, y]| [x, y, 0.0]).collect();
+    let nodes: Vec<u32> = (1..=9).collect();
+    let stand = stand(one_cell(10, &points, &nodes));
+    stand.refuses_run(&[], at("E0413", PLACE, &["element 42", "inverted in a part of it"]));
+}

@@ -119,7 +119,7 @@ fn problems_that_do_not_fit_their_forms() {
         ("mesh = bax(dim: 2, cells: 2);", "E0403", "bax", &["did you mean `box`?"]),
         ("mesh = box(cells: 1, dim: 2, cell: squares);", "E0405", "squares", &["`quad`"]),
         ("mesh = box(dim: 4, cells: 2);", "E0405", "4", &["from 2 to 3"]),
-        ("mesh = box(cells: 2); degree = 1.5; dirichlet u = 0;", "E0405", "1.5", &["from 1 to 32"]),
+        ("mesh = box(cells: 2); degree = 1.5; dirichlet u = 0;", "E0405", "1.5", &["from 1 to 12"]),
         (
             "mesh = box(cells: 2); solver = cgg(); dirichlet u = 0;",
             "E0407",
@@ -208,7 +208,7 @@ fn what_the_command_line_gets_wrong() {
         (&["--param", "f=1 +"], "E0101", ("--param", 1, 8), &["expected an expression"]),
         (&["--param", "ff=1"], "E0408", ("--param", 1, 1), &["it has `f`, `g`"]),
         (&["--aux", "a=1"], "E0408", ("--aux", 1, 1), &["no auxiliary data"]),
-        (&["--degree", "0"], "E0405", ("--degree", 1, 1), &["from 1 to 32"]),
+        (&["--degree", "0"], "E0405", ("--degree", 1, 1), &["from 1 to 12"]),
         (&["--degree", "13"], "E0306", ("--degree", 1, 1), &["degrees 1 to 12"]),
         (
             &["--quadrature", "63"],
@@ -287,4 +287,35 @@ fn a_carriage_return_inside_a_comment_ends_it_for_everyone() {
     }
     let unseen = Stand::with(format!("/// note\u{2028}#define get_group_id(d) 0\n{form}"));
     unseen.refuses(&["check", "a.wf"], at("E0102", ("a.wf", 1, 9), &["U+2028", "remove it"]));
+}
+
+/// Each of them once named an end that is not the limit.
+#[test]
+fn ranges_of_settings_are_those_that_hold() {
+    let quads = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
+    for (mesh, item, words) in [
+        (quads, "degree = 33;", "`degree` is a whole number from 1 to 12"),
+        (quads, "degree = 0.5;", "`degree` is a whole number from 1 to 12"),
+        (quads, "quadrature = 1e9;", "`quadrature` is a whole number from 0 to 65535"),
+        (
+            "mesh = box(dim: 2, cells: 2, cell: tri); dirichlet u = 0;",
+            "degree = 33;",
+            "`degree` is a whole number from 1 to 4",
+        ),
+    ] {
+        let stand = Stand::problem(&format!("{mesh} {item}"));
+        stand.refuses_run(&[], Said { code: Some("E0405"), words: &[words], ..Said::default() });
+    }
+}
+
+/// A broken `time` is one all the same.
+#[test]
+fn a_broken_time_is_not_called_missing() {
+    let text = "form p { field u: scalar; f0[u] = dt(u) - 1; f1[u] = grad(u); }\n\
+                problem q solves p { mesh = box(dim: 2, cells: 2); dirichlet u = 0; time = bdf(to: 0.5, step: 0.1, at: []); }";
+    let stand = Stand::with(text);
+    let said = at("E0101", place(text, "]); }"), &["expected an expression"]);
+    stand.refuses_run(&[], said);
+    let output = stand.output(&["run", "a.wf", "--interpret"]);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("E0402"));
 }

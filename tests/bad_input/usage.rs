@@ -112,6 +112,16 @@ fn outputs_of_other_formats_are_refused_before_the_work() {
 }
 
 #[test]
+fn files_that_cannot_be_standard_output_are_not_called_like_it() {
+    let stand = Stand::problem(BOX);
+    let report = ["a table of reports goes to a file", "help: name one, `--report a.csv`"];
+    stand.refuses_run(&["--report", "-"], said(&report));
+    let folder = ["the files of a system go to a folder", "help: name one, `--output a`"];
+    stand.refuses(&["assemble", "a.wf", "-o", "-"], said(&folder));
+    stand.refuses_run(&["--checkpoint", "-"], said(&["a checkpoint goes to a file"]));
+}
+
+#[test]
 fn a_solution_on_standard_output_is_alone_there() {
     let stand = Stand::problem(BOX);
     let arguments = [&RUN[..], &["--output", "-"]].concat();

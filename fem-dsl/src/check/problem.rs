@@ -41,8 +41,10 @@ use crate::problem::{
 use crate::source::Span;
 use std::collections::BTreeMap;
 
-/// The largest degree that can be asked for.
-const MAX_DEGREE: f64 = 32.0;
+/// The largest degree that a cell has.
+const MAX_DEGREE: f64 = 12.0;
+/// Up to this one a degree that a cell does not have is said of that cell.
+const DEGREE_OF_CELL: f64 = 32.0;
 
 /// A statement of a problem, and the text that it stands in.
 #[derive(Clone, Copy)]
@@ -287,9 +289,12 @@ impl Checker<'_> {
 
     /// A degree that the form's spaces admit.
     fn degree(&mut self, piece: &Piece, value: ExprId, mesh: Option<&MeshChoice>) {
-        self.content.degree = self.whole(piece, value, "degree", 1.0, MAX_DEGREE);
+        let largest = mesh.and_then(MeshChoice::largest_degree);
+        let said = largest.map_or(MAX_DEGREE, |(_, most)| most as f64);
+        let taken = (DEGREE_OF_CELL, format!("to {said}"));
+        self.content.degree = self.whole_of(piece, value, "degree", 1.0, taken);
         let (Some(degree), form) = (self.content.degree, self.form) else { return };
-        if let Some((cell, most)) = mesh.and_then(MeshChoice::largest_degree)
+        if let Some((cell, most)) = largest
             && let Some((name, space)) =
                 form.spaces().find(|(_, space)| space.degree_at(degree) > most)
         {
@@ -333,15 +338,25 @@ impl Checker<'_> {
         least: f64,
         most: f64,
     ) -> Option<usize> {
+        self.whole_of(piece, value, what, least, (most, format!("to {most}")))
+    }
+
+    /// The same with the end of the range as it is said.
+    fn whole_of(
+        &mut self,
+        piece: &Piece,
+        value: ExprId,
+        what: &str,
+        least: f64,
+        (most, end): (f64, String),
+    ) -> Option<usize> {
         let number = self.scalar(piece, value, what)?;
         if number.fract() == 0.0 && (least..=most).contains(&number) {
             return Some(number as usize);
         }
         let span = piece.file.exprs[value].span;
-        let end = match most == f64::from(u16::MAX) {
-            true => "on".to_owned(),
-            false => format!("to {most}"),
-        };
+        let unbounded = most == f64::from(u16::MAX) && number <= most;
+        let end = if unbounded { "on".to_owned() } else { end };
         let message = format!("`{what}` is a whole number from {least} {end}");
         self.report(
             piece,

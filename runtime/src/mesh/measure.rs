@@ -4,6 +4,7 @@
 //! The Jacobian is J_cj = ∂x_c/∂ξ_j = Σ_i x_i,c ∂φ_i/∂ξ_j. A cell passes if det J is positive at the
 //! points of a Gauss rule fine enough for det J's degree and, on straight quadrilaterals and
 //! hexahedra, not negative at the vertices (det J of a bilinear quadrilateral is smallest there).
+//! Curved cells are sampled on their facets, too, by [`super::unfold`].
 
 use super::assemble::Sign;
 use super::shape::Shape;

@@ -17,6 +17,13 @@ use super::topology::{Class, Topology};
 use super::{Facet, Mesh, MeshError};
 use std::collections::{BTreeSet, HashMap};
 
+/// The note on two sides of which a file says that they are images.
+pub(super) fn note([image, source]: [&str; 2]) -> String {
+    format!(
+        "the file says that two sides are images: `periodic \"{image}\" = \"{source}\";` joins them"
+    )
+}
+
 /// How far a node may be from its image, as a part of the shortest edge of the first side.
 const TOLERANCE: f64 = 1e-4;
 
@@ -155,6 +162,10 @@ impl Mesh {
             let turned = || PeriodicError::Turned { tag: tag.clone(), other: other.clone() };
             classes.join(&self.topology, &images).ok_or_else(turned)?;
         }
+        let done = |text: &String| {
+            pairs.iter().any(|[a, b]| *text == note([a, b]) || *text == note([b, a]))
+        };
+        self.notes.retain(|text| !done(text));
         (self.periodic, self.joined) =
             (pairs, Some(Box::new(classes.into_topology(&self.topology))));
         Ok(())

@@ -13,8 +13,13 @@
 //! over the folded cells and all that share a movable node with them, by gradient descent with
 //! the step lengths of Barzilai and Borwein (IMA J. Numer. Anal. 8, 1988). The gradient is
 //! ∂ det J/∂x_i = cof(J) ∇φ_i.
+//!
+//! A cell that is still folded afterwards is an error: its facets fold, which no node inside the domain
+//! mends. det J = 0 at a vertex is none, as in quarter-point elements. Where both edges of a corner run
+//! backwards, det J is positive there and negative only between the two cusps, so that such edges are
+//! sampled densely.
 
-use super::measure::{self, Gradients};
+use super::measure::{self, Gradients, largest_distance};
 use super::shape::Shape;
 use super::{MeshError, Parts, Topology};
 
@@ -29,12 +34,22 @@ pub(super) struct Unfolded {
 const WANTED: f64 = 0.25;
 /// A cell is good enough if all are above this part.
 const ENOUGH: f64 = 0.02;
+/// A cell is folded where one is below −1 times this part; coordinates may have single precision.
+const FOLDED: f64 = 1e-6;
+/// A cell that stays folded is an error below −1 times this part. Between two curved sides that meet in a straight angle,
+/// as on a circle, interpolation makes it a little more than that.
+const WRONG: f64 = 1e-3;
+/// Intervals at whose ends an edge that runs backwards is sampled.
+const DENSE: usize = 64;
 const MOST_STEPS: usize = 2000;
 /// After so many steps E must have fallen by a tenth, or there is no way down.
 const PATIENCE: usize = 20;
 
-/// Unfolds curved cells where that is needed and possible; what is left folded is for the caller's
-/// check to report.
+/// Unfolds curved cells where that is needed.
+///
+/// # Errors
+///
+/// [`MeshError::Inverted`] of a cell that stays folded.
 pub(super) fn unfold(shape: &Shape, parts: &mut Parts) -> Result<Option<Unfolded>, MeshError> {
     if shape.element.degree() == 1 {
         return Ok(None);
@@ -42,24 +57,59 @@ pub(super) fn unfold(shape: &Shape, parts: &mut Parts) -> Result<Option<Unfolded
     let samples = Samples::new(shape);
     let n_cells = parts.nodes.len() / shape.nodes;
     let folded: Vec<usize> =
-        (0..n_cells).filter(|&cell| samples.smallest(shape, parts, cell) <= 0.0).collect();
-    if folded.is_empty() {
-        return Ok(None);
+        (0..n_cells).filter(|&cell| samples.smallest(shape, parts, cell) < -FOLDED).collect();
+    let mut done = None;
+    if !folded.is_empty() {
+        let (patch, unknowns) = patch(shape, parts, &folded)?;
+        descend(shape, parts, &samples, &patch, &unknowns);
+        // Cells without free nodes are not in the patch.
+        for &cell in folded.iter().chain(&patch) {
+            let smallest = samples.smallest(shape, parts, cell);
+            if smallest < -WRONG {
+                let determinant = smallest * samples.straight(shape, parts, cell);
+                return Err(inverted(shape, parts, cell, determinant));
+            }
+        }
+        let moved = Unfolded { cells: folded.len(), nodes: unknowns.len() };
+        done = (moved.nodes > 0).then_some(moved);
     }
+    let edges = Edges::new(shape);
+    for cell in 0..n_cells {
+        let straight = samples.straight(shape, parts, cell);
+        let least = edges.smallest(shape, parts, cell);
+        if least / straight < -FOLDED {
+            return Err(inverted(shape, parts, cell, least));
+        }
+    }
+    Ok(done)
+}
+
+fn inverted(shape: &Shape, parts: &Parts, cell: usize, determinant: f64) -> MeshError {
+    let vertices = shape.vertices(cell_nodes(shape, parts, cell));
+    let diameter = largest_distance(vertices.map(|v| parts.points[v as usize]));
+    let usual = diameter.powi(shape.cell.dim() as i32);
+    MeshError::Inverted { cell: shape.name(parts, cell), determinant, usual }
+}
+
+/// The nodes of folded cells that may move, and all cells that have one.
+fn patch(
+    shape: &Shape,
+    parts: &Parts,
+    folded: &[usize],
+) -> Result<(Vec<usize>, Vec<u32>), MeshError> {
     let movable = movable(shape, parts)?;
     let mut free = vec![false; parts.points.len()];
-    for &cell in &folded {
+    for &cell in folded {
         for &node in cell_nodes(shape, parts, cell) {
             free[node as usize] = movable[node as usize];
         }
     }
     let touched =
         |cell: &usize| cell_nodes(shape, parts, *cell).iter().any(|&node| free[node as usize]);
-    let patch: Vec<usize> = (0..n_cells).filter(touched).collect();
+    let patch: Vec<usize> = (0..parts.nodes.len() / shape.nodes).filter(touched).collect();
     let unknowns: Vec<u32> =
         (0..parts.points.len() as u32).filter(|&node| free[node as usize]).collect();
-    descend(shape, parts, &samples, &patch, &unknowns);
-    Ok(Some(Unfolded { cells: folded.len(), nodes: unknowns.len() }))
+    Ok((patch, unknowns))
 }
 
 fn cell_nodes<'a>(shape: &Shape, parts: &'a Parts, cell: usize) -> &'a [u32] {
@@ -115,6 +165,61 @@ impl Samples {
             self.gradients.determinant(q, nodes.iter().map(|&i| parts.points[i as usize]))
         });
         all.fold(f64::INFINITY, |least, d| least.min(d / straight))
+    }
+}
+
+/// The edges of a cell, with the determinants along them.
+struct Edges {
+    /// Of each edge its two vertices.
+    ends: Vec<[usize; 2]>,
+    /// At the vertices of the cell.
+    vertices: Gradients,
+    /// Along each edge.
+    along: Vec<Gradients>,
+}
+
+impl Edges {
+    fn new(shape: &Shape) -> Edges {
+        let cell = shape.cell;
+        let ends: Vec<[usize; 2]> =
+            cell.entities(1).iter().map(|edge| [edge[0], edge[1]]).collect();
+        let along = |&[a, b]: &[usize; 2]| {
+            let (a, b) = (cell.vertex(a), cell.vertex(b));
+            let at = |i: usize| {
+                let t = i as f64 / DENSE as f64;
+                [0, 1, 2].map(|c| (1.0 - t) * a[c] + t * b[c])
+            };
+            Gradients::new(shape, &(0..=DENSE).map(at).collect::<Vec<_>>())
+        };
+        let along = ends.iter().map(along).collect();
+        Edges { ends, vertices: Gradients::new(shape, &cell.vertices()), along }
+    }
+
+    /// The smallest determinant on edges that run backwards at one of their ends.
+    fn smallest(&self, shape: &Shape, parts: &Parts, cell: usize) -> f64 {
+        let nodes = cell_nodes(shape, parts, cell);
+        let points = || nodes.iter().map(|&i| parts.points[i as usize]);
+        let mut least = f64::INFINITY;
+        for (ends, along) in self.ends.iter().zip(&self.along) {
+            let [a, b] = ends.map(|v| parts.points[nodes[shape.vertex_nodes[v]] as usize]);
+            let [from, to] = ends.map(|v| shape.cell.vertex(v));
+            let backwards = |&vertex: &usize| {
+                let speed = |i: usize| -> f64 {
+                    let basis = self.vertices.of(vertex, i);
+                    (0..3).map(|c| basis[c] * (to[c] - from[c])).sum()
+                };
+                let tangent = points()
+                    .enumerate()
+                    .fold([0.0; 3], |sum, (i, x)| [0, 1, 2].map(|c| sum[c] + speed(i) * x[c]));
+                (0..3).map(|c| tangent[c] * (b[c] - a[c])).sum::<f64>() < 0.0
+            };
+            if ends.iter().any(backwards) {
+                for q in 0..along.len() {
+                    least = least.min(along.determinant(q, points()));
+                }
+            }
+        }
+        least
     }
 }
 

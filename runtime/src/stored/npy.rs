@@ -173,6 +173,14 @@ mod tests {
     }
 
     #[test]
+    fn unsigned_numbers_of_eight_bytes_are_not_negative() {
+        let numbers = [3, u64::MAX, 1 << 63];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let table = read(&file(&header("<u8", "False", "(3,)"), &bytes)).expect("numbers");
+        assert_eq!(table.values, [3.0, 18_446_744_073_709_551_616.0, 9_223_372_036_854_775_808.0]);
+    }
+
+    #[test]
     fn what_is_no_table_is_said() {
         let refused = |kind: &str, shape: &str, bytes: usize| {
             read(&file(&header(kind, "False", shape), &vec![0; bytes]))

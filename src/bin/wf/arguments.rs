@@ -218,6 +218,16 @@ impl OperatorArguments {
     }
 }
 
+/// Refuses `-` for what goes to a file or a folder.
+pub(crate) fn no_stream(path: &Path, what: &str, remedy: &str) -> Result<(), Failure> {
+    match path == Path::new("-") {
+        true => Err(Failure::input(format!(
+            "{what}: standard output takes the result\nhelp: name one, `{remedy}`"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Whether a file of this name is what will be in it: another extension promises another format.
 pub(crate) fn written_as(path: &Path, formats: &[&str], what: &str) -> Result<(), Failure> {
     let streams = std::fs::metadata(path).is_ok_and(|found| !found.is_file());

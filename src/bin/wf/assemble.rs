@@ -14,7 +14,7 @@ use runtime::run::{
 use runtime::solve::{Continue, Progress};
 use serde_json::json;
 
-use crate::arguments::ProblemArguments;
+use crate::arguments::{ProblemArguments, no_stream};
 use crate::blame::Blame;
 use crate::console::Console;
 use crate::outputs::Files;
@@ -95,6 +95,8 @@ pub(crate) fn execute(
              help: choose one with --problem NAME"
         )));
     };
+    let remedy = "--output a";
+    no_stream(&arguments.output, "the files of a system go to a folder", remedy)?;
     let mut files = Files::of(file);
     let problem = files.reads_problem(&program, name, file, &overrides);
     let written = match problem.is_some_and(|problem| problem.eigen.is_some()) {

@@ -109,7 +109,11 @@ fn mesh_notes(program: &Program, problem: &str, file: &Path) -> Result<Vec<Strin
     };
     let about = |note: &dyn std::fmt::Display| format!("the mesh of `{problem}`: {note}");
     match load(&source, file.parent().unwrap_or(Path::new(""))) {
-        Ok(mesh) => {
+        Ok(mut mesh) => {
+            // Notes on sides that the problem joins are settled; sides that do not fit are found by a run.
+            if let Ok(problem) = program.problem(problem, mesh.dim(), &overrides) {
+                let _ = mesh.make_periodic(&problem.periodic);
+            }
             let below = mesh.curve_tags().chain(mesh.point_tags()).map(|(tag, _)| tag);
             let sides: Vec<String> = mesh.facet_tags().keys().chain(below).cloned().collect();
             let cells: Vec<String> = mesh.cell_tags().keys().cloned().collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fem_dsl::format::{format, same_pieces};
-use fem_dsl::source::Source;
+use fem_dsl::source::{MAX_BYTES, Source};
 use runtime::output::write_text;
 use serde_json::json;
 use similar::TextDiff;
@@ -56,6 +56,14 @@ fn one(file: &Path, check: bool, unformatted: &mut Vec<String>) -> Result<Report
             "{} is left alone: formatting it would change more than white space\n\
              help: this is a defect of `wf fmt`; please report it together with the file",
             source.name()
+        )));
+    }
+    if formatted.len() > MAX_BYTES {
+        return Err(Failure::input(format!(
+            "{} is left alone: formatted it has {} bytes, and a file may have {MAX_BYTES}\n\
+             help: divide the file",
+            source.name(),
+            formatted.len()
         )));
     }
     let changed = formatted != source.text() || source.had_bare_returns();

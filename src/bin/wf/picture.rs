@@ -5,16 +5,12 @@ use std::path::Path;
 use runtime::output::writable;
 use weakform::picture::PictureError;
 
-use crate::arguments::written_as;
+use crate::arguments::{no_stream, written_as};
 use crate::report::Failure;
 
 /// Whether the file of a picture can be written, and is what its name says.
 pub(crate) fn possible(path: &Path, option: &str) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        return Err(Failure::input(format!(
-            "a picture goes to a file: standard output takes the result\nhelp: name one, `{option} a.svg`",
-        )));
-    }
+    no_stream(path, "a picture goes to a file", &format!("{option} a.svg"))?;
     writable(path)?;
     written_as(path, &["png", "svg"], "a picture")?;
     match path.extension() {

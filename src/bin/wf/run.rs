@@ -24,7 +24,9 @@ use runtime::run::{Checkpoint, Interrupted, RunError, Solution, run_steps};
 use runtime::stored::numbers;
 use serde_json::json;
 
-use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, written_as};
+use crate::arguments::{
+    DeviceArguments, OperatorArguments, ProblemArguments, no_stream, written_as,
+};
 use crate::blame::Blame;
 use crate::console::Console;
 use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
@@ -220,10 +222,12 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
     }
     if let Some(path) = &arguments.report {
         one_file(path, "--report", "holds a row for each step")?;
+        no_stream(path, "a table of reports goes to a file", "--report a.csv")?;
         writable(path)?;
         written_as(path, &["csv"], "a table of reports")?;
     }
     if let Some(path) = &arguments.checkpoint {
+        no_stream(path, "a checkpoint goes to a file", "--checkpoint a.npy")?;
         let path = checkpoint_file(path, 0, several.then_some(1));
         writable(&path)?;
         written_as(&path, &["npy"], "a checkpoint")?;

@@ -24,7 +24,9 @@ const MOST_DEFORM: f64 = 0.25;
 pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     let mut mesh = grid.mesh(cell).map_err(|error| match error {
-        MeshError::Inverted { .. } => grid.folded(cell, arguments),
+        MeshError::Inverted { .. } | MeshError::Point { .. } => {
+            grid.impossible(cell, error, arguments)
+        }
         error => arguments.mesh(error),
     })?;
     grid.tag(&mut mesh);
@@ -112,6 +114,32 @@ impl Grid {
         let mut mesh = assemble(cell, 1, parts, Arrange::AsGiven, positive, Joined::Facets)?;
         mesh.order_of_source = Order::Grid(self.cells);
         Ok(mesh)
+    }
+
+    /// The error of a grid without a mesh: its coordinates overflow or coincide, or its cells fold or are flat.
+    fn impossible(&self, cell: Cell, error: MeshError, arguments: &Arguments<'_>) -> GenerateError {
+        let name = if arguments.has("to") { "to" } else { "from" };
+        let plain = Self { deform: 0.0, ..self.clone() };
+        for axis in 0..self.dim {
+            let at =
+                |i: usize| plain.point([0, 1, 2].map(|c| if c == axis { i as f64 } else { 0.0 }));
+            let line: Vec<f64> = (0..=self.cells[axis]).map(|i| at(i)[axis]).collect();
+            let direction = ["x", "y", "z"][axis];
+            if line.iter().any(|x| !x.is_finite()) {
+                let expected = format!("nearer to `from`: coordinates overflow in {direction}");
+                return arguments.wrong(name, expected);
+            }
+            if line.windows(2).any(|pair| pair[0] >= pair[1]) {
+                let expected = format!(
+                    "farther from `from` for so many cells: coordinates of neighbouring nodes coincide in {direction}"
+                );
+                return arguments.wrong(name, expected);
+            }
+        }
+        match self.deform != 0.0 && plain.mesh(cell).is_ok() {
+            true => self.folded(cell, arguments),
+            false => arguments.mesh(error),
+        }
     }
 
     /// The error of a grid whose cells fold: the largest `deform` of the same sign that these cells bear.

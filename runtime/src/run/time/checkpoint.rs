@@ -14,10 +14,25 @@ use std::collections::VecDeque;
 
 /// What a list begins with: "weakform".
 const MAGIC: f64 = 8_619_717.0;
-/// The version of its layout, which follows. The first did not know its mesh, the second not its equations.
-const VERSION: f64 = 3.0;
+/// The version of its layout, which follows. The first did not know its mesh, the second not its equations, the third had no checksum.
+const VERSION: f64 = 4.0;
 /// Numbers before the states, of each version.
-const HEADS: [(f64, usize); 3] = [(1.0, 10), (2.0, 13), (VERSION, 19)];
+const HEADS: [(f64, usize); 4] = [(1.0, 10), (2.0, 13), (3.0, 19), (VERSION, 19)];
+
+/// The checksum of numbers, to the bit: the last number of a list.
+fn checksum(numbers: &[f64]) -> f64 {
+    let mut hash = blake3::Hasher::new();
+    numbers.iter().for_each(|number| {
+        hash.update(&number.to_le_bytes());
+    });
+    let number = hash
+        .finalize()
+        .as_bytes()
+        .iter()
+        .take(8)
+        .fold(0, |all: u64, &byte| all << 8 | u64::from(byte));
+    (number % EXACT) as f64
+}
 
 /// A point from which a run through time can go on.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +87,7 @@ impl Checkpoint {
         self.past[0].time
     }
 
-    /// As a list: 19 numbers and the values of the parameters, then of each state, the newest first, t, u, u̇ and, where the form has it, ü.
+    /// As a list: 19 numbers and the values of the parameters, then of each state, the newest first, t, u, u̇ and, where the form has it, ü; last a checksum.
     pub fn numbers(&self) -> Vec<f64> {
         let second = f64::from(u8::from(self.second));
         let size = self.past[0].u.len() as f64;
@@ -98,6 +113,9 @@ impl Checkpoint {
             all.push(*time);
             [u, v, a].into_iter().for_each(|numbers| all.extend_from_slice(numbers));
         }
+        if version == VERSION {
+            all.push(checksum(&all));
+        }
         all
     }
 
@@ -116,12 +134,25 @@ impl Checkpoint {
                 "{found}, and this build knows those up to {VERSION}\nhelp: go on with the build that wrote it, or leave --restart out"
             ))
         })?;
+        let numbers = match numbers.split_last() {
+            Some((&own, before)) if version == VERSION => {
+                if own.to_bits() != checksum(before).to_bits() {
+                    return Err(RunError::Setting(
+                        "the checkpoint is damaged: its checksum is not that of its numbers\n\
+                         help: restart from another checkpoint, or leave --restart out"
+                            .into(),
+                    ));
+                }
+                before
+            }
+            _ => numbers,
+        };
         let (head, rest) = numbers.split_at_checked(length).ok_or_else(damaged)?;
         let count = |at: usize| {
             let whole = (0.0..EXACT as f64).contains(&head[at]) && head[at].fract() == 0.0;
             if whole { Ok(head[at] as usize) } else { Err(damaged()) }
         };
-        let knows = version == VERSION;
+        let knows = version >= 3.0;
         let params = if knows { count(18)? } else { 0 };
         let (params, mut rest) = rest.split_at_checked(params).ok_or_else(damaged)?;
         let (second, size, states) = (count(3)? == 1, count(4)?, count(5)?);
@@ -308,12 +339,22 @@ mod tests {
         for cut in 0..numbers.len() {
             assert!(Checkpoint::from_numbers(&numbers[..cut]).is_err(), "{cut}");
         }
-        let mut other = numbers.clone();
+        for at in 0..numbers.len() {
+            for bit in [0, 20, 51, 52, 62, 63] {
+                let mut flipped = numbers.clone();
+                flipped[at] = f64::from_bits(flipped[at].to_bits() ^ 1 << bit);
+                assert!(Checkpoint::from_numbers(&flipped).is_err(), "{at} {bit}");
+            }
+        }
+        let mut third = numbers[..numbers.len() - 1].to_vec();
+        third[1] = 3.0;
+        assert_eq!(Checkpoint::from_numbers(&third).expect("whole"), left);
+        let mut other = third;
         other[5] = 1e300;
         assert!(Checkpoint::from_numbers(&other).is_err());
         let mut later = numbers.clone();
         later[1] = VERSION + 1.0;
         let error = Checkpoint::from_numbers(&later).expect_err("unknown").to_string();
-        assert!(error.contains("version 4"), "{error}");
+        assert!(error.contains("version 5"), "{error}");
     }
 }

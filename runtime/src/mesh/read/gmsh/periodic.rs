@@ -5,6 +5,7 @@
 
 use super::Sections;
 use crate::mesh::MeshError;
+use crate::mesh::periodic::note;
 use crate::mesh::read::ReadError;
 use crate::mesh::read::contents::Contents;
 use crate::mesh::read::cursor::{Cursor, Mode};
@@ -109,10 +110,7 @@ pub(super) fn name(contents: &mut Contents, pairs: Vec<Pair>) -> Result<(), Mesh
             Some(NodeSet { name, nodes: nodes? })
         });
         node_sets::tag(contents, &sets.collect::<Vec<_>>())?;
-        contents.notes.push(format!(
-            "the file says that two sides are images: `periodic \"{}\" = \"{}\";` joins them",
-            names[0], names[1]
-        ));
+        contents.notes.push(note([&names[0], &names[1]]));
     }
     Ok(())
 }

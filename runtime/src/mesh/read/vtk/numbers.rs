@@ -14,6 +14,8 @@ pub(crate) enum Type {
 #[derive(Debug)]
 pub(crate) enum Numbers {
     Integers(Vec<i64>),
+    /// Some of them beyond the largest `i64`.
+    Large(Vec<u64>),
     Reals(Vec<f64>),
 }
 
@@ -79,6 +81,7 @@ impl Type {
         match numbers {
             Numbers::Reals(all) => text.parse().map(|x| all.push(x)).is_ok(),
             Numbers::Integers(all) => text.parse().map(|n| all.push(n)).is_ok(),
+            Numbers::Large(all) => text.parse().map(|n| all.push(n)).is_ok(),
         }
     }
 
@@ -98,8 +101,11 @@ impl Type {
                 Numbers::Reals(chunks.map(|b| f64::from(f32::from_bits(b as u32))).collect())
             }
             Type::Real(_) => Numbers::Reals(chunks.map(f64::from_bits).collect()),
-            // Larger ones become negative, and are refused where a number of something is meant.
-            Type::Unsigned(_) => Numbers::Integers(chunks.map(|b| b as i64).collect()),
+            Type::Unsigned(_) => {
+                let all: Vec<u64> = chunks.collect();
+                let signed: Result<Vec<i64>, _> = all.iter().map(|&b| i64::try_from(b)).collect();
+                signed.map_or(Numbers::Large(all), Numbers::Integers)
+            }
             Type::Signed(size) => {
                 let unused = 64 - 8 * size as u32;
                 Numbers::Integers(chunks.map(|b| (b << unused) as i64 >> unused).collect())
@@ -112,6 +118,7 @@ impl Numbers {
     pub(crate) fn len(&self) -> usize {
         match self {
             Numbers::Integers(all) => all.len(),
+            Numbers::Large(all) => all.len(),
             Numbers::Reals(all) => all.len(),
         }
     }
@@ -120,6 +127,7 @@ impl Numbers {
     pub(crate) fn to_reals(&self) -> Vec<f64> {
         match self {
             Numbers::Integers(all) => all.iter().map(|&n| n as f64).collect(),
+            Numbers::Large(all) => all.iter().map(|&n| n as f64).collect(),
             Numbers::Reals(all) => all.clone(),
         }
     }
@@ -127,6 +135,7 @@ impl Numbers {
     pub(crate) fn reals(self) -> Vec<f64> {
         match self {
             Numbers::Integers(all) => all.into_iter().map(|n| n as f64).collect(),
+            Numbers::Large(all) => all.into_iter().map(|n| n as f64).collect(),
             Numbers::Reals(all) => all,
         }
     }
@@ -137,6 +146,11 @@ impl Numbers {
             Numbers::Integers(all) => {
                 all.into_iter().map(|n| u64::try_from(n).map_err(|_| n.to_string())).collect()
             }
+            // Nothing has so many.
+            Numbers::Large(all) => Err(all
+                .iter()
+                .find(|&&n| i64::try_from(n).is_err())
+                .map_or("no integers".to_owned(), u64::to_string)),
             Numbers::Reals(all) => {
                 Err(all.first().map_or("no integers".to_owned(), f64::to_string))
             }
@@ -148,6 +162,7 @@ impl Numbers {
         let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64);
         match self {
             Numbers::Integers(all) => Some(all.clone()),
+            Numbers::Large(_) => None,
             Numbers::Reals(all) => all.iter().map(|&x| whole(x)).collect(),
         }
     }
@@ -180,6 +195,8 @@ mod tests {
         assert_eq!(integers(Type::Signed(8), &(-7_i64).to_be_bytes(), true), Some(vec![-7]));
         assert_eq!(Type::Real(4).bytes(&1.5_f32.to_be_bytes(), true).reals(), [1.5]);
         assert_eq!(Type::Real(8).bytes(&(-0.1_f64).to_le_bytes(), false).reals(), [-0.1]);
-        assert_eq!(Type::Unsigned(8).bytes(&[0xFF; 8], false).counts(), Err("-1".to_owned()));
+        let large = || Type::Unsigned(8).bytes(&[0xFF; 8], false);
+        assert_eq!(large().counts(), Err(u64::MAX.to_string()));
+        assert_eq!((large().len(), large().whole()), (1, None));
     }
 }

@@ -374,3 +374,33 @@ fn eigenvalues_stand_in_the_table_and_a_form_of_modes_is_verified() {
     let text = wf(&["verify", "--dofs", "400", "--interpret", "--no-kernels"]);
     assert!(text.contains("all of it holds"), "{text}");
 }
+
+/// Levels compute in single precision. A factor of the form scales eigenvalues, and changes neither digits nor iterations.
+#[test]
+fn a_factor_of_the_form_does_not_change_what_levels_find() {
+    let found = |factor: &str| {
+        let text = format!(
+            "form p {{ field u: scalar; f1[u] = {factor} * grad(u); }}
+             problem q solves p {{
+                 mesh = box(dim: 2, cells: 8); degree = 4; dirichlet u = 0; eigen = smallest(3, preconditioner: multigrid);
+             }}"
+        );
+        let solved = modes(&text, "p", "q").unwrap_or_else(|error| panic!("{factor}: {error}"));
+        let iterations = solved.inner().report.iterations;
+        let size: f64 = factor.parse().expect("a number");
+        let values: Vec<f64> = values(&solved).into_iter().map(|value| value / size).collect();
+        agree(&values, &[2.0, 5.0, 5.0].map(|of| of * PI * PI), 1e-8, factor);
+        (iterations, solved.inner().notes.join("\n"))
+    };
+    let (usual, _) = found("1");
+    for factor in ["1e-38", "1e-30", "1e13", "1e30", "1e37"] {
+        let (iterations, notes) = found(factor);
+        assert!(iterations <= usual + 1, "{factor}: {iterations} for {usual} iterations");
+        assert!(!notes.contains("no multigrid"), "{factor}: {notes}");
+    }
+    // Single precision has no number of this size, or few digits of it.
+    for factor in ["1e-44", "1e-40"] {
+        let (_, notes) = found(factor);
+        assert!(notes.contains("no multigrid") && notes.contains("single precision"), "{notes}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Problems by every solver of the language: the same solution, and what is said where there is none.
 
-use weakform::{Execution, Form, Solution};
+use weakform::{Execution, Figure, Form, Solution};
 
 /// Solves a problem of a form, `name`, with a statement for the solver.
 fn solve(text: &str, form: &str, problem: &str, solver: &str) -> Result<Solution, String> {
@@ -232,4 +232,62 @@ fn slow_levels_say_why() {
     assert!(stretched.contains("`solver = direct;`"), "{stretched}");
     let wind = notes("wind", "wind", "fgmres");
     assert!(wind.contains("not symmetric") && wind.contains("|b| h < 2 κ"), "{wind}");
+}
+
+/// The values at the largest of two coupled fields, whose equations are scaled.
+fn coupled(scales: [&str; 2], solver: &str) -> Result<[f64; 2], String> {
+    let [a, b] = scales;
+    let text = format!(
+        "form p {{
+             field a: scalar; field b: scalar;
+             f0[a] = {a} * (b - 1); f1[a] = {a} * grad(a); f0[b] = -{b} * (a + 2); f1[b] = {b} * grad(b);
+         }}
+         problem q solves p {{
+             mesh = box(dim: 2, cells: 6); degree = 2; dirichlet a = 0; dirichlet b = 0; solver = {solver};
+             report ma = maximum(a); report mb = maximum(b);
+         }}"
+    );
+    largest(&text)
+}
+
+fn largest(text: &str) -> Result<[f64; 2], String> {
+    let solved = solve(text, "p", "q", "")?;
+    Ok(["ma", "mb"].map(|name| solved.report(name).and_then(Figure::number).expect("a number")))
+}
+
+#[test]
+fn equations_whose_scales_are_two_hundred_orders_apart_are_all_solved() {
+    let known = coupled(["1", "1"], "direct").expect("a solution");
+    let solvers = ["gmres", "newton(linear: gmres)", "direct", "newton(linear: direct)"];
+    for scales in [["1e-60", "1e60"], ["1e-100", "1e100"]] {
+        for solver in solvers {
+            let found = coupled(scales, solver);
+            let found = found.unwrap_or_else(|error| panic!("{scales:?}, {solver}: {error}"));
+            for (found, known) in found.iter().zip(known) {
+                assert!((found / known - 1.0).abs() < 1e-7, "{scales:?}, {solver}: {found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_field_whose_equations_are_hidden_by_those_of_another_is_solved_or_named() {
+    let text = |solver: &str| {
+        format!(
+            "form p {{
+                 field a: scalar; field b: scalar;
+                 f0[a] = -1e-120; f1[a] = 1e-120 * grad(a); f0[b] = -1 / 1e-120; f1[b] = grad(b) / 1e-120;
+             }}
+             problem q solves p {{
+                 mesh = box(dim: 2, cells: 6); degree = 2; dirichlet a = 0; dirichlet b = 0; solver = {solver};
+                 report ma = maximum(a); report mb = maximum(b);
+             }}"
+        )
+    };
+    for solver in ["cg", "direct", "gmres"] {
+        let [a, b] = largest(&text(solver)).unwrap_or_else(|error| panic!("{solver}: {error}"));
+        assert!((a / b - 1.0).abs() < 1e-7 && (b - 0.0736669).abs() < 1e-6, "{solver}: {a}, {b}");
+    }
+    let error = largest(&text("cg(preconditioner: none)")).expect_err("out of reach");
+    assert!(error.contains("equations of `a`") && error.contains("1e240"), "{error}");
 }

@@ -157,6 +157,13 @@ pub enum Outcome {
     Diverged,
     /// No step along the search direction reduces the residual.
     LineSearchFailed,
+    /// The equations of a field are not solved relative to their own scale, far from that of the others.
+    Unsolved {
+        /// The number of the field.
+        field: usize,
+        /// The ratio of the scales.
+        ratio: f64,
+    },
     /// The caller asked to stop.
     Cancelled,
 }
@@ -188,6 +195,7 @@ impl Outcome {
             | Self::Underflow
             | Self::Diverged
             | Self::LineSearchFailed
+            | Self::Unsolved { .. }
             | Self::Cancelled => false,
         }
     }
@@ -294,6 +302,10 @@ impl Report {
                 SolveError::Indefinite { solver, iterations, curvature }
             }
             Outcome::Singular { unknown, .. } => SolveError::Singular { solver, unknown },
+            Outcome::Unsolved { field, ratio } => {
+                let field = format!("field {}", field + 1);
+                SolveError::Unsolved { solver, field, ratio }
+            }
             Outcome::NotFinite => SolveError::NotFinite { solver, iterations },
             Outcome::Overflow => SolveError::Overflow { solver },
             Outcome::Underflow => SolveError::Underflow { solver },
@@ -393,6 +405,19 @@ pub enum SolveError {
         solver: &'static str,
         /// Where the null vector is largest.
         unknown: usize,
+    },
+    /// See [`Outcome::Unsolved`].
+    #[error(
+        "{solver} has not solved the equations of {field}: their scale and that of another field differ by a factor of {ratio:.0e}\n\
+         help: multiply the equations of one field by a factor, take units in which the coefficients are near 1, or another solver"
+    )]
+    Unsolved {
+        /// The solver.
+        solver: &'static str,
+        /// The field.
+        field: String,
+        /// The ratio of the scales.
+        ratio: f64,
     },
     /// See [`Outcome::NotFinite`].
     #[error(

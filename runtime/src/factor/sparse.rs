@@ -16,6 +16,9 @@ use faer::sparse::{SparseColMat, SymbolicSparseColMat};
 
 /// Sweeps of the scaling; each takes the square root of what is left.
 const SWEEPS: usize = 3;
+/// Sweeps where rows or columns are still apart, in factors of `APART`, after these.
+const MOST: usize = 20;
+const APART: f64 = 1e3;
 
 enum Kind {
     Cholesky(Llt<usize, f64>),
@@ -239,7 +242,7 @@ fn one_norm(matrix: &SparseColMat<usize, f64>) -> f64 {
 fn scaling(matrix: &Columns) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
     let n = matrix.starts.len() - 1;
     let (mut rows, mut columns) = (vec![1.0; n], vec![1.0; n]);
-    for _ in 0..SWEEPS {
+    for sweep in 1..=MOST {
         let (mut of_rows, mut of_columns) = (vec![0.0f64; n], vec![0.0f64; n]);
         for j in 0..n {
             for (i, value) in matrix.column(j) {
@@ -248,11 +251,16 @@ fn scaling(matrix: &Columns) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
                 of_columns[j] = of_columns[j].max(size);
             }
         }
+        let is_near = |sizes: &[f64]| sizes.iter().all(|size| (1.0 / APART..APART).contains(size));
+        let near = is_near(&of_rows) && is_near(&of_columns);
         for (scales, largest) in [(&mut rows, of_rows), (&mut columns, of_columns)] {
             if let Some(unknown) = largest.iter().position(|&size| size == 0.0) {
                 return Err(FactorError::Singular { unknown, condition: f64::INFINITY });
             }
             scales.iter_mut().zip(largest).for_each(|(scale, size)| *scale /= size.sqrt());
+        }
+        if sweep >= SWEEPS && near {
+            break;
         }
     }
     Ok((rows, columns))
@@ -345,6 +353,22 @@ mod tests {
             _ => f64::from(u8::from(2 * (i.max(j) - 40) == i.min(j))),
         };
         check(&columns(60, saddle), true, "lu");
+    }
+
+    /// Two coupled blocks whose rows differ by 120 orders.
+    #[test]
+    fn rows_in_far_apart_units_are_not_singular() {
+        let coupled = |i: usize, j: usize| {
+            let scale = if i < 30 { 1e-60 } else { 1e60 };
+            let own = match i.abs_diff(j) {
+                0 => 2.0,
+                1 if (i < 30) == (j < 30) => -1.0,
+                30 => 0.1,
+                _ => 0.0,
+            };
+            scale * own
+        };
+        check(&columns(60, coupled), false, "lu");
     }
 
     #[test]

@@ -39,6 +39,9 @@ const BLOCK: usize = 7;
 /// σ of levels as a part of the largest ratio of J's diagonal to M's: levels compute in single precision.
 const SINGLE: f64 = 1e-5;
 
+/// Levels T of A approximate A⁻¹ where xᵀ A T A x is between this part of xᵀ A x and its inverse.
+const LIKE: f64 = 1e-3;
+
 /// An eigenvalue with its mode.
 #[derive(Clone, Debug)]
 pub struct Mode {
@@ -507,7 +510,7 @@ fn inverse(
     }
     let asked = eigen.preconditioner.is_some();
     let why = match system.make_levels(operator, &Asked::default())? {
-        Ok(()) => match NonlinearSystem::precondition(operator)? {
+        Ok(()) => match precondition(operator)? {
             Ok(()) => return Ok(Inverse::Approximation),
             // J may be singular.
             Err(_) => match levels_of_shifted(problem, eigen, operator, mass, system)? {
@@ -571,5 +574,28 @@ fn levels_of_shifted(
         Some(Err(unsuited)) => return Ok(Err(unsuited.to_string())),
         None => return Ok(Err("the problem's elements are not known".to_owned())),
     }
-    Ok(NonlinearSystem::precondition(operator)?)
+    Ok(precondition(operator)?)
+}
+
+/// Makes levels at the operator's state; within, why they cannot be used. They compute in single precision, and the
+/// residuals of modes are measured by them.
+fn precondition(operator: &mut Operator) -> Result<Result<(), String>, OperatorError> {
+    let why = "multigrid computes in single precision, which has too few digits for the form";
+    let mut inverse = operator.zeros();
+    operator.diagonal(&mut inverse)?;
+    inverse.invert();
+    let least = (inverse.entries_in_all() as f64).sqrt() / inverse.norm();
+    if least < f64::from(f32::MIN_POSITIVE) {
+        return Ok(Err(why.to_owned()));
+    }
+    if let Err(why) = NonlinearSystem::precondition(operator)? {
+        return Ok(Err(why));
+    }
+    let Some(levels) = NonlinearSystem::preconditioner(operator) else { return Ok(Ok(())) };
+    let x = operator.random_direction(1)?;
+    let (mut r, mut z) = (x.like(), x.like());
+    operator.jacobian().apply(&x, &mut r)?;
+    levels.apply(&r, &mut z)?;
+    let alike = (LIKE..=1.0 / LIKE).contains(&(r.dot(&z) / x.dot(&r)));
+    Ok(if alike { Ok(()) } else { Err(why.to_owned()) })
 }

@@ -30,8 +30,8 @@ use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, Loaded, Newton, NewtonSettings,
-    NonlinearSystem, Outcome, Preconditioning, Progress, Report, newton, newton_in_load_steps,
-    solve_affine,
+    NonlinearSystem, Outcome, Preconditioning, Progress, Report, SolveError, newton,
+    newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm, eliminated, is_symmetric_without, switches};
@@ -147,6 +147,19 @@ impl System<'_> {
         unstable(self.form, self.parameters.degree)
     }
 
+    /// The error of an outcome that belongs to a field or an unknown, with its name.
+    pub fn failed(&self, report: &Report) -> Option<RunError> {
+        match report.outcome {
+            Outcome::Singular { unknown, condition } => Some(self.singular(unknown, condition)),
+            Outcome::Unsolved { field, ratio } => {
+                let (solver, field) =
+                    (report.solver, format!("`{}`", self.form.fields[field].name));
+                Some(SolveError::Unsolved { solver, field, ratio }.into())
+            }
+            _ => None,
+        }
+    }
+
     /// The error that a matrix is singular to working precision, with about its condition number.
     pub fn singular(&self, unknown: usize, condition: f64) -> RunError {
         if let Some(pair) = self.unstable() {
@@ -255,8 +268,8 @@ pub(super) fn solve_above(
             )));
         }
     };
-    if let Outcome::Singular { unknown, condition } = report.outcome {
-        return Err(system.singular(unknown, condition));
+    if let Some(error) = system.failed(&report) {
+        return Err(error);
     }
     if report.outcome == Outcome::NotFinite {
         return Err(not_finite(operator, system, u, &report));

@@ -518,6 +518,7 @@ fn krylov(
         let (operator, inverse) = (balance.operator(jacobian), balance.preconditioner(own));
         let (rhs, mut x) = (balance.of(rhs), balance.inverse_of(delta));
         let (how, own) = ((solver, restart), Preconditioner::Operator(&inverse));
+        let settings = CgSettings { atol: settings.atol / balance.lift, ..settings };
         let report = krylov(None, how, &operator, &rhs, &mut x, own, settings, observe)?;
         *delta = balance.of(&x);
         return Ok(report);

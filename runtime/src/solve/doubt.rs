@@ -19,7 +19,7 @@
 
 use super::goal::FAR;
 use super::scale::{Scales, norms};
-use super::{FieldDofs, NonlinearSystem, OperatorError};
+use super::{FieldDofs, NonlinearSystem, OperatorError, Outcome};
 use crate::vector::{Vector, epsilon};
 
 /// Where so much less than what is allowed moves, prescribed values make no difference.
@@ -30,6 +30,8 @@ const SMALLER: i32 = 10;
 const TIMES: i32 = 10;
 /// with so much of a power between the residuals for each.
 const ALIKE: f64 = 1e-6;
+/// Scales of fields that are further apart than this are named where a solve fails.
+const APART: f64 = 1e16;
 
 /// The entries of a vector that a step has changed.
 fn moved(u: &Vector, delta: &Vector) -> Vector {
@@ -113,6 +115,42 @@ impl Doubt {
         }
         self.scales.evaluate(system, u, r)?;
         self.are_real(system, (u, r), &left, unsolved(&self.scales, self.rtol))
+    }
+
+    /// The outcome with each field's residual `r` at u judged by its own scale; `balanced` where a solve has brought
+    /// the equations of all fields to one size.
+    pub(super) fn settled(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        (u, r): (&Vector, &Vector),
+        outcome: Outcome,
+        balanced: bool,
+    ) -> Result<Outcome, OperatorError> {
+        if !outcome.is_success() {
+            return Ok(if balanced { self.failed(r, outcome) } else { outcome });
+        }
+        Ok(if self.is_unsolved(system, u, r)? { self.unsolved(r) } else { outcome })
+    }
+
+    /// The outcome of a solve that fails with the equations of all fields brought to one size.
+    fn failed(&self, r: &Vector, outcome: Outcome) -> Outcome {
+        let may = outcome.is_hard() || matches!(outcome, Outcome::NotFinite | Outcome::Overflow);
+        match self.unsolved(r) {
+            unsolved @ Outcome::Unsolved { ratio, .. } if ratio >= APART && may => unsolved,
+            _ => outcome,
+        }
+    }
+
+    /// The field whose residual is largest relative to its scale, and how far this is from the largest scale, or the least.
+    fn unsolved(&self, r: &Vector) -> Outcome {
+        let left = norms(&self.scales.fields, r);
+        let scales: Vec<f64> = (0..left.len()).map(|f| self.scales.of(f)).collect();
+        let part = |&f: &usize| left[f].log2() - scales[f].log2();
+        let worst = (0..left.len()).filter(|f| left[*f] > 0.0);
+        let field = worst.max_by(|a, b| part(a).total_cmp(&part(b))).unwrap_or(0);
+        let apart = scales.iter().map(|scale| (scale.log2() - scales[field].log2()).abs());
+        let apart = apart.filter(|apart| apart.is_finite()).fold(0.0, f64::max);
+        Outcome::Unsolved { field, ratio: apart.exp2() }
     }
 
     /// Whether a step is followed by one that still changes a field.

@@ -23,7 +23,7 @@ use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::device::{DeviceError, Repeated};
 use crate::vector::Vector;
 pub(super) use estimate::largest;
-use estimate::largest_by_powers;
+use estimate::{exponent, largest_by_powers};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +34,10 @@ const RAISED: f64 = 1.2;
 
 /// What an operator is that has no place among levels.
 const INDEFINITE: &str = "the operator is not positive definite";
+/// The same of one whose entries single precision rounds to few digits, or to 0.
+const SMALL: &str = "the operator is too small for single precision, in which multigrid computes";
+/// The exponent of two of the least number of single precision that has all digits.
+const LEAST: f64 = -126.0;
 /// The exponent of two up to which residuals are scaled.
 const FARTHEST: f64 = 120.0;
 
@@ -130,6 +134,8 @@ pub struct Level {
     inverse: Vector,
     /// λ.
     largest: f64,
+    /// The exponent of two of a typical entry of D where that is far from 1, else 0.
+    size: f64,
     /// Unknowns, of all processes.
     unknowns: usize,
     work: Mutex<Work>,
@@ -295,7 +301,7 @@ impl Level {
         let zeros = || like.like();
         let work = Work { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
         let unknowns = like.entries_in_all();
-        Self { system, transfer, inverse, largest, unknowns, work: Mutex::new(work) }
+        Self { system, transfer, inverse, largest, size: 0.0, unknowns, work: Mutex::new(work) }
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -310,6 +316,7 @@ impl Level {
         system.diagonal(&mut self.inverse)?;
         self.inverse.invert();
         let (Work { b, r, d, q, .. }, a) = (work, system.jacobian());
+        self.size = exponent(&self.inverse, q);
         let found = match system.symmetric() {
             true => largest(a, &self.inverse, [b, r, d, q], system.null_space())?,
             false => largest_by_powers(a, &self.inverse, [r, q])?,
@@ -432,9 +439,10 @@ impl Multigrid {
         for l in 0..levels.len() {
             let (before, after) = levels.split_at_mut(l + 1);
             let own = &mut before[l];
-            if !own.linearise()? {
-                let unknowns = own.unknowns;
-                return Ok(Err(format!("on its level of {unknowns} unknowns {INDEFINITE}")));
+            let definite = own.linearise()?;
+            if !definite || own.size < LEAST {
+                let why = if own.size < LEAST { SMALL } else { INDEFINITE };
+                return Ok(Err(format!("on its level of {} unknowns {why}", own.unknowns)));
             }
             let state = &own.work().x;
             match after.first() {
@@ -443,6 +451,12 @@ impl Multigrid {
             }
         }
         coarsest.linearise(bottom)
+    }
+
+    /// The power of two that brings a norm near 1, or near √D where D is far from 1: A⁻¹ b is near 1/√D then.
+    fn scale(&self, norm: f64) -> f64 {
+        let half = self.levels.first().map_or(0.0, |level| (level.size / 2.0).round());
+        scale(norm * (-half).exp2())
     }
 
     /// What was recorded has the numbers of another state.
@@ -491,7 +505,7 @@ impl Multigrid {
         part: Range<usize>,
         norm: f64,
     ) -> Result<(), OperatorError> {
-        let scale = scale(norm);
+        let scale = self.scale(norm);
         self.at(0, |b, _| {
             b.take_part(scale, r, part.clone());
             Ok(())
@@ -519,7 +533,7 @@ impl Multigrid {
         if self.levels.is_empty() {
             return Ok(false);
         }
-        let scale = scale(norm);
+        let scale = self.scale(norm);
         self.at(0, |own, _| {
             own.take_part(scale, b, part.clone());
             Ok(())

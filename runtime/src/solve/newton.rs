@@ -241,6 +241,10 @@ impl Newton {
                 break Outcome::Cancelled;
             }
         };
+        let (at, balanced) = ((&*u, &state.r), state.direction.balance.is_some());
+        let asked = state.plain <= settings.atol;
+        let outcome =
+            if asked { outcome } else { state.doubt.settled(system, at, outcome, balanced)? };
         state.notes.extend(state.watchdog.note());
         system.complete(u)?;
         let mut report = Report {
@@ -326,6 +330,8 @@ fn solve_with(
             u.axpy(1.0, &direction.delta);
         }
         if !report.outcome.is_success() || r.norm() == 0.0 {
+            let balanced = direction.balance.is_some();
+            report.outcome = doubt.settled(system, (u, &r), report.outcome, balanced)?;
             break;
         }
         let mut after = u.like();
@@ -341,6 +347,7 @@ fn solve_with(
         // A residual that is no affine function of u is not what the linear solve has left.
         let kept = left <= claimed || left <= FAR * noise(system, u, &after)?.norm();
         if kept && (reason.is_none() || pass > AGAIN) {
+            report.outcome = doubt.settled(system, (u, &after), report.outcome, true)?;
             break;
         }
         if pass > AGAIN || !left.is_finite() {

@@ -15,9 +15,13 @@
 
 use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
 use crate::parallel::*;
-use crate::vector::{Vector, epsilon, noise, norm};
+use crate::vector::{Precision, Vector, epsilon, noise, norm};
 use std::sync::{Mutex, PoisonError};
 
+/// Exponents of two that weights have at most, where vectors are in double precision
+const FARTHEST: f64 = 500.0;
+/// and where they are in single precision.
+const FARTHEST_OF_SINGLE: f64 = 60.0;
 /// Vectors of weights: for one alone terms might cancel.
 const SAMPLES: u64 = 2;
 
@@ -101,11 +105,21 @@ impl Scales {
     pub(super) fn balance(&self, like: &Vector) -> Balance {
         let scales: Vec<f64> = (0..self.fields.len()).map(|field| self.of(field)).collect();
         let all = norm(scales.iter().copied());
-        let factor = |scale: f64| {
-            let exponent = (all / scale).log2().round();
-            if exponent.is_finite() { exponent.clamp(-500.0, 500.0).exp2() } else { 1.0 }
+        // As a difference, for quotients may overflow.
+        let exponents: Vec<f64> =
+            scales.iter().map(|scale| (all.log2() - scale.log2()).round()).collect();
+        let finite = exponents.iter().copied().filter(|exponent| exponent.is_finite());
+        let most = match like.precision() {
+            Precision::F64 => FARTHEST,
+            Precision::F32 => FARTHEST_OF_SINGLE,
         };
-        let factors: Vec<f64> = scales.iter().map(|&scale| factor(scale)).collect();
+        // Weights and their squares are numbers.
+        let lift = (finite.fold(0.0, f64::max) - most).clamp(0.0, most);
+        let factor = |exponent: f64| {
+            let exponent = if exponent.is_finite() { exponent } else { 0.0 };
+            (exponent - lift).clamp(-most, most).exp2()
+        };
+        let factors: Vec<f64> = exponents.into_iter().map(factor).collect();
         let mut ones = like.like();
         ones.fill(1.0);
         let entries = |of: &dyn Fn(f64) -> f64| {
@@ -116,7 +130,7 @@ impl Scales {
             made
         };
         let (weights, inverse) = (entries(&|factor| factor), entries(&|factor| 1.0 / factor));
-        Balance { weights, inverse, size: all }
+        Balance { weights, inverse, lift: lift.exp2(), size: all }
     }
 }
 
@@ -124,6 +138,8 @@ impl Scales {
 pub(super) struct Balance {
     weights: Vector,
     inverse: Vector,
+    /// The factor by which D is larger than the weights, for scales that are far apart.
+    pub(super) lift: f64,
     /// S.
     pub(super) size: f64,
 }
@@ -131,29 +147,29 @@ pub(super) struct Balance {
 impl Balance {
     /// ‖D r‖.
     pub(super) fn norm(&self, r: &Vector) -> f64 {
-        self.of(r).norm()
+        self.of(r).norm() * self.lift
     }
 
-    /// D r.
+    /// D r over `lift`.
     pub(super) fn of(&self, r: &Vector) -> Vector {
         let mut balanced = r.clone();
         balanced.multiply(&self.weights);
         balanced
     }
 
-    /// D⁻¹ x.
+    /// D⁻¹ x times `lift`.
     pub(super) fn inverse_of(&self, x: &Vector) -> Vector {
         let mut balanced = x.clone();
         balanced.multiply(&self.inverse);
         balanced
     }
 
-    /// D A D.
+    /// D A D over `lift`².
     pub(super) fn operator<'a>(&'a self, a: &'a dyn LinearOperator) -> Balanced<'a> {
         Balanced { by: &self.weights, of: BalancedObject::Operator(a), work: Mutex::default() }
     }
 
-    /// D⁻¹ M⁻¹ D⁻¹.
+    /// D⁻¹ M⁻¹ D⁻¹ times `lift`².
     pub(super) fn preconditioner<'a>(&'a self, of: Preconditioner<'a>) -> Balanced<'a> {
         Balanced {
             by: &self.inverse,

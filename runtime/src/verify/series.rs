@@ -10,8 +10,8 @@ use crate::operator::Operator;
 use crate::processes::Reduce;
 use crate::run::{Levels, OfProblem, RunError, Setup, System, check_rank, suits};
 use crate::solve::{
-    CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Outcome,
-    Progress, Report, newton, solve_affine,
+    CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Progress,
+    Report, newton, solve_affine,
 };
 use crate::vector::Vector;
 use std::time::Instant;
@@ -193,8 +193,8 @@ impl Trial<'_> {
 }
 
 fn converged(report: Report, system: System<'_>) -> Result<Report, RunError> {
-    if let Outcome::Singular { unknown, condition } = report.outcome {
-        return Err(system.singular(unknown, condition));
+    if let Some(error) = system.failed(&report) {
+        return Err(error);
     }
     Ok(report.converged()?)
 }

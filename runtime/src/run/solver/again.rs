@@ -57,8 +57,8 @@ impl Again {
         let mut kept = Kept { operator, same };
         let atol = self.stop.atol.max(self.stop.rtol * floor);
         let report = self.affine.solve(&mut kept, u, CgSettings { atol, ..self.stop }, observe)?;
-        if let Outcome::Singular { unknown, condition } = report.outcome {
-            return Err(system.singular(unknown, condition));
+        if let Some(error) = system.failed(&report) {
+            return Err(error);
         }
         if report.outcome == Outcome::NotFinite {
             return Err(not_finite(operator, system, u, &report));

@@ -18,6 +18,9 @@ pub(super) const ITERATIONS: usize = 12;
 /// nothing of them.
 const PERIOD: usize = 11;
 
+/// A typical entry of D is large or small beyond this power of two.
+const LARGE: f64 = 20.0;
+
 /// Residuals that are this part of the first one, squared, are rounding.
 const ROUNDING: f64 = 1e-13;
 
@@ -30,6 +33,17 @@ pub(in crate::solve) fn largest(
 ) -> Result<Option<f64>, OperatorError> {
     // Where there is no unknown D⁻¹ is 0, so that nothing comes of it.
     r.ramp(PERIOD);
+    // Rows of essential conditions are those of the identity. Where D is large they outweigh all others in rᵀ D⁻¹ r.
+    let typical = exponent(inverse, q);
+    let half = (typical.abs() / 2.0).round();
+    if typical != 0.0 {
+        r.scale((-half).exp2());
+    }
+    if typical > 0.0 {
+        q.copy_from(inverse);
+        q.invert();
+        r.multiply(q);
+    }
     null.iter().for_each(|null| null.project(r));
     p.copy_from(r);
     p.multiply(inverse);
@@ -66,7 +80,24 @@ pub(in crate::solve) fn largest(
     Ok(Some(found).filter(|found| found.is_finite() && *found > 0.0))
 }
 
-/// The same where A is not symmetric: ‖v_k‖/‖v_{k−1}‖ of v_k = D⁻¹A v_{k−1}, the largest of the last few.
+/// The exponent of two of a typical entry of D where that is far from 1, else 0; −∞ where D⁻¹ overflows. The second vector is for work.
+pub(super) fn exponent(inverse: &Vector, work: &mut Vector) -> f64 {
+    let count = (inverse.entries_in_all().max(1) as f64).sqrt();
+    work.copy_from(inverse);
+    work.invert();
+    let largest = inverse.norm();
+    if largest == f64::INFINITY {
+        return f64::NEG_INFINITY;
+    }
+    let (most, least) = ((work.norm() / count).log2(), -(largest / count).log2());
+    match [most, least].map(|exponent| exponent.is_finite() && exponent.abs() > LARGE) {
+        [true, _] if most > 0.0 => most.round(),
+        [_, true] if least < 0.0 => least.round(),
+        _ => 0.0,
+    }
+}
+
+/// λ where A is not symmetric: ‖v_k‖/‖v_{k−1}‖ of v_k = D⁻¹A v_{k−1}, the largest of the last few.
 pub(super) fn largest_by_powers(
     a: &dyn LinearOperator,
     inverse: &Vector,

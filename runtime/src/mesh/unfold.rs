@@ -22,6 +22,7 @@
 use super::measure::{self, Gradients, largest_distance};
 use super::shape::Shape;
 use super::{MeshError, Parts, Topology};
+use crate::parallel::*;
 
 /// What was done to a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ const FOLDED: f64 = 1e-6;
 /// A cell that stays folded is an error below −1 times this part. Between two curved sides that meet in a straight angle,
 /// as on a circle, interpolation makes it a little more than that.
 const WRONG: f64 = 1e-3;
+/// Cells that a thread takes at a time, at least.
+const CELLS: usize = 256;
 /// Intervals at whose ends an edge that runs backwards is sampled.
 const DENSE: usize = 64;
 const MOST_STEPS: usize = 2000;
@@ -56,8 +59,9 @@ pub(super) fn unfold(shape: &Shape, parts: &mut Parts) -> Result<Option<Unfolded
     }
     let samples = Samples::new(shape);
     let n_cells = parts.nodes.len() / shape.nodes;
-    let folded: Vec<usize> =
-        (0..n_cells).filter(|&cell| samples.smallest(shape, parts, cell) < -FOLDED).collect();
+    let cells = || (0..n_cells).into_par_iter().with_min_len(CELLS);
+    let is_folded = cells().map(|cell| samples.smallest(shape, parts, cell) < -FOLDED).listed();
+    let folded: Vec<usize> = (0..n_cells).filter(|&cell| is_folded[cell]).collect();
     let mut done = None;
     if !folded.is_empty() {
         let (patch, unknowns) = patch(shape, parts, &folded)?;
@@ -74,14 +78,13 @@ pub(super) fn unfold(shape: &Shape, parts: &mut Parts) -> Result<Option<Unfolded
         done = (moved.nodes > 0).then_some(moved);
     }
     let edges = Edges::new(shape);
-    for cell in 0..n_cells {
-        let straight = samples.straight(shape, parts, cell);
-        let least = edges.smallest(shape, parts, cell);
-        if least / straight < -FOLDED {
-            return Err(inverted(shape, parts, cell, least));
-        }
-    }
-    Ok(done)
+    let (samples, of_mesh) = (&samples, &*parts);
+    let wrong = cells().first(|cell| {
+        let straight = samples.straight(shape, of_mesh, cell);
+        let least = edges.smallest(shape, of_mesh, cell);
+        (least / straight < -FOLDED).then(|| inverted(shape, of_mesh, cell, least))
+    });
+    wrong.map_or(Ok(done), Err)
 }
 
 fn inverted(shape: &Shape, parts: &Parts, cell: usize, determinant: f64) -> MeshError {

@@ -37,9 +37,9 @@ const WANTED: f64 = 0.25;
 const ENOUGH: f64 = 0.02;
 /// A cell is folded where one is below −1 times this part; coordinates may have single precision.
 const FOLDED: f64 = 1e-6;
-/// A cell that stays folded is an error below −1 times this part. Between two curved sides that meet in a straight angle,
-/// as on a circle, interpolation makes it a little more than that.
-const WRONG: f64 = 1e-3;
+/// A cell that stays folded is an error below −1 times this part: where two sides on a smooth curve meet in a corner of one cell,
+/// interpolation takes its angle past 180° (by 3° on arcs of 45° of degree 2). Edges that run backwards have no such allowance.
+const WRONG: f64 = 0.05;
 /// Cells that a thread takes at a time, at least.
 const CELLS: usize = 256;
 /// Intervals at whose ends an edge that runs backwards is sampled.

@@ -181,8 +181,11 @@ fn a_body_may_not_turn_inside_a_round_wall() {
     assert!(!solved(ELASTIC, &held).contains("turn"));
     let gradient = "field u: vector; f0[u] = -x; f1[u] = grad(u);";
     assert!(!solved(gradient, &round("dim: 2, refine: 1, order: 3", 3)).contains("turn"));
-    let solid = "mesh = shell(dim: 3, refine: 0, order: 2); degree = 2; dirichlet dot(u, n) = 0 on \"outer\";";
-    assert!(solved(ELASTIC, solid).contains("turn about the axis"));
+    // By symmetry the normals of the coarsest shell have no error.
+    refused(ELASTIC, &round("dim: 3, refine: 0, order: 2", 2), &["turn about the axis"]);
+    let solid = solved(ELASTIC, &round("dim: 3, refine: 1, order: 2", 2));
+    assert!(solid.contains("turn about the axis (0, 0, -1)"), "{solid}");
+    assert!(solid.contains("but for the error of the mesh's normals"), "{solid}");
 }
 
 /// The condition that the help proposes, pasted into the problem.

@@ -184,7 +184,7 @@ fn a_body_may_not_turn_inside_a_round_wall() {
     // By symmetry the normals of the coarsest shell have no error.
     refused(ELASTIC, &round("dim: 3, refine: 0, order: 2", 2), &["turn about the axis"]);
     let solid = solved(ELASTIC, &round("dim: 3, refine: 1, order: 2", 2));
-    assert!(solid.contains("turn about the axis (0, 0, -1)"), "{solid}");
+    assert!(solid.contains("turn about the axis"), "{solid}");
     assert!(solid.contains("but for the error of the mesh's normals"), "{solid}");
 }
 

@@ -129,7 +129,14 @@ impl Doubt {
         if !outcome.is_success() {
             return Ok(if balanced { self.failed(r, outcome) } else { outcome });
         }
-        Ok(if self.is_unsolved(system, u, r)? { self.unsolved(r) } else { outcome })
+        if !self.is_unsolved(system, u, r)? {
+            return Ok(outcome);
+        }
+        // Nearer scales were looked at on the way, where rounding may have been the end.
+        Ok(match self.unsolved(r) {
+            unsolved @ Outcome::Unsolved { ratio, .. } if ratio >= APART => unsolved,
+            _ => outcome,
+        })
     }
 
     /// The outcome of a solve that fails with the equations of all fields brought to one size.

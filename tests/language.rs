@@ -133,7 +133,7 @@ fn every_generator_and_solver_is_named_with_all_that_it_takes() {
     }
 }
 
-/// The page once said that arguments of meshes and solvers take parameters.
+/// Arguments of meshes and solvers take no parameters.
 #[test]
 fn parameters_stand_where_the_page_says() {
     let problem = |items: &str| {

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(Code::from_id("E9999"), None);
     }
 
-    /// The page of E0209 once called `let a = u > 0;` wrong, which names a condition.
+    /// The examples of the page, in a form that multiplies by `a`.
     #[test]
     fn the_page_of_conditions_has_a_wrong_example_that_is_refused() {
         let page = Code::NotACondition.page();

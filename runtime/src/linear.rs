@@ -56,3 +56,12 @@ pub trait LinearOperator {
         Ok(x.dot_later(y))
     }
 }
+
+/// Product with an operator, or with its sparse part.
+pub(crate) type Multiply =
+    fn(&dyn LinearOperator, &Vector, &mut Vector) -> Result<(), OperatorError>;
+
+/// y = A x.
+pub(crate) const WHOLE: Multiply = |a, x, y| a.apply(x, y);
+/// y = S x: see [`LinearOperator::apply_sparse`].
+pub(crate) const SPARSE: Multiply = |a, x, y| a.apply_sparse(x, y);

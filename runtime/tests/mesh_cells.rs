@@ -108,7 +108,7 @@ fn strips_that_cross_overlap() {
     }
 }
 
-/// What the note asks for is done.
+/// The note proposes to join the two sides.
 #[test]
 fn the_note_on_paired_sides_ends_where_they_are_joined() {
     let text = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n\

@@ -289,7 +289,7 @@ fn a_carriage_return_inside_a_comment_ends_it_for_everyone() {
     unseen.refuses(&["check", "a.wf"], at("E0102", ("a.wf", 1, 9), &["U+2028", "remove it"]));
 }
 
-/// Each of them once named an end that is not the limit.
+/// Each names the end that is the limit.
 #[test]
 fn ranges_of_settings_are_those_that_hold() {
     let quads = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";

@@ -361,25 +361,25 @@ impl Layout {
         entries.map(|entry| f64::from_bits(entry.into_inner())).listed()
     }
 
-    /// The stretches of an array, of vectors with so many unknowns, that have places without an unknown, with the number that is
-    /// to be there: a value where there is an unknown, and 0 elsewhere.
-    pub fn edges(&self, unknowns: usize, value: f64) -> Vec<(usize, Vec<f64>)> {
+    /// The ends of the fields in an array of so many unknowns, from the last whole tile on: for each its first entry, and its entries with
+    /// a value in places of unknowns and 0 in the padding.
+    pub fn ends(&self, unknowns: usize, value: f64) -> Vec<(usize, Vec<f64>)> {
         let ends = self.parts.iter().skip(1).map(Part::first).chain([self.len(unknowns)]);
-        let edge = |(part, end): (&Part, usize)| {
+        let rest = |(part, end): (&Part, usize)| {
             let own = part.unknowns.unwrap_or(unknowns);
             let nodes = own / part.components;
             let whole = if part.tiled { nodes / TILE * TILE } else { nodes };
             let start = part.first + whole * part.components;
-            let mut edge = vec![0.0; end - start];
+            let mut entries = vec![0.0; end - start];
             for number in whole..nodes {
                 for component in 0..part.components {
                     let place = part.first + in_tiles(number, part.components) + component * TILE;
-                    edge[place - start] = value;
+                    entries[place - start] = value;
                 }
             }
-            (start, edge)
+            (start, entries)
         };
-        self.parts.iter().zip(ends).map(edge).filter(|(_, edge)| !edge.is_empty()).collect()
+        self.parts.iter().zip(ends).map(rest).filter(|(_, entries)| !entries.is_empty()).collect()
     }
 
     /// The numbers of the first `unknowns` unknowns, from an array; none from one that is too short.
@@ -503,8 +503,8 @@ mod tests {
         assert!(layout.permutes(unknowns) && !layout.permutes(unknowns - 1));
         assert!(layout.field(1).first().is_multiple_of(128) && !layout.is_plain());
         let mut ones = vec![1.0; layout.len(unknowns)];
-        for (start, edge) in layout.edges(unknowns, 1.0) {
-            ones[start..start + edge.len()].copy_from_slice(&edge);
+        for (start, end) in layout.ends(unknowns, 1.0) {
+            ones[start..start + end.len()].copy_from_slice(&end);
         }
         assert_eq!(ones, layout.spread(&vec![1.0; unknowns]));
         let (node, component) = (41, 2);

@@ -14,6 +14,7 @@ use super::{RunError, factors};
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, FactorError};
+use crate::linear::{Multiply, SPARSE, WHOLE};
 use crate::operator::Operator;
 use crate::solve::{
     self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
@@ -98,25 +99,32 @@ struct Sum<'a> {
     shift: f64,
 }
 
+impl Sum<'_> {
+    fn apply_by(
+        &self,
+        multiply: Multiply,
+        x: &Vector,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        let mut of_b = y.like();
+        multiply(self.b, x, &mut of_b)?;
+        multiply(self.a, x, y)?;
+        y.axpy(self.shift, &of_b);
+        Ok(())
+    }
+}
+
 impl LinearOperator for Sum<'_> {
     fn size(&self) -> usize {
         self.a.size()
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let mut of_b = y.like();
-        self.b.apply(x, &mut of_b)?;
-        self.a.apply(x, y)?;
-        y.axpy(self.shift, &of_b);
-        Ok(())
+        self.apply_by(WHOLE, x, y)
     }
 
     fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let mut of_b = y.like();
-        self.b.apply_sparse(x, &mut of_b)?;
-        self.a.apply_sparse(x, y)?;
-        y.axpy(self.shift, &of_b);
-        Ok(())
+        self.apply_by(SPARSE, x, y)
     }
 }
 

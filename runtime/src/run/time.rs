@@ -16,7 +16,7 @@ mod identity;
 mod mass;
 mod pace;
 mod shown;
-mod stable;
+mod stability;
 mod stages;
 mod times;
 mod travel;

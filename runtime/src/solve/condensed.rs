@@ -10,6 +10,7 @@
 
 use super::{LinearOperator, NonlinearSystem, OperatorError, Wrapper};
 use crate::coupling::Coupling;
+use crate::linear::{Multiply, SPARSE, WHOLE};
 use crate::parallel::*;
 use crate::vector::{Vector, epsilon};
 use std::sync::Arc;
@@ -199,15 +200,12 @@ fn solve(factors: &[f64], pivots: &[u32], x: &mut [f64]) {
     }
 }
 
-/// A product with an operator or its sparse part.
-type Product = fn(&dyn LinearOperator, &Vector, &mut Vector) -> Result<(), OperatorError>;
-
 /// S, with the identity in the rows of s.
 struct Schur<'a> {
     jacobian: &'a dyn LinearOperator,
     local: &'a Local,
     inverse: &'a Inverse,
-    product: Product,
+    multiply: Multiply,
 }
 
 impl Schur<'_> {
@@ -215,7 +213,7 @@ impl Schur<'_> {
     fn subtract_local(&self, r: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let (mut z, mut product) = (r.like(), r.like());
         self.inverse.apply(self.local, r, &mut z);
-        (self.product)(self.jacobian, &z, &mut product)?;
+        (self.multiply)(self.jacobian, &z, &mut product)?;
         y.axpy(-1.0, &product);
         Ok(())
     }
@@ -225,7 +223,7 @@ impl Schur<'_> {
         let others = &self.inverse.others;
         let mut own = x.clone();
         own.multiply(others);
-        (self.product)(self.jacobian, &own, y)?;
+        (self.multiply)(self.jacobian, &own, y)?;
         if self.local.is_read {
             let r = y.clone();
             self.subtract_local(&r, y)?;
@@ -253,16 +251,16 @@ impl<'a> Condensed<'a> {
         Self { system, local, inverse }
     }
 
-    fn schur(&self, product: Product) -> Schur<'_> {
+    fn schur(&self, multiply: Multiply) -> Schur<'_> {
         let jacobian = self.system.jacobian();
-        Schur { jacobian, local: &self.local, inverse: self.inverse, product }
+        Schur { jacobian, local: &self.local, inverse: self.inverse, multiply }
     }
 
     /// f − B D⁻¹ g, 0 in the rows of s.
     pub(super) fn load(&self, rhs: &Vector) -> Result<Vector, OperatorError> {
         let mut load = rhs.clone();
         if self.local.is_read {
-            self.schur(|a, x, y| a.apply(x, y)).subtract_local(rhs, &mut load)?;
+            self.schur(WHOLE).subtract_local(rhs, &mut load)?;
         }
         load.multiply(&self.inverse.others);
         Ok(load)
@@ -286,12 +284,12 @@ impl LinearOperator for Condensed<'_> {
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        self.schur(|a, x, y| a.apply(x, y)).apply(x, y)
+        self.schur(WHOLE).apply(x, y)
     }
 
     /// Vectors to which A is made orthogonal are 0 in s.
     fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        self.schur(|a, x, y| a.apply_sparse(x, y)).apply(x, y)
+        self.schur(SPARSE).apply(x, y)
     }
 }
 

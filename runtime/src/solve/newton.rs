@@ -115,8 +115,8 @@ pub struct NewtonSettings {
     pub line_search: bool,
     /// Limit of full steps with exact linear solves in a row, which are tried where shortened ones stall; 0 for none.
     pub full_steps: usize,
-    /// Whether the system switches with the state, as at a contact: backtracking that hardly reduces ‖R‖ has stalled then. A smooth
-    /// system goes on with short steps.
+    /// True for systems that switch with the state, as at a contact: backtracking that hardly reduces ‖R‖ has stalled then. Smooth
+    /// systems go on with short steps.
     pub switches: bool,
     /// Whether it is a failure that rounding leaves more than the tolerance: see [`CgSettings::strict`].
     pub strict: bool,

@@ -172,10 +172,10 @@ impl Remote {
         if count > unknowns && value != 0.0 && !layout.permutes(unknowns) {
             return self.set(&vec![value; unknowns]);
         }
-        let edges = if value == 0.0 { Vec::new() } else { layout.edges(unknowns, value) };
+        let ends = if value == 0.0 { Vec::new() } else { layout.ends(unknowns, value) };
         self.act(|on, y| {
             on.fill(y, value)?;
-            edges.iter().try_for_each(|(start, edge)| on.overwrite(y, *start, edge))
+            ends.iter().try_for_each(|(start, end)| on.overwrite(y, *start, end))
         });
     }
 

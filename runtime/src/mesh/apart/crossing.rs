@@ -15,7 +15,7 @@ use kernels_gen::element::tabulate;
 /// How far beyond the border of a piece a point still counts as on it, as a part of the piece.
 const ON_PIECE: f64 = 1e-6;
 
-/// As far outside of its box nothing meets a piece, as a part of its size.
+/// Distance from its box at which nothing meets a piece, as a part of its size.
 const BESIDE: f64 = 4.0 * ON_PIECE;
 
 /// Names the first two cells whose facets cross.

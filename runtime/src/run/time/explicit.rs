@@ -12,7 +12,7 @@ use super::super::{RunError, kernels};
 use super::alike::Alike;
 use super::error::TimeError;
 use super::mass::{Mass, highest, scattered};
-use super::stable::{Eigenvalue, Products, longest};
+use super::stability::{ConjugatePair, Products, longest_step};
 use super::stages::Staged;
 use crate::solve::LinearOperator;
 use crate::time::State;
@@ -270,7 +270,7 @@ impl Explicit {
         let left = ends - self.state.time;
         let most = match (self.scheme, pair) {
             (Scheme::RungeKutta { order, .. }, Some(pair)) => {
-                longest(order, pair, length, left).unwrap_or(f64::INFINITY)
+                longest_step(order, pair, length, left).unwrap_or(f64::INFINITY)
             }
             (Scheme::RungeKutta { order, .. }, None) => REAL[order - 1] / largest,
             _ => 2.0 / f64::sqrt(largest),
@@ -283,7 +283,7 @@ impl Explicit {
     }
 
     /// The pair of eigenvalues of M⁻¹ ∂F/∂u by which x turns; none where it does not.
-    fn pair(&self, x: &Vector) -> Result<Option<Eigenvalue>, RunError> {
+    fn pair(&self, x: &Vector) -> Result<Option<ConjugatePair>, RunError> {
         let (mut r, mut y, mut z) = (x.like(), x.like(), x.like());
         let mut times = |x: &Vector, y: &mut Vector| -> Result<(), RunError> {
             self.mass.without.apply(x, &mut r)?;

@@ -4,9 +4,9 @@
 //! s M = J with some s, less J with s = 0
 //! ```
 //!
-//! s is so large that s M has the most of their difference; it stands for the highest derivative of each field. Lumped, M is the sum of its rows in each component of each field; a
-//! mass that couples components has no such sums, and is refused. With quadrature at the nodes M is diagonal: that is seen, and its
-//! inverse taken as what it is.
+//! s is so large that s M has the most of their difference; it stands for the highest derivative of each field. Lumped, M is the sum
+//! of its rows in each component of each field; a mass that couples components has no such sums, and is refused. With quadrature at the
+//! nodes M is diagonal: that is seen, and its inverse taken as what it is.
 
 use super::super::solver::Levels;
 use super::super::{RunError, kernels};
@@ -130,7 +130,7 @@ impl Mass {
         let (form, on) = (staged.system().form, staged.system().on);
         let (mut x, mut y) = (self.free.like(), self.free.like());
         let free = self.free.to_vec();
-        let mut sums = vec![0.0; free.len()];
+        let sums = self.sums_of_rows(u, staged)?;
         for (field, of_form) in form.fields.iter().enumerate() {
             let (range, count) = (on.dofs_of(field), of_form.shape.components());
             for component in 0..count {
@@ -142,9 +142,6 @@ impl Mass {
                     self.times(&x, &mut y)?;
                     Ok::<_, OperatorError>(y.to_vec())
                 };
-                let ones = (0..free.len()).map(|at| f64::from(u8::from(own(at))));
-                let summed = self.sums_of_rows(&ones.collect::<Vec<_>>(), field, u, staged)?;
-                (0..free.len()).filter(|&at| own(at)).for_each(|at| sums[at] = summed[at]);
                 let some = scattered(free.len()).into_iter().enumerate();
                 let some = product(some.map(|(at, x)| if own(at) { x } else { 0.0 }).collect())?;
                 let largest = |which: bool| {
@@ -173,36 +170,29 @@ impl Mass {
         Ok(self)
     }
 
-    /// M e with a constant e of a component of a field, in free unknowns: F with the derivative c e, less F without one, over c. That has
-    /// the columns of unknowns with a condition, which products with M leave out.
-    fn sums_of_rows(
-        &self,
-        ones: &[f64],
-        field: usize,
-        u: &Vector,
-        staged: &mut Staged<'_>,
-    ) -> Result<Vec<f64>, RunError> {
-        let order = highest(staged.system().form, field);
+    /// The sums of the rows of free unknowns: F with the derivative c in all unknowns, less F without one, over c. These have the columns
+    /// of unknowns with a condition, which products with M leave out.
+    fn sums_of_rows(&self, u: &Vector, staged: &mut Staged<'_>) -> Result<Vec<f64>, RunError> {
+        let form = staged.system().form;
+        let order = (0..form.fields.len()).map(|field| highest(form, field)).max();
         let time = staged.parameters().values[0];
         let mut at = |rate: Option<&Vector>| -> Result<Vector, RunError> {
             let (mut u, mut r) = (u.clone(), u.like());
-            let rates = if order == 2 { [None, rate] } else { [rate, None] };
+            let rates = if order == Some(2) { [None, rate] } else { [rate, None] };
             staged.residual_at(time, &mut u, rates, &mut r)?;
             r.multiply(&self.free);
             Ok(r)
         };
-        let mut less = at(None)?;
+        let less = at(None)?;
         // c M has the most of F.
         let mut share = less.clone();
         share.multiply(&self.inverse);
         let largest = share.to_vec().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
         let c = SHARE * u.largest(largest).max(1.0);
         let mut rate = u.like();
-        rate.set(&ones.iter().map(|x| c * x).collect::<Vec<_>>());
-        rate.agree();
+        rate.fill(c);
         let mut sums = at(Some(&rate))?;
-        less.scale(-1.0);
-        sums.axpy(1.0, &less);
+        sums.axpy(-1.0, &less);
         sums.scale(1.0 / c);
         Ok(sums.to_vec())
     }

@@ -7,18 +7,18 @@
 //! Formulas of order 1 and 2 have nothing of the imaginary axis in their region: modes that only turn, as those of advection, grow at every
 //! length of step. So a mode may grow by a factor of 2 over the whole run.
 
-/// How much a mode may grow over a run, beside what it grows by itself.
+/// Growth of a mode over a run that is allowed beside its own.
 const GROWTH: f64 = 2.0;
-/// What rounding may make of |R| in a step.
+/// Rounding error of |R| in a step.
 const ROUNDING: f64 = 1e-9;
 /// Halvings of the interval in which the longest stable step lies.
 const HALVINGS: usize = 60;
-/// The part of A² x that two eigenvalues need not explain.
+/// The part of A² x that may be left beside t A x − d x.
 const UNEXPLAINED: f64 = 0.2;
 
 /// A pair of conjugate eigenvalues, by their real part and the size of their imaginary parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Eigenvalue {
+pub(super) struct ConjugatePair {
     pub(super) re: f64,
     pub(super) im: f64,
 }
@@ -35,7 +35,7 @@ pub(super) struct Products {
 
 impl Products {
     /// The pair of eigenvalues of A² x = t A x − d x with the least rest; none where two do not explain A² x.
-    pub(super) fn pair(&self) -> Option<Eigenvalue> {
+    pub(super) fn pair(&self) -> Option<ConjugatePair> {
         let ([xx, xy, yy], [xz, yz], zz) = (self.of_two, self.with_last, self.last);
         let determinant = xx * yy - xy * xy;
         // A x ∥ x has no second one.
@@ -48,7 +48,7 @@ impl Products {
         let explained = left <= UNEXPLAINED * UNEXPLAINED * zz;
         let square = d - 0.25 * t * t;
         let turns = square > 0.0;
-        (explained && turns).then(|| Eigenvalue { re: 0.5 * t, im: square.sqrt() })
+        (explained && turns).then(|| ConjugatePair { re: 0.5 * t, im: square.sqrt() })
     }
 }
 
@@ -63,8 +63,8 @@ fn amplification(order: usize, z: [f64; 2]) -> f64 {
     sum[0].hypot(sum[1])
 }
 
-/// Whether steps of a length over a time are stable for an eigenvalue.
-fn is_stable(order: usize, of: Eigenvalue, length: f64, time: f64) -> bool {
+/// Tests steps of a length over a time for a pair of eigenvalues.
+fn is_stable(order: usize, of: ConjugatePair, length: f64, time: f64) -> bool {
     let (re, im) = (-of.re * length, of.im * length);
     let own = re.exp().max(1.0);
     let growth = (amplification(order, [re, im]) / own).ln();
@@ -72,8 +72,8 @@ fn is_stable(order: usize, of: Eigenvalue, length: f64, time: f64) -> bool {
     growth <= (GROWTH.ln() / steps).max(ROUNDING)
 }
 
-/// The longest step that is stable for an eigenvalue over a time, where one of some length is not.
-pub(super) fn longest(order: usize, of: Eigenvalue, length: f64, time: f64) -> Option<f64> {
+/// The longest step that is stable for a pair of eigenvalues over a time, where one of some length is not.
+pub(super) fn longest_step(order: usize, of: ConjugatePair, length: f64, time: f64) -> Option<f64> {
     if is_stable(order, of, length, time) {
         return None;
     }
@@ -91,20 +91,20 @@ mod tests {
 
     #[test]
     fn formulas_have_their_regions() {
-        let turning = Eigenvalue { re: 0.0, im: 1.0 };
-        let falling = Eigenvalue { re: 1.0, im: 0.0 };
+        let turning = ConjugatePair { re: 0.0, im: 1.0 };
+        let falling = ConjugatePair { re: 1.0, im: 0.0 };
         for (order, axis, real) in [(3, 3.0_f64.sqrt(), 2.5127), (4, 8.0_f64.sqrt(), 2.7853)] {
-            let most = longest(order, turning, 10.0, 1e9).expect("bounded");
+            let most = longest_step(order, turning, 10.0, 1e9).expect("bounded");
             assert!((most - axis).abs() < 1e-3, "{order}: {most}");
-            let most = longest(order, falling, 10.0, 1e9).expect("bounded");
+            let most = longest_step(order, falling, 10.0, 1e9).expect("bounded");
             assert!((most - real).abs() < 1e-3, "{order}: {most}");
         }
         // |R|² = 1 + z⁴/4 of the second order: 100 steps of 0.2 grow by 1.02, those of 1 by 10¹⁰.
-        assert_eq!(longest(2, turning, 0.2, 20.0), None);
-        let most = longest(2, turning, 1.0, 100.0).expect("bounded");
+        assert_eq!(longest_step(2, turning, 0.2, 20.0), None);
+        let most = longest_step(2, turning, 1.0, 100.0).expect("bounded");
         assert!((0.2..0.5).contains(&most), "{most}");
         // What grows by itself may grow.
-        assert_eq!(longest(2, Eigenvalue { re: -1.0, im: 0.0 }, 0.1, 1e3), None);
+        assert_eq!(longest_step(2, ConjugatePair { re: -1.0, im: 0.0 }, 0.1, 1e3), None);
     }
 
     #[test]

@@ -496,6 +496,11 @@ impl<'a> State<'a> {
             }
             search = self.search(system, u)?;
         }
+        // A linear solve that promised more than its whole step has kept: what is left is noise, if it is small enough for that.
+        if search.found && search.damping == 1.0 && inner.outcome.is_success() {
+            let hardly = self.direction.norm(&self.trial_r) > STALLED * self.norm;
+            search.noise |= hardly && self.norm <= FAR * self.noise(system, u)?;
+        }
         let Search { damping, backtracks, found, noise } = search;
         let step = NewtonStep {
             residual: self.plain,

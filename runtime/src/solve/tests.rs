@@ -3,6 +3,7 @@
 mod indefinite;
 mod limits;
 mod local;
+mod noise;
 mod unsymmetric;
 
 use super::*;

@@ -17,7 +17,7 @@ use kernels_gen::kir::Kernel;
 use kernels_gen::pass::{for_threads, for_vectors};
 use kernels_gen::plan::{Elements, Plan, PlanError};
 use kernels_gen::strategy::lower;
-use runtime::compile::Target;
+use runtime::kernels::compile::Target;
 use std::fmt;
 use std::str::FromStr;
 

@@ -6,11 +6,11 @@ use fem_dsl::problem::Freedom;
 use fem_dsl::source::Source;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::PlanError;
-use runtime::constraint::affine::AffineError;
+use runtime::files::output::OutputError;
 use runtime::mesh::LoadError;
-use runtime::output::OutputError;
-use runtime::run::RunError;
+use runtime::problem::RunError;
 use runtime::solve::OperatorError;
+use runtime::space::constraint::affine::AffineError;
 use std::fmt;
 
 /// Why something could not be done. Its debug text is its message, so that `main` may return it.

@@ -7,12 +7,12 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Quadrature, Reports, Solver};
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
-use runtime::compile::{Execution, Target};
 use runtime::device::Device;
 use runtime::device::cpu::Linked;
-use runtime::forest::refined;
+use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::load;
-use runtime::run::{Cause, Monitor, RunError, Step, run_steps};
+use runtime::mesh::refine::forest::refined;
+use runtime::problem::{Cause, Monitor, RunError, Step, run_steps};
 use runtime::solve::{Continue, Progress, silent};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -286,7 +286,7 @@ impl<F: FnMut(Progress) -> Continue> Monitor for Steps<F> {
         (self.observe)(now)
     }
 
-    fn step(&mut self, step: &Step, _: &runtime::run::Solution) -> Continue {
+    fn step(&mut self, step: &Step, _: &runtime::problem::Solution) -> Continue {
         self.taken.push(step.clone());
         Continue::Yes
     }

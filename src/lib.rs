@@ -81,16 +81,16 @@ pub use fem_dsl::problem::{
 };
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_in_pieces, write_vtu_to};
-pub use runtime::assemble::Csr;
-pub use runtime::compile::{Execution, Origin};
-pub use runtime::constraint::affine::{AffineConstraint, AffineError};
+pub use runtime::algebra::vector::Vector;
 pub use runtime::device::{Backend, Device};
+pub use runtime::kernels::compile::{Execution, Origin};
 pub use runtime::mesh::Mesh;
-pub use runtime::run::{
+pub use runtime::operator::assemble::Csr;
+pub use runtime::problem::{
     Assembled, Figure, Kernels, Mode, Pencil, RunError, Seconds, Step, StepKind, TimeError,
 };
 pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
-pub use runtime::vector::Vector;
+pub use runtime::space::constraint::affine::{AffineConstraint, AffineError};
 pub use solution::Solution;
 pub use system::{
     ALL, Boundary, Data, FieldName, FieldOf, Function, Motion, Params, Setup, Snapshot, Steps,

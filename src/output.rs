@@ -5,9 +5,9 @@
 //! a higher degree is discontinuous, cells do not share points, so that what jumps in the form jumps in the file.
 
 use fem_dsl::point::{Field as Named, Location, PointForm, Shape};
-use runtime::discretisation::{AuxValues, Discretisation, Field};
-use runtime::output::{CellField, Output, OutputError, PointField, StateField};
+use runtime::files::output::{CellField, Output, OutputError, PointField, StateField};
 use runtime::space::Space;
+use runtime::space::discretisation::{AuxValues, Discretisation, Field};
 use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub fn write_vtu(
     on: &Discretisation,
     u: &[f64],
 ) -> Result<(), OutputError> {
-    with_output(form, on, u, |output| runtime::output::write_vtu(path, output))
+    with_output(form, on, u, |output| runtime::files::output::write_vtu(path, output))
 }
 
 /// Writes what each of several processes has to a file of its own, and beside them one file with the extension `.pvtu` that names
@@ -38,7 +38,7 @@ pub fn write_vtu_in_pieces(
     on: &Discretisation,
     u: &[f64],
 ) -> Result<(), OutputError> {
-    with_output(form, on, u, |output| runtime::output::write_vtu_in_pieces(path, output))
+    with_output(form, on, u, |output| runtime::files::output::write_vtu_in_pieces(path, output))
 }
 
 /// Writes the same to whatever takes bytes.
@@ -52,7 +52,7 @@ pub fn write_vtu_to(
     on: &Discretisation,
     u: &[f64],
 ) -> Result<(), OutputError> {
-    with_output(form, on, u, |output| runtime::output::write_vtu_to(out, output))
+    with_output(form, on, u, |output| runtime::files::output::write_vtu_to(out, output))
 }
 
 /// Refuses unknowns of something else.

@@ -1,7 +1,7 @@
 //! A solved problem → a picture, PNG or SVG, by the program alone: no display, no fonts and no libraries of the system.
 //!
 //! ```text
-//! fields on a mesh → triangles with values (runtime::output::surface) → scene → page → PNG or SVG
+//! fields on a mesh → triangles with values (runtime::files::output::surface) → scene → page → PNG or SVG
 //! ```
 //!
 //! A body is seen from before it, its boundary in the colours of the field; a plane mesh, or a [`Slice`] of a body, from
@@ -18,7 +18,7 @@ mod scene;
 mod ticks;
 
 pub use chart::{Axis, Chart, Scale, Series, write_charts};
-pub use runtime::output::surface::SurfaceError;
+pub use runtime::files::output::surface::SurfaceError;
 
 use std::fmt;
 use std::path::Path;
@@ -26,10 +26,10 @@ use std::str::FromStr;
 
 use fem_dsl::diagnostic::nearest;
 use fem_dsl::point::PointForm;
-use runtime::discretisation::Discretisation;
+use runtime::files::output::surface::{Plane, cut, outside};
+use runtime::files::output::{OutputError, write_bytes, write_text};
 use runtime::mesh::Mesh;
-use runtime::output::surface::{Plane, cut, outside};
-use runtime::output::{OutputError, write_bytes, write_text};
+use runtime::space::discretisation::Discretisation;
 
 use crate::output::with_output;
 use choose::Choice;

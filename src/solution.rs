@@ -3,8 +3,8 @@
 use crate::error::index;
 use crate::{Error, threads, write_vtu};
 use fem_dsl::problem::Problem;
-use runtime::compile::{Origin, Target};
-use runtime::run::{
+use runtime::kernels::compile::{Origin, Target};
+use runtime::problem::{
     Assembled, Figure, Mode, Pencil, Seconds, Solution as Solved, Step, assembled,
     assembled_pencil, side_by_side,
 };

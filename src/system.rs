@@ -23,15 +23,15 @@ use fem_dsl::problem::Solver;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::plan::Elements;
-use runtime::compile::{Origin, Target};
-use runtime::constraint::Constraints;
 use runtime::device::Device;
-use runtime::discretisation::Discretisation;
-use runtime::expression::Parameters;
+use runtime::kernels::compile::{Origin, Target};
 use runtime::mesh::load;
 use runtime::operator::Operator;
-use runtime::run::{Kernels, Levels, RunError, check_fixed, check_unique, solve, values};
+use runtime::problem::{Kernels, Levels, RunError, check_fixed, check_unique, solve, values};
 use runtime::solve::{NonlinearSystem, Report, silent};
+use runtime::space::constraint::Constraints;
+use runtime::space::discretisation::Discretisation;
+use runtime::support::expression::Parameters;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -196,7 +196,7 @@ impl System {
 
     /// Replaces the parameters, and what depends on those that change; or nothing, if that cannot be.
     fn replace(&mut self, parameters: Parameters) -> Result<(), Error> {
-        runtime::run::check_parameters(&self.form, &parameters)?;
+        runtime::problem::check_parameters(&self.form, &parameters)?;
         let changes = |&param: &usize| {
             let range = parameters.range(param);
             parameters.values[range.clone()] != self.parameters.values[range]
@@ -338,9 +338,9 @@ impl System {
     /// Does something with the operator and what it is of.
     fn with_operator<T: Send>(
         &mut self,
-        act: impl FnOnce(runtime::run::System<'_>, &mut Operator) -> Result<T, RunError> + Send,
+        act: impl FnOnce(runtime::problem::System<'_>, &mut Operator) -> Result<T, RunError> + Send,
     ) -> Result<T, Error> {
-        let system = runtime::run::System {
+        let system = runtime::problem::System {
             form: &self.form,
             on: &self.on,
             parameters: &self.parameters,

@@ -10,11 +10,11 @@ use devices::devices;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
-use runtime::compile::Target;
 use runtime::device::Device;
+use runtime::kernels::compile::Target;
 use runtime::mesh::load;
 use runtime::operator::Shelf;
-use runtime::run::{
+use runtime::problem::{
     Figure, Outcome, Setup, Solution, State, Unwatched, compile_operator, report, run_on,
     run_steps, set_up,
 };

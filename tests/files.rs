@@ -6,10 +6,10 @@ use std::path::Path;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Stored;
 use kernels_gen::element::{ElementError, Lagrange};
-use runtime::output::{Output, StateField, write_vtu_to};
-use runtime::partition::Partition;
+use runtime::files::output::{Output, StateField, write_vtu_to};
+use runtime::files::stored::Wanted;
+use runtime::mesh::partition::Partition;
 use runtime::space::Space;
-use runtime::stored::Wanted;
 use weakform::{Cell, Execution, Form, Solution};
 
 /// How an element of a cell and a degree is made.

@@ -283,7 +283,7 @@ fn a_cell_of_each_kind_is_divided() {
 /// The geometry nodes of the facets of exactly one cell.
 fn nodes_on_boundary(mesh: &Mesh) -> Vec<u32> {
     use kernels_gen::element::Lagrange;
-    use runtime::partition::Partition;
+    use runtime::mesh::partition::Partition;
     use runtime::space::Space;
     let element = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
     let space = Space::new(mesh, &Partition::new(mesh, 1.0), element, 1).expect("a space");

@@ -261,13 +261,15 @@ fn checkpoints_of_something_else_are_refused() {
     write("text.npy", "no numbers".to_owned());
     wf(folder.path(), &["run", "heat.wf", "--interpret", "--no-output", "--checkpoint", "a.npy"]);
     // As the first version wrote it, without its mesh.
-    let numbers = runtime::stored::numbers(&folder.path().join("a.npy")).expect("numbers");
+    let numbers = runtime::files::stored::numbers(&folder.path().join("a.npy")).expect("numbers");
     // And as the second did, without its equations.
     let states = &numbers[19 + numbers[18] as usize..numbers.len() - 1];
     let first = [&[numbers[0], 1.0], &numbers[2..10], states].concat();
-    runtime::output::write_npy(&folder.path().join("first.npy"), &first, None).expect("a file");
+    runtime::files::output::write_npy(&folder.path().join("first.npy"), &first, None)
+        .expect("a file");
     let second = [&[numbers[0], 2.0], &numbers[2..13], states].concat();
-    runtime::output::write_npy(&folder.path().join("second.npy"), &second, None).expect("a file");
+    runtime::files::output::write_npy(&folder.path().join("second.npy"), &second, None)
+        .expect("a file");
     for (arguments, words) in [
         (["heat.wf", "a.npy", "--degree", "2"], "has ended"),
         (["heat.wf", "first.npy", "--degree", "2"], "has ended"),

@@ -209,7 +209,7 @@ fn vectors_of_another_system_are_refused() {
         let said = one.solve(&mut foreign).expect_err("foreign").to_string();
         assert!(said.contains("does not fit"), "{said}");
     }
-    let single = weakform::Vector::zeros(one.dofs(), runtime::vector::Precision::F32);
+    let single = weakform::Vector::zeros(one.dofs(), runtime::algebra::vector::Precision::F32);
     assert!(one.values("u", &single).is_err(), "another precision");
     // Other conditions, the same unknowns: a solution is where the next may begin.
     let setup = setup(LAPLACE, "laplace", "box(dim: 2, cells: 4)");

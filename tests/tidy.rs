@@ -18,6 +18,24 @@ use fem_dsl::codes::Code as DiagnosticCode;
 /// No file is longer; most are less than half of it.
 const LONGEST: usize = 700;
 
+/// The root modules of the runtime, bottom up: each imports only those before it.
+const RUNTIME: &[&str] = &[
+    "support",
+    "processes",
+    "mesh",
+    "space",
+    "device",
+    "kernels",
+    "algebra",
+    "solve",
+    "operator",
+    "estimate",
+    "files",
+    "problem",
+    "verify",
+    "bench",
+];
+
 /// A Rust file of the workspace: its path from the root, with `/`, and its text.
 struct File {
     path: String,
@@ -164,6 +182,19 @@ fn imports_go_one_way() {
 }
 
 #[test]
+fn modules_of_the_runtime_stand_in_order() {
+    let order = RUNTIME;
+    let all = files();
+    let own: Vec<(&str, &str)> = all
+        .iter()
+        .filter_map(|file| Some((file.path.strip_prefix("runtime/src/")?, file.text.as_str())))
+        .filter(|(path, _)| *path != "lib.rs")
+        .collect();
+    assert!(own.len() > 3, "the files of the runtime were not found");
+    report("each module of the runtime imports only those below it", &imports::upward(&own, order));
+}
+
+#[test]
 fn the_compiler_crates_depend_on_no_device() {
     let banned = ["libloading", "libc", "cudarc", "ocl", "rayon", "tempfile", "annotate-snippets"];
     let mut complaints = Vec::new();
@@ -211,7 +242,7 @@ fn strategies_and_dialects_do_not_know_each_other() {
 #[test]
 fn one_folder_names_the_library_of_factors() {
     let everywhere = ["src/", "fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/", "tests/"];
-    let except = ["tests/tidy", "runtime/src/factor"];
+    let except = ["tests/tidy", "runtime/src/algebra/factor"];
     let mut complaints = naming(&everywhere, &except, &["faer"]);
     let manifest = fs::read_to_string(root().join("runtime/Cargo.toml")).expect("a manifest");
     if !manifest.contains("\nfaer = { workspace = true, optional = true }\n") {
@@ -509,8 +540,8 @@ fn the_map_says_what_is_checked() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
     let own = fs::read_to_string(root().join("tests/tidy.rs")).expect("this file");
     let mut complaints = Vec::new();
-    if map.lines().count() > 150 {
-        complaints.push("ARCHITECTURE.md has more than 150 lines".to_owned());
+    if map.lines().count() > 180 {
+        complaints.push("ARCHITECTURE.md has more than 180 lines".to_owned());
     }
     let is_test = |word: &str| own.contains(&format!("#[test]\nfn {word}() {{"));
     for claim in map.split("**Invariant:**").skip(1) {

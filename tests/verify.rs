@@ -7,7 +7,7 @@ use std::process::Command;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::Source;
-use runtime::compile::Execution;
+use runtime::kernels::compile::Execution;
 use serde_json::Value;
 use weakform::Cell;
 use weakform::verify::{Settings, Verdict, Verification, problems, verify};

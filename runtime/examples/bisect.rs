@@ -5,9 +5,9 @@
 //! takes to take the round back and to do it again, and to make a mesh of the leaves, by all cells.
 
 use fem_dsl::problem::Argument;
-use runtime::bisect::{BisectError, Bisection};
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
+use runtime::mesh::refine::bisect::{BisectError, Bisection};
 use std::collections::BTreeMap;
 use std::time::Instant;
 

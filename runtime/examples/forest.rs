@@ -6,10 +6,10 @@
 
 use fem_dsl::problem::Argument;
 use kernels_gen::element::Lagrange;
-use runtime::discretisation::Discretisation;
-use runtime::forest::{Forest, ForestError};
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
+use runtime::mesh::refine::forest::{Forest, ForestError};
+use runtime::space::discretisation::Discretisation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;

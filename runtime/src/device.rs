@@ -15,6 +15,7 @@ pub mod cpu;
 pub mod cuda;
 mod group;
 mod interface;
+pub mod jit;
 mod layout;
 #[cfg(feature = "mpi")]
 pub mod mpi;
@@ -37,7 +38,7 @@ pub use layout::{Layout, Part, TooManyPlaces, places};
 pub(crate) use repeated::Repeated;
 pub use staging::Staging;
 
-use crate::memory::Bytes;
+use crate::support::memory::Bytes;
 use std::fmt;
 use std::sync::Arc;
 

@@ -24,6 +24,7 @@
 //! Of several processes each estimates on its part of the mesh; what lies beyond a facet between two of them is told ([`across`]).
 
 mod across;
+pub mod adapt;
 mod boundary;
 mod cells;
 mod faces;
@@ -35,15 +36,17 @@ mod tests;
 mod views;
 mod wanted;
 
-use crate::compile::{CompileError, Execution, Target, compile, compile_for_device, facts};
+use crate::algebra::vector::{Precision, powers};
 use crate::device::{Device, DeviceError};
-use crate::discretisation::{AuxValues, Discretisation};
-use crate::functional::fine_rule;
+use crate::kernels::compile::{
+    CompileError, Execution, Target, compile, compile_for_device, facts,
+};
 use crate::mesh::Facet;
+use crate::operator::functional::fine_rule;
 use crate::operator::{BuildError, Operator};
-use crate::parallel::*;
 use crate::solve::OperatorError;
-use crate::vector::{Precision, powers};
+use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::support::parallel::*;
 use across::{Across, Beyond, Met, Other};
 use boundary::{Conditions, Sources, leave_free};
 use cells::{Cells, Reduction};

@@ -12,10 +12,14 @@
 
 pub mod generate;
 pub mod locate;
+pub(crate) mod nodes;
 pub mod order;
 pub mod orient;
+pub mod parted;
+pub mod partition;
 pub mod periodic;
 pub mod read;
+pub mod refine;
 pub mod topology;
 
 mod affine;

@@ -5,6 +5,8 @@
 //! batches: the processor ([`host`]), or a device with memory of its own ([`device`]).
 
 mod affine;
+pub mod assemble;
+pub mod batch;
 mod blocks;
 mod closed;
 mod combined;
@@ -14,6 +16,8 @@ mod element;
 mod engine;
 mod fits;
 mod fluxes;
+pub mod functional;
+pub mod geometry;
 mod host;
 mod matrix;
 mod oblique;
@@ -25,20 +29,20 @@ mod tables;
 mod tests;
 mod transfer;
 
-use crate::assembly::Assembly;
-use crate::batch::SlotsError;
-use crate::compile::CompiledForDevice;
-use crate::coupling::{Columns, Coupling};
+use crate::algebra::coupling::{Columns, Coupling};
+use crate::algebra::vector::{Precision, Vector};
 use crate::device::cpu::{LaunchError, Module, Unordered};
 use crate::device::{Arithmetic, DeviceError, TooManyPlaces};
-use crate::discretisation::{AuxValues, Discretisation};
-use crate::geometry::GeometryError;
-use crate::memory::TooMuch;
-use crate::sharing::Sharing;
+use crate::kernels::compile::CompiledForDevice;
+use crate::kernels::representation::Assembly;
+use crate::operator::batch::SlotsError;
+use crate::operator::geometry::GeometryError;
+use crate::processes::sharing::Sharing;
 use crate::solve::{
     Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
 };
-use crate::vector::{Precision, Vector};
+use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::support::memory::TooMuch;
 use blocks::{Blocks, Inputs};
 use combined::{Combined, WithoutAffine};
 use constants::Constants;
@@ -48,7 +52,7 @@ use kernels_gen::plan::Task;
 use matrix::Represented;
 use std::sync::{Arc, OnceLock};
 
-pub use crate::purpose::{CellKernel, Class, Part};
+pub use crate::kernels::purpose::{CellKernel, Class, Part};
 pub use fluxes::Asked;
 pub use matrix::MatrixSize;
 pub use parts::Share;
@@ -423,7 +427,7 @@ impl Operator {
         self.approximation.as_deref()
     }
 
-    /// Replaces the values of the essential conditions, as [`crate::run::values`] lists them.
+    /// Replaces the values of the essential conditions, as [`crate::problem::values`] lists them.
     ///
     /// # Errors
     ///

@@ -10,6 +10,7 @@
 //! ([`crate::device::mpi`]). All processes call these in one order. A message that cannot be carried ends the program, as MPI
 //! has it.
 
+pub mod sharing;
 pub mod threads;
 
 use std::fmt::Debug;

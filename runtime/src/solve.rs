@@ -27,10 +27,11 @@ mod scale;
 mod shift_invert;
 #[cfg(test)]
 mod tests;
+pub mod time;
 mod watchdog;
 mod wrapper;
 
-pub use crate::linear::{LinearOperator, OperatorError};
+pub use crate::algebra::linear::{LinearOperator, OperatorError};
 pub use bicgstab::bicgstab;
 pub use blocks::{Block, Blocks, Mass};
 pub use cg::{CgSettings, cg};
@@ -50,8 +51,8 @@ pub use null_space::{Constant, Entries, NullSpace, pinned, pinned_rows};
 pub use shift_invert::{Shifted, estimate, shift_invert};
 pub(crate) use wrapper::Wrapper;
 
-use crate::coupling::Coupling;
-use crate::vector::Vector;
+use crate::algebra::coupling::Coupling;
+use crate::algebra::vector::Vector;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;

@@ -8,17 +8,17 @@ pub mod agreement;
 pub mod jacobian;
 pub mod series;
 
-use crate::compile::Target;
+use crate::algebra::vector::Vector;
 use crate::device::Device;
-use crate::discretisation::{AuxValues, Discretisation};
-use crate::expression::evaluate;
+use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
-use crate::run::{
+use crate::problem::{
     Kernels, RunError, Setup, at_nodes, check_fixed, compile_operator, set_up, together,
 };
 use crate::solve::NonlinearSystem;
-use crate::vector::Vector;
+use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::support::expression::evaluate;
 use fem_dsl::problem::{Expression, Problem};
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;
-use runtime::adapt::{AdaptError, Adaptive};
-use runtime::compile::Target;
-use runtime::discretisation::Discretisation;
+use runtime::estimate::adapt::{AdaptError, Adaptive};
+use runtime::kernels::compile::Target;
 use runtime::mesh::{Cell, Mesh};
-use runtime::run::{Monitor, RunError, Solution, Step, run_steps};
+use runtime::problem::{Monitor, RunError, Solution, Step, run_steps};
 use runtime::solve::{Continue, Progress};
+use runtime::space::discretisation::Discretisation;
 use std::path::Path;
 
 const LAPLACE: &str = "form laplace { field u: scalar; f1[u] = grad(u); }";

@@ -6,14 +6,14 @@ mod matrices;
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 use super::devices;
 use matrices::{Physics, Simplices, grid, noise, simplices};
-use runtime::aggregation::{
+use runtime::algebra::aggregation::{
     Aggregation, AggregationError, Bottom, Settings, constants, rigid_body_modes,
 };
-use runtime::csr::Csr;
+use runtime::algebra::csr::Csr;
+use runtime::algebra::vector::{Precision, Vector};
 use runtime::solve::{
     CgSettings, LinearOperator, OperatorError, Outcome, Preconditioner, cg, silent,
 };
-use runtime::vector::{Precision, Vector};
 
 /// A matrix as an operator.
 struct Matrix<'a>(&'a Csr);
@@ -284,7 +284,7 @@ fn what_is_no_such_matrix_is_refused_with_its_row() {
 #[test]
 fn levels_of_matrices_on_a_device_do_what_they_do_here() {
     use runtime::device::{Arithmetic, Layout};
-    use runtime::run::multigrid::matrices::on_device;
+    use runtime::problem::multigrid::matrices::on_device;
     use std::sync::Arc;
 
     let settings = Settings { coarsest: 40, ..Settings::default() };

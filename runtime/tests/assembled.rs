@@ -3,16 +3,16 @@
 
 use fem_dsl::problem::Argument;
 use kernels_gen::plan::{Geometry, Linearisation};
-use runtime::assemble::Csr;
-use runtime::assembly::{Assembly, Representation};
 use runtime::bench::assembly::measured;
 use runtime::bench::product::Machine;
 use runtime::bench::{BenchError, CASES, prepare};
-use runtime::compile::{Execution, Target};
-use runtime::constraint::affine::{AffineConstraint, AffineConstraints};
+use runtime::kernels::compile::{Execution, Target};
+use runtime::kernels::representation::{Assembly, Representation};
 use runtime::mesh::generate::generate;
+use runtime::operator::assemble::Csr;
 use runtime::operator::{BuildError, Operator};
 use runtime::solve::LinearOperator;
+use runtime::space::constraint::affine::{AffineConstraint, AffineConstraints};
 use std::sync::Arc;
 
 /// Every seventh unknown given by others: one by two, one by one that is given itself, one by none.

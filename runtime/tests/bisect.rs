@@ -9,11 +9,11 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Stored;
 use kernels_gen::element::Lagrange;
 use meshes::{Random, all, boxes, curved, round, tagged, turned};
-use runtime::bisect::{BisectError, Bisection, FINEST, Path};
+use runtime::files::stored::Wanted;
+use runtime::mesh::partition::Partition;
+use runtime::mesh::refine::bisect::{BisectError, Bisection, FINEST, Path};
 use runtime::mesh::{Cell, Facet, Mesh};
-use runtime::partition::Partition;
 use runtime::space::Space;
-use runtime::stored::Wanted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::PI;
 

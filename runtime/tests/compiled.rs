@@ -27,7 +27,7 @@ use cover::{Factors, Random};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::kir::Precision;
 use runtime::device::cpu::{Machine, Simd};
-use runtime::jit::{Environment, Jit};
+use runtime::device::jit::{Environment, Jit};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;

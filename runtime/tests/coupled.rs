@@ -4,9 +4,9 @@
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
-use runtime::compile::{Execution, Target};
+use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::load;
-use runtime::run::{compile_operator, set_up};
+use runtime::problem::{compile_operator, set_up};
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use std::path::Path;
 

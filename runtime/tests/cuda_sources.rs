@@ -20,8 +20,8 @@ use runtime::device::cuda::{
     CudaError, Resources, compile, compile_parts, compile_through, find_nvrtc, peer_kernels,
     resources,
 };
+use runtime::device::jit::{Environment, Jit};
 use runtime::device::{Arithmetic, Tables, linked_rows};
-use runtime::jit::{Environment, Jit};
 
 const FORMS: [&str; 3] = [
     "form f { field u: scalar; let kappa = 1 / (0.05 + 2 * dot(x, x)); f0[u] = -sin(x[0]); f1[u] = kappa * grad(u); }",

@@ -7,12 +7,12 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use runtime::assert_close;
-use runtime::compile::{Execution, Target};
 use runtime::estimate::Estimator;
-use runtime::mark::{coarsen, mark};
+use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::load;
+use runtime::mesh::refine::mark::{coarsen, mark};
+use runtime::problem::{Setup, set_up};
 use runtime::reference::Bounded;
-use runtime::run::{Setup, set_up};
 use std::path::Path;
 
 /// Several fields, regions, data, integrals over the boundary.

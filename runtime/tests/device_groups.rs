@@ -1,11 +1,11 @@
 //! GPUs of this machine that reach each other, by a thread each: what they send, sums over all of them, and entries that several have,
 //! which are tested by way of the host, too. With fewer than two GPUs that is all, which is said.
 
+use runtime::algebra::vector::Precision;
 use runtime::device::{Arithmetic, Array, Backend, Device, Joint, open};
 use runtime::processes::Group;
+use runtime::processes::sharing::Lists;
 use runtime::processes::threads::each;
-use runtime::sharing::Lists;
-use runtime::vector::Precision;
 use std::io::Write as _;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

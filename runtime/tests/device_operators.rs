@@ -9,11 +9,12 @@
 mod devices;
 #[path = "device/matrices.rs"]
 mod matrices;
+#[path = "device/meshes.rs"]
+mod meshes;
 #[path = "device/parts.rs"]
 mod parts;
 
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::Argument;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::abi::{Precision, Role, Slots};
@@ -21,21 +22,21 @@ use kernels_gen::choose::Wishes;
 use kernels_gen::element::Lagrange;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
+use meshes::{WALL, adapted, boxed, made, periodic, slipping};
 use parts::Part;
-use runtime::adapt::Adaptive;
-use runtime::assembly::Representation;
-use runtime::compile::{CompiledForDevice, Execution, Target, compile, compile_for_device, facts};
-use runtime::constraint::oblique::Rows;
+use runtime::algebra::vector::{Vector, epsilon};
 use runtime::device::Device;
 #[cfg(feature = "opencl")]
 use runtime::device::opencl::OpenCl;
-use runtime::discretisation::{AuxValues, Discretisation};
-use runtime::mesh::generate::generate;
+use runtime::kernels::compile::{
+    CompiledForDevice, Execution, Target, compile, compile_for_device, facts,
+};
+use runtime::kernels::representation::Representation;
 use runtime::mesh::{Mesh, gmsh};
 use runtime::operator::Operator;
 use runtime::solve::{LinearOperator, NonlinearSystem};
-use runtime::vector::{Vector, epsilon};
-use std::collections::BTreeMap;
+use runtime::space::constraint::oblique::Rows;
+use runtime::space::discretisation::{AuxValues, Discretisation};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,9 +66,6 @@ const REGIONS: &str = "form f { field u: scalar; f0[u] = u^3; f1[u] = (1 + u^2) 
      on boundary \"x1\" { f0[u] = u; } }";
 
 const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
-
-/// The tag of nodes with a condition on a combination of components.
-const WALL: &str = "wall";
 
 /// Cases that take long to compile, and whose parts other cases have: in two dimensions, with another strategy, or summing
 /// otherwise.
@@ -111,51 +109,6 @@ fn devices() -> Vec<Arc<dyn Device>> {
         _ => device,
     };
     devices::devices().into_iter().map(unhurried).collect()
-}
-
-fn made(name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]) -> Mesh {
-    let words = words.iter().map(|&(key, word)| (key, Argument::Word(word.to_owned())));
-    let numbers = numbers.iter().map(|&(key, value)| (key, Argument::Number(value)));
-    let arguments: BTreeMap<_, _> =
-        words.chain(numbers).map(|(key, value)| (key.to_owned(), value)).collect();
-    generate(name, &arguments).expect("a mesh")
-}
-
-fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
-    let numbers = [("dim", dim), ("cells", cells), ("deform", deform)];
-    let mut mesh = made("box", &[("cell", cell)], &numbers);
-    mesh.tag_cells("left", |x| x[0] + 0.3 * x[1] < 0.6);
-    mesh.tag_cells("right", |x| x[0] > 0.5);
-    mesh
-}
-
-/// The second pair of sides is the same.
-fn periodic(cell: &str, dim: f64, cells: f64) -> Mesh {
-    let mut mesh = boxed(cell, dim, cells, 0.1);
-    mesh.make_periodic(&[["y0", "y1"]]).expect("sides");
-    mesh
-}
-
-/// Cells near a corner are divided again and again, so that nodes hang.
-fn adapted(mesh: Mesh, times: usize) -> Mesh {
-    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
-    for _ in 0..times {
-        let mesh = adaptive.mesh().expect("a mesh");
-        let near = |cell: usize| {
-            let corner = mesh.points()[mesh.vertices(cell)[0] as usize];
-            corner.iter().map(|x| x * x).sum::<f64>() < 0.2
-        };
-        let marked: Vec<bool> = (0..mesh.n_cells()).map(near).collect();
-        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
-    }
-    adaptive.mesh().expect("a mesh")
-}
-
-/// The last side is a wall that is not along the axes.
-fn slipping(cell: &str, dim: f64, cells: f64) -> Mesh {
-    let mut mesh = boxed(cell, dim, cells, 0.1);
-    mesh.tag_like("x1", WALL);
-    mesh
 }
 
 fn cases() -> Vec<Case> {
@@ -665,12 +618,7 @@ fn vectors_of_another_place_are_refused() {
             "form.wf",
             "form f { field u: scalar; f0[u] = u; f1[u] = grad(u); }",
         ));
-        let arguments = [("dim", 2.0), ("cells", 3.0)];
-        let arguments: BTreeMap<_, _> = arguments
-            .iter()
-            .map(|&(name, value)| (name.to_owned(), Argument::Number(value)))
-            .collect();
-        let mesh = generate("box", &arguments).expect("a box");
+        let mesh = made("box", &[], &[("dim", 2.0), ("cells", 3.0)]);
         let form = program.expect("a form").point_form("f", 2).expect("a point form");
         let elements = elements(&form, mesh.cell(), 1, 1, None).expect("elements");
         let element = Lagrange::continuous(mesh.cell(), 1).expect("an element");

@@ -6,12 +6,12 @@
 
 use super::devices;
 use devices::devices;
+use runtime::algebra::vector::{Precision, Vector};
 use runtime::device::{Arithmetic, Backend, Device};
 use runtime::solve::{
     CgSettings, Continue, LinearOperator, OperatorError, Outcome, Preconditioner, Progress, Report,
     cg, silent,
 };
-use runtime::vector::{Precision, Vector};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -3,10 +3,10 @@
 
 use super::devices;
 use devices::devices;
-use runtime::assemble::Csr;
 use runtime::bench::{CASES, input, prepare};
-use runtime::compile::{Execution, Target};
 use runtime::device::{Backend, Kind};
+use runtime::kernels::compile::{Execution, Target};
+use runtime::operator::assemble::Csr;
 
 #[test]
 fn products_with_sparse_matrices_agree_with_the_hosts() {

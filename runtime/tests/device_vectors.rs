@@ -4,8 +4,8 @@
 
 use super::devices;
 use devices::devices;
+use runtime::algebra::vector::{Precision, Product, Vector, epsilon};
 use runtime::device::{Arithmetic, Layout};
-use runtime::vector::{Precision, Product, Vector, epsilon};
 use std::sync::Arc;
 
 /// From one entry to more than all groups of threads hold at once.

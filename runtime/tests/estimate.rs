@@ -10,13 +10,13 @@ use fem_dsl::problem::Problem;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::plan::Elements;
-use runtime::compile::{Execution, Target};
-use runtime::discretisation::Discretisation;
 use runtime::estimate::{Estimate, EstimateError, Estimator};
-use runtime::expression::Parameters;
+use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::{Mesh, load};
-use runtime::run::{Setup, Solution, run, set_up};
+use runtime::problem::{Setup, Solution, run, set_up};
 use runtime::solve::Continue;
+use runtime::space::discretisation::Discretisation;
+use runtime::support::expression::Parameters;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -6,12 +6,12 @@ use fem_dsl::problem::Argument;
 use fem_dsl::source::Source;
 use kernels_gen::element::{Lagrange, default_rule};
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Task};
-use runtime::compile::{Execution, Target, Why, compile, facts};
-use runtime::discretisation::{AuxValues, Discretisation};
+use runtime::algebra::vector::{Precision, Vector};
+use runtime::kernels::compile::{Execution, Target, Why, compile, facts};
 use runtime::mesh::generate::generate;
 use runtime::operator::Operator;
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
-use runtime::vector::{Precision, Vector};
+use runtime::space::discretisation::{AuxValues, Discretisation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ fn interpreted_operators_agree_with_compiled_ones() {
             let (none, want) = go(Execution::Compiled);
             let (why, got) = go(Execution::Interpreted);
             assert_eq!((none, why), (None, Some(Why::Asked)));
-            let epsilon = runtime::vector::epsilon(precision);
+            let epsilon = runtime::algebra::vector::epsilon(precision);
             for (task, (got, want)) in
                 ["residual", "action", "diagonal"].iter().zip(got.iter().zip(&want))
             {

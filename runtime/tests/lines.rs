@@ -6,13 +6,13 @@ use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::element::{Cell, LinePoints, Rule};
 use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
-use runtime::compile::{Execution, Target, compile, facts};
-use runtime::discretisation::Discretisation;
+use runtime::algebra::vector::Vector;
+use runtime::kernels::compile::{Execution, Target, compile, facts};
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
 use runtime::operator::Operator;
 use runtime::solve::{LinearOperator, NonlinearSystem};
-use runtime::vector::Vector;
+use runtime::space::discretisation::Discretisation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

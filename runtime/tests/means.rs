@@ -2,10 +2,10 @@
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::source::Source;
-use runtime::compile::{Execution, Target};
+use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::Mesh;
+use runtime::problem::run_on;
 use runtime::processes::threads::each;
-use runtime::run::run_on;
 use runtime::solve::Continue;
 use std::path::Path;
 use std::sync::Arc;

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 
 use fem_dsl::problem::Argument;
 use plain::Plain;
+use runtime::files::output::{Output, write_vtu_to};
 use runtime::mesh::read::{self, Format};
 use runtime::mesh::{Cell, Mesh, generate};
-use runtime::output::{Output, write_vtu_to};
 use write::{How, Xml};
 
 const ASCII: Xml = Xml { how: How::Ascii, big: false, header: 4, zlib: false };

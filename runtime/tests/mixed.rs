@@ -6,14 +6,14 @@ use fem_dsl::problem::Argument;
 use fem_dsl::source::Source;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Linearisation, Task, tested};
-use runtime::assemble::Csr;
-use runtime::compile::{Execution, Target, compile, facts};
-use runtime::discretisation::Discretisation;
+use runtime::algebra::vector::{Precision, Vector};
+use runtime::kernels::compile::{Execution, Target, compile, facts};
 use runtime::mesh::generate::generate;
+use runtime::operator::assemble::Csr;
 use runtime::operator::{Asked, BuildError, Operator};
 use runtime::reference::{Bounded, Inputs, Nodal, Reference, assert_all_close};
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
-use runtime::vector::{Precision, Vector};
+use runtime::space::discretisation::Discretisation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -8,17 +8,17 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
 use kernels_gen::element::Lagrange;
-use runtime::adapt::Adaptive;
-use runtime::compile::{Execution, Target};
+use runtime::algebra::vector::Vector;
 use runtime::device::{Arithmetic, Device};
-use runtime::discretisation::Discretisation;
+use runtime::estimate::adapt::Adaptive;
+use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::generate::generate;
 use runtime::mesh::{Arrange, Mesh, Parts, load};
 use runtime::operator::Shelf;
-use runtime::run::multigrid::transfer::{Between, Place, State};
-use runtime::run::{Solution, run_on};
+use runtime::problem::multigrid::transfer::{Between, Place, State};
+use runtime::problem::{Solution, run_on};
 use runtime::solve::Continue;
-use runtime::vector::Vector;
+use runtime::space::discretisation::Discretisation;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ fn check_between(
             Vector::on_device(n, &own)
         }
     };
-    let eps = runtime::vector::epsilon(precision);
+    let eps = runtime::algebra::vector::epsilon(precision);
     let (degree, mut y) = (coarse.fields[0].space.element().degree(), vector(fine.n_dofs()));
     let mut x = between.vector();
     if degree >= least && coarse.fields[0].constraints.is_empty() {

@@ -18,7 +18,7 @@ use kernels_gen::dialect::rust::Isa;
 use kernels_gen::element::Cell;
 use kernels_gen::generate::{elements, generate};
 use kernels_gen::plan::Task;
-use runtime::jit::{Environment, Jit};
+use runtime::device::jit::{Environment, Jit};
 
 const WORDS: &str = "
     as async await break const continue crate dyn else enum extern false fn for gen impl in loop match mod move mut

@@ -33,8 +33,8 @@ mod setting;
 use draw::Limits;
 use run::compare;
 use runtime::device::Device;
+use runtime::device::jit::{Environment, Jit};
 use runtime::device::opencl::OpenCl;
-use runtime::jit::{Environment, Jit};
 use std::path::Path;
 
 #[test]

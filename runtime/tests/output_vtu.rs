@@ -2,9 +2,9 @@
 
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
+use runtime::files::output::{CellField, Output, OutputError, PointField, write_vtu};
 use runtime::mesh::generate::generate;
 use runtime::mesh::{Cell, Mesh};
-use runtime::output::{CellField, Output, OutputError, PointField, write_vtu};
 use std::collections::BTreeMap;
 
 use fem_dsl::problem::Argument;

@@ -8,19 +8,19 @@ mod transfers;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;
-use runtime::assembly::{Assembly, Representation};
-use runtime::compile::{Execution, Target};
 use runtime::device::Device;
-use runtime::discretisation::Discretisation;
-use runtime::forest::{Forest, refined};
+use runtime::kernels::compile::{Execution, Target};
+use runtime::kernels::representation::{Assembly, Representation};
+use runtime::mesh::parted::begin;
+use runtime::mesh::refine::forest::{Forest, refined};
 use runtime::mesh::{Arrange, Mesh, Parts};
 use runtime::operator::Operator;
-use runtime::parted::begin;
+use runtime::problem::scaling::Share;
+use runtime::problem::{Setup, compile_operator, set_up, with_periodic_sides};
 use runtime::processes::Group;
 use runtime::processes::threads::each;
-use runtime::run::{Setup, compile_operator, set_up, with_periodic_sides};
-use runtime::scaling::Share;
 use runtime::solve::NonlinearSystem as _;
+use runtime::space::discretisation::Discretisation;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -214,7 +214,7 @@ fn compare_parts(
             None => {}
             Some(None) => assert!(whole.n_cells() < size, "{size} parts"),
             Some(Some(ranks)) => {
-                let foretold = runtime::scaling::shares(&on, &ranks, size);
+                let foretold = runtime::problem::scaling::shares(&on, &ranks, size);
                 assert_eq!(foretold, shares, "{size} parts");
             }
         }

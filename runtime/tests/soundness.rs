@@ -9,14 +9,14 @@ use kernels_gen::abi::Role;
 use kernels_gen::element::{Lagrange, default_rule};
 use kernels_gen::generate::{generate_for_threads, interpret};
 use kernels_gen::plan::{self, Elements, Geometry, Plan, Task};
-use runtime::compile::{Compiled, Execution, Target, compile, facts};
+use runtime::algebra::vector::Precision;
 use runtime::device::cpu::{Argument, Buffer, IndexArray, LaunchError, Module};
 use runtime::device::{Array, DeviceError, Kind};
-use runtime::discretisation::Discretisation;
+use runtime::kernels::compile::{Compiled, Execution, Target, compile, facts};
 use runtime::mesh::generate::generate;
+use runtime::mesh::partition::Partition;
 use runtime::operator::{BuildError, Operator};
-use runtime::partition::Partition;
-use runtime::vector::Precision;
+use runtime::space::discretisation::Discretisation;
 use std::sync::Arc;
 
 const DIM: usize = 2;

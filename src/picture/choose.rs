@@ -1,8 +1,8 @@
 //! Which field is drawn, which number of it, and what deforms the mesh: names → a view.
 
 use fem_dsl::point::{Location, PointForm, Shape};
-use runtime::output::surface::{Quantity, Shown, View, Warp};
-use runtime::output::{Output, PointField};
+use runtime::files::output::surface::{Quantity, Shown, View, Warp};
+use runtime::files::output::{Output, PointField};
 
 use super::{PictureError, PictureOptions};
 

@@ -2,7 +2,7 @@
 
 mod layout;
 
-use runtime::output::surface::Triangles;
+use runtime::files::output::surface::Triangles;
 
 use super::colour::BLACK;
 use super::page::{Mark, Page, Point, Stroke};

@@ -2,9 +2,9 @@
 
 use super::{FieldName, System};
 use crate::Error;
-use runtime::constraint::affine::{AffineConstraint, AffineConstraints, AffineError};
-use runtime::functional::weights;
-use runtime::run::RunError;
+use runtime::operator::functional::weights;
+use runtime::problem::RunError;
+use runtime::space::constraint::affine::{AffineConstraint, AffineConstraints, AffineError};
 use std::collections::HashSet;
 
 impl System {

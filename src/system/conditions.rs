@@ -8,11 +8,11 @@ use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::problem::{Support, Trace};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
-use runtime::constraint::Constraints;
-use runtime::discretisation::{AuxValues, Discretisation};
-use runtime::expression::Parameters;
 use runtime::mesh::Mesh;
-use runtime::run::{Above, Held, Prescribed, RunError, conditions, discretise, meetings};
+use runtime::problem::{Above, Held, Prescribed, RunError, conditions, discretise, meetings};
+use runtime::space::constraint::Constraints;
+use runtime::space::discretisation::{AuxValues, Discretisation};
+use runtime::support::expression::Parameters;
 use std::sync::Arc;
 
 /// Writes the components at a point, after comparing their number; the second argument has the parameters.

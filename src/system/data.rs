@@ -4,8 +4,8 @@ use super::setup::{Write, writing};
 use super::{Data, System, Value, Written};
 use crate::error::index;
 use crate::{Error, Vector};
-use runtime::discretisation::AuxValues;
-use runtime::run::{RunError, datum};
+use runtime::problem::{RunError, datum};
+use runtime::space::discretisation::AuxValues;
 use std::sync::Arc;
 
 impl System {

@@ -3,9 +3,9 @@
 use super::setup::checked;
 use super::{FieldName, FieldOf, System, Value};
 use crate::{Error, Figure, Vector, threads};
-use runtime::functional::{errors_of, field_at, measuring_rule};
 use runtime::mesh::locate::{Located, Locator};
-use runtime::run::{RunError, State, report};
+use runtime::operator::functional::{errors_of, field_at, measuring_rule};
+use runtime::problem::{RunError, State, report};
 use std::sync::OnceLock;
 
 /// Writes what is known at a point.

@@ -8,11 +8,11 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Quadrature, Trace};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
-use runtime::compile::Execution;
 use runtime::device::Device;
-use runtime::discretisation::{AuxValues, Discretisation};
-use runtime::expression::Parameters;
-use runtime::run::{check_parameters, check_room, compile_operator, data, discretise};
+use runtime::kernels::compile::Execution;
+use runtime::problem::{check_parameters, check_room, compile_operator, data, discretise};
+use runtime::space::discretisation::{AuxValues, Discretisation};
+use runtime::support::expression::Parameters;
 use std::sync::{Arc, OnceLock};
 
 impl Form {

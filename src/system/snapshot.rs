@@ -6,7 +6,7 @@ use super::time::Motion;
 use crate::{Error, Vector};
 use fem_dsl::problem::Solver;
 use fem_dsl::problem::stepping::check_steps;
-use runtime::run::RunError;
+use runtime::problem::RunError;
 
 /// Times are the same up to this part of a step.
 const SAME: f64 = 1e-9;

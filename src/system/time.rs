@@ -4,8 +4,8 @@ use super::System;
 use crate::{Error, Vector};
 use fem_dsl::problem::stepping::check_step;
 use fem_dsl::problem::{Scheme, Solver};
-use runtime::run::{RunError, Travel, rate_data};
-use runtime::time::State;
+use runtime::problem::{RunError, Travel, rate_data};
+use runtime::solve::time::State;
 
 /// Where a system is in time, and what its scheme remembers of the way there.
 pub struct Motion {

@@ -7,9 +7,9 @@
 use super::{Order, may_go_on};
 use crate::Error;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
-use runtime::compile::Target;
+use runtime::kernels::compile::Target;
 use runtime::mesh::Mesh;
-use runtime::run::{Solution, Unwatched, run_steps};
+use runtime::problem::{Solution, Unwatched, run_steps};
 use std::sync::Arc;
 
 /// Steps of the longest kind.

@@ -17,12 +17,12 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use fem_dsl::verify::Phase;
 use kernels_gen::element::Lagrange;
-use runtime::jit::{Environment, Foreign, Jit};
+use runtime::device::jit::{Environment, Foreign, Jit};
+use runtime::files::stored::Wanted;
 use runtime::mesh::Statistics;
+use runtime::mesh::partition::Partition;
 use runtime::mesh::read::{self, Format};
-use runtime::partition::Partition;
 use runtime::space::Space;
-use runtime::stored::Wanted;
 use weakform::render::{Style, json, render};
 use weakform::{Cell, Emission, Isa, Language, Precision, Strategy, Task, emit as emit_text};
 

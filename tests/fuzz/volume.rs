@@ -11,8 +11,8 @@
 
 use std::collections::HashMap;
 
-use runtime::geometry::places;
 use runtime::mesh::{Cell, Mesh};
+use runtime::operator::geometry::places;
 
 /// What rounding may leave, as a part of the terms.
 const ROUNDING: f64 = 1e-9;

@@ -1,4 +1,5 @@
-//! Which folder of a crate imports from which, and the cycles among them: files of one crate → [`cycles`].
+//! Imports between the modules of a crate: the circles among its folders ([`cycles`]), and those that go against a stated
+//! order ([`upward`]).
 //!
 //! An import is a path through modules, in a `use` or where it is used; it counts for the module that it names and for
 //! those from which this one only passes the name on. A node is a module of the crate's root with all that is below it,
@@ -11,10 +12,39 @@ use crate::code::Code;
 /// A module's path from the root of its crate.
 type Module = Vec<String>;
 
-/// Where the files of a crate import in circles: one complaint a circle, with all files and lines that close it.
+/// Circles of imports among the folders of a crate: one complaint a circle, with all files and lines that close it.
 ///
 /// A file is its path below the root of the crate (`lib.rs`, `device/cpu.rs`) and its text.
 pub(crate) fn cycles(files: &[(&str, &str)]) -> Vec<String> {
+    circles(&edges(files, folder))
+}
+
+/// Imports of the crate's root modules that go against `order`, bottom up: one complaint a file and line.
+///
+/// A root module that `order` does not list is a complaint of its own.
+pub(crate) fn upward(files: &[(&str, &str)], order: &[&str]) -> Vec<String> {
+    let root =
+        |_: &BTreeSet<Module>, module: &[String]| module.first().cloned().unwrap_or_default();
+    let roots: BTreeSet<String> =
+        files.iter().filter_map(|(path, _)| module_of(path).first().cloned()).collect();
+    let level = |name: &str| order.iter().position(|other| *other == name);
+    let unlisted = roots.iter().filter(|name| level(name).is_none());
+    let mut complaints: Vec<String> =
+        unlisted.map(|name| format!("the order does not list {name}")).collect();
+    for ((from, to), places) in edges(files, root) {
+        if level(&from) < level(&to) {
+            complaints.extend(places.iter().map(|place| format!("{from} → {to}: {place}")));
+        }
+    }
+    complaints
+}
+
+/// The imports between nodes, each with its files and lines. A module belongs to the node that `node` names; the empty
+/// name is the root of the crate and counts for nothing.
+fn edges(
+    files: &[(&str, &str)],
+    node: impl Fn(&BTreeSet<Module>, &[String]) -> String,
+) -> BTreeMap<(String, String), Vec<String>> {
     let known: BTreeSet<Module> = files.iter().map(|(path, _)| module_of(path)).collect();
     let of_tests = |path: &str| path.split('/').any(|part| part == "tests" || part == "tests.rs");
     let own = files.iter().filter(|(path, _)| !of_tests(path));
@@ -43,7 +73,7 @@ pub(crate) fn cycles(files: &[(&str, &str)]) -> Vec<String> {
             }
         }
     }
-    circles(&edges)
+    edges
 }
 
 /// Modules that pass a name on before it is given up.
@@ -108,8 +138,8 @@ fn module_of(path: &str) -> Module {
     parts
 }
 
-/// The node that a module belongs to; empty for the root.
-fn node(known: &BTreeSet<Module>, module: &[String]) -> String {
+/// The folder that a module belongs to; empty for the root.
+fn folder(known: &BTreeSet<Module>, module: &[String]) -> String {
     let is_folder = |path: &[String]| {
         known.iter().any(|other| other.len() > path.len() && other.starts_with(path))
     };

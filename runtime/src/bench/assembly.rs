@@ -6,12 +6,12 @@
 use super::device::median;
 use super::product::{Machine, held};
 use super::{BenchError, form_of, input, median_seconds};
-use crate::assembly::{Assembly, Representation};
-use crate::compile::{compile, compile_for_device, facts};
+use crate::algebra::vector::Precision;
+use crate::kernels::compile::{compile, compile_for_device, facts};
+use crate::kernels::representation::{Assembly, Representation};
 use crate::mesh::Mesh;
 use crate::operator::{MatrixSize, Operator};
 use crate::solve::{LinearOperator, NonlinearSystem};
-use crate::vector::Precision;
 use kernels_gen::choose::Wishes;
 use kernels_gen::generate::elements;
 use std::sync::Arc;

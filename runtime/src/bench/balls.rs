@@ -11,8 +11,8 @@
 //! number of levels.
 
 use super::BenchError;
-use crate::forest::Forest;
 use crate::mesh::hanging::bits;
+use crate::mesh::refine::forest::Forest;
 use crate::mesh::{Counts, Mesh, generate};
 use crate::space::Space;
 use fem_dsl::problem::Argument;

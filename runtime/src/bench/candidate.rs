@@ -1,9 +1,9 @@
 //! A kernel of a problem as it is planned with some wishes → the seconds of one launch over all cells.
 
 use super::{BenchError, device, input, median_seconds};
-use crate::compile::Target;
 use crate::device::Device;
-use crate::run::{RunError, Setup, compile_operator_for};
+use crate::kernels::compile::Target;
+use crate::problem::{RunError, Setup, compile_operator_for};
 use crate::solve::{NonlinearSystem, OperatorError};
 use fem_dsl::point::PointForm;
 use kernels_gen::plan::Task;

@@ -2,14 +2,14 @@
 //! to where all have ended.
 
 use super::{BenchError, Case, Row, Setting, alone, describe, input, input_of, scaling, set_up};
-use crate::assemble::Csr;
-use crate::compile::{CompiledForDevice, Origin, compile_for_device, facts};
+use crate::algebra::vector::{Precision, Vector};
 use crate::device::{Array, Device, DeviceError, Kind};
+use crate::kernels::compile::{CompiledForDevice, Origin, compile_for_device, facts};
+use crate::kernels::rates::Rates;
 use crate::operator::Operator;
+use crate::operator::assemble::Csr;
 use crate::processes::Group;
-use crate::rates::Rates;
 use crate::solve::{LinearOperator, NonlinearSystem};
-use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{Argument, KernelAbi, Role};
 use kernels_gen::choose::Wishes;
 use kernels_gen::cost::Machine as Cores;

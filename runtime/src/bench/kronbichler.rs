@@ -12,7 +12,7 @@
 
 use super::product::{Machine, Product};
 use super::{BenchError, Case, gauss_1};
-use crate::assembly::{Assembly, Representation};
+use crate::kernels::representation::{Assembly, Representation};
 use crate::mesh::Mesh;
 use crate::mesh::generate::generate;
 use fem_dsl::problem::Argument;

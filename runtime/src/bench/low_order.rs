@@ -13,14 +13,14 @@
 use super::device::median;
 use super::product::{Machine, held, made};
 use super::{BenchError, Case, alone, form_of, input, median_seconds, mesh};
-use crate::assembly::{Assembly, Representation};
+use crate::algebra::vector::Vector;
 use crate::device::Device;
+use crate::kernels::representation::{Assembly, Representation};
 use crate::mesh::Mesh;
 use crate::operator::Operator;
 use crate::solve::{
     CgSettings, LinearOperator, NonlinearSystem, OperatorError, Preconditioner, cg, silent,
 };
-use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use kernels_gen::cost::count;
 use kernels_gen::element::{Cell, Rule};
@@ -469,7 +469,7 @@ mod tests {
     use super::*;
     use crate::assert_close;
     use crate::bench::CASES;
-    use crate::compile::{Execution, Target};
+    use crate::kernels::compile::{Execution, Target};
     use crate::reference::Bounded;
     use kernels_gen::abi::coordinate_stride;
     use kernels_gen::cost::low_order::{

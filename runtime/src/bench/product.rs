@@ -5,14 +5,14 @@
 
 use super::device::median;
 use super::{BenchError, Case, form_of, input, median_seconds};
-use crate::assembly::Representation;
-use crate::compile::{Target, compile, compile_for_device, facts};
+use crate::algebra::vector::{Precision, Vector};
 use crate::device::Device;
-use crate::discretisation::Discretisation;
+use crate::kernels::compile::{Target, compile, compile_for_device, facts};
+use crate::kernels::representation::Representation;
 use crate::mesh::Mesh;
 use crate::operator::{Operator, Part, Share};
 use crate::solve::{LinearOperator, NonlinearSystem};
-use crate::vector::{Precision, Vector};
+use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
 use kernels_gen::choose::Wishes;
 use kernels_gen::cost::count;

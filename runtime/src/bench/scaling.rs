@@ -9,9 +9,9 @@
 //!
 //! Each is a median, of the process that takes longest.
 
+use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
-use crate::vector::Vector;
 use std::time::Instant;
 
 /// Seconds that are measured for each of the three, about.

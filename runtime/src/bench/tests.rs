@@ -7,9 +7,9 @@ use super::ljungkvist::{
     CASE, Line, TABLE, element_matrix, free_bytes, matrix_bytes, speedup, stored, vectors,
 };
 use super::product::{Machine, Product};
-use crate::assembly::{Assembly, Representation};
 use crate::assert_close;
-use crate::compile::{Execution, Target};
+use crate::kernels::compile::{Execution, Target};
+use crate::kernels::representation::{Assembly, Representation};
 use crate::mesh::generate::generate;
 use crate::operator::Part;
 use crate::reference::Bounded;

@@ -8,14 +8,14 @@
 
 use super::device::median;
 use super::{BenchError, form_of, input};
-use crate::compile::{compile_for_device, facts};
+use crate::algebra::vector::Precision;
 use crate::device::Device;
-use crate::discretisation::Discretisation;
+use crate::kernels::compile::{compile_for_device, facts};
+use crate::kernels::rates::Rates;
 use crate::mesh::generate::generate;
 use crate::operator::Operator;
-use crate::rates::Rates;
 use crate::solve::NonlinearSystem;
-use crate::vector::Precision;
+use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
 use kernels_gen::choose::Wishes;

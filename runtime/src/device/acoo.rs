@@ -13,7 +13,7 @@
 
 use super::arithmetic::groups;
 use super::{Array, Device, DeviceError, Given, Kernel, Kind, Module};
-use crate::memory::Bytes;
+use crate::support::memory::Bytes;
 use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Language, SourceFile};

@@ -24,7 +24,7 @@ use kernels_gen::dialect::c::Words;
 use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
 use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Layout, Module};
-use crate::sharing::Sharing;
+use crate::processes::sharing::Sharing;
 pub use combined::{Combinations, Combined, NONE, WIDTH};
 pub use joint::Joint;
 use joint::Wanted;

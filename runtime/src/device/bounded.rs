@@ -7,8 +7,8 @@ use super::{
     Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Joined, Kernel, Kind, Mark,
     Module, Record, Recording, SparseMatrix, Staging,
 };
-use crate::memory::Bytes;
 use crate::processes::Group;
+use crate::support::memory::Bytes;
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use std::any::Any;

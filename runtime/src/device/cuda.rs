@@ -38,7 +38,7 @@ use super::{
     Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Joined, Kernel, Kind, Mark,
     Module, Record, Recording, SparseMatrix, Staging,
 };
-use crate::jit::Jit;
+use crate::device::jit::Jit;
 use crate::processes::Group;
 use beside::Beside;
 use error::driver;

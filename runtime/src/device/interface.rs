@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Generated, SourceFile};

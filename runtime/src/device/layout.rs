@@ -8,8 +8,8 @@
 //! unknown's, in it or before the nodes inside of cells ([`Layout::in_strips_apart`]), hold 0, which no sum and no solver
 //! sees.
 
-use crate::parallel::*;
 use crate::space::Space;
+use crate::support::parallel::*;
 use kernels_gen::abi::{TILE, in_tiles};
 use std::ops::Range;
 use std::sync::Arc;
@@ -395,8 +395,8 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discretisation::Discretisation;
     use crate::mesh::generate::generate;
+    use crate::space::discretisation::Discretisation;
     use fem_dsl::problem::Argument;
     use kernels_gen::element::Lagrange;
     use std::collections::BTreeMap;

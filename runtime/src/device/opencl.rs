@@ -20,7 +20,7 @@ use kernels_gen::dialect::opencl::OPENCL;
 
 use super::interface::Owner;
 use super::{Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module};
-use crate::jit::Jit;
+use crate::device::jit::Jit;
 use api::{Context, Event, Memory, Queue};
 use error::driver;
 

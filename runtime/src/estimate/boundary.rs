@@ -9,10 +9,10 @@ use super::points::Points;
 use super::surface::length;
 use super::views::reference_normal;
 use super::wanted::Wanted;
-use crate::constraint::Constraints;
-use crate::discretisation::{Discretisation, Field};
 use crate::mesh::Facet;
 use crate::mesh::measure::Gradients;
+use crate::space::constraint::Constraints;
+use crate::space::discretisation::{Discretisation, Field};
 use kernels_gen::element::{ElementError, Lagrange};
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@
 use super::faces::Faces;
 use super::points::{Part, Points};
 use super::wanted::{OfField, Wanted};
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::element::Rule;
 use std::ops::Range;
 

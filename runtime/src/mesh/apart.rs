@@ -14,7 +14,7 @@ use super::error::NodeName;
 use super::shape::{Shape, vertex_function};
 use super::tree::{Bounds, Tree};
 use super::{Facet, MeshError, Parts, Topology};
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::element::{Cell, tabulate};
 
 /// A point this far inside a cell, as a part of it, is in no other cell.

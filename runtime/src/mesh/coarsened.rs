@@ -20,7 +20,7 @@ mod place;
 use super::assemble::{Joined, Sign, assemble};
 use super::periodic::PeriodicError;
 use super::{Affine, Arrange, Counts, Mesh, MeshError};
-use crate::memory::{Room, TooMuch};
+use crate::support::memory::{Room, TooMuch};
 use labels::Labels;
 use links::Links;
 use patches::{Patches, Refusal};

@@ -1,7 +1,7 @@
 //! How large a mesh is, before it is made: from the numbers of its cells, faces, edges and vertices to bytes.
 
 use super::{Mesh, MeshError, Topology};
-use crate::memory::Room;
+use crate::support::memory::Room;
 use kernels_gen::element::{Cell, Lagrange};
 
 /// What there is how many times in a mesh.

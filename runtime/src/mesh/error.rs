@@ -1,7 +1,7 @@
 //! What can be wrong with a mesh, and how it is said.
 
 use super::Cell;
-use crate::memory::TooMuch;
+use crate::support::memory::TooMuch;
 use fem_dsl::source::shortened;
 use thiserror::Error;
 

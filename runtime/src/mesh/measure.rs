@@ -9,7 +9,7 @@
 use super::assemble::Sign;
 use super::shape::Shape;
 use super::{Cell, Mesh, MeshError, Parts};
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
 
 /// ∂φ_i/∂ξ at some points of the reference cell.

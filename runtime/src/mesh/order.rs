@@ -12,7 +12,7 @@
 //! The Hilbert index is computed bit by bit with the exchanges and inversions of Skilling,
 //! "Programming the Hilbert curve", AIP Conf. Proc. 707 (2004).
 
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::element::Cell;
 
 /// Cells of a chain, at most: a warp of a GPU, whose threads pass what they have for the facets between them on to each

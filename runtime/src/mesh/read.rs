@@ -32,7 +32,7 @@ mod serendipity;
 pub(crate) mod vtk;
 
 use super::{Mesh, MeshError};
-use crate::input::{self, BEGINNING, InputError};
+use crate::support::input::{self, BEGINNING, InputError};
 use std::fmt;
 use std::path::Path;
 use thiserror::Error;

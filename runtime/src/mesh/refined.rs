@@ -8,7 +8,7 @@ use super::periodic::PeriodicError;
 use super::places::{Order, Rows};
 use super::shape::Shape;
 use super::{Arrange, Counts, Facet, Mesh, MeshError, Parts, Topology, measure, seams};
-use crate::parallel::*;
+use crate::support::parallel::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 use super::measure::{Gradients, rule};
 use super::shape::{Shape, vertex_function};
 use super::{MeshError, Parts, Topology};
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::element::Cell;
 use std::collections::HashMap;
 

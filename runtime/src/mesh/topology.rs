@@ -7,7 +7,7 @@
 //! a bucket are compared. All processors share it, and numbers do not depend on how many there are.
 
 use super::{Facet, MeshError};
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::element::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;

@@ -7,7 +7,7 @@
 use super::measure::{Gradients, rule};
 use super::orient::{IDENTITY, Renumbering};
 use super::shape::Shape;
-use crate::parallel::*;
+use crate::support::parallel::*;
 
 /// Renumbers each cell of negative measure. Returns how many there are.
 pub(super) fn turn_negative(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32]) -> usize {

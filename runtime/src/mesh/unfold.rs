@@ -22,7 +22,7 @@
 use super::measure::{self, Gradients, largest_distance};
 use super::shape::Shape;
 use super::{MeshError, Parts, Topology};
-use crate::parallel::*;
+use crate::support::parallel::*;
 
 /// What was done to a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

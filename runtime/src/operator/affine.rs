@@ -15,12 +15,12 @@
 //! in the columns of those j that share a cell with i. Such columns are read off by products with vectors of zeros and ones,
 //! many at once ([`Coupling`]).
 
-use crate::constraint::affine::{AffineConstraints, Terms};
-use crate::coupling::{Columns, Coupling};
+use crate::algebra::coupling::{Columns, Coupling};
+use crate::algebra::vector::Real;
 use crate::device::Lists;
-use crate::discretisation::Discretisation;
-use crate::parallel::*;
-use crate::vector::Real;
+use crate::space::constraint::affine::{AffineConstraints, Terms};
+use crate::space::discretisation::Discretisation;
+use crate::support::parallel::*;
 
 /// Terms that are worth a thread.
 const GRAIN: usize = 1 << 12;

@@ -8,13 +8,13 @@ use super::matrix::Fixed;
 use super::shelf::{Made, Shelf};
 use super::tables::{self, Key};
 use super::{BuildError, CellKernel, Class, Part};
-use crate::batch::{Batches, constrained_cells};
+use crate::algebra::vector::{Precision, Vector};
 use crate::device::{DeviceError, Layout};
-use crate::discretisation::{AuxValues, Discretisation};
-use crate::parallel::*;
-use crate::partition::Partition;
+use crate::mesh::partition::Partition;
+use crate::operator::batch::{Batches, constrained_cells};
 use crate::solve::OperatorError;
-use crate::vector::{Precision, Vector};
+use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::support::parallel::*;
 use kernels_gen::abi::{self, KernelAbi, Role, Slots};
 use kernels_gen::plan::{Geometry, Task};
 use std::collections::BTreeSet;
@@ -220,7 +220,7 @@ impl Blocks {
         let of_all: Vec<(Task, usize)> = of_all.collect();
         for (number, (kernel, abi)) in kernels.into_iter().enumerate() {
             if abi.precision != precision {
-                let precision = crate::vector::name(precision);
+                let precision = crate::algebra::vector::name(precision);
                 return Err(BuildError::Precision { kernel: kernel.name, precision });
             }
             if kernel.task == Task::Flux {

@@ -11,7 +11,7 @@
 
 use super::Operator;
 use super::oblique;
-use crate::csr::Csr;
+use crate::algebra::csr::Csr;
 use crate::device::{Combinations, NONE};
 use crate::solve::OperatorError;
 use std::collections::BTreeMap;

@@ -3,12 +3,12 @@
 
 use super::engine::{Affine, Oblique, Rows};
 use super::{Operator, affine};
-use crate::constraint::affine::AffineConstraints;
-use crate::coupling::Coupling;
+use crate::algebra::coupling::Coupling;
+use crate::algebra::vector::Vector;
 use crate::device::DeviceError;
-use crate::discretisation::Discretisation;
 use crate::solve::{LinearOperator, OperatorError};
-use crate::vector::Vector;
+use crate::space::constraint::affine::AffineConstraints;
+use crate::space::discretisation::Discretisation;
 use kernels_gen::plan::Task;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 

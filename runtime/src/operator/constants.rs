@@ -13,9 +13,9 @@
 use super::Operator;
 use super::blocks::Inputs;
 use super::engine::{Affine, Oblique, Rows};
-use crate::functional::weights;
+use crate::algebra::vector::Vector;
+use crate::operator::functional::weights;
 use crate::solve::{Entries, LinearOperator as _, NullSpace, OperatorError};
-use crate::vector::Vector;
 use kernels_gen::plan::Task;
 use std::sync::OnceLock;
 

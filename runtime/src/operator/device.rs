@@ -18,18 +18,18 @@ use super::matrix::{Fixed, Lies, Matrix, Vendor};
 use super::shelf::Shelf;
 use super::tables::Table;
 use super::{BuildError, Class, Part, affine, oblique};
-use crate::batch::Batches;
-use crate::compile::CompiledForDevice;
-use crate::constraint::affine::AffineConstraints;
+use crate::algebra::vector::{Precision, Vector};
 use crate::device::acoo::{Acoo, Elements};
 use crate::device::{
     self, Arithmetic, Combined, Device, DeviceError, Joint, Kernel, Layout, Listed, Module, Places,
     places,
 };
-use crate::discretisation::{Discretisation, Field};
-use crate::partition::Partition;
+use crate::kernels::compile::CompiledForDevice;
+use crate::mesh::partition::Partition;
+use crate::operator::batch::Batches;
 use crate::solve::OperatorError;
-use crate::vector::{Precision, Vector};
+use crate::space::constraint::affine::AffineConstraints;
+use crate::space::discretisation::{Discretisation, Field};
 use kernels_gen::abi::{Role, Slots};
 use kernels_gen::dialect::Generated;
 use kernels_gen::dialect::c::sum::{ALONE, NAME, UNKNOWNS, sum_of_cells, sum_of_cells_alone};

@@ -8,7 +8,7 @@ use super::blocks::{Given, Inputs, Run};
 use super::tables::Table;
 use super::{Operator, refused};
 use crate::device::cpu::{Argument, Buffer, IndexArray, Module};
-use crate::geometry;
+use crate::operator::geometry;
 use crate::solve::OperatorError;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
 use kernels_gen::plan::Task;

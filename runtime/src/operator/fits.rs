@@ -1,8 +1,8 @@
 //! Vectors and operators that go together.
 
 use super::Operator;
-use crate::linear::OperatorError;
-use crate::vector::Vector;
+use crate::algebra::linear::OperatorError;
+use crate::algebra::vector::Vector;
 use std::sync::Arc;
 
 impl Operator {
@@ -12,7 +12,7 @@ impl Operator {
     ///
     /// What is wrong with it.
     pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
-        let (len, precision) = (vector.len(), crate::vector::name(vector.precision()));
+        let (len, precision) = (vector.len(), crate::algebra::vector::name(vector.precision()));
         let there = vector.array().map(|(arithmetic, _)| arithmetic);
         let here = match (there, self.arithmetic()) {
             (Some(there), Some(own)) => Arc::ptr_eq(there, own),
@@ -26,7 +26,7 @@ impl Operator {
             None => format!(
                 "a vector of {len} entries in {precision}{} does not fit an operator of {n} unknowns in {}",
                 if here { "" } else { " on a device" },
-                crate::vector::name(self.precision()),
+                crate::algebra::vector::name(self.precision()),
             ),
             Some(own) => format!(
                 "a vector of {len} entries {} does not fit an operator of {n} unknowns on {}",

@@ -7,9 +7,9 @@
 use super::blocks::{Work, kept};
 use super::engine::Array;
 use super::{BuildError, Class, Operator, Part};
-use crate::batch::Batches;
-use crate::parallel::*;
-use crate::vector::Vector;
+use crate::algebra::vector::Vector;
+use crate::operator::batch::Batches;
+use crate::support::parallel::*;
 use kernels_gen::abi::Role;
 use kernels_gen::plan::Target;
 use std::borrow::Cow;
@@ -130,7 +130,7 @@ impl Operator {
     }
 
     /// What an integral over facets tests at their points, `[facet][number][point]`, in the order of its facets
-    /// ([`crate::discretisation::Discretisation::facets_of`]); the points are those of the rule for facets, in a cell that is
+    /// ([`crate::space::discretisation::Discretisation::facets_of`]); the points are those of the rule for facets, in a cell that is
     /// turned so that its facet is ξ₀ = 0. Nothing where it tests nothing.
     ///
     /// # Errors

@@ -19,16 +19,16 @@ use super::matrix::{Fixed, Lies, Matrix, Rows as MatrixRows};
 use super::tables::Table;
 use super::{BuildError, Class, Part, refused};
 use super::{affine, oblique};
-use crate::assembly::acoo;
-use crate::batch::Batches;
-use crate::constraint::affine::AffineConstraints;
+use crate::algebra::vector::{Precision, Real, Vector};
 use crate::device::DeviceError;
 use crate::device::acoo::Elements;
 use crate::device::cpu::{Argument, Buffer, IndexArray, Launch, Module, Schedule, Writes};
-use crate::discretisation::Discretisation;
-use crate::parallel::*;
+use crate::operator::batch::Batches;
+use crate::operator::matrix::acoo;
 use crate::solve::OperatorError;
-use crate::vector::{Precision, Real, Vector};
+use crate::space::constraint::affine::AffineConstraints;
+use crate::space::discretisation::Discretisation;
+use crate::support::parallel::*;
 use kernels_gen::abi::{Reach, Role, Slots, hanging};
 use kernels_gen::plan::Task;
 use std::borrow::Cow;
@@ -327,7 +327,7 @@ fn multiply_in<T: Real>(
         for (i, y) in y.iter_mut().enumerate() {
             let row = block * GRAIN + i;
             let range = starts[row] as usize..starts[row + 1] as usize;
-            *y = crate::csr::dot(&columns[range.clone()], &values[range], x);
+            *y = crate::algebra::csr::dot(&columns[range.clone()], &values[range], x);
         }
     });
     Ok(())

@@ -9,29 +9,30 @@
 //!
 //! Of several processes each has a matrix of its own cells; what they give to one row is added up behind the product, as that of cells is.
 
+pub(super) mod acoo;
 pub(super) mod lists;
 pub(super) mod slices;
+mod sparsity;
 
 use super::blocks::{Block, Inputs, Work};
 use super::engine::{self, Array};
 use super::{BuildError, Operator};
-use crate::assembly::acoo;
-use crate::assembly::sparsity::{NOWHERE, Sparsity};
-use crate::assembly::{Assembly, Representation};
-use crate::batch::Batches;
-use crate::csr::{self, Csr};
+use crate::algebra::csr::{self, Csr};
+use crate::algebra::vector::Vector;
 use crate::device::acoo::Elements;
 use crate::device::{DeviceError, Places, SparseMatrix};
-use crate::memory::{Room, TooMuch};
+use crate::kernels::representation::{Assembly, Representation};
+use crate::operator::batch::Batches;
 use crate::solve::OperatorError;
-use crate::vector::Vector;
+use crate::support::memory::{Room, TooMuch};
 use kernels_gen::abi::Role;
 use kernels_gen::dialect::c::rows::ROWS;
 use kernels_gen::dialect::c::slices::SLICE;
+use kernels_gen::plan::Task;
 use kernels_gen::plan::cell_matrix::CellMatrix;
-use kernels_gen::plan::{Scatter, Task};
 use lists::Lists;
 use slices::{Sliced, Slices};
+use sparsity::{NOWHERE, Sparsity};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -110,27 +111,6 @@ pub(super) enum Represented {
     Elements(Task),
     /// By a matrix.
     Matrix(Box<Matrix>),
-}
-
-impl Representation {
-    /// The tasks beside residual and diagonal whose kernels it needs.
-    pub fn tasks(self) -> &'static [Task] {
-        match self {
-            Self::MatrixFree => &[Task::Action],
-            Self::Assembled(_) => &[Task::Matrix],
-            Self::Stored => &[Task::Matrix, Task::StoredProduct],
-            Self::Recomputed => &[Task::MatrixProduct],
-        }
-    }
-
-    /// How its kernels bring element matrices to their places: [`kernels_gen::choose::Wishes::matrix`].
-    pub fn scatter(self) -> Scatter {
-        match self {
-            Self::Assembled(Assembly::Pattern) => Scatter::Atomic,
-            Self::Assembled(Assembly::Coloured) => Scatter::Coloured,
-            _ => Scatter::Owner,
-        }
-    }
 }
 
 /// Whether a kernel stores element matrices, and does not add them to their places.

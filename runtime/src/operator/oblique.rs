@@ -9,9 +9,9 @@
 //! with P = I − N. D is a multiple of the identity at a node and commutes with P, so that Jacobi's method keeps
 //! directions where conditions let them; it makes the rows of N as large as those beside them, which factors want.
 
+use crate::algebra::vector::Real;
 use crate::device::{Combinations, NONE, WIDTH};
-use crate::discretisation::Discretisation;
-use crate::vector::Real;
+use crate::space::discretisation::Discretisation;
 
 /// Such nodes of vectors in this machine's memory.
 pub(super) struct Oblique(pub(super) Combinations);

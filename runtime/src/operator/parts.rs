@@ -3,8 +3,8 @@
 use super::blocks::{Block, Inputs, Work};
 use super::engine::Rows;
 use super::{Class, Operator, Part};
+use crate::algebra::vector::Vector;
 use crate::solve::OperatorError;
-use crate::vector::Vector;
 use kernels_gen::abi::Role;
 use kernels_gen::plan::Task;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Directions in which the state of an operator may change: 0 in constrained degrees of freedom.
 
 use super::Operator;
-use crate::linear::OperatorError;
-use crate::vector::Vector;
+use crate::algebra::linear::OperatorError;
+use crate::algebra::vector::Vector;
 
 impl Operator {
     /// Subtracts the values of the conditions from a vector, which is 0 in constrained degrees of freedom then.

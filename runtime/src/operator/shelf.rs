@@ -8,13 +8,13 @@
 use super::engine::Array;
 use super::tables::Key;
 use super::{Class, Part};
-use crate::batch::Batches;
+use crate::algebra::vector::Precision;
 use crate::device::{self, Arithmetic, Device, DeviceError, Layout};
-use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::mesh::Mesh;
-use crate::partition::Partition;
+use crate::mesh::partition::Partition;
+use crate::operator::batch::Batches;
 use crate::space::Space;
-use crate::vector::Precision;
+use crate::space::discretisation::{AuxValues, Discretisation, Field};
 use kernels_gen::abi::{Indices, Owner, Slots};
 use kernels_gen::plan::Geometry;
 use std::sync::Arc;

@@ -1,16 +1,16 @@
 //! The arrays that kernels read beside the vectors, made from what a kernel's ABI asks for.
 
 use super::BuildError;
-use crate::batch::{Batches, CONSTRAINED};
-use crate::constraint::Constraints;
+use crate::algebra::vector::{Precision, Real};
 use crate::device::Layout;
 use crate::device::cpu::{Argument, Buffer, IndexArray, Plain};
-use crate::discretisation::{AuxValues, Discretisation};
-use crate::geometry;
 use crate::mesh::Mesh;
-use crate::parallel::*;
+use crate::operator::batch::{Batches, CONSTRAINED};
+use crate::operator::geometry;
 use crate::space::Space;
-use crate::vector::{Precision, Real};
+use crate::space::constraint::Constraints;
+use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::support::parallel::*;
 use kernels_gen::abi::hanging::{of_batch, turned};
 use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;

@@ -3,9 +3,9 @@
 //! with the reference elsewhere.
 
 use super::*;
-use crate::jit;
+use crate::algebra::vector::Real;
+use crate::device::jit;
 use crate::mesh::{Arrange, Mesh, Parts};
-use crate::vector::Real;
 use kernels_gen::abi::{self, Indices, KernelAbi, Owner, Reach, Role};
 use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::plan::{Geometry, Target};
@@ -240,7 +240,7 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
 const PARAMS: [f64; 2] = [0.0, 0.75];
 
 fn operator(n: usize, precision: Precision) -> Operator {
-    let real = crate::vector::name(precision);
+    let real = crate::algebra::vector::name(precision);
     let text = source(real, "free", 4, false) + &source(real, "constrained", 2, true);
     let options = jit::Options { name: "operator_test".into(), ..jit::Options::default() };
     let library = jit::compile(&text, &options).expect("the kernels compile");

@@ -1,14 +1,14 @@
 //! Kernels between a space and a finer one, [`Task::Prolong`] and [`Task::Restrict`], as what an operator does.
 //!
 //! The operator's own vectors are those of the coarser space; those of the finer one belong to another operator, whose
-//! unknowns [`Targets`](crate::discretisation::Targets) name.
+//! unknowns [`Targets`](crate::space::discretisation::Targets) name.
 
 use super::Operator;
 use super::blocks::Inputs;
 use super::engine::Rows;
-use crate::sharing::Sharing;
+use crate::algebra::vector::Vector;
+use crate::processes::sharing::Sharing;
 use crate::solve::OperatorError;
-use crate::vector::Vector;
 use kernels_gen::plan::Task;
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
 };
-use crate::vector::{Vector, epsilon};
+use crate::algebra::vector::{Vector, epsilon};
 
 /// What counts as a new smallest residual.
 const FALL: f64 = 0.99;

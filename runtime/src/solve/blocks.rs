@@ -17,8 +17,8 @@
 
 use super::multigrid::{Approximation, Figures, Multigrid, Smoothed, largest};
 use super::{LinearOperator, OperatorError};
+use crate::algebra::vector::Vector;
 use crate::device::DeviceError;
-use crate::vector::Vector;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 

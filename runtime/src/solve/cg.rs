@@ -16,7 +16,7 @@ use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
     alike, residual,
 };
-use crate::vector::{Step, Vector};
+use crate::algebra::vector::{Step, Vector};
 use batches::Batches;
 
 /// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).

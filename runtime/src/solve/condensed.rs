@@ -9,10 +9,10 @@
 //! the identity.
 
 use super::{LinearOperator, NonlinearSystem, OperatorError, Wrapper};
-use crate::coupling::Coupling;
-use crate::linear::{Multiply, SPARSE, WHOLE};
-use crate::parallel::*;
-use crate::vector::{Vector, epsilon};
+use crate::algebra::coupling::Coupling;
+use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
+use crate::algebra::vector::{Vector, epsilon};
+use crate::support::parallel::*;
 use std::sync::Arc;
 
 /// A pivot below this part of the largest entry of its block makes the block singular,

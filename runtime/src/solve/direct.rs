@@ -9,10 +9,10 @@ use super::{
     CgSettings, Continue, GmresSettings, LinearOperator, Observer, OperatorError, Outcome,
     Preconditioner, Progress, Report, alike, gmres, pinned, residual,
 };
-use crate::coupling::Coupling;
-use crate::doing::doing;
-use crate::factor::{AVAILABLE, Analysis, FactorError, Factors};
-use crate::vector::{Vector, epsilon};
+use crate::algebra::coupling::Coupling;
+use crate::algebra::factor::{AVAILABLE, Analysis, FactorError, Factors};
+use crate::algebra::vector::{Vector, epsilon};
+use crate::support::doing::doing;
 
 /// Refinements; one is what is needed as a rule.
 const REFINEMENTS: usize = 3;

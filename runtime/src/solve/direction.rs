@@ -7,7 +7,8 @@ use super::{
     Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, NullSpace, Observer,
     OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres, gmres, minres,
 };
-use crate::vector::{Vector, signs};
+use crate::algebra::vector::Vector;
+use crate::support::random::random_signs;
 
 /// Vectors of random signs for [`positive_inverse`].
 const SAMPLES: usize = 8;
@@ -573,7 +574,7 @@ fn positive_inverse(jacobian: &dyn LinearOperator, d: &mut Vector) -> Result<(),
     }
     let (mut z, mut y) = (d.like(), d.like());
     let mut squares = vec![0.0; missing.len()];
-    let mut random = signs();
+    let mut random = random_signs();
     for _ in 0..SAMPLES {
         let mut entries = vec![0.0; diagonal.len()];
         for &i in &missing {

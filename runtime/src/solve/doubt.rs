@@ -20,7 +20,7 @@
 use super::goal::FAR;
 use super::scale::{Scales, norms};
 use super::{FieldDofs, NonlinearSystem, OperatorError, Outcome};
-use crate::vector::{Vector, epsilon};
+use crate::algebra::vector::{Vector, epsilon};
 
 /// Where so much less than what is allowed moves, prescribed values make no difference.
 const SURELY: f64 = 1e-4;

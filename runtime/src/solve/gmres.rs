@@ -14,7 +14,7 @@ use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
 };
-use crate::vector::{Product, Vector, epsilon};
+use crate::algebra::vector::{Product, Vector, epsilon};
 
 /// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]

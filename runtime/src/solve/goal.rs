@@ -17,7 +17,7 @@
 use super::{
     CgSettings, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
-use crate::vector::{Precision, Vector, epsilon};
+use crate::algebra::vector::{Precision, Vector, epsilon};
 use std::time::Instant;
 
 /// Multiples of the noise: a residual this small cannot be told from it,

@@ -16,8 +16,8 @@ use super::{
     CgSettings, NewtonSettings, NonlinearSystem, Observer, OperatorError, Outcome, Progress,
     Report, newton,
 };
-use crate::doing::doing;
-use crate::vector::Vector;
+use crate::algebra::vector::Vector;
+use crate::support::doing::doing;
 
 /// ε of the difference quotient, relative to a load step.
 const EPSILON: f64 = 1e-6;

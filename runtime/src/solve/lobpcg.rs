@@ -16,9 +16,9 @@
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
-use crate::factor::{FactorError, symmetric_eigen};
-use crate::vector::several::{combine, products, symmetric_products};
-use crate::vector::{Vector, epsilon};
+use crate::algebra::factor::{FactorError, symmetric_eigen};
+use crate::algebra::vector::several::{combine, products, symmetric_products};
+use crate::algebra::vector::{Vector, epsilon};
 use std::time::Instant;
 
 /// An eigenvalue below that part of the block's largest is taken for one of that size where its residual is judged: a motion

@@ -16,7 +16,7 @@ use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
 };
-use crate::vector::Vector;
+use crate::algebra::vector::Vector;
 
 /// What counts as a new smallest residual.
 const FALL: f64 = 0.99;

@@ -20,8 +20,8 @@
 mod estimate;
 
 use super::{LinearOperator, NonlinearSystem, OperatorError};
+use crate::algebra::vector::Vector;
 use crate::device::{DeviceError, Repeated};
-use crate::vector::Vector;
 pub(super) use estimate::largest;
 use estimate::{exponent, largest_by_powers};
 use std::ops::Range;

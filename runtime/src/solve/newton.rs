@@ -8,15 +8,18 @@
 //! what it penetrates. There a watchdog takes full steps with exact linear solves, as a semismooth Newton method does, and
 //! goes back to the state where it began if these have not reduced the residual ([`NewtonSettings::full_steps`]).
 
+mod forcing;
+
 use super::direction::{Direction, Linear};
 use super::doubt::{Doubt, Reason, Step, noise};
 use super::goal::{FAR, NEAR};
-use super::ranges::{at_least_one, part, require, tolerances};
+use super::ranges::{at_least_one, tolerances};
 use super::watchdog::{Iterate, Watchdog};
 use super::{
     CgSettings, Continue, NonlinearSystem, Observer, OperatorError, Outcome, Progress, Report,
 };
-use crate::vector::{Vector, epsilon};
+use crate::algebra::vector::{Vector, epsilon};
+pub use forcing::Forcing;
 use std::time::Instant;
 
 /// Part of the predicted decrease that a step must reach.
@@ -33,68 +36,6 @@ const SLACK: f64 = 2.0;
 const STALLED: f64 = 0.9;
 /// η of full steps, whose linear solves are exact.
 const EXACT: f64 = 1e-10;
-
-/// How well each linear system is solved.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Forcing {
-    /// The same relative tolerance in every step.
-    Fixed(f64),
-    /// Half of what ‖R‖ has to fall by yet, in every step: for affine systems, which the first step then solves.
-    Target,
-    /// Eisenstat and Walker's second choice: η = γ (‖R_k‖/‖R_{k−1}‖)^α, at most `largest`.
-    EisenstatWalker {
-        /// η of the first step.
-        first: f64,
-        /// Upper bound.
-        largest: f64,
-        /// γ.
-        gamma: f64,
-        /// α.
-        alpha: f64,
-    },
-}
-
-impl Default for Forcing {
-    fn default() -> Self {
-        Self::EisenstatWalker { first: 0.1, largest: 0.5, gamma: 0.9, alpha: 2.0 }
-    }
-}
-
-impl Forcing {
-    /// η of the next step. The last step is never solved far beyond what is asked for.
-    fn next(self, previous: Option<(f64, f64)>, norm: f64, target: f64) -> f64 {
-        match (self, previous) {
-            (Self::Fixed(eta), _) => eta,
-            (Self::Target, _) => 0.5 * target / norm,
-            (Self::EisenstatWalker { first, largest, .. }, None) => {
-                first.min(largest).max(0.5 * target / norm)
-            }
-            (Self::EisenstatWalker { largest, gamma, alpha, .. }, Some((eta, before))) => {
-                let mut next = gamma * (norm / before).powf(alpha);
-                let guard = gamma * eta.powf(alpha);
-                if guard > 0.1 {
-                    next = next.max(guard);
-                }
-                next.max(0.5 * target / norm).min(largest)
-            }
-        }
-    }
-}
-
-impl Forcing {
-    fn check(self) -> Result<(), OperatorError> {
-        match self {
-            Self::Fixed(eta) => part("forcing", eta),
-            Self::Target => Ok(()),
-            Self::EisenstatWalker { first, largest, gamma, alpha } => {
-                part("first", first)?;
-                part("largest", largest)?;
-                require(gamma > 0.0 && gamma <= 1.0, "gamma", gamma, "above 0 and at most 1")?;
-                require(alpha > 1.0 && alpha <= 2.0, "alpha", alpha, "above 1 and at most 2")
-            }
-        }
-    }
-}
 
 /// When to stop, and how to go on.
 #[derive(Clone, Copy, Debug, PartialEq)]

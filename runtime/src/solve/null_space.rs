@@ -7,8 +7,8 @@
 //! Every row of such a system is solved. A matrix that is to be factorised gets a pin, J + α e_i e_iᵀ with an unknown i of
 //! the field: with eᵀ b = 0 the i-th entry of its solution is 0, and the solution is one of J x = b.
 
-use crate::csr::{Columns, Csr};
-use crate::vector::Vector;
+use crate::algebra::csr::{Columns, Csr};
+use crate::algebra::vector::Vector;
 
 /// The unknowns of a constant: an arithmetic progression, without some of its members.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,7 +148,7 @@ pub fn pinned_rows(matrix: &Csr, pins: &[usize]) -> (Csr, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vector::Precision;
+    use crate::algebra::vector::Precision;
 
     #[test]
     fn projections_are_orthogonal_to_constants() {

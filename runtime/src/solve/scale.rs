@@ -14,8 +14,9 @@
 //! by τ s_f, but for the rounding.
 
 use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
-use crate::parallel::*;
-use crate::vector::{Precision, Vector, epsilon, noise, norm};
+use crate::algebra::vector::{Precision, Vector, epsilon, norm};
+use crate::support::parallel::*;
+use crate::support::random::random_entries;
 use std::sync::{Mutex, PoisonError};
 
 /// Exponents of two that weights have at most, where vectors are in double precision
@@ -91,8 +92,10 @@ impl Scales {
         let mut entries = vec![0.0; like.len()];
         for (number, FieldDofs { dofs, components }) in self.fields.iter().enumerate() {
             let seed = sample + SAMPLES * number as u64;
-            let of: Vec<f64> =
-                noise(*components, seed).into_iter().map(|w| 0.5 * (w + w.signum())).collect();
+            let of: Vec<f64> = random_entries(*components, seed)
+                .into_iter()
+                .map(|w| 0.5 * (w + w.signum()))
+                .collect();
             let nodes = entries[dofs.clone()].par_chunks_mut(*components).with_min_len(1 << 12);
             nodes.each(|node| node.iter_mut().zip(&of).for_each(|(entry, w)| *entry = *w));
         }

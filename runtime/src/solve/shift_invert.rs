@@ -17,9 +17,9 @@ use super::{
     Continue, EigenSettings, LinearOperator, Modes, Observer, OperatorError, Outcome, Progress,
     Report,
 };
-use crate::factor::{FactorError, symmetric_eigen};
-use crate::vector::several::{combine, products, symmetric_products};
-use crate::vector::{Vector, epsilon};
+use crate::algebra::factor::{FactorError, symmetric_eigen};
+use crate::algebra::vector::several::{combine, products, symmetric_products};
+use crate::algebra::vector::{Vector, epsilon};
 use std::time::Instant;
 
 /// Multiples of eps in the Gram matrix of normalised vectors below which a direction is rounding.

@@ -7,7 +7,7 @@ mod noise;
 mod unsymmetric;
 
 use super::*;
-use crate::vector::{Precision, Real as _};
+use crate::algebra::vector::{Precision, Real as _};
 
 /// A dense matrix, row-major.
 struct Dense {

@@ -1,6 +1,6 @@
 //! Full steps with exact linear solves in the place of a backtracking that stalls, and the way back where they do not help.
 
-use crate::vector::Vector;
+use crate::algebra::vector::Vector;
 
 /// The part of the residual that must be left before full steps are tried again after they were in vain.
 const AGAIN: f64 = 0.1;

@@ -3,8 +3,8 @@
 use super::{
     Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
 };
-use crate::coupling::Coupling;
-use crate::vector::Vector;
+use crate::algebra::coupling::Coupling;
+use crate::algebra::vector::Vector;
 use std::sync::Arc;
 
 /// A [`NonlinearSystem`] that is another one but for the methods that it overrides.

@@ -3,8 +3,8 @@
 
 use super::Space;
 use crate::mesh::Mesh;
-use crate::parallel::*;
-use crate::partition::Partition;
+use crate::mesh::partition::Partition;
+use crate::support::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 
 impl Space {

@@ -1,11 +1,11 @@
 //! Numbering on meshes whose cells see their entities in every orientation.
 
 use super::Space;
-use crate::batch::{Batches, CONSTRAINED};
-use crate::constraint::Constraints;
+use crate::algebra::vector::{Precision, Vector};
+use crate::mesh::partition::Partition;
 use crate::mesh::{Arrange, Mesh, Parts};
-use crate::partition::Partition;
-use crate::vector::{Precision, Vector};
+use crate::operator::batch::{Batches, CONSTRAINED};
+use crate::space::constraint::Constraints;
 use fem_dsl::testing::Random;
 use kernels_gen::element::{Cell, Lagrange, Tabulation, tabulate};
 use std::collections::BTreeSet;

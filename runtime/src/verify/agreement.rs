@@ -1,14 +1,15 @@
 //! Kernels against the reference: residual, action and diagonal at the known solution, wherever kernels can run.
 
 use super::{Trial, free, vector};
-use crate::compile::Target;
+use crate::algebra::vector::epsilon;
 use crate::device::Device;
-use crate::discretisation::AuxValues;
+use crate::kernels::compile::Target;
 use crate::operator::Operator;
+use crate::problem::{Kernels, RunError};
 use crate::reference::{AuxData, Bounded, Inputs, Nodal, Reference, functions};
-use crate::run::{Kernels, RunError};
 use crate::solve::NonlinearSystem;
-use crate::vector::{epsilon, noise};
+use crate::space::discretisation::AuxValues;
+use crate::support::random::random_entries;
 use std::sync::Arc;
 
 /// What kernels compute.
@@ -57,7 +58,7 @@ impl Trial<'_> {
             .iter()
             .flat_map(|&node| mesh.points()[node as usize][..dim].to_vec())
             .collect();
-        let mut direction = noise(on.n_dofs(), 7);
+        let mut direction = random_entries(on.n_dofs(), 7);
         free(on, &mut direction);
         let part = |values: &'_ [f64], field: usize| values[on.dofs_of(field)].to_vec();
         let fields = 0..on.fields.len();

@@ -7,11 +7,11 @@
 //! ```
 
 use super::{Trial, free, vector};
+use crate::algebra::vector::Vector;
 use crate::operator::Operator;
-use crate::run::RunError;
+use crate::problem::RunError;
 use crate::solve::NonlinearSystem;
 use crate::solve::{CgSettings, Outcome, Preconditioner, cg, silent};
-use crate::vector::Vector;
 
 /// Halvings of ε.
 const HALVINGS: i32 = 12;

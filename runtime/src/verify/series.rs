@@ -4,16 +4,16 @@
 //! itself, and a moderate tolerance, relative to that, leaves an algebraic error far below it.
 
 use super::Trial;
-use crate::compile::Target;
-use crate::functional::{errors, mean, measuring_rule, set_mean};
+use crate::algebra::vector::Vector;
+use crate::kernels::compile::Target;
 use crate::operator::Operator;
+use crate::operator::functional::{errors, mean, measuring_rule, set_mean};
+use crate::problem::{Levels, OfProblem, RunError, Setup, System, check_rank, suits};
 use crate::processes::Reduce;
-use crate::run::{Levels, OfProblem, RunError, Setup, System, check_rank, suits};
 use crate::solve::{
     CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Progress,
     Report, newton, solve_affine,
 };
-use crate::vector::Vector;
 use std::time::Instant;
 
 /// The tolerance relative to R at the interpolated solution.

@@ -1,6 +1,6 @@
 //! Matrices for tests of aggregation: grids and simplices → [`Csr`], with nodes and fixed unknowns.
 
-use runtime::csr::Csr;
+use runtime::algebra::csr::Csr;
 
 /// Numbers between −1 and 1 without any order.
 pub(crate) fn noise(n: usize, seed: u64) -> Vec<f64> {

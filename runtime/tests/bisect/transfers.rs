@@ -3,9 +3,9 @@
 use super::grow;
 use super::meshes::{Random, all};
 use kernels_gen::element::{Lagrange, interpolation};
-use runtime::bisect::{BisectError, Bisection, Source, Transfer};
-use runtime::forest::refined;
 use runtime::mesh::Mesh;
+use runtime::mesh::refine::bisect::{BisectError, Bisection, Source, Transfer};
+use runtime::mesh::refine::forest::refined;
 
 /// A polynomial of the element's degree, and a bound of the sum of its terms.
 fn polynomial(degree: usize, at: [f64; 3]) -> f64 {

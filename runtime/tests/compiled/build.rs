@@ -10,7 +10,7 @@ use kernels_gen::generate::generate;
 use kernels_gen::plan::{Linearisation, Plan, Task};
 use rayon::prelude::*;
 use runtime::device::cpu::{Argument, Buffer, Module, Plain};
-use runtime::jit::{Jit, Options};
+use runtime::device::jit::{Jit, Options};
 use std::collections::BTreeSet;
 
 /// Bytes of source that one compile takes, about.

@@ -155,7 +155,7 @@ impl Launcher<'_> {
         if plan.task == Task::Flux {
             got = self.cell_by_cell(plan, &got);
         }
-        agreement(&got, want, runtime::vector::epsilon(plan.precision))
+        agreement(&got, want, runtime::algebra::vector::epsilon(plan.precision))
     }
 
     /// What a kernel should compute.

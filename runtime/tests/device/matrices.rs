@@ -1,10 +1,10 @@
 //! Jacobians as element matrices and as sparse matrices, on devices.
 
 use super::*;
-use runtime::assembly::Assembly;
 use runtime::device::Bounded;
-use runtime::memory::TooMuch;
+use runtime::kernels::representation::Assembly;
 use runtime::operator::BuildError;
+use runtime::support::memory::TooMuch;
 
 impl Setting {
     /// J(u) w of a device that applies the Jacobian in another way, twice, and of its matrix, where it has one.

@@ -4,11 +4,11 @@
 use super::transfers::{self, Levels};
 use super::{compare_parts, evenly, numbers, places, problem, random, text};
 use fem_dsl::problem::Problem;
-use runtime::adapt::Adaptive;
+use runtime::estimate::adapt::Adaptive;
 use runtime::mesh::Mesh;
+use runtime::problem::{set_up, with_periodic_sides};
 use runtime::processes::Group;
 use runtime::processes::threads::each;
-use runtime::run::{set_up, with_periodic_sides};
 use std::sync::Arc;
 
 /// Meshes whose trees are turned, periodic, curved, few and many.

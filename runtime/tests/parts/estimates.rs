@@ -4,15 +4,15 @@ use super::{FORM, numbers, places, problem, random_forest, scattered, target, te
 use fem_dsl::problem::Problem;
 use runtime::estimate::{Estimate, EstimateError, Estimator};
 use runtime::mesh::Mesh;
+use runtime::problem::{Setup, set_up, with_periodic_sides};
 use runtime::processes::threads::each;
-use runtime::run::{Setup, set_up, with_periodic_sides};
 use std::sync::Arc;
 
 /// The estimate of a state that `u` gives by the discretisation.
 fn estimated(
     problem: &Problem,
     mesh: Arc<Mesh>,
-    u: impl Fn(&runtime::discretisation::Discretisation) -> Vec<f64>,
+    u: impl Fn(&runtime::space::discretisation::Discretisation) -> Vec<f64>,
 ) -> Result<Estimate, EstimateError> {
     let Setup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
     let params = &parameters.values;

@@ -4,18 +4,18 @@
 use super::{numbers, places, problem, random_forest, scattered, with_hanging_nodes};
 use fem_dsl::problem::Problem;
 use kernels_gen::abi::Precision;
-use runtime::compile::{Execution, Target};
+use runtime::algebra::vector::Vector;
 use runtime::device::{Arithmetic, Device};
-use runtime::discretisation::Discretisation;
-use runtime::forest::Forest;
+use runtime::kernels::compile::{Execution, Target};
+use runtime::mesh::refine::forest::Forest;
 use runtime::mesh::{Coarsened, Mesh};
 use runtime::operator::Shelf;
+use runtime::problem::multigrid::transfer::{Between, Path, Place, State};
+use runtime::problem::set_up;
 use runtime::processes::Group;
 use runtime::processes::threads::each;
-use runtime::run::multigrid::transfer::{Between, Path, Place, State};
-use runtime::run::set_up;
 use runtime::solve::Transfer;
-use runtime::vector::Vector;
+use runtime::space::discretisation::Discretisation;
 use std::sync::Arc;
 
 pub(super) const FORM: &str = "form one { field u: vector; f1[u] = grad(u); }

@@ -9,16 +9,16 @@ use kernels_gen::generate::{
     elements, generate as print, generate_for_threads as print_for_threads,
 };
 use kernels_gen::plan::{Elements, Linearisation, Strategy, Task};
-use runtime::adapt::Adaptive;
-use runtime::assembly::{Assembly, Representation};
-use runtime::compile::{CompileError, Execution, Target, compile, facts};
-use runtime::discretisation::{AuxValues, Discretisation};
+use runtime::algebra::vector::{Precision, Vector};
+use runtime::estimate::adapt::Adaptive;
+use runtime::kernels::compile::{CompileError, Execution, Target, compile, facts};
+use runtime::kernels::representation::{Assembly, Representation};
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
 use runtime::operator::Operator;
 use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, assert_all_close, functions};
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
-use runtime::vector::{Precision, Vector};
+use runtime::space::discretisation::{AuxValues, Discretisation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

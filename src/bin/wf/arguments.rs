@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use kernels_gen::plan::Scatter;
-use runtime::assembly::{Assembly, Representation};
-use runtime::compile::{Execution, Target};
 use runtime::device;
+use runtime::kernels::compile::{Execution, Target};
+use runtime::kernels::representation::{Assembly, Representation};
 use weakform::{Cell, Quadrature};
 
 use crate::report::Failure;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fem_dsl::problem::Problem;
-use runtime::output::{OutputError, writable, write_matrix, write_npy};
-use runtime::run::{
+use runtime::files::output::{OutputError, writable, write_matrix, write_npy};
+use runtime::problem::{
     Assembled, Monitor, Pencil, Solution, Step, assembled, assembled_pencil, has_matrices,
     run_steps,
 };

@@ -23,8 +23,8 @@ use kernels_gen::choose::Wishes;
 use kernels_gen::cost::Cost;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
 use runtime::bench::product::Machine;
-use runtime::compile::Target;
 use runtime::device::Device;
+use runtime::kernels::compile::Target;
 use serde_json::{Value, json};
 
 use crate::arguments::{Backend, Degrees, DeviceArguments, ProblemArguments, Sizes};

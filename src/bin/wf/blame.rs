@@ -9,12 +9,12 @@ use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
+use runtime::files::stored::FileError;
+use runtime::mesh::parted::PartError;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{Format, ReadError};
 use runtime::mesh::{LoadError, MeshError};
-use runtime::parted::PartError;
-use runtime::run::{Cause, RunError, Taker};
-use runtime::stored::FileError;
+use runtime::problem::{Cause, RunError, Taker};
 
 use crate::console::Console;
 use crate::report::Failure;

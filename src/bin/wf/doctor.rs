@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use clap::Args;
 use runtime::device::cpu::{Machine, Vendor};
-use runtime::jit::{Environment, Jit};
-use runtime::scratch::Folder;
+use runtime::device::jit::{Environment, Jit};
+use runtime::support::scratch::Folder;
 use serde_json::{Value, json};
 
 use crate::console::Console;

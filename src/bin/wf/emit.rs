@@ -10,7 +10,7 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::program::Program;
 use fem_dsl::source::{Source, Span, seen};
 use kernels_gen::plan::PlanError;
-use runtime::output::{writable, write_text};
+use runtime::files::output::{writable, write_text};
 use serde_json::json;
 use weakform::{
     Emission, Error, Isa, Language, Precision, Quadrature, Scatter, Stage, Strategy, Task,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use fem_dsl::format::{format, same_pieces};
 use fem_dsl::source::{MAX_BYTES, Source};
-use runtime::output::write_text;
+use runtime::files::output::write_text;
 use serde_json::json;
 use similar::TextDiff;
 

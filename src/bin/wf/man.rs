@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory as _};
 use clap_mangen::Man;
-use runtime::output::write_text;
+use runtime::files::output::write_text;
 use serde_json::json;
 
 use crate::report::{Failure, Report};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{MeshSource, Problem, Values};
 use fem_dsl::program::Program;
-use runtime::output::STEP;
+use runtime::files::output::STEP;
 
 use crate::report::Failure;
 

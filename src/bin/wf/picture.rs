@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runtime::output::writable;
+use runtime::files::output::writable;
 use weakform::picture::PictureError;
 
 use crate::arguments::{no_stream, written_as};

@@ -15,11 +15,11 @@ use kernels_gen::choose::candidates::{Aim, Candidate, Candidates, Change, candid
 use kernels_gen::cost::Machine;
 use kernels_gen::plan::Task;
 use runtime::bench::candidate::measure;
-use runtime::compile::{Target, facts};
 use runtime::device::Device;
-use runtime::rates::kept;
-use runtime::rates::named;
-use runtime::run::{RunError, Setup, set_up};
+use runtime::kernels::compile::{Target, facts};
+use runtime::kernels::rates::kept;
+use runtime::kernels::rates::named;
+use runtime::problem::{RunError, Setup, set_up};
 
 use crate::arguments::{Backend, DeviceArguments, ProblemArguments};
 use crate::blame::Blame;

@@ -13,10 +13,10 @@ use fem_dsl::source::{Source, Span};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
-use runtime::expression::evaluate;
+use runtime::problem::{Setup, compile_operator_for, set_up};
 use runtime::processes::Group;
-use runtime::run::{Setup, compile_operator_for, set_up};
 use runtime::solve::NonlinearSystem;
+use runtime::support::expression::evaluate;
 use serde_json::json;
 
 use crate::arguments::{Assignment, DeviceArguments, ProblemArguments};

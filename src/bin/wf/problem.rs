@@ -10,9 +10,9 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
-use runtime::forest::refined;
+use runtime::mesh::parted::{Begun, begin, begin_together};
+use runtime::mesh::refine::forest::refined;
 use runtime::mesh::{LoadError, Mesh, load};
-use runtime::parted::{Begun, begin, begin_together};
 use runtime::processes::Group;
 
 use crate::arguments::{Assignment, ProblemArguments};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fem_dsl::source::seen;
-use runtime::stored::system::{Residual, SystemError, read_matrix, read_vector};
+use runtime::files::stored::system::{Residual, SystemError, read_matrix, read_vector};
 use serde_json::json;
 
 use crate::console::Console;

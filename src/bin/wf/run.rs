@@ -18,10 +18,10 @@ use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use runtime::device::Device;
-use runtime::output::{STEP, Series, writable, write_text};
+use runtime::files::output::{STEP, Series, writable, write_text};
+use runtime::files::stored::numbers;
+use runtime::problem::{Checkpoint, Interrupted, RunError, Solution, run_steps};
 use runtime::processes::Group;
-use runtime::run::{Checkpoint, Interrupted, RunError, Solution, run_steps};
-use runtime::stored::numbers;
 use serde_json::json;
 
 use crate::arguments::{

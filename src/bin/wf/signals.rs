@@ -18,7 +18,7 @@ pub(crate) fn listen() -> io::Result<()> {
     let mut signals = Signals::new(heard.collect::<Vec<_>>())?;
     let wait = move || {
         if let Some(signal) = signals.forever().next() {
-            runtime::scratch::end();
+            runtime::support::scratch::end();
             let _ = emulate_default_handler(signal);
         }
     };

@@ -11,10 +11,10 @@ use kernels_gen::choose::Wishes;
 use kernels_gen::choose::candidates::Candidate;
 use kernels_gen::plan::{Scatter, Strategy, Target as Runs, Task};
 use runtime::bench::candidate::measure;
-use runtime::compile::{Target, facts, tuned};
 use runtime::device::{self, Device};
-use runtime::rates::named;
-use runtime::run::Setup;
+use runtime::kernels::compile::{Target, facts, tuned};
+use runtime::kernels::rates::named;
+use runtime::problem::Setup;
 use serde_json::{Value, json};
 
 use crate::arguments::{DeviceArguments, ProblemArguments};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::Program;
-use runtime::compile::Execution;
 use runtime::device::{self, Device};
+use runtime::kernels::compile::Execution;
 use weakform::verify::{Settings, Verification, problems, verify};
 use weakform::{Cell, Quadrature};
 

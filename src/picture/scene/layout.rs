@@ -1,6 +1,6 @@
 //! Where everything of a picture is: the drawn field, its axes, the colour bar, the title.
 
-use runtime::output::surface::Triangles;
+use runtime::files::output::surface::Triangles;
 
 use super::{Range, Scene, Viewpoint};
 use crate::picture::camera::Camera;

@@ -13,8 +13,8 @@
 
 use super::{Arithmetic, THREADS, groups};
 use crate::device::{Array, Common, DeviceError, DeviceGroup, Given, Kind, Record, Staging};
+use crate::processes::sharing::{Lists, Number, Sharing};
 use crate::processes::{Group, Parcel, Reduce};
-use crate::sharing::{Lists, Number, Sharing};
 use std::error::Error;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,7 +6,7 @@
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::parallel::*;
+use crate::support::parallel::*;
 
 use super::Buffer;
 

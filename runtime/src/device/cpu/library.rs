@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::scratch::Folder;
+use crate::support::scratch::Folder;
 
 /// What a kernel looks like from outside: the batches `begin..end`, and one pointer for each argument.
 pub type Entry = unsafe extern "C" fn(begin: usize, end: usize, args: *const *const u8);

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::interpreted::{Fault, Interpreted};
 
@@ -180,7 +180,7 @@ impl Module {
     /// Looks up each of `kernels` in `library`.
     ///
     /// The library must be compiled from a text whose functions of these names do what the interfaces say, and no more:
-    /// launches trust them. [`crate::jit::Jit::load`] sees to that, and the few texts of this crate that are written by hand.
+    /// launches trust them. [`crate::device::jit::Jit::load`] sees to that, and the few texts of this crate that are written by hand.
     ///
     /// # Errors
     ///

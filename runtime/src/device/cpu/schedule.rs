@@ -6,7 +6,7 @@
 //! one thread or many, with the same result.
 
 use super::{IndexArray, Launch, LaunchError, Plain, Shared};
-use crate::partition::Partition;
+use crate::mesh::partition::Partition;
 use kernels_gen::abi::{KernelAbi, Reach};
 use rayon::Scope;
 use std::ops::Range;

@@ -10,8 +10,8 @@ use cudarc::nvrtc::{result, sys};
 use kernels_gen::dialect::SourceFile;
 
 use super::CudaError;
-use crate::doing::doing;
-use crate::jit::{Foreign, Jit};
+use crate::device::jit::{Foreign, Jit};
+use crate::support::doing::doing;
 
 /// The language, and nothing that changes the arithmetic of the sources.
 const FLAGS: &str = "--std=c++17";

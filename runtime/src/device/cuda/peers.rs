@@ -25,8 +25,8 @@ use super::compile::compile_through;
 use super::error::text;
 use super::plain::Plain;
 use super::reach::{agreed, numbers};
+use crate::device::jit::Jit;
 use crate::device::{Apart, Common, Kind};
-use crate::jit::Jit;
 use crate::processes::Group;
 
 /// The kernels, with `$` before each constant.

@@ -8,8 +8,8 @@ use kernels_gen::dialect::SourceFile;
 use super::api::{Context, Program, Status};
 use super::choice::Facts;
 use super::error::{OpenClError, driver};
-use crate::doing::doing;
-use crate::jit::{Foreign, Jit};
+use crate::device::jit::{Foreign, Jit};
+use crate::support::doing::doing;
 
 /// Options of the compiler: the language that the sources are written in, no warnings, which say nothing of kernels that
 /// are correct, and nothing that changes their arithmetic.

@@ -5,8 +5,8 @@ mod device;
 
 use super::{OpenCl, OpenClError};
 use crate::device::cpu::LaunchError;
+use crate::device::jit::{Environment, Jit};
 use crate::device::{Array, Device, DeviceError, Kind};
-use crate::jit::{Environment, Jit};
 use device::opencl;
 use kernels_gen::abi::{Argument, KernelAbi, Precision, Role};
 use kernels_gen::dialect::{Language, SourceFile};

@@ -9,7 +9,7 @@
 use super::super::tree::{Bounds, Tree};
 use super::super::{Facet, MeshError};
 use super::{DEEP, Frame, Place, distance, nodes_of};
-use crate::parallel::*;
+use crate::support::parallel::*;
 use kernels_gen::element::tabulate;
 
 /// How far beyond the border of a piece a point still counts as on it, as a part of the piece.

@@ -8,7 +8,7 @@
 
 use super::smooth::{APART, Graph, Halves};
 use crate::mesh::{Mesh, Topology};
-use crate::parallel::*;
+use crate::support::parallel::*;
 use std::ops::Range;
 
 /// The process of each cell, in the order of the cells, by their weights.

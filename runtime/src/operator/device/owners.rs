@@ -8,11 +8,11 @@
 //! Constrained unknowns and the cells that fill up a batch are in no list. The order depends on the mesh alone, so that
 //! all runs on a device give the same bits.
 
-use crate::batch::Batches;
+use crate::algebra::vector::Precision;
 use crate::device::{Array, Device, DeviceError, Kind, Layout, Module, Part};
-use crate::discretisation::Field;
 use crate::operator::BuildError;
-use crate::vector::Precision;
+use crate::operator::batch::Batches;
+use crate::space::discretisation::Field;
 use kernels_gen::abi::{KernelAbi, Role};
 use kernels_gen::dialect::c::sum::{NAME, UNKNOWNS, sum_of_cells};
 use std::collections::BTreeMap;

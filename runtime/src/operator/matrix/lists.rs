@@ -1,9 +1,9 @@
 //! What each place of a matrix adds up of what cells have stored: places of elements → [`Lists`].
 
-use crate::assembly::sparsity::each_somewhere;
 use crate::device::DeviceError;
 use crate::operator::engine::{Array, Engine};
-use crate::parallel::*;
+use crate::operator::matrix::sparsity::each_somewhere;
+use crate::support::parallel::*;
 use kernels_gen::dialect::c::sum::UNKNOWNS;
 use std::sync::atomic::{AtomicU32, Ordering};
 

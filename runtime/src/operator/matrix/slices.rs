@@ -6,9 +6,9 @@
 //!
 //! A slice is as long as its longest row.
 
-use crate::assembly::sparsity::NOWHERE;
 use crate::operator::engine::Array;
-use crate::parallel::*;
+use crate::operator::matrix::sparsity::NOWHERE;
+use crate::support::parallel::*;
 use kernels_gen::dialect::c::slices::{SLICE, SLICES};
 use kernels_gen::dialect::c::sum::UNKNOWNS;
 

@@ -12,9 +12,9 @@
 //! recorded and started together.
 
 use super::{System, Work};
+use crate::algebra::vector::{Chain, Step, Vector};
 use crate::device::Recording;
 use crate::solve::OperatorError;
-use crate::vector::{Chain, Step, Vector};
 use std::collections::VecDeque;
 use std::time::Instant;
 

@@ -9,8 +9,8 @@
 //! has eigenvalues that approach those of D⁻¹A from within (Golub and Van Loan 2013, section 10.2).
 
 use super::super::{LinearOperator, NullSpace, OperatorError};
-use crate::lanczos::largest_of;
-use crate::vector::Vector;
+use crate::algebra::lanczos::largest_of;
+use crate::algebra::vector::Vector;
 
 /// Iterations.
 pub(super) const ITERATIONS: usize = 12;

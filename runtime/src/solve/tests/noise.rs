@@ -1,7 +1,7 @@
 //! Newton's method where rounding leaves more than the tolerance.
 
 use super::*;
-use crate::vector::noise;
+use crate::support::random::random_entries;
 use std::cell::Cell;
 
 /// The number of unknowns.
@@ -35,7 +35,7 @@ impl NonlinearSystem for Creeping {
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
         let evaluation = self.evaluations.replace(self.evaluations.get() + 1);
         let size = NOISE * 0.97_f64.powi(evaluation);
-        let numbers = u.to_vec().into_iter().zip(noise(SIZE, evaluation as u64));
+        let numbers = u.to_vec().into_iter().zip(random_entries(SIZE, evaluation as u64));
         r.set(&numbers.map(|(u, noise)| (u - 1.0) + size * noise).collect::<Vec<f64>>());
         Ok(())
     }

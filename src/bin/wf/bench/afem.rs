@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use fem_dsl::problem::Argument;
-use runtime::assembly::Representation;
 use runtime::bench::BenchError;
 use runtime::bench::assembly::{Measured, WAYS, measured};
-use runtime::compile::CompileError;
 use runtime::device::Device;
+use runtime::kernels::compile::CompileError;
+use runtime::kernels::representation::Representation;
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
 use serde_json::{Value, json};

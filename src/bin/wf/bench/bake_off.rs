@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use runtime::bench::kronbichler::entries;
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare_part};
-use runtime::compile::Target;
+use runtime::kernels::compile::Target;
+use runtime::kernels::rates::{Rates, measure as measure_rates};
 use runtime::processes::Group;
-use runtime::rates::{Rates, measure as measure_rates};
 use serde_json::{Value, json};
 
 use super::{Arguments, CSR_DEGREE, CSR_ENTRIES, cost, device, kept, named_in, own_device, wishes};

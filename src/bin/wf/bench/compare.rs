@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use fem_dsl::source::seen;
-use runtime::input::read;
+use runtime::support::input::read;
 use serde_json::{Value, json};
 
 use super::Suite;

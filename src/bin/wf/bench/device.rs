@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use kernels_gen::choose::Wishes;
-use runtime::assemble::Csr;
+use runtime::algebra::vector::{Precision, Vector};
 use runtime::bench::device::{csr_seconds, prepare, prepare_part, rates};
 use runtime::bench::{BenchError, Case, input, prepare as prepare_host};
-use runtime::compile::{Execution, Target};
 use runtime::device::Device;
+use runtime::kernels::compile::{Execution, Target};
+use runtime::operator::assemble::Csr;
 use runtime::processes::Reduce;
 use runtime::solve::LinearOperator;
-use runtime::vector::{Precision, Vector};
 use serde_json::json;
 
 use super::Arguments;

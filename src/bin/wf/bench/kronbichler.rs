@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runtime::assembly::Representation;
 use runtime::bench::BenchError;
 use runtime::bench::kronbichler::{Cost, MATRIX, PROBLEMS, Problem, entries};
-use runtime::compile::CompileError;
 use runtime::device::Device;
+use runtime::kernels::compile::CompileError;
+use runtime::kernels::representation::Representation;
 use runtime::mesh::Mesh;
 use serde_json::{Value, json};
 use weakform::picture::write_charts;

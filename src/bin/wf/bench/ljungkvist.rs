@@ -10,9 +10,9 @@ use runtime::bench::kronbichler::{MATRIX, entries};
 use runtime::bench::ljungkvist::{CASE, Line, PRODUCTS, TABLE, speedup};
 use runtime::bench::product::Product;
 use runtime::device::Device;
-use runtime::memory::{Bytes, Room};
 use runtime::mesh::Mesh;
 use runtime::operator::Part;
+use runtime::support::memory::{Bytes, Room};
 use serde_json::{Value, json};
 
 use super::kronbichler::refused;

@@ -12,12 +12,12 @@ use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use runtime::bench::scaling::{Product, product};
-use runtime::compile::Target;
 use runtime::device::Device;
+use runtime::kernels::compile::Target;
 use runtime::mesh::Mesh;
-use runtime::parted::begin;
+use runtime::mesh::parted::begin;
+use runtime::problem::{RunError, Solution, compile_operator, run_on, set_up};
 use runtime::processes::{Group, Reduce};
-use runtime::run::{RunError, Solution, compile_operator, run_on, set_up};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
 use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
@@ -293,7 +293,7 @@ impl Row<'_> {
             time(product.seconds),
             time(product.alone),
             time(product.messages),
-            runtime::memory::Bytes(product.bytes).to_string(),
+            runtime::support::memory::Bytes(product.bytes).to_string(),
             time(diagonal.1),
             levels.0,
             time(levels.1),

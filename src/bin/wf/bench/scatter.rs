@@ -7,8 +7,8 @@ use runtime::bench::BenchError;
 use runtime::bench::balls::{Ball, Census, nodes, unknowns};
 use runtime::bench::ljungkvist::{CASE, Line};
 use runtime::bench::product::{Machine, Product};
-use runtime::compile::CompileError;
 use runtime::device::Device;
+use runtime::kernels::compile::CompileError;
 use runtime::mesh::Mesh;
 use serde_json::{Value, json};
 

@@ -11,10 +11,10 @@ use runtime::bench::low_order::{
     Counted, ITERATIONS, Iterations, PROBLEMS, Passes, System, TimedPass, Way, grid,
 };
 use runtime::bench::{BenchError, CASES, Case};
-use runtime::compile::CompileError;
 use runtime::device::Device;
+use runtime::kernels::compile::CompileError;
+use runtime::kernels::rates::{Rates, measure as measure_rates};
 use runtime::mesh::Mesh;
-use runtime::rates::{Rates, measure as measure_rates};
 use serde_json::{Value, json};
 
 use super::{Arguments, CSR_ENTRIES, Sizes, machine, named, named_in};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use runtime::algebra::vector::Precision;
 use runtime::bench::BenchError;
 use runtime::bench::device::rates;
 use runtime::bench::transposition::{BATCHES, BLOCKS, CELLS, PROBLEMS, Prepared, Run, prepare};
-use runtime::compile::CompileError;
 use runtime::device::Device;
-use runtime::rates::Rates;
-use runtime::vector::Precision;
+use runtime::kernels::compile::CompileError;
+use runtime::kernels::rates::Rates;
 use serde_json::{Value, json};
 
 use super::{Arguments, named_in};

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use runtime::bench::device;
 use runtime::device::{Backend, open};
-use runtime::rates::kept;
-use runtime::rates::{Rates, measure, named};
+use runtime::kernels::rates::kept;
+use runtime::kernels::rates::{Rates, measure, named};
 use serde_json::{Value, json};
 
 use crate::console::{Console, Warning};

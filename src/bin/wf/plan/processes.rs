@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use runtime::memory::Bytes;
-use runtime::scaling::{Network, Paper, Share, shares};
+use runtime::problem::scaling::{Network, Paper, Share, shares};
+use runtime::support::memory::Bytes;
 use serde_json::{Value, json};
 
 use super::Planned;

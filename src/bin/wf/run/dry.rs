@@ -6,11 +6,11 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::{MeshSource, Scheme, Stepping};
 use kernels_gen::generate::elements;
 use runtime::device::Device;
-use runtime::memory::{Bytes, Estimate, Room};
+use runtime::mesh::parted::made_by_all;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::{Counts, LoadError, generate};
-use runtime::parted::made_by_all;
-use runtime::run::{Forecast, RunError, Where, estimate, forecast};
+use runtime::problem::{Forecast, RunError, Where, estimate, forecast};
+use runtime::support::memory::{Bytes, Estimate, Room};
 use serde_json::{Value, json};
 
 use crate::blame::Blame;
@@ -193,7 +193,7 @@ fn counts(which: Blame<'_>, file: &Path) -> Result<Vec<Counts>, Failure> {
 
 /// A forecast, for other programs.
 fn plan(of: &Forecast) -> Value {
-    let level = |level: &runtime::run::ForecastLevel| json!({ "degree": level.degree, "cells": level.cells, "unknowns": level.unknowns as u64 });
+    let level = |level: &runtime::problem::ForecastLevel| json!({ "degree": level.degree, "cells": level.cells, "unknowns": level.unknowns as u64 });
     json!({
         "solver": of.solver,
         "of_a_step": of.step,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{Problem, Reported};
 use fem_dsl::program::Program;
-use runtime::output::Series;
+use runtime::files::output::Series;
 
 use super::Arguments;
 use super::goal::{is_standard_output, numbered, unconverged};

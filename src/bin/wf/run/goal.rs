@@ -4,9 +4,9 @@ use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use fem_dsl::problem::Problem;
-use runtime::discretisation::Discretisation;
-use runtime::output::{OutputError, writable};
-use runtime::run::{Reached, Solution, side_by_side};
+use runtime::files::output::{OutputError, writable};
+use runtime::problem::{Reached, Solution, side_by_side};
+use runtime::space::discretisation::Discretisation;
 use serde_json::json;
 
 use super::Arguments;

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use clap::Args;
 use fem_dsl::problem::Problem;
-use runtime::discretisation::Discretisation;
-use runtime::memory::{Room, TooMuch};
 use runtime::mesh::Mesh;
-use runtime::run::Solution;
+use runtime::problem::Solution;
+use runtime::space::discretisation::Discretisation;
+use runtime::support::memory::{Room, TooMuch};
 use weakform::picture::{PictureError, PictureOptions, SIZES, Slice, check, write};
 
 use super::goal::numbered;

@@ -3,8 +3,8 @@
 
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
-use runtime::output::{Series, write_npy};
-use runtime::run::{Checkpoint, Figure, Monitor, Outcome, Solution, Step, StepKind};
+use runtime::files::output::{Series, write_npy};
+use runtime::problem::{Checkpoint, Figure, Monitor, Outcome, Solution, Step, StepKind};
 use runtime::solve::{Continue, Progress};
 use serde_json::Value;
 

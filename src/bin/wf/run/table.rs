@@ -5,8 +5,8 @@
 //! the CSV are written so that they are read back to the bit. The lines of a report go to files of their own.
 
 use fem_dsl::point::{Field, Shape};
-use runtime::output::write_text;
-use runtime::run::{Figure, Outcome, Step, StepKind};
+use runtime::files::output::write_text;
+use runtime::problem::{Figure, Outcome, Step, StepKind};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

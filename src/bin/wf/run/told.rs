@@ -6,7 +6,7 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
 use kernels_gen::plan::{Plan, Task};
-use runtime::run::{Figure, Mode, Outcome, Solution, Step};
+use runtime::problem::{Figure, Mode, Outcome, Solution, Step};
 use runtime::solve::{Figures, NewtonStep, Smoother};
 use serde_json::{Map, Value, json};
 

@@ -7,7 +7,7 @@
 //! Base64 (RFC 4648) is decoded here, four letters at a time: VTK pads the header and the bytes each by itself,
 //! other programs both together, and many arrays stand in one text without a sign between them.
 
-use crate::memory::{Bytes, Room, TooMuch};
+use crate::support::memory::{Bytes, Room, TooMuch};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use std::borrow::Cow;
 

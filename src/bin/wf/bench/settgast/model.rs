@@ -4,7 +4,7 @@ use kernels_gen::cost::low_order::{
     Caching, ELASTICITY, LAPLACE, MEMORIES, MILLION, Memory, OWN_PASSES, Operator, PASSES, Pass,
     Problem, Traffic, VECTOR_LAPLACE,
 };
-use runtime::rates::Rates;
+use runtime::kernels::rates::Rates;
 use serde_json::{Value, json};
 
 /// The problems of the tables.

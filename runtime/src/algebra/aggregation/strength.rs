@@ -1,0 +1,88 @@
+//! Which nodes of a matrix are strongly connected: blocks of a matrix → a graph of nodes (Vaněk, Mandel and Brezina 1996, section
+//! 5.1).
+//!
+//! ```text
+//! i ~ j   where ‖A_ij‖ > θ √(‖A_ii‖ ‖A_jj‖)      with Frobenius' norm of blocks; |a_ij| > θ √(a_ii a_jj) where a node has one unknown
+//! ```
+
+use super::sparse::{Rectangular, by_rows};
+use crate::algebra::csr::{Csr, Rows};
+use crate::support::parallel::*;
+
+/// The unknowns of nodes, which follow one another.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Nodes {
+    /// Where each node's unknowns begin, and the end of the last.
+    pub(super) starts: Vec<u32>,
+    /// The node of an unknown.
+    pub(super) of: Vec<u32>,
+}
+
+impl Nodes {
+    /// Nodes with these numbers of unknowns.
+    pub(super) fn with(counts: impl Iterator<Item = usize>) -> Self {
+        let (mut starts, mut of) = (vec![0], Vec::new());
+        for (node, count) in counts.enumerate() {
+            of.extend(std::iter::repeat_n(node as u32, count));
+            starts.push(of.len() as u32);
+        }
+        Self { starts, of }
+    }
+
+    /// The number of nodes.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The unknowns of a node.
+    pub(super) fn unknowns(&self, node: usize) -> std::ops::Range<usize> {
+        self.starts[node] as usize..self.starts[node + 1] as usize
+    }
+}
+
+/// How strongly nodes are connected.
+pub(super) struct Graph {
+    /// ‖A_ij‖² / (‖A_ii‖ ‖A_jj‖) of each pair of nodes, but for those of a node with itself.
+    pub(super) relative: Rectangular,
+    /// θ².
+    pub(super) bound: f64,
+}
+
+impl Graph {
+    /// The graph of a matrix.
+    pub(super) fn new(matrix: &Csr, nodes: &Nodes, theta: f64) -> Self {
+        let n = nodes.len();
+        let squares = by_rows(n, n, |node, row| {
+            for (column, value) in nodes.unknowns(node).flat_map(|i| matrix.row(i)) {
+                row.add(value * value, (&[nodes.of[column]], &[1.0]));
+            }
+        });
+        let own = |node: usize| {
+            let (columns, values) = squares.row(node);
+            columns.binary_search(&(node as u32)).map_or(0.0, |at| values[at])
+        };
+        let norms: Vec<f64> = (0..n).into_par_iter().map(|node| own(node).sqrt()).listed();
+        let fill = |node: usize, _: &mut (), row: &mut Rows| {
+            let (columns, values) = squares.row(node);
+            for (&other, &value) in columns.iter().zip(values) {
+                if other as usize != node && value > 0.0 {
+                    row.push(other, value / (norms[node] * norms[other as usize]));
+                }
+            }
+        };
+        let Csr { starts, columns, values } = Csr::by_rows(n, || (), fill);
+        let relative = Rectangular { starts, columns, values, width: n };
+        Self { relative, bound: theta * theta }
+    }
+
+    /// All neighbours of a node and how strong they are, squared.
+    pub(super) fn around(&self, node: usize) -> impl Iterator<Item = (usize, f64)> {
+        let (columns, values) = self.relative.row(node);
+        columns.iter().map(|&other| other as usize).zip(values.iter().copied())
+    }
+
+    /// The strong neighbours of a node.
+    pub(super) fn strong(&self, node: usize) -> impl Iterator<Item = (usize, f64)> {
+        self.around(node).filter(|(_, square)| *square > self.bound)
+    }
+}

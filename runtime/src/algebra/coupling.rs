@@ -1,0 +1,319 @@
+//! Which unknowns are coupled: [`Discretisation`] → [`Coupling`], from which any operator on it becomes a matrix.
+//!
+//! Two unknowns are coupled where they share a cell, or what affine constraints have in the place of theirs. A matrix of
+//! that pattern is read off its operator by products with vectors of zeros and ones: unknowns whose columns have no row in common are of one colour, and one product
+//! gives the columns of a whole colour (Curtis, Powell and Reid 1974). So the matrix is that of the kernels, of all
+//! regions and essential conditions together, wherever they run.
+
+pub use crate::algebra::csr::Columns;
+use crate::algebra::linear::{LinearOperator, OperatorError};
+use crate::algebra::vector::Vector;
+use crate::space::constraint::affine::AffineConstraints;
+use crate::space::discretisation::Discretisation;
+
+/// The unknowns of a node of a field: they are coupled with the same others.
+#[derive(Clone, Copy)]
+struct Group {
+    first: u32,
+    components: u32,
+}
+
+impl Group {
+    fn unknowns(self) -> std::ops::Range<u32> {
+        self.first..self.first + self.components
+    }
+}
+
+/// The pattern of the matrices on a discretisation, with colours for its columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coupling {
+    /// Where the rows of each unknown begin, and the end of the last. The pattern is symmetric.
+    starts: Vec<usize>,
+    rows: Vec<u32>,
+    /// The unknowns of each product.
+    products: Vec<Vec<u32>>,
+}
+
+/// Lists of different lengths in one array.
+struct Lists {
+    starts: Vec<usize>,
+    items: Vec<u32>,
+}
+
+impl Lists {
+    fn of(&self, index: usize) -> &[u32] {
+        &self.items[self.starts[index]..self.starts[index + 1]]
+    }
+
+    /// The lists in which each of `n` items stands.
+    fn inverse(&self, n: usize) -> Self {
+        let mut starts = vec![0usize; n + 1];
+        for &item in &self.items {
+            starts[item as usize + 1] += 1;
+        }
+        for i in 0..n {
+            starts[i + 1] += starts[i];
+        }
+        let (mut next, mut items) = (starts.clone(), vec![0; self.items.len()]);
+        for list in 0..self.starts.len() - 1 {
+            for &item in self.of(list) {
+                items[next[item as usize]] = list as u32;
+                next[item as usize] += 1;
+            }
+        }
+        Self { starts, items }
+    }
+}
+
+impl Coupling {
+    /// The coupling through the cells, of all fields, and through affine constraints.
+    pub fn new(on: &Discretisation) -> Self {
+        let (groups, cells) = groups(on);
+        let (groups, cells) = if on.affine.is_empty() {
+            (groups, cells)
+        } else {
+            unknowns(&on.affine, &groups, &cells)
+        };
+        Self::through(&groups, &cells, |_| true)
+    }
+
+    /// The coupling through the cells alone, in the columns of some unknowns, and of others at their nodes.
+    pub fn of_columns(on: &Discretisation, wanted: &[bool]) -> Self {
+        let (groups, cells) = groups(on);
+        Self::through(&groups, &cells, |group| {
+            group.unknowns().any(|unknown| wanted[unknown as usize])
+        })
+    }
+
+    /// The coupling of groups through lists of them, in the columns of some.
+    fn through(groups: &[Group], cells: &Lists, wanted: impl Fn(Group) -> bool) -> Self {
+        let wanted: Vec<bool> = groups.iter().map(|&group| wanted(group)).collect();
+        let around = cells.inverse(groups.len());
+        let (mut starts, mut rows) = (vec![0], Vec::new());
+        let mut coupled: Vec<u32> = Vec::new();
+        for (number, group) in groups.iter().enumerate() {
+            coupled.clear();
+            if wanted[number] {
+                for &cell in around.of(number) {
+                    coupled.extend_from_slice(cells.of(cell as usize));
+                }
+            }
+            coupled.sort_unstable();
+            coupled.dedup();
+            for _ in 0..group.components {
+                for &other in &coupled {
+                    rows.extend(groups[other as usize].unknowns());
+                }
+                starts.push(rows.len());
+            }
+        }
+        let products = products(groups, cells, &around, &wanted);
+        Self { starts, rows, products }
+    }
+
+    /// The unknowns that one is coupled with, ascending.
+    pub fn coupled_with(&self, unknown: usize) -> &[u32] {
+        &self.rows[self.starts[unknown]..self.starts[unknown + 1]]
+    }
+
+    /// Every unknown with every other.
+    #[cfg(test)]
+    pub(crate) fn full(n: usize) -> Self {
+        let rows = (0..n * n).map(|at| (at % n) as u32).collect();
+        let products = (0..n as u32).map(|unknown| vec![unknown]).collect();
+        Self { starts: (0..=n).map(|column| column * n).collect(), rows, products }
+    }
+
+    /// The same where some unknowns are coupled with themselves alone.
+    pub fn without(&self, alone: &[u32]) -> Self {
+        let mut is_alone = vec![false; self.size()];
+        alone.iter().for_each(|&unknown| is_alone[unknown as usize] = true);
+        let (mut starts, mut rows) = (vec![0], Vec::new());
+        for unknown in 0..self.size() {
+            match is_alone[unknown] {
+                true => rows.push(unknown as u32),
+                false => {
+                    let others = self.coupled_with(unknown).iter();
+                    rows.extend(others.filter(|&&row| !is_alone[row as usize]));
+                }
+            }
+            starts.push(rows.len());
+        }
+        let left = self.products.iter().map(|product| {
+            let stays = product.iter().copied().filter(|&unknown| !is_alone[unknown as usize]);
+            stays.collect()
+        });
+        let mut products: Vec<Vec<u32>> =
+            left.filter(|product: &Vec<u32>| !product.is_empty()).collect();
+        products.push(alone.to_vec());
+        Self { starts, rows, products }
+    }
+
+    /// The number of unknowns.
+    pub fn size(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Entries of the pattern.
+    pub fn entries(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Products that the matrix of an operator takes.
+    pub fn products(&self) -> usize {
+        self.products.len()
+    }
+
+    /// The matrix of an operator whose unknowns are coupled like this. `like` is one of its vectors.
+    ///
+    /// # Errors
+    ///
+    /// The operator cannot be applied.
+    pub fn matrix(&self, a: &dyn LinearOperator, like: &Vector) -> Result<Columns, OperatorError> {
+        let mut values = vec![0.0; self.rows.len()];
+        let (mut x, mut y) = (like.like(), like.like());
+        let mut ones = vec![0.0; self.size()];
+        for product in &self.products {
+            product.iter().for_each(|&j| ones[j as usize] = 1.0);
+            x.set(&ones);
+            a.apply_sparse(&x, &mut y)?;
+            let y = y.to_vec();
+            for &j in product {
+                ones[j as usize] = 0.0;
+                let range = self.starts[j as usize]..self.starts[j as usize + 1];
+                let rows = &self.rows[range.clone()];
+                for (value, &row) in values[range].iter_mut().zip(rows) {
+                    *value = y[row as usize];
+                }
+            }
+        }
+        Ok(self.without_zeros(&values))
+    }
+
+    fn without_zeros(&self, values: &[f64]) -> Columns {
+        let mut columns = Columns { starts: vec![0], rows: Vec::new(), values: Vec::new() };
+        for j in 0..self.size() {
+            for at in self.starts[j]..self.starts[j + 1] {
+                if values[at] != 0.0 {
+                    columns.rows.push(self.rows[at]);
+                    columns.values.push(values[at]);
+                }
+            }
+            columns.starts.push(columns.rows.len());
+        }
+        columns
+    }
+}
+
+/// The groups of all fields, one field after another, and those of each cell.
+fn groups(on: &Discretisation) -> (Vec<Group>, Lists) {
+    let mut groups = Vec::new();
+    let mut first_groups = Vec::new();
+    let mut first = 0;
+    for field in &on.fields {
+        first_groups.push(groups.len() as u32);
+        let components = field.space.components() as u32;
+        for _ in 0..field.space.n_nodes() {
+            groups.push(Group { first, components });
+            first += components;
+        }
+    }
+    let (mut starts, mut items) = (vec![0], Vec::new());
+    for cell in 0..on.mesh.n_cells() {
+        for (field, first) in on.fields.iter().zip(&first_groups) {
+            items.extend(field.space.cell_nodes(cell).iter().map(|node| first + node));
+        }
+        starts.push(items.len());
+    }
+    (groups, Lists { starts, items })
+}
+
+/// The unknowns, each a group, and lists of those that a cell couples: an unknown that is given is coupled with itself
+/// alone, and what gives it comes in its place.
+fn unknowns(affine: &AffineConstraints, groups: &[Group], cells: &Lists) -> (Vec<Group>, Lists) {
+    let n = groups.last().map_or(0, |last| last.first + last.components);
+    let single = |first| Group { first, components: 1 };
+    let (mut starts, mut items) = (vec![0], Vec::new());
+    for cell in 0..cells.starts.len() - 1 {
+        let begin = items.len();
+        for unknown in cells.of(cell).iter().flat_map(|&group| groups[group as usize].unknowns()) {
+            match affine.row_of(unknown as usize) {
+                Some(row) => items.extend(affine.terms().of(row).iter().map(|(term, _)| *term)),
+                None => items.push(unknown),
+            }
+        }
+        let mut own = items.split_off(begin);
+        own.sort_unstable();
+        own.dedup();
+        items.append(&mut own);
+        starts.push(items.len());
+    }
+    for &unknown in affine.unknowns() {
+        items.push(unknown);
+        starts.push(items.len());
+    }
+    ((0..n).map(single).collect(), Lists { starts, items })
+}
+
+/// Colours the wanted groups so that no cell sees two of one colour from itself or its neighbours: first fit, in their
+/// order. One product for each component of a colour.
+fn products(groups: &[Group], cells: &Lists, around: &Lists, wanted: &[bool]) -> Vec<Vec<u32>> {
+    let n_cells = cells.starts.len() - 1;
+    // Cells that are asked for their neighbours.
+    let mut asked = vec![false; n_cells];
+    for (number, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
+        around.of(number).iter().for_each(|&cell| asked[cell as usize] = true);
+    }
+    let neighbours: Vec<Vec<u32>> = (0..n_cells)
+        .map(|cell| {
+            if !asked[cell] {
+                return Vec::new();
+            }
+            let mut all: Vec<u32> = cells
+                .of(cell)
+                .iter()
+                .flat_map(|&group| around.of(group as usize))
+                .copied()
+                .collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        })
+        .collect();
+    // The colours in each cell, as bits.
+    let mut used: Vec<Vec<u64>> = vec![Vec::new(); n_cells];
+    let mut colours: Vec<Vec<u32>> = Vec::new();
+    let mut taken: Vec<u64> = Vec::new();
+    for number in (0..groups.len()).filter(|&number| wanted[number]) {
+        taken.clear();
+        for &cell in around.of(number) {
+            for &near in &neighbours[cell as usize] {
+                let bits = &used[near as usize];
+                taken.resize(taken.len().max(bits.len()), 0);
+                taken.iter_mut().zip(bits).for_each(|(taken, bits)| *taken |= bits);
+            }
+        }
+        let free = taken.iter().position(|&bits| bits != u64::MAX);
+        let colour = match free {
+            Some(word) => word * 64 + taken[word].trailing_ones() as usize,
+            None => taken.len() * 64,
+        };
+        colours.resize(colours.len().max(colour + 1), Vec::new());
+        colours[colour].push(number as u32);
+        for &cell in around.of(number) {
+            let bits = &mut used[cell as usize];
+            bits.resize(bits.len().max(colour / 64 + 1), 0);
+            bits[colour / 64] |= 1 << (colour % 64);
+        }
+    }
+    let mut products = Vec::new();
+    for colour in colours {
+        let of = |&number: &u32| groups[number as usize];
+        let components = colour.iter().map(|number| of(number).components).max().unwrap_or(0);
+        for component in 0..components {
+            let wide = colour.iter().map(of).filter(|group| component < group.components);
+            products.push(wide.map(|group| group.first + component).collect());
+        }
+    }
+    products
+}

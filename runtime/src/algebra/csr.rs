@@ -1,0 +1,273 @@
+//! Sparse matrices in compressed rows, and in compressed columns.
+
+mod gathered;
+
+use crate::algebra::vector::Real;
+use crate::support::parallel::*;
+use std::sync::{Mutex, PoisonError};
+
+/// A sparse matrix by columns; rows ascend in each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// Where each column begins, and the end of the last.
+    pub starts: Vec<usize>,
+    /// Rows.
+    pub rows: Vec<u32>,
+    /// Entries.
+    pub values: Vec<f64>,
+}
+
+impl Columns {
+    /// Rows and entries of a column.
+    pub fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> {
+        let range = self.starts[j]..self.starts[j + 1];
+        let rows = self.rows[range.clone()].iter().map(|&row| row as usize);
+        rows.zip(self.values[range].iter().copied())
+    }
+}
+
+/// Rows that one thread makes at a time.
+const ROWS: usize = 4096;
+
+/// Some rows of a matrix in the making.
+#[derive(Default)]
+pub(crate) struct Rows {
+    ends: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Rows {
+    /// An entry of the row that is being made.
+    pub(crate) fn push(&mut self, column: u32, value: f64) {
+        self.columns.push(column);
+        self.values.push(value);
+    }
+}
+
+/// Parts of a list behind each other, `n` elements in all.
+pub(crate) fn together<T: Copy + Default + Send>(n: usize, parts: Vec<Vec<T>>) -> Vec<T> {
+    let mut all = vec![T::default(); n];
+    let mut places = Vec::with_capacity(parts.len());
+    let mut rest = &mut all[..];
+    for part in parts {
+        let (place, behind) = rest.split_at_mut(part.len());
+        places.push((part, place));
+        rest = behind;
+    }
+    places.into_par_iter().each(|(part, place)| place.copy_from_slice(&part));
+    all
+}
+
+/// A sparse matrix by rows; columns ascend in each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr {
+    /// Where each row begins, and the end of the last.
+    pub starts: Vec<usize>,
+    /// Columns.
+    pub columns: Vec<u32>,
+    /// Entries.
+    pub values: Vec<f64>,
+}
+
+impl Csr {
+    /// How many rows there are.
+    pub fn size(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Columns and entries of a row.
+    pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> {
+        let range = self.starts[i]..self.starts[i + 1];
+        let columns = self.columns[range.clone()].iter().map(|&column| column as usize);
+        columns.zip(self.values[range].iter().copied())
+    }
+
+    /// A matrix of n rows. Threads share the rows, each with something of its own at hand that `own` makes and no row depends on;
+    /// `fill` pushes the entries of a row.
+    pub(crate) fn by_rows<T: Send>(
+        n: usize,
+        own: impl Fn() -> T + Sync,
+        fill: impl Fn(usize, &mut T, &mut Rows) + Sync,
+    ) -> Self {
+        let spare: Mutex<Vec<T>> = Mutex::new(Vec::new());
+        let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_chunk = |chunk: usize| {
+            let taken = lock().pop();
+            let mut own = taken.unwrap_or_else(&own);
+            let mut rows = Rows::default();
+            for i in chunk * ROWS..n.min((chunk + 1) * ROWS) {
+                fill(i, &mut own, &mut rows);
+                rows.ends.push(rows.columns.len());
+            }
+            lock().push(own);
+            rows
+        };
+        let parts: Vec<Rows> = (0..n.div_ceil(ROWS)).into_par_iter().map(of_chunk).listed();
+        let mut starts = Vec::with_capacity(n + 1);
+        starts.push(0);
+        let mut before = 0;
+        for part in &parts {
+            starts.extend(part.ends.iter().map(|end| before + end));
+            before += part.columns.len();
+        }
+        let (columns, values) = parts.into_iter().map(|part| (part.columns, part.values)).unzip();
+        Self { starts, columns: together(before, columns), values: together(before, values) }
+    }
+
+    /// (A + Aᵀ)/2 of a square matrix.
+    pub fn symmetric_part(&self) -> Self {
+        let n = self.size();
+        let mut starts = vec![0; n + 1];
+        self.columns.iter().for_each(|&column| starts[column as usize + 1] += 1);
+        (0..n).for_each(|i| starts[i + 1] += starts[i]);
+        let mut next = starts.clone();
+        let mut turned = vec![(0, 0.0); self.columns.len()];
+        for i in 0..n {
+            for (j, value) in self.row(i) {
+                turned[next[j]] = (i as u32, value);
+                next[j] += 1;
+            }
+        }
+        let mut own = Self { starts: vec![0], columns: Vec::new(), values: Vec::new() };
+        for i in 0..n {
+            // Both ascend.
+            let mut rows = turned[starts[i]..starts[i + 1]].iter().copied().peekable();
+            for (j, value) in self.row(i) {
+                while let Some((k, other)) = rows.next_if(|(k, _)| (*k as usize) < j) {
+                    own.push(k, 0.5 * other);
+                }
+                let other = rows.next_if(|(k, _)| *k as usize == j).map_or(0.0, |(_, other)| other);
+                own.push(j as u32, 0.5 * (value + other));
+            }
+            rows.for_each(|(k, other)| own.push(k, 0.5 * other));
+            own.starts.push(own.columns.len());
+        }
+        own
+    }
+
+    fn push(&mut self, column: u32, value: f64) {
+        self.columns.push(column);
+        self.values.push(value);
+    }
+
+    /// A matrix of zeros wherever two of a cell's unknowns meet.
+    pub(crate) fn pattern(n: usize, cells: &[Vec<u32>]) -> Self {
+        let mut counts = vec![0usize; n + 1];
+        for &dof in cells.iter().flatten() {
+            counts[dof as usize + 1] += 1;
+        }
+        for i in 0..n {
+            counts[i + 1] += counts[i];
+        }
+        let mut touching = vec![0u32; counts[n]];
+        let mut next = counts.clone();
+        for (cell, dofs) in cells.iter().enumerate() {
+            for &dof in dofs {
+                touching[next[dof as usize]] = cell as u32;
+                next[dof as usize] += 1;
+            }
+        }
+        let around = |dof: usize| &touching[counts[dof]..counts[dof + 1]];
+        const DOFS: usize = 4096;
+        let rows: Vec<Vec<Vec<u32>>> = (0..n.div_ceil(DOFS))
+            .into_par_iter()
+            .map(|block| {
+                let mut rows: Vec<Vec<u32>> = Vec::with_capacity(DOFS);
+                for dof in block * DOFS..n.min((block + 1) * DOFS) {
+                    // The unknowns of one mesh entity follow one another and have the same row.
+                    let same = dof % DOFS > 0 && around(dof) == around(dof - 1);
+                    let row = match rows.last() {
+                        Some(previous) if same => previous.clone(),
+                        _ => {
+                            let touched = around(dof).iter();
+                            let mut row: Vec<u32> =
+                                touched.flat_map(|&cell| &cells[cell as usize]).copied().collect();
+                            row.sort_unstable();
+                            row.dedup();
+                            row
+                        }
+                    };
+                    rows.push(row);
+                }
+                rows
+            })
+            .listed();
+        let mut starts = Vec::with_capacity(n + 1);
+        starts.push(0);
+        let mut total = 0;
+        for row in rows.iter().flatten() {
+            total += row.len();
+            starts.push(total);
+        }
+        let columns: Vec<u32> = rows.into_iter().flatten().flatten().collect();
+        Self { starts, values: vec![0.0; columns.len()], columns }
+    }
+
+    /// Adds an element matrix, `entries[j · n + i]` at (i, j), but for rows and columns that are fixed.
+    pub(crate) fn add(&mut self, dofs: &[u32], entries: &[f64], fixed: &[bool]) {
+        let n = dofs.len();
+        let mut ascending: Vec<usize> = (0..n).collect();
+        ascending.sort_unstable_by_key(|&j| dofs[j]);
+        for (i, &dof) in dofs.iter().enumerate().filter(|(_, dof)| !fixed[**dof as usize]) {
+            let mut at = self.starts[dof as usize];
+            for &j in &ascending {
+                // The row has every unknown of the cell, so this ends.
+                while self.columns[at] < dofs[j] {
+                    at += 1;
+                }
+                if !fixed[dofs[j] as usize] {
+                    self.values[at] += entries[j * n + i];
+                }
+            }
+        }
+    }
+
+    /// Leaves entries out that are 0.
+    pub(crate) fn drop_zeros(&mut self) {
+        let (mut kept, mut from) = (0, 0);
+        for row in 1..self.starts.len() {
+            let to = self.starts[row];
+            for at in from..to {
+                if self.values[at] != 0.0 {
+                    self.values[kept] = self.values[at];
+                    self.columns[kept] = self.columns[at];
+                    kept += 1;
+                }
+            }
+            self.starts[row] = kept;
+            from = to;
+        }
+        self.values.truncate(kept);
+        self.columns.truncate(kept);
+    }
+
+    /// y = A x, rows spread over the threads.
+    pub fn apply(&self, x: &[f64], y: &mut [f64]) {
+        let rows = |(block, y): (usize, &mut [f64])| {
+            for (i, y) in y.iter_mut().enumerate() {
+                let row = block * ROWS + i;
+                let range = self.starts[row]..self.starts[row + 1];
+                *y = dot(&self.columns[range.clone()], &self.values[range], x);
+            }
+        };
+        y.par_chunks_mut(ROWS).enumerate().each(rows);
+    }
+}
+
+/// A row times a vector, in four sums.
+pub(crate) fn dot<T: Real>(columns: &[u32], values: &[T], x: &[T]) -> T {
+    let zero = T::from_f64(0.0);
+    let mut sums = [zero; 4];
+    for (columns, values) in columns.chunks_exact(4).zip(values.chunks_exact(4)) {
+        for lane in 0..4 {
+            sums[lane] = sums[lane] + values[lane] * x[columns[lane] as usize];
+        }
+    }
+    let rest = columns.len() / 4 * 4;
+    let mut tail = zero;
+    for (&column, &value) in columns[rest..].iter().zip(&values[rest..]) {
+        tail = tail + value * x[column as usize];
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + tail
+}

@@ -1,0 +1,157 @@
+//! A matrix in parts, each at one process with rows and columns of its own numbering → their sum at the first process, in the numbering of
+//! the whole.
+//!
+//! ```text
+//! A_ij = Σ over the processes, in the order of their numbers, of what each has there
+//! ```
+//!
+//! Each sends its entries to the first, one process behind the other and piece by piece, so that no message is too long for MPI, whose
+//! counts are of 32 bits, and the first has one piece beside what it keeps.
+
+use super::Csr;
+use crate::processes::{Group, Parcel, any};
+use crate::support::memory::{Room, TooMuch};
+
+/// Entries of a message: a row, a column and a value each, 96 MiB of numbers.
+const PIECE: usize = 1 << 22;
+
+/// What an entry takes the first process: as it comes, in the order of rows, and added up.
+const BYTES: f64 = 16.0 + 12.0 + 12.0;
+
+/// An entry of the whole matrix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Entry {
+    row: u32,
+    column: u32,
+    value: f64,
+}
+
+impl Csr {
+    /// The sum of the matrices of all processes, n rows at the first of them, none at the others; `places` says where the rows and
+    /// columns of this process's lie in the whole. Entries that are exactly zero are left out. All processes call it.
+    ///
+    /// # Errors
+    ///
+    /// At the first process, more entries than it has room for; the others have no error then.
+    pub(crate) fn gathered(
+        &self,
+        places: &[usize],
+        n: usize,
+        group: &dyn Group,
+    ) -> Result<Option<Self>, TooMuch> {
+        let counts: Vec<usize> = group
+            .gather(&(self.values.len() as u64).to_le_bytes())
+            .into_iter()
+            .map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes) as usize)
+            .collect();
+        let (speaks, all) = (group.rank() == 0, counts.iter().sum::<usize>());
+        let room = match speaks {
+            true => Room::check(
+                || format!("the matrix at the first process, of {all} entries of all"),
+                BYTES * all as f64,
+            ),
+            false => Ok(()),
+        };
+        if any(group, room.is_err()) {
+            return room.map(|()| None);
+        }
+        let own = |row: usize| {
+            self.row(row).map(move |(column, value)| Entry {
+                row: places[row] as u32,
+                column: places[column] as u32,
+                value,
+            })
+        };
+        let mut own = (0..self.size()).flat_map(own);
+        let mut entries = Vec::new();
+        if speaks {
+            entries.reserve_exact(all);
+            entries.extend(own.by_ref());
+        }
+        for (rank, &count) in counts.iter().enumerate().skip(1) {
+            for start in (0..count).step_by(PIECE) {
+                let length = PIECE.min(count - start);
+                let mut parcels = Vec::new();
+                if group.rank() == rank {
+                    let sent = own.by_ref().take(length).flat_map(Entry::numbers).collect();
+                    parcels.push(Parcel { with: 0, sent, received: Vec::new() });
+                } else if speaks {
+                    let received = vec![0.0; 3 * length];
+                    parcels.push(Parcel { with: rank, sent: Vec::new(), received });
+                }
+                group.exchange(&mut parcels, &mut || ());
+                if speaks {
+                    let received = parcels.iter().flat_map(|parcel| parcel.received.chunks(3));
+                    entries.extend(received.map(Entry::of_numbers));
+                }
+            }
+        }
+        Ok(speaks.then(|| summed(n, entries)))
+    }
+}
+
+impl Entry {
+    fn numbers(self) -> [f64; 3] {
+        [self.row.into(), self.column.into(), self.value]
+    }
+
+    fn of_numbers(numbers: &[f64]) -> Self {
+        Self { row: numbers[0] as u32, column: numbers[1] as u32, value: numbers[2] }
+    }
+}
+
+/// A matrix of n rows; what comes for one place is added in its order.
+fn summed(n: usize, entries: Vec<Entry>) -> Csr {
+    let mut starts = vec![0usize; n + 1];
+    entries.iter().for_each(|entry| starts[entry.row as usize + 1] += 1);
+    (0..n).for_each(|row| starts[row + 1] += starts[row]);
+    let mut next = starts.clone();
+    let (mut columns, mut values) = (vec![0u32; entries.len()], vec![0.0; entries.len()]);
+    for Entry { row, column, value } in &entries {
+        let at = &mut next[*row as usize];
+        (columns[*at], values[*at]) = (*column, *value);
+        *at += 1;
+    }
+    drop(entries);
+    Csr::by_rows(n, Vec::new, |row, of_row: &mut Vec<(u32, f64)>, rows| {
+        let range = starts[row]..starts[row + 1];
+        of_row.clear();
+        of_row.extend(columns[range.clone()].iter().copied().zip(values[range].iter().copied()));
+        of_row.sort_by_key(|(column, _)| *column);
+        for same in of_row.chunk_by(|a, b| a.0 == b.0) {
+            let sum: f64 = same.iter().map(|(_, value)| value).sum();
+            if sum != 0.0 {
+                rows.push(same[0].0, sum);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processes::threads::each;
+
+    /// Two of three processes have a part; one entry is of both, one comes to nothing.
+    #[test]
+    fn parts_add_up_at_the_first_process() {
+        let found = each(3, |group| {
+            let (starts, columns, values, places) = match group.rank() {
+                // Rows 2 and 0 of the whole.
+                0 => (vec![0, 2, 3], vec![0, 1, 1], vec![1.0, 2.0, 3.0], vec![2, 0]),
+                1 => (vec![0], vec![], vec![], vec![]),
+                // Rows 2, 1 and 0.
+                _ => {
+                    (vec![0, 3, 3, 4], vec![0, 1, 2, 2], vec![0.5, 4.0, -2.0, 0.25], vec![2, 1, 0])
+                }
+            };
+            Csr { starts, columns, values }.gathered(&places, 4, &*group)
+        });
+        let whole = Csr {
+            starts: vec![0, 1, 1, 3, 3],
+            columns: vec![0, 1, 2],
+            values: vec![3.25, 4.0, 1.5],
+        };
+        assert_eq!(found, [Ok(Some(whole)), Ok(None), Ok(None)]);
+    }
+}

@@ -1,0 +1,397 @@
+//! Compiled modules on disk, found by everything that can change them: [`Key`] → the path of a shared object.
+//!
+//! An entry is a folder named after the key's hash. It holds the module and `key.txt`: the key in clear text, the
+//! module's checksum, and a seal over both. An entry whose key is another, or whose checksum does not fit, is never
+//! run but built again. Entries are made in a folder aside and renamed into place, so that processes that build the
+//! same one at the same time do not see each other's halves. The whole is the user's alone: what others could have
+//! written is not trusted, and a folder in which somebody keeps something else is left as it is.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::warn_once;
+use crate::support::scratch::{self, Folder};
+
+/// The file name of a module in its entry.
+pub(super) const MODULE: &str = "module.so";
+/// The file name of a key beside its module.
+const KEY: &str = "key.txt";
+/// The folders of a cache: entries, workplaces, what compilers said of themselves, sources that they refused, and files that
+/// are locked by whoever makes an entry.
+const FOLDERS: [&str; 5] = ["modules", "building", "compilers", "rejected", "turns"];
+/// Marks a folder as a cache, to us and to programs that make backups (<https://bford.info/cachedir/>).
+const TAG: &str = "CACHEDIR.TAG";
+/// What the mark says. The first line is the same in all caches.
+const TAG_TEXT: &str =
+    "Signature: 8a477f597d28d172789f06886806bc55\n# Kernels compiled by weakform.\n";
+/// How often a rename into place is tried against other processes that do the same.
+const TRIES: usize = 4;
+
+/// Why compiled modules are not kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CacheError {
+    /// No folder is named and the user has no home.
+    #[error("the user has no folder for caches\nhelp: name one with WF_CACHE_DIR")]
+    Nowhere,
+    /// The folder is somebody else's, or others may write it.
+    #[error(
+        "the cache {} is not trusted: {reason}\n\
+         help: name another folder with WF_CACHE_DIR, or remove this one",
+        folder.display()
+    )]
+    Untrusted {
+        /// The cache's folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The folder holds something else, and a cache is closed to everybody but the user.
+    #[error(
+        "{} holds other files and is no cache\n\
+         help: name a folder with WF_CACHE_DIR that is empty, or not there yet",
+        folder.display()
+    )]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file system refused.
+    #[error("cannot write the cache {}: {error}\nhelp: name another folder with WF_CACHE_DIR", path.display())]
+    Write {
+        /// The file or folder that could not be written.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Everything that can change a module, as text, and the hash of that text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    text: String,
+    hash: String,
+}
+
+impl Key {
+    /// A key of named parts. The last may have any length; lengths keep parts from running into one another.
+    pub(super) fn new(parts: &[(&str, &str)]) -> Self {
+        let mut text = String::new();
+        for (name, value) in parts {
+            let _ = write!(text, "{name} ({} bytes):\n{value}\n", value.len());
+        }
+        let hash = blake3::hash(text.as_bytes()).to_hex()[..32].to_owned();
+        Self { text, hash }
+    }
+
+    /// 128 bits of hash, in hexadecimal.
+    pub(super) fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The content of `key.txt` beside `module`.
+    fn label(&self, module: &[u8]) -> String {
+        seal(&format!("{}module: {}\n", self.text, blake3::hash(module).to_hex()))
+    }
+}
+
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// The number of compiled modules.
+    pub modules: usize,
+    /// Their size, keys included.
+    pub bytes: u64,
+}
+
+/// A folder of compiled modules that is the user's alone.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    /// Opens the cache in `folder`, and makes it where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] if it cannot be made, if others could have written there, or if it holds something else.
+    pub fn open(folder: &Path) -> Result<Self, CacheError> {
+        let failed = |error| CacheError::Write { path: folder.into(), error };
+        make_private(folder).map_err(failed)?;
+        let found = fs::metadata(folder).map_err(failed)?;
+        let names = names(folder).map_err(failed)?;
+        let ours = |name: &OsString| name == TAG || FOLDERS.iter().any(|known| name == known);
+        if !names.iter().all(ours) && !is_tagged(folder) {
+            return Err(CacheError::Occupied { folder: folder.into() });
+        }
+        let untrusted =
+            |folder: &Path, reason| CacheError::Untrusted { folder: folder.into(), reason };
+        trust(&found, names.is_empty()).map_err(|reason| untrusted(folder, reason))?;
+        for name in FOLDERS {
+            let part = folder.join(name);
+            trust_part(&part).map_err(|reason| untrusted(&part, reason))?;
+        }
+        close(folder, &found).map_err(|reason| untrusted(folder, reason))?;
+        if !names.iter().any(|name| name == TAG) {
+            // A cache without its mark is one still.
+            let _ = fs::write(folder.join(TAG), TAG_TEXT);
+        }
+        let cache = Self { folder: folder.into() };
+        scratch::sweep(&cache.building(), |_, _| true);
+        Ok(cache)
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Counts what it holds.
+    pub fn contents(&self) -> Contents {
+        let entries = fs::read_dir(self.folder.join("modules")).into_iter().flatten().flatten();
+        let length = |path: PathBuf| fs::metadata(path).ok().map(|file| file.len());
+        let sizes = entries.filter_map(|entry| {
+            let label = length(entry.path().join(KEY)).unwrap_or(0);
+            Some(length(entry.path().join(MODULE))? + label)
+        });
+        sizes.fold(Contents { modules: 0, bytes: 0 }, |sum, bytes| Contents {
+            modules: sum.modules + 1,
+            bytes: sum.bytes + bytes,
+        })
+    }
+
+    /// The module of this key, if there is one and it is whole.
+    pub(super) fn lookup(&self, key: &Key) -> Option<PathBuf> {
+        let entry = self.entry(key);
+        if self.is_whole(key) {
+            return Some(entry.join(MODULE));
+        }
+        if entry.exists() {
+            warn_once(&format!(
+                "the cached kernel {} is damaged or foreign: compiled again",
+                entry.display()
+            ));
+        }
+        None
+    }
+
+    /// Whether there is a module of this key, and it is whole.
+    pub(super) fn is_whole(&self, key: &Key) -> bool {
+        let entry = self.entry(key);
+        let Ok(module) = fs::read(entry.join(MODULE)) else { return false };
+        fs::read(entry.join(KEY)).is_ok_and(|label| label == key.label(&module).as_bytes())
+    }
+
+    /// Removes the module of this key. It goes the way it came: by one rename, so that nobody sees half of it.
+    pub(super) fn discard(&self, key: &Key) {
+        if let Ok(aside) = self.workplace() {
+            let _ = fs::rename(self.entry(key), aside.path().join("discarded"));
+        }
+    }
+
+    /// Waits until no other process makes the module of this key, and has others wait as long as the file is held. Where files
+    /// cannot be locked, several make it at once, which is a loss of time alone.
+    pub(super) fn turn(&self, key: &Key) -> Option<fs::File> {
+        let folder = self.folder.join("turns");
+        make_private(&folder).ok()?;
+        // Few files that stay: who removed one could not know that nobody is about to lock it.
+        let file = fs::File::create(folder.join(&key.hash[..2])).ok()?;
+        file.lock().ok()?;
+        Some(file)
+    }
+
+    /// A fresh folder in which a module can be made, on the file system of the entries.
+    pub(super) fn workplace(&self) -> Result<Folder, CacheError> {
+        let folder = self.building();
+        let failed = |error| CacheError::Write { path: folder.clone(), error };
+        make_private(&folder).map_err(failed)?;
+        Folder::within(&folder).map_err(failed)
+    }
+
+    fn building(&self) -> PathBuf {
+        self.folder.join("building")
+    }
+
+    /// Moves a workplace with its finished module to where `lookup` finds it; gives it back where that fails.
+    ///
+    /// Where another process was faster with the same key, its entry is used.
+    pub(super) fn store(
+        &self,
+        key: &Key,
+        workplace: Folder,
+    ) -> Result<PathBuf, (CacheError, Folder)> {
+        match self.place(key, &workplace) {
+            Ok(Placed::Ours) => {
+                // It lies elsewhere now: there is nothing left to remove.
+                workplace.keep();
+                Ok(self.entry(key).join(MODULE))
+            }
+            Ok(Placed::Theirs) => Ok(self.entry(key).join(MODULE)),
+            Err(error) => Err((error, workplace)),
+        }
+    }
+
+    fn place(&self, key: &Key, workplace: &Folder) -> Result<Placed, CacheError> {
+        let failed = |path: &Path, error| CacheError::Write { path: path.into(), error };
+        let module = workplace.path().join(MODULE);
+        let bytes = fs::read(&module).map_err(|error| failed(&module, error))?;
+        let label = workplace.path().join(KEY);
+        fs::write(&label, key.label(&bytes)).map_err(|error| failed(&label, error))?;
+        let entry = self.entry(key);
+        let modules = self.folder.join("modules");
+        make_private(&modules).map_err(|error| failed(&modules, error))?;
+        let mut last = None;
+        for _ in 0..TRIES {
+            match fs::rename(workplace.path(), &entry) {
+                Ok(()) => return Ok(Placed::Ours),
+                Err(error) => last = Some(error),
+            }
+            if !entry.exists() {
+                break;
+            }
+            if self.is_whole(key) {
+                return Ok(Placed::Theirs);
+            }
+            self.discard(key);
+        }
+        let error = last.unwrap_or_else(|| io::Error::other("others keep changing it"));
+        Err(failed(&entry, error))
+    }
+
+    /// Keeps a source that does not compile, to be read.
+    pub(super) fn keep_rejected(&self, file: &str, source: &str) -> Result<PathBuf, CacheError> {
+        let path = self.folder.join("rejected").join(file);
+        self.write(&path, source)
+            .map_err(|error| CacheError::Write { path: path.clone(), error })?;
+        Ok(path)
+    }
+
+    /// The text that was remembered under `key`, if it is whole.
+    pub(crate) fn recall(&self, key: &str) -> Option<String> {
+        let text = fs::read_to_string(self.memory(key)).ok()?;
+        let body = unseal(&text)?;
+        body.strip_prefix(key)?.strip_prefix("\n\n").map(str::to_owned)
+    }
+
+    /// Remembers `text` under `key`. A failure costs time, nothing else.
+    pub(crate) fn remember(&self, key: &str, text: &str) {
+        let path = self.memory(key);
+        if let Err(error) = self.write(&path, &seal(&format!("{key}\n\n{text}"))) {
+            tracing::debug!("cannot write {}: {error}", path.display());
+        }
+    }
+
+    /// Writes a file in one step, in a folder of the cache that is made where needed.
+    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+        make_private(path.parent().unwrap_or(&self.folder))?;
+        make_private(&self.building())?;
+        let workplace = Folder::within(&self.building())?;
+        let file = workplace.path().join("text");
+        fs::write(&file, text)?;
+        fs::rename(&file, path)
+    }
+
+    fn entry(&self, key: &Key) -> PathBuf {
+        self.folder.join("modules").join(&key.hash)
+    }
+
+    fn memory(&self, key: &str) -> PathBuf {
+        let hash = &blake3::hash(key.as_bytes()).to_hex()[..32];
+        self.folder.join("compilers").join(format!("{hash}.txt"))
+    }
+}
+
+/// Whose entry is in place.
+enum Placed {
+    Ours,
+    Theirs,
+}
+
+/// The text, and a last line that tells whether it is whole.
+fn seal(text: &str) -> String {
+    format!("{text}seal: {}\n", blake3::hash(text.as_bytes()).to_hex())
+}
+
+/// The text without its seal, if that is right.
+fn unseal(text: &str) -> Option<&str> {
+    let (body, mark) = text.strip_suffix('\n')?.rsplit_once("seal: ")?;
+    (mark == blake3::hash(body.as_bytes()).to_hex().as_str()).then_some(body)
+}
+
+/// Makes a folder, with those above it, that only the user can enter.
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}
+
+/// What lies in a folder.
+fn names(folder: &Path) -> io::Result<Vec<OsString>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
+}
+
+/// Whether a folder has our mark.
+fn is_tagged(folder: &Path) -> bool {
+    fs::read(folder.join(TAG)).is_ok_and(|text| text == TAG_TEXT.as_bytes())
+}
+
+/// Whether nobody but the user can have written into a folder. An empty one can still be closed to others, but for those
+/// where everybody may keep what is his.
+#[cfg(unix)]
+fn trust(found: &Metadata, is_empty: bool) -> Result<(), &'static str> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err("it belongs to another user");
+    }
+    let mode = found.permissions().mode();
+    if mode & 0o022 != 0 && (mode & 0o1000 != 0 || !is_empty) {
+        return Err("others may write to it");
+    }
+    Ok(())
+}
+
+/// Whether nobody but the user can have written into a folder of the cache, if it is there.
+#[cfg(unix)]
+fn trust_part(part: &Path) -> Result<(), &'static str> {
+    let Ok(found) = fs::symlink_metadata(part) else { return Ok(()) };
+    if !found.is_dir() {
+        return Err("it is no folder");
+    }
+    trust(&found, false)
+}
+
+/// Closes the folder to others.
+#[cfg(unix)]
+fn close(folder: &Path, found: &Metadata) -> Result<(), &'static str> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if found.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let private = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(folder, private).map_err(|_| "it cannot be closed to others")
+}
+
+/// Where folders have no owner in this sense, the user's own folder for caches is taken as it is.
+#[cfg(not(unix))]
+fn trust(_: &Metadata, _: bool) -> Result<(), &'static str> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn trust_part(_: &Path) -> Result<(), &'static str> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn close(_: &Path, _: &Metadata) -> Result<(), &'static str> {
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! Files: solutions, meshes and matrices in the formats of other programs.
+
+pub mod output;
+pub mod stored;

@@ -1,0 +1,337 @@
+//! What is seen of a solution: a field on a mesh → triangles with values at their corners, and the edges of cells.
+//!
+//! [`outside`] gives the boundary of a body, or all of a mesh in the plane; [`cut()`] gives what a plane meets of a body.
+//! Each facet (each cell in the plane) is divided into n parts a direction, so that curved geometry and fields of high
+//! degree are followed: at the corners of the triangles the values are those of the field's own basis and the places
+//! those of the geometry's, exactly; between them a drawing interpolates linearly. A facet shares no points with its
+//! neighbours: what jumps in the form jumps in the picture.
+
+mod cut;
+mod lattice;
+#[cfg(test)]
+mod tests;
+
+pub use cut::{Plane, cut};
+
+use super::sample::Rows;
+use super::{CellField, OutputError, PointField, check_cells, check_points};
+use crate::mesh::{Cell, Facet, Mesh};
+use crate::support::parallel::*;
+use kernels_gen::element::{ElementError, Lagrange};
+use lattice::{Lattice, edge_points};
+
+/// Parts of a facet for each degree, where there are few facets: straight pieces of a parabola's eighth look round.
+const PARTS: usize = 4;
+/// The most parts of a facet in a direction.
+const MOST_PARTS: usize = 24;
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The mesh.
+    pub mesh: &'a Mesh,
+    /// The field.
+    pub shown: Shown<'a>,
+    /// Which number of it.
+    pub quantity: Quantity,
+    /// What the mesh is displaced by.
+    pub warp: Option<Warp<'a>>,
+}
+
+/// The field that gives the values.
+#[derive(Clone, Copy, Debug)]
+pub enum Shown<'a> {
+    /// One with values at nodes.
+    Points(PointField<'a>),
+    /// One with a value in each cell.
+    Cells(CellField<'a>),
+}
+
+/// Which number of a field's value is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// A component; of a scalar there is the first.
+    Component(usize),
+    /// The root of the sum of the components' squares.
+    Magnitude,
+}
+
+/// A displacement x ↦ x + factor · u(x).
+#[derive(Clone, Copy, Debug)]
+pub struct Warp<'a> {
+    /// u, with as many components as the mesh has dimensions.
+    pub field: PointField<'a>,
+    /// The factor.
+    pub factor: f64,
+}
+
+/// Triangles with values, and lines over them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Triangles {
+    /// The places of points, displaced; the third coordinate is 0 in two dimensions.
+    pub points: Vec<[f64; 3]>,
+    /// At each point the unit normal of the surface, on either side; 0 where it has none.
+    pub normals: Vec<[f64; 3]>,
+    /// The values at the points.
+    pub values: Vec<f64>,
+    /// The points of each triangle.
+    pub corners: Vec<[u32; 3]>,
+    /// The edges of cells, each a chain of places.
+    pub edges: Vec<Vec<[f64; 3]>>,
+}
+
+/// Why nothing is seen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SurfaceError {
+    /// A field that does not fit.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// Geometry of an order that there is no element of.
+    #[error(transparent)]
+    Element(#[from] ElementError),
+}
+
+/// The boundary of a body, or all cells of a mesh in the plane, in about `most` triangles where more would be too many.
+///
+/// # Errors
+///
+/// A field does not fit the mesh.
+pub fn outside(view: &View<'_>, most: usize) -> Result<Triangles, SurfaceError> {
+    view.check()?;
+    let (mesh, cell) = (view.mesh, view.mesh.cell());
+    let (facets, shape) = match mesh.dim() {
+        3 => (mesh.surface(), cell.facet_cell().unwrap_or(cell)),
+        _ => ((0..mesh.n_cells() as u32).map(|cell| Facet { cell, local: 0 }).collect(), cell),
+    };
+    let parts = view.parts(facets.len() * shape.vertex_count().saturating_sub(2), most);
+    let lattice = Lattice::new(shape, parts);
+    let sides = if mesh.dim() == 3 { cell.facets().len() } else { 1 };
+    let tables: Vec<Tables> = (0..sides)
+        .map(|local| {
+            let place = |&point: &[f64; 3]| match mesh.dim() {
+                3 => cell.entity_point(2, local, point),
+                _ => point,
+            };
+            Tables::new(view, &lattice.points.iter().map(place).collect::<Vec<_>>())
+        })
+        .collect::<Result<_, _>>()?;
+    let per_facet = lattice.points.len();
+    let mut all = Triangles::with_points(facets.len() * per_facet);
+    let rows = (all.points.par_chunks_mut(per_facet), all.normals.par_chunks_mut(per_facet));
+    let rows = (rows.0, rows.1, all.values.par_chunks_mut(per_facet), facets.par_iter());
+    rows.into_par_iter().with_min_len(64).each(|(points, normals, values, facet)| {
+        let (cell, table) = (facet.cell as usize, &tables[usize::from(facet.local)]);
+        for (row, (point, value)) in points.iter_mut().zip(values).enumerate() {
+            *point = view.place(cell, table, row);
+            *value = view.shown.value(view.quantity, cell, table.shown_at(row));
+        }
+        add_normals(points, &lattice.triangles, normals);
+    });
+    all.corners = (0..facets.len())
+        .flat_map(|facet| {
+            let start = (facet * per_facet) as u32;
+            lattice.triangles.iter().map(move |corners| corners.map(|c| start + c))
+        })
+        .collect();
+    add_edges(&mut all, view, &facets, parts)?;
+    Ok(all)
+}
+
+impl Triangles {
+    fn with_points(count: usize) -> Self {
+        Self {
+            points: vec![[0.0; 3]; count],
+            normals: vec![[0.0; 3]; count],
+            values: vec![0.0; count],
+            ..Self::default()
+        }
+    }
+
+    /// The sum of the areas of all triangles.
+    pub fn area(&self) -> f64 {
+        let area = |corners: &[u32; 3]| {
+            let normal = cross(corners.map(|c| self.points[c as usize]));
+            0.5 * norm(normal)
+        };
+        self.corners.iter().map(area).sum()
+    }
+}
+
+impl View<'_> {
+    /// Whether all fields fit the mesh.
+    fn check(&self) -> Result<(), OutputError> {
+        match &self.shown {
+            Shown::Points(field) => check_points(self.mesh, field)?,
+            Shown::Cells(field) => check_cells(self.mesh, field)?,
+        }
+        self.warp.iter().try_for_each(|warp| check_points(self.mesh, &warp.field))
+    }
+
+    /// Whether places are linear functions of reference coordinates along the edges of a cell.
+    fn is_straight(&self) -> bool {
+        self.mesh.order() == 1 && self.warp.is_none_or(|warp| warp.field.element.degree() == 1)
+    }
+
+    /// How many parts a direction a cell or a facet is divided into, if one part of all of them makes `least` triangles.
+    fn parts(&self, least: usize, most: usize) -> usize {
+        let shown = match &self.shown {
+            Shown::Points(field) => field.element.degree(),
+            Shown::Cells(_) => 0,
+        };
+        let warp = self.warp.map_or(0, |warp| warp.field.element.degree());
+        let degree = shown.max(warp).max(self.mesh.order());
+        let wanted = match degree == 1 && !self.mesh.cell().is_tensor() {
+            true => 1,
+            false => (PARTS * degree).clamp(1, MOST_PARTS),
+        };
+        let bound = (most as f64 / least.max(1) as f64).sqrt() as usize;
+        wanted.min(bound.max(1))
+    }
+
+    /// The displaced place of a point of a cell.
+    fn place(&self, cell: usize, tables: &Tables, row: usize) -> [f64; 3] {
+        let mut x = self.undisplaced(cell, tables.geometry.of(row));
+        if let (Some(warp), Some(rows)) = (&self.warp, &tables.warp) {
+            warp.add(cell, rows.of(row), &mut x);
+        }
+        x
+    }
+
+    /// The place of a point of a cell by the geometry's basis there.
+    fn undisplaced(&self, cell: usize, weights: &[(usize, f64)]) -> [f64; 3] {
+        let nodes = self.mesh.cell_nodes(cell);
+        let mut x = [0.0; 3];
+        for &(local, weight) in weights {
+            let point = &self.mesh.points()[nodes[local] as usize];
+            x.iter_mut().zip(point).for_each(|(sum, x)| *sum += weight * x);
+        }
+        x
+    }
+}
+
+impl Warp<'_> {
+    /// Adds the displacement at a point of a cell; one that is no number is none.
+    fn add(&self, cell: usize, weights: &[(usize, f64)], x: &mut [f64; 3]) {
+        let components = self.field.shape.components().min(3);
+        for (component, x) in x.iter_mut().enumerate().take(components) {
+            let by = self.factor * sum(&self.field, component, cell, weights);
+            *x += if by.is_finite() { by } else { 0.0 };
+        }
+    }
+}
+
+impl Shown<'_> {
+    /// The number at a point of a cell, by the field's own basis there.
+    fn value(&self, quantity: Quantity, cell: usize, weights: &[(usize, f64)]) -> f64 {
+        let components = match self {
+            Self::Points(field) => field.shape.components(),
+            Self::Cells(field) => field.shape.components(),
+        };
+        let at = |component: usize| match self {
+            Self::Points(field) => sum(field, component, cell, weights),
+            Self::Cells(field) => field.values[cell * components + component],
+        };
+        match quantity {
+            Quantity::Component(component) if component < components => at(component),
+            Quantity::Component(_) => f64::NAN,
+            Quantity::Magnitude if components == 1 => at(0),
+            Quantity::Magnitude => (0..components).map(at).fold(0.0, f64::hypot),
+        }
+    }
+}
+
+/// Σ_i w_i u_i of a component.
+fn sum(field: &PointField<'_>, component: usize, cell: usize, weights: &[(usize, f64)]) -> f64 {
+    let (nodes, components) = (field.element.count(), field.shape.components());
+    let nodes = &field.nodes[cell * nodes..][..nodes];
+    let value = |local: usize| field.values[nodes[local] as usize * components + component];
+    weights.iter().map(|&(local, weight)| weight * value(local)).sum()
+}
+
+/// The bases of all that is evaluated, at the same points.
+struct Tables {
+    geometry: Rows,
+    shown: Option<Rows>,
+    warp: Option<Rows>,
+}
+
+impl Tables {
+    fn new(view: &View<'_>, points: &[[f64; 3]]) -> Result<Self, ElementError> {
+        let shown = match &view.shown {
+            Shown::Points(field) => Some(Rows::new(field.element, points)),
+            Shown::Cells(_) => None,
+        };
+        let warp = view.warp.map(|warp| Rows::new(warp.field.element, points));
+        let geometry = Lagrange::continuous(view.mesh.cell(), view.mesh.order())?;
+        Ok(Self { geometry: Rows::new(geometry, points), shown, warp })
+    }
+
+    fn shown_at(&self, row: usize) -> &[(usize, f64)] {
+        self.shown.as_ref().map_or(&[], |rows| rows.of(row))
+    }
+}
+
+/// The edges of all facets, or of all cells in the plane, each once.
+fn add_edges(
+    all: &mut Triangles,
+    view: &View<'_>,
+    facets: &[Facet],
+    parts: usize,
+) -> Result<(), ElementError> {
+    let (mesh, cell) = (view.mesh, view.mesh.cell());
+    let points = edge_points(if view.is_straight() { 1 } else { parts });
+    let locals = cell.entities(1);
+    let tables: Vec<Tables> = (0..locals.len())
+        .map(|edge| {
+            let place = |&s: &f64| cell.entity_point(1, edge, [s, 0.0, 0.0]);
+            Tables::new(view, &points.iter().map(place).collect::<Vec<_>>())
+        })
+        .collect::<Result<_, _>>()?;
+    let of_facet: Vec<Vec<usize>> = match mesh.dim() {
+        3 => cell.facets().iter().map(|facet| edges_within(cell, facet)).collect(),
+        _ => vec![(0..locals.len()).collect()],
+    };
+    let mut seen = vec![false; mesh.topology().edges().len()];
+    for facet in facets {
+        let of_cell = mesh.topology().edges().of_cell(facet.cell as usize);
+        for &local in &of_facet[usize::from(facet.local)] {
+            if !std::mem::replace(&mut seen[of_cell[local] as usize], true) {
+                let place = |row| view.place(facet.cell as usize, &tables[local], row);
+                all.edges.push((0..points.len()).map(place).collect());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The local edges of a facet.
+fn edges_within(cell: Cell, facet: &[usize]) -> Vec<usize> {
+    let edges = cell.entities(1).iter().enumerate();
+    edges.filter(|(_, edge)| edge.iter().all(|v| facet.contains(v))).map(|(e, _)| e).collect()
+}
+
+/// Unit normals at the points of one smooth piece: the mean of those of the triangles around, by area.
+fn add_normals(points: &[[f64; 3]], triangles: &[[u32; 3]], normals: &mut [[f64; 3]]) {
+    for corners in triangles {
+        let normal = cross(corners.map(|c| points[c as usize]));
+        for &corner in corners {
+            let sum = &mut normals[corner as usize];
+            *sum = [0, 1, 2].map(|c| sum[c] + normal[c]);
+        }
+    }
+    for normal in normals {
+        let length = norm(*normal);
+        *normal = if length > 0.0 { normal.map(|n| n / length) } else { [0.0; 3] };
+    }
+}
+
+/// (b − a) × (c − a)
+fn cross([a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
+    let (u, v) = ([0, 1, 2].map(|i| b[i] - a[i]), [0, 1, 2].map(|i| c[i] - a[i]));
+    [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]]
+}
+
+fn norm(v: [f64; 3]) -> f64 {
+    v[0].hypot(v[1]).hypot(v[2])
+}

@@ -1,0 +1,316 @@
+//! A body cut by a plane: marching tetrahedra over the parts of each cell.
+//!
+//! With d(x) = n·x − c, each tetrahedron whose corners lie on both sides is cut along a triangle or a quadrilateral, whose
+//! corners are the zeros of d along its edges: found on the cell's own map x(ξ) by the regula falsi in Illinois' form
+//! (M. Dowell and P. Jarratt, BIT 11, 1971), so that they lie on the plane also in curved cells, and the field is
+//! evaluated there by its own basis. What lies on the plane counts as above it, for all cells alike: a plane along the
+//! faces of cells shows each of them once.
+
+use super::lattice::Solid;
+use super::{SurfaceError, Tables, Triangles, View, add_normals, cross};
+use crate::files::output::sample::Rows;
+use crate::mesh::Mesh;
+use crate::support::parallel::*;
+use kernels_gen::element::{ElementError, Lagrange};
+use std::collections::{BTreeMap, HashMap};
+
+/// The set n·x = c.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plane {
+    /// n, of length 1.
+    pub normal: [f64; 3],
+    /// c.
+    pub offset: f64,
+}
+
+/// Cells whose corners are evaluated together.
+const CELLS: usize = 32;
+/// Triangles that a plane cuts out of a cell in one part, about.
+const PER_CELL: usize = 8;
+/// Distances below this part of the body's size are none.
+const NOTHING: f64 = 1e-10;
+/// Steps to a zero; straight edges take none.
+const STEPS: usize = 40;
+
+impl Plane {
+    /// d(x) = n·x − c.
+    pub fn distance(&self, x: [f64; 3]) -> f64 {
+        (0..3).map(|c| self.normal[c] * x[c]).sum::<f64>() - self.offset
+    }
+
+    fn turned(self) -> Self {
+        Self { normal: self.normal.map(|n| -n), offset: -self.offset }
+    }
+}
+
+/// What a plane meets of a body, before its displacement, in about `most` triangles where more would be too many. There
+/// are none where it meets nothing, and none of a mesh that is itself in a plane.
+///
+/// # Errors
+///
+/// A field does not fit the mesh.
+pub fn cut(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, SurfaceError> {
+    view.check()?;
+    if view.mesh.dim() != 3 {
+        return Ok(Triangles::default());
+    }
+    let found = cut_once(view, plane, most)?;
+    // A body that lies above a plane through its boundary lies below the same plane turned over.
+    match found.corners.is_empty() {
+        true => Ok(cut_once(view, plane.turned(), most)?),
+        false => Ok(found),
+    }
+}
+
+fn cut_once(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, ElementError> {
+    let cells = met(view.mesh, plane);
+    let per_cell = if view.mesh.cell().is_tensor() { PER_CELL } else { PER_CELL / 4 };
+    let parts = view.parts(cells.len() * per_cell, most);
+    let solid = Solid::new(view.mesh.cell(), parts);
+    let geometry = Lagrange::continuous(view.mesh.cell(), view.mesh.order())?;
+    let knife = Knife {
+        view,
+        plane,
+        nothing: NOTHING * size(view.mesh),
+        geometry,
+        places: Rows::new(geometry, &solid.points),
+        solid,
+    };
+    let pieces = cells.par_chunks(CELLS).map(|cells| knife.cut(cells)).listed();
+    let mut all = Triangles::default();
+    for piece in pieces {
+        let piece = piece?;
+        let start = all.points.len() as u32;
+        all.corners.extend(piece.corners.iter().map(|corners| corners.map(|c| start + c)));
+        all.points.extend(piece.points);
+        all.normals.extend(piece.normals);
+        all.values.extend(piece.values);
+        all.edges.extend(piece.edges);
+    }
+    Ok(all)
+}
+
+/// The cells that a plane may meet. A straight cell lies between its nodes; a curved one may reach beyond them.
+fn met(mesh: &Mesh, plane: Plane) -> Vec<usize> {
+    let meets = |cell: usize| {
+        let nodes = mesh.cell_nodes(cell).iter();
+        let (low, high) = nodes
+            .map(|&node| plane.distance(mesh.points()[node as usize]))
+            .fold((f64::MAX, f64::MIN), |(low, high), d| (low.min(d), high.max(d)));
+        let beyond = if mesh.order() == 1 { 0.01 } else { 1.0 } * (high - low);
+        low - beyond <= 0.0 && 0.0 <= high + beyond
+    };
+    let all = (0..mesh.n_cells()).into_par_iter().map(|cell| meets(cell).then_some(cell)).listed();
+    all.into_iter().flatten().collect()
+}
+
+/// The largest distance of a point from the first, along an axis.
+fn size(mesh: &Mesh) -> f64 {
+    let Some(first) = mesh.points().first() else { return 0.0 };
+    let far = |point: &[f64; 3]| (0..3).map(|c| (point[c] - first[c]).abs()).fold(0.0, f64::max);
+    mesh.points().iter().map(far).fold(0.0, f64::max)
+}
+
+/// All that cutting a cell takes.
+struct Knife<'a> {
+    view: &'a View<'a>,
+    plane: Plane,
+    nothing: f64,
+    geometry: Lagrange,
+    places: Rows,
+    solid: Solid,
+}
+
+/// A zero of d along an edge of a part, from below to above.
+struct Zero {
+    cell: usize,
+    ends: [[f64; 3]; 2],
+    distances: [f64; 2],
+    at: [f64; 3],
+    /// Which end was replaced last.
+    moved: Option<usize>,
+}
+
+/// What is cut out of a group of cells, by the numbers of zeros.
+#[derive(Default)]
+struct Pieces {
+    zeros: Vec<Zero>,
+    corners: Vec<[u32; 3]>,
+    /// Pieces of what is cut out of a facet of a cell, by their ends.
+    edges: BTreeMap<(usize, u32), Vec<[u32; 2]>>,
+}
+
+impl Knife<'_> {
+    /// Cuts a group of cells.
+    fn cut(&self, cells: &[usize]) -> Result<Triangles, ElementError> {
+        let mut pieces = Pieces::default();
+        cells.iter().for_each(|&cell| self.cut_cell(cell, &mut pieces));
+        let Pieces { mut zeros, mut corners, edges } = pieces;
+        self.settle(&mut zeros);
+        let points: Vec<[f64; 3]> = zeros.iter().map(|zero| zero.at).collect();
+        let tables = Tables::new(self.view, &points)?;
+        let mut found = Triangles::with_points(points.len());
+        for (row, zero) in zeros.iter().enumerate() {
+            found.points[row] = self.view.place(zero.cell, &tables, row);
+            let shown = self.view.shown;
+            found.values[row] = shown.value(self.view.quantity, zero.cell, tables.shown_at(row));
+        }
+        // The parts of a cell are turned either way.
+        let place = |row: u32| {
+            let row = row as usize;
+            self.view.undisplaced(zeros[row].cell, tables.geometry.of(row))
+        };
+        for corners in &mut corners {
+            let normal = cross(corners.map(place));
+            if (0..3).map(|c| normal[c] * self.plane.normal[c]).sum::<f64>() < 0.0 {
+                corners.swap(0, 1);
+            }
+        }
+        match self.view.warp {
+            None => found.normals.fill(self.plane.normal),
+            Some(_) => add_normals(&found.points, &corners, &mut found.normals),
+        }
+        let place = |end: u32| found.points[end as usize];
+        let chained = edges.values().flat_map(|pieces| chains(pieces));
+        found.edges = chained.map(|chain| chain.into_iter().map(place).collect()).collect();
+        found.corners = corners;
+        Ok(found)
+    }
+
+    /// The triangles and edges of a cell's parts, between zeros that are not found yet.
+    fn cut_cell(&self, cell: usize, pieces: &mut Pieces) {
+        let distance = |row: usize| {
+            let d = self.plane.distance(self.view.undisplaced(cell, self.places.of(row)));
+            if d.abs() <= self.nothing { 0.0 } else { d }
+        };
+        let distances: Vec<f64> = (0..self.solid.points.len()).map(distance).collect();
+        let owned = self.owned_facets(cell);
+        let mut known = HashMap::new();
+        for corners in &self.solid.tetrahedra {
+            let is_above = |&corner: &u32| distances[corner as usize] >= 0.0;
+            let (above, below): (Vec<u32>, Vec<u32>) = corners.iter().copied().partition(is_above);
+            let mut zero = |b: u32, a: u32| {
+                let ends = [b, a].map(|end| distances[end as usize]);
+                // What lies on the plane is itself the zero of all edges that end there.
+                let key = if ends[1] == 0.0 { (a, a) } else { (b, a) };
+                *known.entry(key).or_insert_with(|| {
+                    pieces.zeros.push(self.zero(cell, [b, a], ends));
+                    pieces.zeros.len() as u32 - 1
+                })
+            };
+            let on = |corners: [u32; 3]| {
+                let facets = corners.map(|corner| self.solid.facets[corner as usize]);
+                let on = facets[0] & facets[1] & facets[2] & owned;
+                (on != 0).then(|| on.trailing_zeros())
+            };
+            // The sides of the cut in order, each with the face of the tetrahedron that it lies in.
+            let (ring, faces) = match (&below[..], &above[..]) {
+                (&[b], &[p, q, r]) => (
+                    vec![zero(b, p), zero(b, q), zero(b, r)],
+                    vec![[b, p, q], [b, q, r], [b, r, p]],
+                ),
+                (&[p, q, r], &[a]) => (
+                    vec![zero(p, a), zero(q, a), zero(r, a)],
+                    vec![[a, p, q], [a, q, r], [a, r, p]],
+                ),
+                (&[b, c], &[p, q]) => (
+                    vec![zero(b, p), zero(b, q), zero(c, q), zero(c, p)],
+                    vec![[b, p, q], [q, b, c], [c, p, q], [p, b, c]],
+                ),
+                _ => continue,
+            };
+            for side in 0..ring.len() {
+                let ends = [ring[side], ring[(side + 1) % ring.len()]];
+                let facet = on(faces[side]).filter(|_| ends[0] != ends[1]);
+                if let Some(facet) = facet {
+                    pieces.edges.entry((cell, facet)).or_default().push(ends);
+                }
+            }
+            let halves = (1..ring.len() - 1).map(|last| [ring[0], ring[last], ring[last + 1]]);
+            let proper = |c: &[u32; 3]| c[0] != c[1] && c[1] != c[2] && c[2] != c[0];
+            pieces.corners.extend(halves.filter(proper));
+        }
+    }
+
+    /// The facets of which a cell is the first, as bits: it draws what the plane cuts out of them.
+    fn owned_facets(&self, cell: usize) -> u8 {
+        let faces = self.view.mesh.topology().faces();
+        let of_cell = faces.of_cell(cell).iter().enumerate();
+        let owned = of_cell.filter(|(_, face)| faces.first_cell(**face as usize).0 == cell);
+        owned.map(|(local, _)| 1 << local).sum()
+    }
+
+    /// The zero of the linear function between the ends.
+    fn zero(&self, cell: usize, ends: [u32; 2], distances: [f64; 2]) -> Zero {
+        let ends = ends.map(|end| self.solid.points[end as usize]);
+        Zero { cell, ends, distances, at: between(ends, distances), moved: None }
+    }
+
+    /// Moves points along their edges until they lie on the plane.
+    fn settle(&self, zeros: &mut [Zero]) {
+        let mut open: Vec<usize> = (0..zeros.len()).collect();
+        for _ in 0..STEPS {
+            let points: Vec<[f64; 3]> = open.iter().map(|&zero| zeros[zero].at).collect();
+            let rows = Rows::new(self.geometry, &points);
+            let mut row = 0;
+            open.retain(|&number| {
+                let zero = &mut zeros[number];
+                let x = self.view.undisplaced(zero.cell, rows.of(row));
+                row += 1;
+                let distance = self.plane.distance(x);
+                let far = distance.abs() > self.nothing;
+                if far {
+                    zero.step(distance);
+                }
+                far
+            });
+            if open.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+impl Zero {
+    /// Takes the point for the end on its side; where that end moves twice, the other counts for half, so that it moves, too.
+    fn step(&mut self, distance: f64) {
+        let (own, other) = if distance < 0.0 { (0, 1) } else { (1, 0) };
+        self.ends[own] = self.at;
+        self.distances[own] = distance;
+        if self.moved.replace(own) == Some(own) {
+            self.distances[other] *= 0.5;
+        }
+        self.at = between(self.ends, self.distances);
+    }
+}
+
+/// The zero of a linear function with d₀ < 0 ≤ d₁ at two points.
+fn between(ends: [[f64; 3]; 2], [below, above]: [f64; 2]) -> [f64; 3] {
+    let t = below / (below - above);
+    [0, 1, 2].map(|c| ends[0][c] + t * (ends[1][c] - ends[0][c]))
+}
+
+/// Joins pieces where their ends meet.
+fn chains(pieces: &[[u32; 2]]) -> Vec<Vec<u32>> {
+    let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (piece, ends) in pieces.iter().enumerate() {
+        ends.iter().for_each(|&end| open.entry(end).or_default().push(piece));
+    }
+    // From where something ends, and then around what ends nowhere.
+    let tips = open.iter().filter(|(_, pieces)| pieces.len() == 1).map(|(&end, _)| end);
+    let starts: Vec<u32> = tips.chain(open.keys().copied()).collect();
+    let mut used = vec![false; pieces.len()];
+    let mut chains = Vec::new();
+    for start in starts {
+        let mut chain = vec![start];
+        let mut at = start;
+        while let Some(&piece) = open[&at].iter().find(|&&piece| !used[piece]) {
+            used[piece] = true;
+            let [first, second] = pieces[piece];
+            at = if first == at { second } else { first };
+            chain.push(at);
+        }
+        chains.extend((chain.len() > 1).then_some(chain));
+    }
+    chains
+}

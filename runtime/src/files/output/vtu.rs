@@ -1,0 +1,290 @@
+//! The VTU file: its XML header and the numbers appended to it.
+
+use super::sample::Points;
+use super::{Output, StateField};
+use crate::files::stored::state;
+use crate::mesh::{Cell, vtk_order};
+use fem_dsl::point::Shape;
+use kernels_gen::element::Lagrange;
+use std::fmt::Write as _;
+use std::io::{Result, Write};
+
+/// One array of numbers.
+struct Array {
+    name: String,
+    components: usize,
+    numbers: Numbers,
+}
+
+enum Numbers {
+    Bytes(Vec<u8>),
+    /// Whole numbers from 0 on, or with a sign in two's complement.
+    Integers(Vec<u64>),
+    Reals(Vec<f64>),
+}
+
+impl Array {
+    fn bytes(&self) -> u64 {
+        8 * match &self.numbers {
+            Numbers::Bytes(all) => return all.len() as u64,
+            Numbers::Integers(all) => all.len() as u64,
+            Numbers::Reals(all) => all.len() as u64,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.numbers {
+            Numbers::Bytes(_) => "UInt8",
+            Numbers::Integers(_) => "Int64",
+            Numbers::Reals(_) => "Float64",
+        }
+    }
+
+    /// The size in bytes and then the numbers, little-endian.
+    fn write(&self, out: &mut dyn Write) -> Result<()> {
+        out.write_all(&self.bytes().to_le_bytes())?;
+        match &self.numbers {
+            Numbers::Bytes(all) => out.write_all(all),
+            Numbers::Integers(all) => all.iter().try_for_each(|n| out.write_all(&n.to_le_bytes())),
+            Numbers::Reals(all) => all.iter().try_for_each(|x| out.write_all(&x.to_le_bytes())),
+        }
+    }
+}
+
+/// A file ready to be written.
+pub(super) struct File {
+    n_points: usize,
+    n_cells: usize,
+    time: Option<f64>,
+    states: Vec<Array>,
+    /// The version of the format.
+    version: &'static str,
+    points: Array,
+    cells: [Array; 3],
+    point_data: Vec<Array>,
+    cell_data: Vec<Array>,
+}
+
+impl File {
+    pub(super) fn new(output: &Output<'_>) -> File {
+        let mesh = output.mesh;
+        let points = Points::new(output);
+        let coordinates: Vec<f64> = mesh.points().iter().flatten().copied().collect();
+        // INVARIANT: a mesh has an order that its geometry's element exists for.
+        let positions = match Lagrange::continuous(mesh.cell(), mesh.order()) {
+            Ok(geometry) => points.values(geometry, mesh.nodes(), &coordinates, 3),
+            Err(_) => Vec::new(),
+        };
+        let point_data = output
+            .point_fields
+            .iter()
+            .map(|field| {
+                let n = field.shape.components();
+                let values = points.values(field.element, field.nodes, field.values, n);
+                padded(field.name, field.shape, mesh.dim(), values)
+            })
+            .collect();
+        let cell_data = output
+            .cell_fields
+            .iter()
+            .map(|field| padded(field.name, field.shape, mesh.dim(), field.values.to_vec()))
+            .collect();
+        let n_cells = mesh.n_cells();
+        let per_cell = points.per_cell as u64;
+        let array =
+            |name: &str, components, numbers| Array { name: name.to_owned(), components, numbers };
+        let offsets = (1..=n_cells as u64).map(|c| c * per_cell).collect();
+        let types = vec![vtk_order::cell_type(mesh.cell(), points.degree); n_cells];
+        File {
+            n_points: points.count,
+            n_cells,
+            time: output.time,
+            states: states(output),
+            // More programs read 1.0, but there the nodes of Lagrange hexahedra are in an older order.
+            version: match (mesh.cell(), points.degree) {
+                (Cell::Hexahedron, 3..) => "2.2",
+                _ => "1.0",
+            },
+            points: array("Points", 3, Numbers::Reals(positions)),
+            cells: [
+                array("connectivity", 1, Numbers::Integers(points.connectivity(mesh))),
+                array("offsets", 1, Numbers::Integers(offsets)),
+                array("types", 1, Numbers::Bytes(types)),
+            ],
+            point_data,
+            cell_data,
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
+        out.write_all(self.header().as_bytes())?;
+        self.arrays().try_for_each(|array| array.write(out))?;
+        out.write_all(b"\n  </AppendedData>\n</VTKFile>\n")
+    }
+
+    /// The text of a file that names others of the same arrays as pieces of one mesh.
+    pub(super) fn in_pieces(&self, names: &[String]) -> String {
+        let mut text = format!(
+            "<?xml version=\"1.0\"?>\n\
+             <VTKFile type=\"PUnstructuredGrid\" version=\"{}\" byte_order=\"LittleEndian\" \
+             header_type=\"UInt64\">\n  <PUnstructuredGrid GhostLevel=\"0\">\n",
+            self.version
+        );
+        let mut section = |name: &str, arrays: &mut dyn Iterator<Item = &Array>| {
+            let _ = writeln!(text, "    <P{name}>");
+            for array in arrays {
+                let _ = writeln!(
+                    text,
+                    "      <PDataArray type=\"{}\" Name=\"{}\" NumberOfComponents=\"{}\"/>",
+                    array.kind(),
+                    escaped(&array.name),
+                    array.components
+                );
+            }
+            let _ = writeln!(text, "    </P{name}>");
+        };
+        section("Points", &mut std::iter::once(&self.points));
+        section("PointData", &mut self.point_data.iter());
+        section("CellData", &mut self.cell_data.iter());
+        for name in names {
+            let _ = writeln!(text, "    <Piece Source=\"{}\"/>", escaped(name));
+        }
+        text.push_str("  </PUnstructuredGrid>\n</VTKFile>\n");
+        text
+    }
+
+    /// All arrays in the order in which they are appended.
+    fn arrays(&self) -> impl Iterator<Item = &Array> {
+        let data = self.point_data.iter().chain(&self.cell_data);
+        self.states.iter().chain(std::iter::once(&self.points)).chain(&self.cells).chain(data)
+    }
+
+    /// The data of the file as a whole; gives back how many bytes of it are appended.
+    fn field_data(&self, text: &mut String) -> u64 {
+        if self.time.is_none() && self.states.is_empty() {
+            return 0;
+        }
+        text.push_str("    <FieldData>\n");
+        if let Some(time) = self.time {
+            let _ = writeln!(
+                text,
+                "      <DataArray type=\"Float64\" Name=\"TimeValue\" NumberOfTuples=\"1\" \
+                 format=\"ascii\">{time:e}</DataArray>"
+            );
+        }
+        let mut offset = 0;
+        for array in &self.states {
+            let _ = writeln!(
+                text,
+                "      <DataArray type=\"{}\" Name=\"{}\" NumberOfComponents=\"{}\" \
+                 NumberOfTuples=\"{}\" format=\"appended\" offset=\"{offset}\"/>",
+                array.kind(),
+                escaped(&array.name),
+                array.components,
+                array.bytes() / 8 / array.components.max(1) as u64
+            );
+            offset += 8 + array.bytes();
+        }
+        text.push_str("    </FieldData>\n");
+        offset
+    }
+
+    fn header(&self) -> String {
+        let mut text = format!(
+            "<?xml version=\"1.0\"?>\n\
+             <VTKFile type=\"UnstructuredGrid\" version=\"{}\" byte_order=\"LittleEndian\" \
+             header_type=\"UInt64\">\n  <UnstructuredGrid>\n",
+            self.version
+        );
+        let mut offset = self.field_data(&mut text);
+        let _ = writeln!(
+            text,
+            "    <Piece NumberOfPoints=\"{}\" NumberOfCells=\"{}\">",
+            self.n_points, self.n_cells
+        );
+        let mut section = |name: &str, arrays: &[&Array]| {
+            let _ = writeln!(text, "      <{name}>");
+            for array in arrays {
+                let _ = writeln!(
+                    text,
+                    "        <DataArray type=\"{}\" Name=\"{}\" NumberOfComponents=\"{}\" \
+                     format=\"appended\" offset=\"{offset}\"/>",
+                    array.kind(),
+                    escaped(&array.name),
+                    array.components
+                );
+                offset += 8 + array.bytes();
+            }
+            let _ = writeln!(text, "      </{name}>");
+        };
+        section("Points", &[&self.points]);
+        section("Cells", &self.cells.each_ref());
+        section("PointData", &self.point_data.iter().collect::<Vec<_>>());
+        section("CellData", &self.cell_data.iter().collect::<Vec<_>>());
+        text.push_str("    </Piece>\n  </UnstructuredGrid>\n  <AppendedData encoding=\"raw\">\n_");
+        text
+    }
+}
+
+/// The coefficients of fields, and what they are of.
+fn states(output: &Output<'_>) -> Vec<Array> {
+    if output.states.is_empty() {
+        return Vec::new();
+    }
+    let whole = |name: String, numbers: &[i64]| {
+        let numbers = Numbers::Integers(numbers.iter().map(|&n| n as u64).collect());
+        Array { name, components: 1, numbers }
+    };
+    let mut arrays = vec![whole(state::mesh_name(), &state::of_mesh(output.mesh))];
+    for &StateField { name, space, values } in &output.states {
+        let [of_space, coefficients] = state::names(name);
+        arrays.push(whole(of_space, &state::of_space(space)));
+        let components = space.components();
+        let own = |node: u32| &values[node as usize * components..][..components];
+        let all = state::order(space).into_iter().flat_map(own).copied().collect();
+        arrays.push(Array { name: coefficients, components, numbers: Numbers::Reals(all) });
+    }
+    arrays
+}
+
+/// An array in which vectors and matrices of a plane have a third direction, as VTK has them.
+fn padded(name: &str, shape: Shape, dim: usize, values: Vec<f64>) -> Array {
+    let name = name.to_owned();
+    let (rows, columns) = match shape {
+        Shape::Vector(n) if n == dim => (n, 1),
+        Shape::Matrix(rows, columns) if rows == dim && columns == dim => (rows, columns),
+        _ => {
+            return Array { name, components: shape.components(), numbers: Numbers::Reals(values) };
+        }
+    };
+    if dim == 3 {
+        return Array { name, components: rows * columns, numbers: Numbers::Reals(values) };
+    }
+    let wide = if columns == 1 { 1 } else { 3 };
+    let mut all = Vec::with_capacity(values.len() / (rows * columns) * 3 * wide);
+    for value in values.chunks_exact(rows * columns) {
+        for row in 0..3 {
+            for column in 0..wide {
+                let inside = row < rows && column < columns;
+                all.push(if inside { value[row * columns + column] } else { 0.0 });
+            }
+        }
+    }
+    Array { name, components: 3 * wide, numbers: Numbers::Reals(all) }
+}
+
+/// Text for an XML attribute.
+fn escaped(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => result.push_str("&amp;"),
+            '<' => result.push_str("&lt;"),
+            '>' => result.push_str("&gt;"),
+            '"' => result.push_str("&quot;"),
+            c if c.is_control() => result.push(' '),
+            c => result.push(c),
+        }
+    }
+    result
+}

@@ -1,0 +1,379 @@
+//! Data and states from files: an array of a `.vtu` or a `.npy` → values on the cells of a mesh, or at the nodes of a space.
+//!
+//! Values stand in the order that the mesh has in its own file ([`crate::mesh::Places`]). A `.vtu` says where its cells and
+//! points are, too: those are compared with the mesh, so that the order is known to be right, and so that a file which
+//! `wf run` has written, whose cells are in another order, is read as well. What stands at nodes is interpolated from
+//! them; a state that was written with its coefficients ([`state`]) has them again, to the bit.
+
+mod error;
+mod fit;
+mod npy;
+mod refine;
+pub(crate) mod state;
+pub mod system;
+
+use crate::mesh::Mesh;
+use crate::mesh::partition::Partition;
+use crate::mesh::places::Rows;
+use crate::mesh::read::Format;
+use crate::mesh::read::vtk::data::{Array, Data, Section, data};
+use crate::space::Space;
+use crate::support::input::{self, InputError};
+pub use error::FileError;
+use fem_dsl::point::Shape;
+use fem_dsl::problem::Stored;
+use fem_dsl::source::shortened;
+use kernels_gen::element::Lagrange;
+pub use npy::NpyError;
+use npy::Table;
+use state::State;
+use std::path::Path;
+
+/// Places are compared to so much of the largest coordinate: files may have them in single precision.
+const SINGLE: f64 = 1e-6;
+
+/// Values at nodes, and how they came about where that is worth a note.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtNodes {
+    /// Node by node, components interleaved.
+    pub values: Vec<f64>,
+    /// What was done to the numbers of the file.
+    pub note: Option<String>,
+}
+
+/// An array of a file that is wanted for a mesh.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    stored: &'a Stored,
+    /// Its name.
+    name: &'a str,
+    shape: Shape,
+    mesh: &'a Mesh,
+}
+
+impl<'a> Wanted<'a> {
+    /// Data or a state for something of this name and shape: an array without a name is called like that.
+    pub fn new(stored: &'a Stored, own: &'a str, shape: Shape, mesh: &'a Mesh) -> Self {
+        Self { stored, name: stored.array.as_deref().unwrap_or(own), shape, mesh }
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is damaged.
+    pub fn read(self) -> Result<Found<'a>, FileError> {
+        self.read_bytes(&bytes(&self.stored.path)?)
+    }
+
+    /// Reads what is in the file.
+    ///
+    /// # Errors
+    ///
+    /// It is damaged.
+    pub fn read_bytes(self, bytes: &[u8]) -> Result<Found<'a>, FileError> {
+        if npy::is_one(bytes) {
+            return match &self.stored.array {
+                Some(name) => Err(FileError::Named { name: name.clone() }),
+                None => Ok(Found { wanted: self, contents: Contents::Npy(npy::read(bytes)?) }),
+            };
+        }
+        if Format::of(&self.stored.path, bytes) != Some(Format::Vtu) {
+            return Err(FileError::Format);
+        }
+        let of_state = state::names(self.name);
+        let wanted = |section: Section, name: &str| match section {
+            Section::File => name == state::mesh_name() || of_state.iter().any(|own| own == name),
+            Section::Points | Section::Cells => name == self.name,
+        };
+        Ok(Found { wanted: self, contents: Contents::Vtu(data(bytes, wanted)?) })
+    }
+}
+
+/// What a file holds.
+#[derive(Debug)]
+enum Contents {
+    Npy(Table),
+    Vtu(Data),
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct Found<'a> {
+    wanted: Wanted<'a>,
+    contents: Contents,
+}
+
+impl Found<'_> {
+    /// The values on the cells of the mesh, cell by cell.
+    ///
+    /// # Errors
+    ///
+    /// There are none in the file, or it is of another mesh.
+    pub fn on_cells(&self) -> Result<Vec<f64>, FileError> {
+        self.wanted.on_cells(&self.contents)
+    }
+
+    /// The values at the nodes of a space, node by node.
+    ///
+    /// # Errors
+    ///
+    /// There are none in the file, or it is of another mesh.
+    pub fn at_nodes(&self, space: &Space, partition: &Partition) -> Result<AtNodes, FileError> {
+        let wanted = self.wanted;
+        if let Contents::Vtu(data) = &self.contents
+            && let Some(state) = State::of(data, wanted.name, wanted.mesh)?
+        {
+            return wanted.state(&state, space, partition);
+        }
+        let values = if space.element().degree() == 0 {
+            fit::by_cell(space, &self.on_cells()?)
+        } else {
+            let (geometry, values) = wanted.at_points(&self.contents)?;
+            fit::interpolated(geometry, wanted.mesh.nodes(), &values, space)
+        };
+        Ok(AtNodes { values, note: None })
+    }
+}
+
+impl Wanted<'_> {
+    /// The values on the cells of the mesh, inherited where they are those of the mesh that it was refined from.
+    fn on_cells(self, contents: &Contents) -> Result<Vec<f64>, FileError> {
+        let count = match contents {
+            Contents::Npy(table) => table.rows,
+            Contents::Vtu(data) => data.n_cells(),
+        };
+        if let Some(refined) = self.mesh.refined_from().filter(|_| count != self.mesh.n_cells()) {
+            let coarse = Wanted { mesh: &refined.coarse, ..self }.on_cells(contents)?;
+            return Ok(refine::on_cells(refined, &coarse, self.shape.components()));
+        }
+        match contents {
+            Contents::Npy(table) => self.rows_of_cells(table),
+            Contents::Vtu(data) => self.array_of_cells(data),
+        }
+    }
+
+    /// The values at the geometry nodes of the mesh and the element that they belong to; those of the mesh that it was
+    /// refined from are interpolated.
+    fn at_points(self, contents: &Contents) -> Result<(Lagrange, Vec<f64>), FileError> {
+        let count = match contents {
+            Contents::Npy(table) => table.rows,
+            Contents::Vtu(data) => data.points.len(),
+        };
+        if let Some(refined) = self.mesh.refined_from()
+            && (count != self.mesh.points().len() || self.mesh.order() > 1)
+        {
+            let (from, values) = Wanted { mesh: &refined.coarse, ..self }.at_points(contents)?;
+            return Ok(refine::at_points(self.mesh, refined, (from, &values), self.shape));
+        }
+        let (rows, values) = match contents {
+            Contents::Npy(table) => self.rows_of_points(table)?,
+            Contents::Vtu(data) => self.array_of_points(data)?,
+        };
+        fit::at_points(self.mesh, &rows, &values, self.shape.components())
+    }
+
+    /// A state on this mesh in the numbering of a space, interpolated where that is another.
+    fn state(
+        self,
+        state: &State,
+        space: &Space,
+        partition: &Partition,
+    ) -> Result<AtNodes, FileError> {
+        let (found, expected) = (state.components, space.components());
+        if found != expected {
+            return Err(FileError::Components { found, expected });
+        }
+        if state.element == space.element() {
+            return Ok(AtNodes { values: state.numbered(space), note: None });
+        }
+        let [there, here] = [state.element, space.element()];
+        if here.is_continuous() && !there.is_continuous() {
+            let (name, degree) = (self.name.to_owned(), there.degree());
+            return Err(FileError::Discontinuous { name, degree });
+        }
+        let of_file = Space::new(self.mesh, partition, there, expected)?;
+        let values = fit::interpolated(there, of_file.nodes(), &state.numbered(&of_file), space);
+        let [from, to] = [there, here].map(|element| element.degree());
+        let how = if to >= from { "" } else { ", which leaves something out" };
+        let note = format!("was of degree {from} and is interpolated to degree {to}{how}");
+        Ok(AtNodes { values, note: Some(note) })
+    }
+
+    /// The array of a `.vtu` on the cells of the mesh.
+    fn array_of_cells(self, data: &Data) -> Result<Vec<f64>, FileError> {
+        let count = data.n_cells();
+        let (components, values) = self.array(data, Section::Cells, count)?;
+        let (mesh, of_source) = (self.mesh, self.of_cells());
+        let vertices = mesh.cell().vertex_count();
+        let off = |rows: &Rows| {
+            // The pieces of a cell that was cut are elsewhere.
+            let cut = rows.count < rows.of.len();
+            let places = rows.of.iter().enumerate().filter(|_| !cut);
+            self.farthest(places.map(|(cell, &row)| {
+                let there = data.centre(row as usize, vertices);
+                (row as usize, there.unwrap_or([f64::NAN; 3]), mesh.centre(cell))
+            }))
+        };
+        let rows = self.fitting("cells", count, of_source, mesh.n_cells(), off)?;
+        Ok(fit::taken(&rows, &values, components))
+    }
+
+    /// The array of a `.vtu` at its points: which is that of each geometry node, and the values.
+    fn array_of_points(self, data: &Data) -> Result<(Rows, Vec<f64>), FileError> {
+        let count = data.points.len();
+        let (_, values) = self.array(data, Section::Points, count)?;
+        let (mesh, of_source) = (self.mesh, vec![self.of_points()?]);
+        let off = |rows: &Rows| {
+            let vertices = rows.of[..mesh.n_vertices()].iter().zip(mesh.points());
+            self.farthest(vertices.filter_map(|(&row, &here)| {
+                Some((row as usize, *data.points.get(row as usize)?, here))
+            }))
+        };
+        // Curved cells have nodes behind their vertices, whose order is only in the source.
+        let own = if mesh.order() == 1 { mesh.points().len() } else { usize::MAX };
+        Ok((self.fitting("nodes", count, of_source, own, off)?, values))
+    }
+
+    /// Those of the rows, in the order of the mesh's source or in its own, whose places are those of the file; `off` gives
+    /// the one that is farthest from its place.
+    fn fitting(
+        self,
+        what: &'static str,
+        count: usize,
+        of_source: Vec<Rows>,
+        own: usize,
+        off: impl Fn(&Rows) -> Option<Place>,
+    ) -> Result<Rows, FileError> {
+        let expected = of_source.iter().map(|rows| rows.count).collect();
+        let own = (own == count).then(|| Rows::own(count));
+        let all = of_source.into_iter().chain(own).filter(|rows| rows.count == count);
+        let mut best: Option<(f64, Option<Place>, Rows)> = None;
+        for rows in all {
+            let farthest = off(&rows);
+            let far = farthest.map_or(0.0, |(far, ..)| far);
+            if best.as_ref().is_none_or(|(least, ..)| far < *least) {
+                best = Some((far, farthest, rows));
+            }
+        }
+        let (lower, upper) = self.mesh.bounding_box();
+        let scale = lower.iter().chain(&upper).fold(0.0, |most: f64, x| most.max(x.abs()));
+        match best {
+            Some((far, _, rows)) if far <= SINGLE * scale => Ok(rows),
+            Some((_, Some((_, number, there, here)), _)) => {
+                Err(FileError::Elsewhere { what, number, there, here })
+            }
+            _ => Err(FileError::Count { what, found: count, expected }),
+        }
+    }
+
+    /// That of some rows which is farthest from its place: the row, where it is in the file, and in the mesh.
+    fn farthest(self, places: impl Iterator<Item = (usize, [f64; 3], [f64; 3])>) -> Option<Place> {
+        let far = |(row, there, here): (usize, [f64; 3], [f64; 3])| {
+            let most = (0..self.mesh.dim()).map(|axis| (there[axis] - here[axis]).abs());
+            // What is no number is as far as can be.
+            let most = most.fold(0.0, |most: f64, x| if x <= most { most } else { x });
+            (if most.is_nan() { f64::INFINITY } else { most }, row, there, here)
+        };
+        places.map(far).reduce(|most, next| if next.0 > most.0 { next } else { most })
+    }
+
+    fn of_cells(self) -> Vec<Rows> {
+        self.mesh.cell_rows()
+    }
+
+    fn of_points(self) -> Result<Rows, FileError> {
+        self.mesh.point_rows().ok_or(FileError::Unnumbered { order: self.mesh.order() })
+    }
+
+    /// The rows of a `.npy` on the cells of the mesh.
+    fn rows_of_cells(self, table: &Table) -> Result<Vec<f64>, FileError> {
+        let all = self.of_cells();
+        let fits = all.iter().find(|rows| rows.count == table.rows);
+        let rows = fits.ok_or_else(|| miscounted("cells", table.rows, &all))?;
+        Ok(fit::taken(rows, &self.columns(table)?, self.shape.components()))
+    }
+
+    /// The rows of a `.npy` at the nodes of the mesh.
+    fn rows_of_points(self, table: &Table) -> Result<(Rows, Vec<f64>), FileError> {
+        if self.mesh.refined_from().is_some() {
+            return Err(FileError::Refined);
+        }
+        let rows = self.of_points()?;
+        match rows.count == table.rows {
+            true => Ok((rows, self.columns(table)?)),
+            false => Err(miscounted("nodes", table.rows, &[rows])),
+        }
+    }
+
+    fn columns(self, table: &Table) -> Result<Vec<f64>, FileError> {
+        fit::components(&table.values, table.columns, self.shape, self.mesh.dim())
+    }
+
+    /// The array of this name: its components as they are needed, and its values for so many things.
+    fn array(
+        self,
+        data: &Data,
+        section: Section,
+        count: usize,
+    ) -> Result<(usize, Vec<f64>), FileError> {
+        let Some(array) = data.array(section, self.name) else {
+            let place = match section {
+                Section::Cells => "on cells",
+                _ => "at points",
+            };
+            return Err(FileError::NoArray {
+                name: self.name.to_owned(),
+                place,
+                there: names(data),
+            });
+        };
+        let damaged = || FileError::Damaged { array: self.name.to_owned() };
+        let numbers = array.numbers.as_ref().ok_or_else(damaged)?;
+        if array.components.checked_mul(count) != Some(numbers.len()) {
+            return Err(damaged());
+        }
+        let values =
+            fit::components(&numbers.to_reals(), array.components, self.shape, self.mesh.dim())?;
+        Ok((self.shape.components(), values))
+    }
+}
+
+/// How far a row is from its place, which one it is, where it is in the file, and where in the mesh.
+type Place = (f64, usize, [f64; 3], [f64; 3]);
+
+fn miscounted(what: &'static str, found: usize, expected: &[Rows]) -> FileError {
+    FileError::Count { what, found, expected: expected.iter().map(|rows| rows.count).collect() }
+}
+
+/// The arrays of a file, as messages name them.
+fn names(data: &Data) -> Vec<String> {
+    let shown = |array: &Array, place: &str| format!("\"{}\" {place}", shortened(&array.name));
+    let of = |section, place| {
+        let own = data.arrays.iter().filter(move |array| array.section == section);
+        own.map(move |array| shown(array, place))
+    };
+    let fields = state::fields(data).map(|field| format!("the field \"{}\"", shortened(field)));
+    fields.chain(of(Section::Points, "at points")).chain(of(Section::Cells, "on cells")).collect()
+}
+
+/// The numbers of a `.npy`, row by row.
+///
+/// # Errors
+///
+/// It cannot be read, or holds no numbers in double precision.
+pub fn numbers(path: &Path) -> Result<Vec<f64>, FileError> {
+    Ok(npy::read(&bytes(path)?)?.values)
+}
+
+/// The bytes of a file, if there is room for them and about as much again for what they say.
+fn bytes(path: &Path) -> Result<Vec<u8>, FileError> {
+    let found = std::fs::metadata(path).map_err(FileError::Open)?;
+    if !found.is_file() {
+        return Err(FileError::NoFile);
+    }
+    input::read(path, 3.0, |_| true).map_err(|error| match error {
+        InputError::Open(error) => FileError::Open(error),
+        InputError::Memory(error) => error.into(),
+    })
+}

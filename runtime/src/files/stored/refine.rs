@@ -1,0 +1,95 @@
+//! Data of a mesh → that of the mesh which was refined from it.
+//!
+//! Cells inherit. What stands at geometry nodes is a function on each coarse cell, in the basis of its geometry, and is
+//! taken at the nodes of the parts; these have the same degree, so that nothing is lost.
+
+use crate::mesh::Mesh;
+use crate::mesh::refine::bisect::{Path, Steps};
+use crate::mesh::refine::forest::{Affine, Children, Key, Layout};
+use crate::mesh::refined::{Descendants, Refined};
+use fem_dsl::point::Shape;
+use kernels_gen::element::{Lagrange, interpolation};
+use std::collections::BTreeMap;
+
+/// Tables that are kept: a cell that is divided more often has as many parts as its mesh has cells.
+const KEPT: usize = 4096;
+
+/// The values of all parts of the coarse cells.
+pub(super) fn on_cells(refined: &Refined, values: &[f64], components: usize) -> Vec<f64> {
+    refined.parents().flat_map(|cell| &values[cell * components..][..components]).copied().collect()
+}
+
+/// The values at the geometry nodes of a refined mesh of a function that is given at those of the coarse one.
+pub(super) fn at_points(
+    mesh: &Mesh,
+    refined: &Refined,
+    (from, values): (Lagrange, &[f64]),
+    shape: Shape,
+) -> (Lagrange, Vec<f64>) {
+    let (coarse, components) = (&refined.coarse, shape.components());
+    // INVARIANT: a mesh has an order that its geometry's element exists for.
+    let to = Lagrange::continuous(mesh.cell(), mesh.order()).unwrap_or(from);
+    let (places, points) = (Places::of(refined), to.points());
+    let mut tables: BTreeMap<(u128, [u8; 4]), Vec<f64>> = BTreeMap::new();
+    let mut all = vec![0.0; mesh.points().len() * components];
+    let mut done = vec![false; mesh.points().len()];
+    for cell in 0..mesh.n_cells() {
+        let (parent, number) = refined.place(cell);
+        let seen = refined.seen.get(cell).copied().unwrap_or([0, 1, 2, 3]);
+        if tables.len() >= KEPT {
+            tables.clear();
+        }
+        let table = tables.entry((number, seen)).or_insert_with(|| {
+            let place = places.at(number).seen(mesh.cell(), seen);
+            let places: Vec<[f64; 3]> = points.iter().map(|point| place.at(point)).collect();
+            interpolation(from, &places)
+        });
+        for (weights, &node) in table.chunks_exact(from.count()).zip(mesh.cell_nodes(cell)) {
+            if std::mem::replace(&mut done[node as usize], true) {
+                continue;
+            }
+            let out = &mut all[node as usize * components..][..components];
+            for (weight, &node) in weights.iter().zip(coarse.cell_nodes(parent)) {
+                let value = &values[node as usize * components..][..components];
+                out.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
+            }
+        }
+    }
+    (to, all)
+}
+
+/// What the places of cells in those of the coarser mesh are made of.
+enum Places {
+    Divided { children: Children, times: usize },
+    Bisected(Steps),
+    Leaves { children: Children, layout: Layout },
+}
+
+impl Places {
+    fn of(refined: &Refined) -> Self {
+        let cell = refined.coarse.cell();
+        match refined.cells {
+            Descendants::Uniform { times, .. } => {
+                Self::Divided { children: Children::new(cell), times }
+            }
+            Descendants::Leaves { .. } => Self::Bisected(Steps::new(cell)),
+            Descendants::Forest { layout, .. } => {
+                Self::Leaves { children: Children::new(cell), layout }
+            }
+        }
+    }
+
+    /// The place that a number stands for.
+    fn at(&self, number: u128) -> Affine {
+        match self {
+            Self::Divided { children, times } => {
+                children.descendant(&children.path(*times, number as usize))
+            }
+            Self::Leaves { children, layout } => {
+                let path: Vec<usize> = layout.path(Key::of_place(number)).collect();
+                children.descendant(&path)
+            }
+            Self::Bisected(steps) => steps.place(Path::from_bits(number)),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A field's own coefficients in a `.vtu`: written beside the values at VTK's nodes, and read back to the bit.
+//!
+//! They are arrays of the FieldData, of whole numbers and of reals, so that every reader of the format takes them:
+//!
+//! | array | numbers |
+//! | --- | --- |
+//! | `weakform:mesh` | version 1, hash of the mesh, its cells, vertices, order |
+//! | `weakform:u:space` | 1 where u is continuous, else 0; degree; components; nodes |
+//! | `weakform:u:coefficients` | the coefficients of u, node by node |
+//!
+//! How a space numbers its nodes depends on what is solved beside it. In a file they come as the cells first touch them,
+//! each cell's in the order of its element, which the mesh and the element alone decide.
+
+use super::FileError;
+use crate::mesh::Mesh;
+use crate::mesh::read::vtk::data::{Data, Section};
+use crate::mesh::read::vtk::numbers::Numbers;
+use crate::space::Space;
+use crate::support::fingerprint::Fingerprint;
+use kernels_gen::element::Lagrange;
+
+/// What all these arrays are called by.
+const NAME: &str = "weakform";
+
+/// The version of what is written.
+const VERSION: i64 = 1;
+
+/// The array that says of which mesh a file is.
+pub(crate) fn mesh_name() -> String {
+    format!("{NAME}:mesh")
+}
+
+/// The arrays of a field: its space and its coefficients.
+pub(crate) fn names(field: &str) -> [String; 2] {
+    ["space", "coefficients"].map(|what| format!("{NAME}:{field}:{what}"))
+}
+
+/// The fields whose coefficients a file has.
+pub(super) fn fields(data: &Data) -> impl Iterator<Item = &str> {
+    data.arrays.iter().filter(|array| array.section == Section::File).filter_map(|array| {
+        array.name.strip_prefix(NAME)?.strip_prefix(':')?.strip_suffix(":coefficients")
+    })
+}
+
+/// What a file says of its mesh.
+pub(crate) fn of_mesh(mesh: &Mesh) -> [i64; 5] {
+    [
+        VERSION,
+        hash(mesh) as i64,
+        mesh.n_cells() as i64,
+        mesh.n_vertices() as i64,
+        mesh.order() as i64,
+    ]
+}
+
+/// A number that tells meshes apart, and the same mesh in another order.
+fn hash(mesh: &Mesh) -> u64 {
+    let mut hash = Fingerprint::new();
+    hash.text(mesh.cell().name());
+    hash.mesh(mesh.nodes(), mesh.points());
+    hash.number()
+}
+
+/// What a file says of a field's space.
+pub(crate) fn of_space(space: &Space) -> [i64; 4] {
+    let element = space.element();
+    let continuous = i64::from(element.is_continuous());
+    [continuous, element.degree() as i64, space.components() as i64, space.n_nodes() as i64]
+}
+
+/// The nodes of a space in the order of a file.
+pub(crate) fn order(space: &Space) -> Vec<u32> {
+    let mut seen = vec![false; space.n_nodes()];
+    let first = |node: &u32| !std::mem::replace(&mut seen[*node as usize], true);
+    space.nodes().iter().copied().filter(first).collect()
+}
+
+/// A field of a file.
+pub(super) struct State {
+    pub(super) element: Lagrange,
+    pub(super) components: usize,
+    /// Node by node, in the order of a file.
+    coefficients: Vec<f64>,
+}
+
+impl State {
+    /// The coefficients of a field in a file that is of this mesh; none where it has none.
+    pub(super) fn of(data: &Data, field: &str, mesh: &Mesh) -> Result<Option<Self>, FileError> {
+        let [space, coefficients] = names(field);
+        let of = |name: &str| data.array(Section::File, name)?.numbers.as_ref();
+        let Some(numbers) = of(&coefficients) else { return Ok(None) };
+        let whole = |name: &str| of(name).and_then(Numbers::whole).unwrap_or_default();
+        let [version, hash, cells, vertices, order] = whole(&mesh_name())[..] else {
+            return Err(FileError::Damaged { array: mesh_name() });
+        };
+        if version != VERSION {
+            return Err(FileError::Version { found: version, known: VERSION });
+        }
+        let own = of_mesh(mesh);
+        if own[1..] != [hash, cells, vertices, order] {
+            let counts = [[cells, vertices, order], [own[2], own[3], own[4]]];
+            return Err(FileError::OtherMesh { counts });
+        }
+        let [continuous, degree, components, nodes] = whole(&space)[..] else {
+            return Err(FileError::Damaged { array: space });
+        };
+        let make = if continuous == 1 { Lagrange::continuous } else { Lagrange::discontinuous };
+        let element = usize::try_from(degree).ok().and_then(|k| make(mesh.cell(), k).ok());
+        let (Some(element), Numbers::Reals(all)) = (element, numbers) else {
+            return Err(FileError::Damaged { array: space });
+        };
+        let count = Space::count(mesh, element);
+        let components = usize::try_from(components).unwrap_or(0);
+        if nodes != count as i64
+            || components == 0
+            || count.checked_mul(components) != Some(all.len())
+        {
+            return Err(FileError::Damaged { array: coefficients });
+        }
+        Ok(Some(Self { element, components, coefficients: all.clone() }))
+    }
+
+    /// The coefficients in the numbering of a space of the same element.
+    pub(super) fn numbered(&self, space: &Space) -> Vec<f64> {
+        let mut values = vec![0.0; space.n_dofs()];
+        let rows = self.coefficients.chunks_exact(self.components);
+        for (node, row) in order(space).into_iter().zip(rows) {
+            values[node as usize * self.components..][..self.components].copy_from_slice(row);
+        }
+        values
+    }
+}

@@ -1,0 +1,418 @@
+//! `compile`: a form with its elements, and what is known of the mesh → kernels that can be launched.
+//!
+//! The choice of plans, the source and its compilation in one call. Kernels that were compiled
+//! together with the program are taken from there, and nothing is compiled then. Where there is no
+//! compiler, the same kernels are interpreted: slower, and right.
+
+mod ahead;
+mod spills;
+pub mod tuned;
+
+use crate::device::cpu::{Linked, Machine, Module};
+use crate::device::jit::{self, CompilerError, Jit, JitError, warn_once};
+use crate::device::{self, Device, DeviceError};
+use crate::kernels::purpose::{CellKernel, Class, Part};
+use crate::kernels::rates::named;
+use crate::kernels::representation::Representation;
+use crate::space::discretisation::Discretisation;
+use crate::support::laps::MakingKernels;
+use fem_dsl::point::PointForm;
+use kernels_gen::abi::{Indices, KernelAbi, Precision};
+use kernels_gen::choose::{MeshFacts, Wishes, choose, choose_for_threads};
+use kernels_gen::dialect::rust::Isa;
+use kernels_gen::dialect::{Language, SourceFile};
+use kernels_gen::generate::{generate, generate_for_threads, interpret};
+use kernels_gen::interpreted::LANES;
+use kernels_gen::plan::cell_matrix::CellMatrix;
+use kernels_gen::plan::{Elements, Plan, PlanError, Task};
+use spills::Spills;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How kernels are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Execution {
+    /// Compiled where there is a compiler whose work can be used, else interpreted, with a warning.
+    #[default]
+    Automatic,
+    /// Compiled; without a compiler there are no kernels.
+    Compiled,
+    /// Interpreted: slower, and right.
+    Interpreted,
+}
+
+/// Why kernels are interpreted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The caller wanted it so.
+    Asked,
+    /// There is no compiler that can be used.
+    NoCompiler(CompilerError),
+}
+
+impl Why {
+    /// What should be known of it, where nobody asked for it.
+    pub fn note(&self) -> Option<String> {
+        (*self != Self::Asked).then(|| self.to_string())
+    }
+}
+
+/// One line, with the remedy.
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => write!(f, "kernels are interpreted, as asked"),
+            Self::NoCompiler(error) => {
+                let text = error.to_string();
+                let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
+                let what = what.replace('\n', "; ");
+                write!(f, "kernels are interpreted, right but far slower: {what} (help: {help})")
+            }
+        }
+    }
+}
+
+/// For what kernels are compiled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Target {
+    /// The instruction set.
+    pub isa: Isa,
+    /// Precision of vectors and arithmetic.
+    pub precision: Precision,
+    /// What is forced.
+    pub wishes: Wishes,
+    /// Whether kernels are compiled or interpreted.
+    pub execution: Execution,
+    /// Kernels that were compiled together with the program.
+    pub linked: &'static [Linked],
+    /// How a Jacobian is applied; chosen for its solver without it.
+    pub representation: Option<Representation>,
+}
+
+impl Target {
+    /// This machine, in double precision, with nothing forced.
+    pub fn native() -> Self {
+        let isa = Machine::detect().simd.isa();
+        let (wishes, execution) = (Wishes::default(), Execution::default());
+        let (precision, representation) = (Precision::F64, None);
+        Self { isa, precision, wishes, execution, linked: &[], representation }
+    }
+
+    /// The same for operators whose Jacobian is applied like this.
+    #[must_use]
+    pub fn representing(mut self, how: Representation) -> Self {
+        self.representation = Some(how);
+        self.wishes.matrix = Some(how.scatter());
+        self
+    }
+
+    /// Why kernels are interpreted, if they are.
+    fn interpreted(&self) -> Option<Why> {
+        match self.execution {
+            Execution::Compiled => None,
+            Execution::Interpreted => Some(Why::Asked),
+            Execution::Automatic => match Jit::global().compiler() {
+                Ok(_) => None,
+                Err(error) => Some(Why::NoCompiler(error.clone())),
+            },
+        }
+    }
+}
+
+/// Why there are no kernels.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// No plan is possible.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The compiler failed.
+    #[error(transparent)]
+    Jit(#[from] JitError),
+    /// The device, or its compiler.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Not among the kernels that were compiled together with the program, and there is no compiler.
+    #[error(
+        "`{kernel}` was not compiled ahead of time, and {compiler}\n\
+         help: or add `{setting}` to the macro's `#![ahead_of_time(…)]`, or have kernels interpreted"
+    )]
+    NotAhead {
+        /// The kernel.
+        kernel: String,
+        /// What the macro must be told.
+        setting: String,
+        /// Why it cannot be compiled now.
+        compiler: CompilerError,
+    },
+}
+
+/// Where kernels come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// They are part of the program.
+    AheadOfTime,
+    /// They had been compiled before.
+    Cache,
+    /// They were compiled now.
+    Compiler,
+    /// They are interpreted.
+    Interpreter,
+}
+
+/// Kernels with all that led to them.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The plans, in the order of the source's kernels.
+    pub plans: Vec<Plan>,
+    /// The source; its text is empty where it was compiled ahead of time, or is interpreted.
+    pub source: SourceFile,
+    /// Where the kernels come from.
+    pub origin: Origin,
+    /// The kernels, ready to run.
+    pub module: Arc<Module>,
+    /// Why they are interpreted; none where they are compiled.
+    pub interpreted: Option<Why>,
+    /// What each kernel is for.
+    pub kernels: Vec<CellKernel>,
+    /// Seconds for planning, printing, compiling and loading.
+    pub seconds: f64,
+}
+
+impl Compiled {
+    /// `compiled` or `interpreted`.
+    pub fn word(&self) -> &'static str {
+        if self.interpreted.is_some() { "interpreted" } else { "compiled" }
+    }
+}
+
+/// What a plan needs to know of a discretisation.
+pub fn facts(on: &Discretisation) -> MeshFacts {
+    MeshFacts {
+        affine: on.mesh.is_affine(),
+        order: on.mesh.order(),
+        runs: on.fields.iter().all(|field| field.space.runs().is_some()),
+        constrained: on.fields.iter().any(|field| !field.constraints.is_empty()),
+        periodic: on.mesh.is_periodic(),
+        hanging: on.mesh.hanging().is_some(),
+    }
+}
+
+/// Compiles the kernels for some tasks, or has them interpreted, as the target says.
+pub fn compile(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    target: &Target,
+) -> Result<Compiled, CompileError> {
+    let _making = MakingKernels::begin();
+    let start = Instant::now();
+    let Made { plans, source, module, origin, interpreted } =
+        make(form, elements, facts, tasks, target)?;
+    let kernels = purposes(form, elements, &plans, &source, facts);
+    let seconds = start.elapsed().as_secs_f64();
+    let module = Arc::new(module);
+    Ok(Compiled { plans, source, origin, module, interpreted, kernels, seconds })
+}
+
+/// What each kernel is for.
+fn purposes(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+    source: &SourceFile,
+    facts: &MeshFacts,
+) -> Vec<CellKernel> {
+    let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
+        task: plan.task,
+        class: match (plan.indices, facts.constrained || facts.hanging) {
+            _ if !form.integrals[plan.integral].region.is_of_cells() => {
+                Class::Facets(plan.integral)
+            }
+            _ if plan.hanging => Class::Cells(Part::Hanging, plan.integral),
+            (Indices::Dofs, _) => Class::Cells(Part::Constrained, plan.integral),
+            (_, true) => Class::Cells(Part::Free, plan.integral),
+            (_, false) => Class::Cells(Part::All, plan.integral),
+        },
+        name: abi.name.clone(),
+        geometry: plan.geometry,
+        target: plan.target,
+        matrix: plan.task.is_of_matrices().then(|| CellMatrix::new(form, elements, plan.integral)),
+    };
+    plans.iter().zip(&source.kernels).map(purpose).collect()
+}
+
+/// Kernels that a device has loaded, with all that led to them.
+#[derive(Debug)]
+pub struct CompiledForDevice {
+    /// The device.
+    pub device: Arc<dyn Device>,
+    /// The precision of vectors and arithmetic.
+    pub precision: Precision,
+    /// The plans, in the order of the source's kernels.
+    pub plans: Vec<Plan>,
+    /// The source.
+    pub source: SourceFile,
+    /// Whether the kernels had been compiled before.
+    pub origin: Origin,
+    /// Seconds for planning, printing, compiling and loading.
+    pub seconds: f64,
+    module: device::Module,
+    purposes: Vec<CellKernel>,
+}
+
+impl CompiledForDevice {
+    /// The kernels, each with what it is for.
+    pub fn kernels(&self) -> impl Iterator<Item = (&CellKernel, &device::Kernel)> {
+        self.purposes.iter().zip(&self.module.kernels)
+    }
+
+    /// The kernel of this number among them.
+    pub(crate) fn kernel(&self, number: usize) -> Option<&device::Kernel> {
+        self.module.kernels.get(number)
+    }
+}
+
+/// Compiles the kernels for some tasks on a device, all in one source. Where the compiler had too few registers, it is asked
+/// again for other plans (`compile/spills`), but for what `wishes` name.
+pub fn compile_for_device(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    device: Arc<dyn Device>,
+    precision: Precision,
+    wishes: &Wishes,
+) -> Result<CompiledForDevice, CompileError> {
+    let _making = MakingKernels::begin();
+    let start = Instant::now();
+    let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
+    let wishes = Wishes { shared_bytes, ..*wishes };
+    let mut plans = tuned::planned(
+        (form, elements, facts),
+        tasks,
+        (precision, &device.name()),
+        &wishes,
+        |tasks, wishes| choose_for_threads(form, elements, facts, tasks, precision, wishes),
+    )?;
+    let mut spills = Spills::new(&plans, &wishes);
+    let mut cached = true;
+    let (source, module) = loop {
+        let source = generate_for_threads(form, elements, &plans, device.words())?;
+        let module = device.load(&source)?;
+        cached &= module.cached;
+        let kernels = source.kernels.iter().zip(&module.kernels);
+        let kernels: Vec<(usize, usize)> =
+            kernels.map(|(abi, kernel)| (abi.threads, kernel.spilt())).collect();
+        if !spills.less(&mut plans, &kernels) {
+            break (source, module);
+        }
+    };
+    let origin = if cached { Origin::Cache } else { Origin::Compiler };
+    let purposes = purposes(form, elements, &plans, &source, facts);
+    let (seconds, source) = (start.elapsed().as_secs_f64(), source.into_file());
+    Ok(CompiledForDevice { device, precision, plans, source, origin, seconds, module, purposes })
+}
+
+/// Kernels that can run.
+struct Made {
+    plans: Vec<Plan>,
+    source: SourceFile,
+    module: Module,
+    origin: Origin,
+    interpreted: Option<Why>,
+}
+
+fn make(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    target: &Target,
+) -> Result<Made, CompileError> {
+    let Target { isa, precision, mut wishes, .. } = *target;
+    if target.execution != Execution::Interpreted && !isa.runs_on(Machine::detect().simd.isa()) {
+        return Err(JitError::OtherProcessor { isa }.into());
+    }
+    // The processor's operator colours chunks of cells, whoever computes them.
+    wishes.scatter = None;
+    let mut missing = None;
+    if !target.linked.is_empty() && target.execution != Execution::Interpreted {
+        let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;
+        match ahead::find(form, elements, &plans, target)? {
+            Ok((source, module)) => {
+                let origin = Origin::AheadOfTime;
+                return Ok(Made { plans, source, module, origin, interpreted: None });
+            }
+            Err(kernel) => missing = Some(kernel),
+        }
+    }
+    let mut interpreted = target.interpreted();
+    if interpreted.is_none() {
+        let made = make_compiled(form, elements, facts, tasks, target, &wishes);
+        match made {
+            // There is one, but it does not answer, or what it makes is of no use.
+            Err(CompileError::Jit(JitError::Compiler(error)))
+                if target.execution == Execution::Automatic =>
+            {
+                interpreted = Some(Why::NoCompiler(error));
+            }
+            made => return made,
+        }
+    }
+    if let (Some(kernel), Some(Why::NoCompiler(compiler))) = (missing, &interpreted) {
+        let (setting, compiler) = (ahead::setting(elements, facts), compiler.clone());
+        return Err(CompileError::NotAhead { kernel, setting, compiler });
+    }
+    if let Some(why @ Why::NoCompiler(_)) = &interpreted {
+        warn_once(&why.to_string());
+    }
+    wishes.lanes = wishes.lanes.or(Some(LANES));
+    if wishes.strategy.is_some() {
+        // A GPU's kernels without the GPU, on this processor's vectors.
+        wishes.tiles = Some(false);
+        let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
+        return made_interpreted(form, elements, plans, interpreted);
+    }
+    let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;
+    made_interpreted(form, elements, plans, interpreted)
+}
+
+/// Kernels that are interpreted, whose text nobody needs.
+fn made_interpreted(
+    form: &PointForm,
+    elements: &Elements,
+    plans: Vec<Plan>,
+    interpreted: Option<Why>,
+) -> Result<Made, CompileError> {
+    let kernels = interpret(form, elements, &plans)?;
+    let mut source = SourceFile::empty(Language::Rust);
+    source.kernels.extend(kernels.iter().map(|kernel| kernel.abi().clone()));
+    let (module, origin) = (Module::interpreted(kernels), Origin::Interpreter);
+    Ok(Made { plans, source, module, origin, interpreted })
+}
+
+fn make_compiled(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    target: &Target,
+    wishes: &Wishes,
+) -> Result<Made, CompileError> {
+    let Target { isa, precision, .. } = *target;
+    let wishes = &Wishes { machine: wishes.machine.or_else(tuned::measured), ..*wishes };
+    let plans = tuned::planned(
+        (form, elements, facts),
+        tasks,
+        (precision, &named()),
+        wishes,
+        |tasks, wishes| choose(form, elements, facts, tasks, isa, precision, wishes),
+    )?;
+    let source = generate(form, elements, &plans, isa)?;
+    let (module, cached) = Jit::global().load(&source, &jit::Options::new(form.name.as_str()))?;
+    let origin = if cached { Origin::Cache } else { Origin::Compiler };
+    Ok(Made { plans, source: source.into_file(), module, origin, interpreted: None })
+}

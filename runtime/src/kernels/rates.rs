@@ -1,0 +1,128 @@
+//! What this machine reaches: copy bandwidth and rate of fused multiply-adds, for the floor.
+
+pub mod kept;
+
+use crate::device::cpu::{Argument, Buffer, LaunchError, Module};
+use crate::device::jit::{self, JitError};
+use crate::processes::{Group, Reduce};
+use kernels_gen::abi::Precision;
+use kernels_gen::abi::{self, KernelAbi, Role};
+use kernels_gen::cost::{Machine, Weights};
+use std::time::Instant;
+
+/// Measured rates of a device, or of all threads of the current pool together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Bytes a second of y = x, reads and writes counted.
+    pub copy: f64,
+    /// Bytes a second that are read and added up; on devices those of the copy.
+    pub read: f64,
+    /// Floating-point operations a second of independent fused multiply-adds in double precision.
+    pub flops: f64,
+    /// Divisions a second in double precision.
+    pub divisions: f64,
+    /// Numbers a second that threads of a group read from the memory that they share; infinite on processors.
+    pub shared: f64,
+    /// Numbers a second that are added to numbers in memory, as a scatter adds them: on devices by atomic operations.
+    pub additions: f64,
+    /// Seconds from a launch to the next, where there is nothing to do.
+    pub launch: f64,
+}
+
+/// What this processor is called.
+pub fn named() -> String {
+    crate::device::cpu::Machine::detect().model.clone()
+}
+
+impl Rates {
+    /// Those of all processes together, each of which has measured its own.
+    pub fn of_all(&self, group: &dyn Group) -> Self {
+        let mut sums =
+            [self.copy, self.read, self.flops, self.divisions, self.shared, self.additions];
+        let mut longest = [self.launch];
+        group.reduce(Reduce::Sum, &mut sums);
+        group.reduce(Reduce::Largest, &mut longest);
+        let ([copy, read, flops, divisions, shared, additions], [launch]) = (sums, longest);
+        Self { copy, read, flops, divisions, shared, additions, launch }
+    }
+
+    /// A machine that does as much in a second as was measured, and of which kernels reach the same shares as of another. On
+    /// processors additions and divisions are arithmetic of the other's weights.
+    pub fn machine(&self, like: &Machine) -> Machine {
+        let bandwidth = if like.has_lanes() { self.read } else { self.copy };
+        let (fma_rate, launch) = (self.flops / 2.0, self.launch);
+        let own = Machine { bandwidth, fma_rate, launch, ..*like };
+        if like.has_lanes() {
+            return own;
+        }
+        let weights = Weights { division: fma_rate / self.divisions, ..like.weights };
+        Machine { shared_rate: self.shared, added_rate: self.additions, weights, ..own }
+    }
+}
+
+/// Entries a thread copies and reads at least: far beyond the caches of a core.
+const ENTRIES: usize = 1 << 23;
+/// Entries that all of them do at least: beyond the cache that they share.
+const SHARED: usize = 1 << 25;
+/// Steps of the chain of multiply-adds.
+const STEPS: usize = 1 << 22;
+const REPETITIONS: usize = 5;
+const LAUNCHES: usize = 20;
+
+/// Measures the current pool.
+pub fn measure() -> Result<Rates, JitError> {
+    let source = include_str!("rates/kernels.rs.txt");
+    let options = jit::Options { name: "rates".into(), ..jit::Options::default() };
+    let library = jit::compile(source, &options)?;
+    let argument = |name: &str, written| abi::Argument {
+        role: Role::Stored,
+        name: name.into(),
+        extent: 1,
+        written,
+    };
+    let kernel = |name: &str| {
+        let arguments = vec![argument("x", false), argument("y", true)];
+        let hash = abi::hash(name);
+        KernelAbi { hash, ..KernelAbi::by_hand(name, Precision::F64, 1, arguments) }
+    };
+    let module = Module::new(
+        library,
+        &["copy", "read", "fma", "divide", "add"].map(|what| kernel(&format!("rates_{what}"))),
+    )
+    .map_err(JitError::Load)?;
+    let threads = rayon::current_num_threads();
+    let entries = ENTRIES.max(SHARED / threads).next_multiple_of(32);
+    let x = Buffer::<f64>::from_fn(entries * threads, |i| i as f64);
+    let mut y = Buffer::<f64>::zeroed(entries * threads);
+    let mut best = |name: &str, work: usize| -> Result<f64, LaunchError> {
+        let mut least = f64::INFINITY;
+        for _ in 0..REPETITIONS {
+            let start = Instant::now();
+            let arguments = [Argument::read(&x), Argument::write(&mut y)];
+            let parts: Vec<_> = (0..threads).map(|t| t * work..(t + 1) * work).collect();
+            let kernel = module.kernel(name);
+            kernel.and_then(|kernel| kernel.bind(arguments)?.run_apart(&parts))?;
+            least = least.min(start.elapsed().as_secs_f64());
+        }
+        Ok(least)
+    };
+    let copy = best("rates_copy", entries)?;
+    let read = best("rates_read", entries)?;
+    let fma = best("rates_fma", STEPS)?;
+    let divide = best("rates_divide", STEPS >> 4)?;
+    let add = best("rates_add", STEPS >> 2)?;
+    let start = Instant::now();
+    for _ in 0..LAUNCHES {
+        best("rates_fma", 1)?;
+    }
+    let launch = start.elapsed().as_secs_f64() / (LAUNCHES * REPETITIONS) as f64;
+    Ok(Rates {
+        copy: (16 * entries * threads) as f64 / copy,
+        read: (8 * entries * threads) as f64 / read,
+        flops: (STEPS * threads * 16 * 8 * 2) as f64 / fma,
+        divisions: ((STEPS >> 4) * threads * 8 * 8) as f64 / divide,
+        shared: f64::INFINITY,
+        additions: ((STEPS >> 2) * threads * 8) as f64 / add,
+        launch,
+    })
+}

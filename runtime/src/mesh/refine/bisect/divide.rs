@@ -1,0 +1,261 @@
+//! Cells to bisect → all that must be bisected with them, and the way back.
+//!
+//! When an edge is halved it comes on a list of work, and while there are leaves around it one of them is bisected, in the
+//! middle of its own edge; its children come to the lists of their edges. So each bisection is found in constant time, none
+//! is done in vain, and no leaf has a halved edge when the list is empty. It comes to that: where all edges of all cells are
+//! halved as often as one is, cells meet in whole facets, and nothing beyond is ever asked for.
+
+use super::BisectError;
+use super::parts::{EdgeOf, FaceOf};
+use super::path::FINEST;
+use super::pool::NONE;
+use super::rule::MIDDLE;
+use super::tree::{Edge, Face, Link, List, Node, Tree};
+use crate::support::memory::Room;
+
+/// What was looked at, to be bounded by what was bisected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Visits {
+    /// Leaves and ends of lists.
+    pub(super) visits: usize,
+    /// Bisections.
+    pub(super) bisections: usize,
+}
+
+impl Tree {
+    /// Bisects those of some leaves that are leaves still when their turn comes, and closes.
+    ///
+    /// # Errors
+    ///
+    /// Too many cells, or one that is too fine. Nothing is changed then.
+    pub(super) fn refine(&mut self, marked: &[u32]) -> Result<Visits, BisectError> {
+        let (mut done, mut visits) = (Vec::new(), marked.len());
+        let mut bisect_all = |tree: &mut Self| {
+            let mut open = Vec::new();
+            for &node in marked {
+                if tree.is_leaf(node) {
+                    tree.check(node)?;
+                    open.extend(tree.bisect(node));
+                    done.push(node);
+                }
+            }
+            while let Some(&edge) = open.last() {
+                visits += 1;
+                let Some(node) = tree.first_around(edge) else {
+                    open.pop();
+                    continue;
+                };
+                tree.check(node)?;
+                open.extend(tree.bisect(node));
+                done.push(node);
+            }
+            Ok(())
+        };
+        let outcome = bisect_all(self);
+        if outcome.is_err() {
+            done.iter().rev().for_each(|&node| self.join(node));
+        }
+        outcome.map(|()| Visits { visits, bisections: done.len() })
+    }
+
+    /// Whether a leaf can be bisected.
+    fn check(&self, node: u32) -> Result<(), BisectError> {
+        if u32::from(self.nodes[node].depth) == FINEST {
+            return Err(BisectError::TooFine { cell: self.path(node).0 });
+        }
+        let (nodes, edges) = (self.nodes.numbers(), self.edges.numbers());
+        let most = (nodes + 2) * self.cell.entities(1).len();
+        if most.max(edges + 4) >= NONE as usize {
+            return Err(BisectError::TooMany { count: self.n_leaves + 1 });
+        }
+        if self.nodes.is_full() {
+            let what = || format!("a bisection of {} cells", self.n_leaves);
+            Room::check(what, 2.0 * self.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Bisects a leaf; the edge that is halved for that, if it was not before.
+    fn bisect(&mut self, node: u32) -> Option<u32> {
+        let edge = self.divided_edge(node);
+        let new = self.edges[edge].halves == NONE;
+        if new {
+            self.edges[edge].middle = self.vertices.one(());
+            self.edges[edge].halves = self.edges.two([Edge::NEW; 2]);
+            self.halved[0] += 1;
+        }
+        self.leave(node);
+        self.push(List::Divided, node, self.first_edge);
+        let Node { kind, depth, .. } = self.nodes[node];
+        let between = self.between(node);
+        let child =
+            |(_, kind)| Node { parent: node, children: NONE, kind, depth: depth + 1, reversed: 0 };
+        let children = kind.children();
+        let first = self.nodes.two(children.map(child));
+        self.make_room(first + 1);
+        self.nodes[node].children = first;
+        for (child, (step, _)) in (first..).zip(children) {
+            self.fill(child, node, step, between);
+            self.enter(child);
+        }
+        self.n_leaves += 1;
+        new.then_some(edge)
+    }
+
+    /// The new edges from the middle to vertices 2 and 3, and the face between both children; what another cell has
+    /// halved is there already.
+    fn between(&mut self, node: u32) -> Between {
+        if self.cell.dim() == 2 {
+            return Between { spokes: [self.edges.one(Edge::NEW), NONE], face: NONE };
+        }
+        let mut spokes = [NONE; 2];
+        for (spoke, opposite) in spokes.iter_mut().zip([3, 2]) {
+            let face = self.faces_of[node as usize * 4 + opposite];
+            if self.faces[face].halves == NONE {
+                self.faces[face].halves = self.faces.two([Face::NEW; 2]);
+                self.faces[face].spoke = self.edges.one(Edge::NEW);
+                self.halved[1] += 1;
+            }
+            *spoke = self.faces[face].spoke;
+        }
+        Between { spokes, face: self.faces.one(Face::NEW) }
+    }
+
+    /// Room for what a cell has.
+    fn make_room(&mut self, node: u32) {
+        let n = node as usize + 1;
+        let grow = |all: &mut Vec<u32>, each: usize| all.resize(all.len().max(n * each), NONE);
+        grow(&mut self.vertices_of, self.cell.vertex_count());
+        grow(&mut self.edges_of, self.cell.entities(1).len());
+        grow(&mut self.faces_of, if self.cell.dim() == 3 { 4 } else { 0 });
+        self.links.resize(self.edges_of.len(), Link::ALONE);
+    }
+
+    /// What a child has of its parent.
+    fn fill(&mut self, child: u32, parent: u32, step: usize, between: Between) {
+        let parts = &self.parts[step];
+        let (edge_01, before) = (self.divided_edge(parent), self.nodes[parent].reversed);
+        let is_reversed = |edge: usize| before >> edge & 1 == 1;
+        let Edge { middle, halves, .. } = self.edges[edge_01];
+        // Which half of an edge or face the child has.
+        let half = u32::from(is_reversed(self.first_edge)) ^ parts.end as u32;
+        let (n, from) = (parts.vertices.len(), parent as usize * parts.vertices.len());
+        for (place, &vertex) in parts.vertices.iter().enumerate() {
+            let is_new = vertex == MIDDLE;
+            let own = if is_new { middle } else { self.vertices_of[from + vertex] };
+            self.vertices_of[child as usize * n + place] = own;
+        }
+        let (n, mut reversed) = (parts.edges.len(), 0);
+        for (place, of) in parts.edges.iter().enumerate() {
+            let (edge, against) = match *of {
+                EdgeOf::Whole { edge, turned } => {
+                    (self.edges_of[parent as usize * n + edge], turned != is_reversed(edge))
+                }
+                EdgeOf::Half { turned } => (halves + half, turned != is_reversed(self.first_edge)),
+                EdgeOf::Spoke { to, turned } => (between.spokes[to - 2], turned),
+            };
+            self.edges_of[child as usize * n + place] = edge;
+            reversed |= u8::from(against) << place;
+        }
+        self.nodes[child].reversed = reversed;
+        for (place, of) in parts.faces.iter().enumerate() {
+            self.faces_of[child as usize * 4 + place] = match *of {
+                FaceOf::Whole(face) => self.faces_of[parent as usize * 4 + face],
+                FaceOf::Half(face) => {
+                    self.faces[self.faces_of[parent as usize * 4 + face]].halves + half
+                }
+                FaceOf::Between => between.face,
+            };
+        }
+    }
+
+    /// Takes the bisection of a cell back whose children are leaves. Nothing may be bisected until all cells are taken
+    /// back that were bisected in the middle of the same edge.
+    pub(super) fn join(&mut self, node: u32) {
+        let (first, edge) = (self.nodes[node].children, self.divided_edge(node));
+        self.leave(first);
+        self.leave(first + 1);
+        self.remove(List::Divided, node, self.first_edge);
+        self.free_between(node);
+        self.nodes.free_two(first);
+        self.nodes[node].children = NONE;
+        self.enter(node);
+        self.n_leaves -= 1;
+        let Edge { middle, halves, divided, .. } = self.edges[edge];
+        if divided == NONE {
+            self.vertices.free_one(middle);
+            self.edges.free_two(halves);
+            (self.edges[edge].middle, self.edges[edge].halves) = (NONE, NONE);
+            self.halved[0] -= 1;
+        }
+    }
+
+    /// Gives back what [`between`](Self::between) took.
+    fn free_between(&mut self, node: u32) {
+        let child = self.nodes[node].children as usize;
+        let parts = &self.parts[self.nodes[node].kind.children()[0].0];
+        if self.cell.dim() == 2 {
+            let is_spoke = |of: &EdgeOf| matches!(of, EdgeOf::Spoke { .. });
+            let spoke = parts.edges.iter().position(is_spoke);
+            self.edges.free_one(self.edges_of[child * 3 + spoke.unwrap_or_default()]);
+            return;
+        }
+        let between = parts.faces.iter().position(|face| *face == FaceOf::Between);
+        self.faces.free_one(self.faces_of[child * 4 + between.unwrap_or_default()]);
+        for opposite in [2, 3] {
+            let face = self.faces_of[node as usize * 4 + opposite];
+            let Face { halves, spoke } = self.faces[face];
+            if halves != NONE {
+                self.faces.free_two(halves);
+                self.edges.free_one(spoke);
+                self.faces[face] = Face::NEW;
+                self.halved[1] -= 1;
+            }
+        }
+    }
+}
+
+/// What a bisection makes beside halves.
+#[derive(Clone, Copy)]
+struct Between {
+    spokes: [u32; 2],
+    face: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::generate::generate;
+    use fem_dsl::problem::Argument;
+    use std::collections::BTreeMap;
+
+    /// Linear time, by counting: a visit bisects a leaf, or closes an edge that a bisection opened.
+    #[test]
+    fn nothing_is_looked_at_in_vain() {
+        for (cell, dim) in [("tri", 2.0), ("tet", 3.0)] {
+            let arguments = BTreeMap::from([
+                ("cells".to_owned(), Argument::Number(3.0)),
+                ("dim".to_owned(), Argument::Number(dim)),
+                ("cell".to_owned(), Argument::Word(cell.to_owned())),
+            ]);
+            let mesh = generate("box", &arguments).expect("a box");
+            let mut tree = Tree::new(&mesh);
+            let (mut marked, mut bisections) = (0, 0);
+            for _ in 0..30 {
+                // One leaf at a corner and one in the middle of the walk.
+                let mut leaves = Vec::new();
+                for root in 0..tree.n_roots as u32 {
+                    tree.walk(root, |leaf| leaves.push(leaf));
+                }
+                let chosen = [leaves[0], leaves[leaves.len() / 2]];
+                let visits = tree.refine(&chosen).expect("few leaves");
+                assert!(visits.visits <= 2 * visits.bisections + chosen.len(), "{visits:?}");
+                marked += chosen.len();
+                bisections += visits.bisections;
+            }
+            assert_eq!(tree.n_leaves, tree.n_roots + bisections);
+            // Closing asks for so many more over all rounds, however deep they are.
+            assert!(bisections < 20 * marked, "{cell}: {bisections} for {marked}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! How a simplex is bisected: its kind → the vertices and the kinds of its two children.
+//!
+//! The edge of vertices 0 and 1 is halved, child 0 keeps vertex 0 and child 1 vertex 1. In a triangle vertex 2 is the newest
+//! one, so that each child halves the edge that does not have the new vertex, m. The faces of a tetrahedron have marked
+//! edges, each of which is the first of its face to be halved. Edge 01 is that of the two faces which have it; the kind
+//! tells those of the faces opposite vertex 0 and vertex 1, and hence what the children halve:
+//!
+//! | kind | marked | children |
+//! | --- | --- | --- |
+//! | planar | 12, 02 | flagged (0, 2, 3, m), (2, 1, 3, m) |
+//! | flagged | 12, 02 | adjacent (0, 2, 3, m), (2, 1, m, 3) |
+//! | adjacent | 13, 02 | planar (0, 2, 3, m), (3, 1, 2, m) |
+//! | mixed | 23, 02 | planar (0, 2, 3, m), (2, 3, 1, m) |
+//! | opposite | 23, 23 | planar (2, 3, 0, m), (3, 2, 1, m) |
+//!
+//! A child halves the marked edge of the face that it keeps whole; what is left of a halved face has its mark opposite m,
+//! and so has the face between both children, but for those of a flagged tetrahedron, where it is the edge from m to what
+//! both children halve. The last two kinds are met in a first mesh alone (Arnold, Mukherjee and Pouly, "Locally adapted
+//! tetrahedral meshes using bisection", SIAM J. Sci. Comput. 22, 2000). A child's vertices stand so that going through the
+//! children from vertex 0 to vertex 1 comes along a curve, Sierpiński's in a triangle.
+
+use crate::mesh::Cell;
+use crate::mesh::refine::forest::{Affine, Children};
+
+/// The vertex in the middle of the edge that is halved, in the vertices of a child.
+pub(super) const MIDDLE: usize = 4;
+
+/// What decides how a simplex is bisected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Triangle,
+    Planar,
+    Flagged,
+    Adjacent,
+    Mixed,
+    Opposite,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Triangle, Self::Planar, Self::Flagged, Self::Adjacent, Self::Mixed, Self::Opposite];
+
+    /// The children: which of [`vertices`] they are, and their kinds.
+    pub(super) fn children(self) -> [(usize, Self); 2] {
+        match self {
+            Self::Triangle => [(0, Self::Triangle), (1, Self::Triangle)],
+            Self::Planar => [(0, Self::Flagged), (1, Self::Flagged)],
+            Self::Flagged => [(0, Self::Adjacent), (2, Self::Adjacent)],
+            Self::Adjacent => [(0, Self::Planar), (3, Self::Planar)],
+            Self::Mixed => [(0, Self::Planar), (4, Self::Planar)],
+            Self::Opposite => [(5, Self::Planar), (6, Self::Planar)],
+        }
+    }
+}
+
+type Table = &'static [&'static [usize]];
+
+const TRIANGLES: Table = &[&[0, 2, MIDDLE], &[2, 1, MIDDLE]];
+
+const TETRAHEDRA: Table = &[
+    &[0, 2, 3, MIDDLE],
+    &[2, 1, 3, MIDDLE],
+    &[2, 1, MIDDLE, 3],
+    &[3, 1, 2, MIDDLE],
+    &[2, 3, 1, MIDDLE],
+    &[2, 3, 0, MIDDLE],
+    &[3, 2, 1, MIDDLE],
+];
+
+/// The vertices of all children that there are, in those of their parents.
+pub(super) fn vertices(cell: Cell) -> Table {
+    if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
+}
+
+/// The orders in which the vertices of a simplex can stand, in lexicographic order.
+pub(super) fn orders(cell: Cell) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for _ in 0..cell.vertex_count() {
+        let longer = |order: Vec<usize>| {
+            let left: Vec<usize> =
+                (0..cell.vertex_count()).filter(|vertex| !order.contains(vertex)).collect();
+            left.into_iter().map(move |vertex| [&order[..], &[vertex]].concat())
+        };
+        all = all.into_iter().flat_map(longer).collect();
+    }
+    all
+}
+
+/// The number of the edge or the face of a cell that has these vertices.
+pub(super) fn local(cell: Cell, vertices: &[usize]) -> usize {
+    let has = |own: &&[usize]| vertices.iter().all(|vertex| own.contains(vertex));
+    // INVARIANT: any two vertices of a simplex make an edge, any three a face.
+    cell.entities(vertices.len() - 1).iter().position(has).unwrap_or_default()
+}
+
+/// The order of [`orders`] in which a cell of a first mesh is bisected, and its kind: of each face, and so of the cell,
+/// the largest edge is halved first. `size` tells that of the edge between two vertices; no two edges are equal.
+pub(super) fn root<S: Ord>(cell: Cell, size: impl Fn(usize, usize) -> S) -> (usize, Kind) {
+    let largest = |vertices: &[usize]| {
+        let edges =
+            cell.entities(1).iter().filter(|edge| edge.iter().all(|v| vertices.contains(v)));
+        edges.max_by_key(|edge| size(edge[0], edge[1])).map(|edge| [edge[0], edge[1]])
+    };
+    let fits = |order: &Vec<usize>| {
+        let is = |vertices: &[usize], a: usize, b: usize| {
+            let found = largest(vertices);
+            found == Some([order[a], order[b]]) || found == Some([order[b], order[a]])
+        };
+        if !is(order, 0, 1) {
+            return None;
+        }
+        if cell.dim() == 2 {
+            return Some(Kind::Triangle);
+        }
+        let opposite = [[order[1], order[2], order[3]], [order[0], order[2], order[3]]];
+        let marked = |marks: [[usize; 2]; 2]| {
+            opposite.iter().zip(marks).all(|(face, [a, b])| is(face, a, b))
+        };
+        match () {
+            () if marked([[1, 2], [0, 2]]) => Some(Kind::Planar),
+            () if marked([[1, 3], [0, 2]]) => Some(Kind::Adjacent),
+            () if marked([[2, 3], [0, 2]]) => Some(Kind::Mixed),
+            () if marked([[2, 3], [2, 3]]) => Some(Kind::Opposite),
+            () => None,
+        }
+    };
+    let orders = orders(cell);
+    let found = orders.iter().enumerate().find_map(|(number, order)| Some((number, fits(order)?)));
+    // INVARIANT: the marks of any cell are those of a kind when its vertices stand in some order.
+    found.unwrap_or((0, if cell.dim() == 2 { Kind::Triangle } else { Kind::Planar }))
+}
+
+/// The maps of all children into their parents, and behind them those of cells whose vertices stand in another order.
+pub(super) fn steps(cell: Cell) -> Children {
+    let place = |vertex: usize| match vertex {
+        MIDDLE => {
+            let (a, b) = (cell.vertex(0), cell.vertex(1));
+            [0, 1, 2].map(|c| (a[c] + b[c]) / 2.0)
+        }
+        vertex => cell.vertex(vertex),
+    };
+    let placed = |own: &[usize]| own.iter().map(|&vertex| place(vertex)).collect::<Vec<_>>();
+    let children = vertices(cell).iter().map(|own| placed(own));
+    Children::with_vertices(cell, children.chain(orders(cell).iter().map(|order| placed(order))))
+}
+
+/// [`steps`], and what becomes of a cell on the way down them.
+#[derive(Clone, Debug)]
+pub(crate) struct Steps {
+    cell: Cell,
+    maps: Children,
+}
+
+impl Steps {
+    pub(crate) fn new(cell: Cell) -> Self {
+        Self { cell, maps: steps(cell) }
+    }
+
+    /// The maps.
+    pub(super) fn maps(&self) -> &Children {
+        &self.maps
+    }
+
+    /// The step to a cell whose vertices stand in one of [`orders`].
+    pub(super) fn to_order(&self, order: usize) -> usize {
+        vertices(self.cell).len() + order
+    }
+
+    /// Where some steps lead to.
+    pub(super) fn place_of(&self, steps: impl Iterator<Item = usize>) -> Affine {
+        steps.fold(Affine::IDENTITY, |place, step| place.of(self.maps.child(step)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::path::Path;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The vertices of all descendants of some depth of one first cell, in the order of a walk.
+    fn descendants(cell: Cell, kind: Kind, depth: u32) -> Vec<Vec<[f64; 3]>> {
+        let first = [[0.0, 0.0, 0.0], [1.1, 0.1, 0.0], [0.2, 0.9, 0.1], [0.3, 0.2, 1.3]];
+        let (steps, mut paths) = (Steps::new(cell), vec![Path::new(0, kind)]);
+        for _ in 0..depth {
+            paths = paths.iter().flat_map(|path| [path.child(0), path.child(1)]).collect();
+        }
+        let corners = |path: Path| {
+            let place = steps.place(path);
+            let corner = |vertex: usize| {
+                let s = place.at(&cell.vertex(vertex));
+                let weights = [1.0 - s[0] - s[1] - s[2], s[0], s[1], s[2]];
+                [0, 1, 2].map(|c| (0..4).map(|v| weights[v] * first[v][c]).sum::<f64>())
+            };
+            (0..cell.vertex_count()).map(corner).collect()
+        };
+        paths.into_iter().map(corners).collect()
+    }
+
+    /// Up to motions and sizes: the sorted squares of the edges, over what halving makes of a size.
+    fn shape(cell: Cell, corners: &[[f64; 3]], depth: u32) -> Vec<i64> {
+        let scale = (2.0 * f64::from(depth) / cell.dim() as f64).exp2();
+        let square = |edge: &&[usize]| {
+            let (a, b) = (corners[edge[0]], corners[edge[1]]);
+            let square: f64 = (0..3).map(|c| (a[c] - b[c]).powi(2)).sum();
+            (scale * square * 1e6).round() as i64
+        };
+        let mut squares: Vec<i64> = cell.entities(1).iter().map(square).collect();
+        squares.sort_unstable();
+        squares
+    }
+
+    #[test]
+    fn descendants_keep_to_few_shapes() {
+        for (kind, count) in [
+            (Kind::Triangle, 4),
+            (Kind::Planar, 36),
+            (Kind::Flagged, 36),
+            (Kind::Adjacent, 36),
+            (Kind::Mixed, 69),
+            (Kind::Opposite, 70),
+        ] {
+            let cell = if kind == Kind::Triangle { Cell::Triangle } else { Cell::Tetrahedron };
+            let mut shapes = BTreeSet::new();
+            for depth in 0..12 {
+                let all = descendants(cell, kind, depth);
+                shapes.extend(all.iter().map(|corners| shape(cell, corners, depth)));
+            }
+            assert_eq!(shapes.len(), count, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_walk_goes_from_facet_to_facet() {
+        for kind in Kind::ALL {
+            let cell = if kind == Kind::Triangle { Cell::Triangle } else { Cell::Tetrahedron };
+            let all = descendants(cell, kind, 10);
+            let common = |two: &&[Vec<[f64; 3]>]| {
+                let near = |a: &[f64; 3], b: &[f64; 3]| (0..3).all(|c| (a[c] - b[c]).abs() < 1e-9);
+                let is_in = |at: &&[f64; 3]| two[1].iter().any(|other| near(at, other));
+                two[0].iter().filter(is_in).count() == cell.dim()
+            };
+            let steps = all.windows(2).filter(common).count();
+            let most = if kind == Kind::Triangle { 1.0 } else { 0.84 };
+            assert!(steps as f64 >= most * (all.len() - 1) as f64, "{kind:?}: {steps}");
+        }
+    }
+
+    #[test]
+    fn children_fill_their_parent_and_have_its_marks() {
+        for cell in [Cell::Triangle, Cell::Tetrahedron] {
+            for own in vertices(cell) {
+                let kept = own.iter().filter(|&&vertex| vertex != MIDDLE);
+                assert_eq!(kept.count(), cell.dim());
+                assert!(own.contains(&0) != own.contains(&1));
+            }
+        }
+        // Which edge a face halves first, by kind and face; all faces of all kinds.
+        let marks = |kind: Kind| match kind {
+            Kind::Planar | Kind::Flagged => [[1, 2], [0, 2]],
+            Kind::Adjacent => [[1, 3], [0, 2]],
+            Kind::Mixed => [[2, 3], [0, 2]],
+            Kind::Triangle | Kind::Opposite => [[2, 3], [2, 3]],
+        };
+        let sorted = |mut edge: [usize; 2]| {
+            edge.sort_unstable();
+            edge
+        };
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Triangle) {
+            for (end, (child, next)) in kind.children().into_iter().enumerate() {
+                let own = vertices(Cell::Tetrahedron)[child];
+                let at = |edge: [usize; 2]| sorted(edge.map(|vertex| own[vertex]));
+                // The mark of the face of the child that has these vertices of the parent.
+                let marked = |face: [usize; 3]| {
+                    let left = (0..4).find(|&v| !face.contains(&own[v])).unwrap_or(4);
+                    if left > 1 { at([0, 1]) } else { at(marks(next)[left]) }
+                };
+                let whole = [end, 2, 3];
+                assert_eq!(marked(whole), sorted(marks(kind)[1 - end]), "{kind:?} {end}");
+                assert_eq!(at([0, 1]), marked(whole), "{kind:?} {end}");
+                for other in [2, 3] {
+                    assert_eq!(
+                        marked([end, other, MIDDLE]),
+                        sorted([end, other]),
+                        "{kind:?} {end}"
+                    );
+                }
+                let common = kind.children().map(|(child, _)| {
+                    let own = vertices(Cell::Tetrahedron)[child];
+                    sorted([own[0], own[1]])
+                });
+                let both = common[0].into_iter().find(|v| common[1].contains(v)).unwrap_or(4);
+                let expected = if kind == Kind::Flagged { [both, MIDDLE] } else { [2, 3] };
+                assert_eq!(marked([2, 3, MIDDLE]), expected, "{kind:?} {end}");
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Where the cells of one mesh are in another one: two meshes of the same trees → for each cell of the one that of the other
+//! which contains it, or those of which it consists.
+//!
+//! Both have the leaves of a tree in the order of a walk, so that one pass finds all. The map of a cell into one that
+//! contains it is that of the children between both, with the orders of vertices before and behind; its numbers are exact.
+
+use super::BisectError;
+use super::path::Path;
+use super::rule::{Steps, orders};
+use crate::mesh::refine::forest::Affine;
+use crate::mesh::refined::{Descendants, Refined};
+use crate::mesh::{Cell, Mesh};
+use std::ops::Range;
+
+/// Where a cell comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// A part of a cell of the other mesh, or all of it.
+    Within {
+        /// The cell.
+        cell: usize,
+        /// The map from reference cell to reference cell.
+        place: Affine,
+    },
+    /// Several cells of the other mesh make up this one.
+    Of {
+        /// The cells.
+        cells: Range<usize>,
+    },
+}
+
+/// The leaves of a mesh.
+struct Leaves {
+    parents: Vec<u32>,
+    paths: Vec<Path>,
+    /// Which vertex of the leaf each vertex of the cell is.
+    seen: Vec<[u8; 4]>,
+}
+
+/// From a mesh to another one of the same trees, one finer here and coarser there, as it may be.
+///
+/// ```
+/// use runtime::mesh::refine::bisect::{Bisection, Source, Transfer};
+/// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+///
+/// let parts = Parts {
+///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+///     nodes: vec![0, 1, 2],
+///     ..Parts::default()
+/// };
+/// let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::AsGiven)?;
+/// let mut bisection = Bisection::new(&mesh)?;
+/// bisection.refine(|_| true)?;
+/// let finer = bisection.mesh(&mesh)?;
+/// let transfer = Transfer::new(&mesh, &finer)?;
+/// assert!(matches!(transfer.source(1), Source::Within { cell: 0, .. }));
+/// assert_eq!(Transfer::new(&finer, &mesh)?.source(0), Source::Of { cells: 0..2 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Transfer {
+    cell: Cell,
+    steps: Steps,
+    from: Leaves,
+    to: Leaves,
+    /// For each cell the first and the last one that it meets.
+    sources: Vec<[u32; 2]>,
+}
+
+impl Transfer {
+    /// From one mesh to another: the one that was bisected, or those made of it.
+    ///
+    /// # Errors
+    ///
+    /// Meshes that were not made of one.
+    pub fn new(from: &Mesh, to: &Mesh) -> Result<Self, BisectError> {
+        let cell = to.cell();
+        let [from, to] = leaves(from, to).ok_or(BisectError::Unrelated)?;
+        let (n, mut next) = (from.parents.len(), 0);
+        let mut sources = Vec::with_capacity(to.parents.len());
+        for own in 0..to.parents.len() {
+            let first = next;
+            if next > 0 && to.is_within(own, &from, next - 1) {
+                sources.push([next as u32 - 1; 2]);
+                continue;
+            }
+            match next < n && to.is_within(own, &from, next) {
+                true => next += 1,
+                false => {
+                    while next < n && from.is_within(next, &to, own) {
+                        next += 1;
+                    }
+                }
+            }
+            if next == first {
+                return Err(BisectError::Unrelated);
+            }
+            sources.push([first as u32, next as u32 - 1]);
+        }
+        Ok(Self { cell, steps: Steps::new(cell), from, to, sources })
+    }
+
+    /// How many cells the mesh has to which it goes.
+    pub fn n_cells(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Where a cell comes from.
+    pub fn source(&self, cell: usize) -> Source {
+        let [first, last] = self.sources[cell].map(|cell| cell as usize);
+        if first < last {
+            return Source::Of { cells: first..last + 1 };
+        }
+        Source::Within { cell: first, place: self.place(&self.to, cell, &self.from, first) }
+    }
+
+    /// The map of the reference cell of one of the cells that make up another one into the reference cell of that.
+    pub fn part(&self, cell: usize, part: usize) -> Affine {
+        self.place(&self.from, part, &self.to, cell)
+    }
+
+    /// The map of a cell into one that contains it.
+    fn place(&self, inner: &Leaves, cell: usize, outer: &Leaves, within: usize) -> Affine {
+        let mut back = [0, 1, 2, 3];
+        for (vertex, &of_leaf) in (0..).zip(&outer.seen[within]).take(self.cell.vertex_count()) {
+            back[usize::from(of_leaf)] = vertex;
+        }
+        let below = inner.paths[cell].below(outer.paths[within].depth());
+        let down = self.steps.place_of(below).seen(self.cell, inner.seen[cell]);
+        Affine::IDENTITY.seen(self.cell, back).of(&down)
+    }
+}
+
+impl Leaves {
+    /// Whether a leaf is a part of one of another mesh, or that one.
+    fn is_within(&self, leaf: usize, others: &Self, other: usize) -> bool {
+        self.parents[leaf] == others.parents[other]
+            && self.paths[leaf].leads_through(others.paths[other])
+    }
+
+    /// Cells of which nothing was bisected.
+    fn whole(count: usize) -> Self {
+        let paths = vec![Path::whole(); count];
+        Self { parents: (0..count as u32).collect(), paths, seen: vec![[0, 1, 2, 3]; count] }
+    }
+
+    fn of(refined: &Refined) -> Option<Self> {
+        let Descendants::Leaves { parents, places } = &refined.cells else { return None };
+        let paths = places.iter().map(|&bits| Path::from_bits(bits)).collect();
+        Some(Self { parents: parents.clone(), paths, seen: refined.seen.clone() })
+    }
+
+    /// Those of the mesh that was bisected, whose trees are these.
+    fn roots(&self, cell: Cell) -> Self {
+        let mut roots: Vec<(u32, Path)> =
+            self.parents.iter().copied().zip(self.paths.iter().map(|path| path.root())).collect();
+        roots.dedup();
+        let orders = orders(cell);
+        let seen = |&(_, path): &(u32, Path)| {
+            let mut seen = [0, 1, 2, 3];
+            for (of_leaf, &vertex) in (0..).zip(&orders[path.order()]) {
+                seen[vertex] = of_leaf;
+            }
+            seen
+        };
+        Self {
+            seen: roots.iter().map(seen).collect(),
+            parents: roots.iter().map(|root| root.0).collect(),
+            paths: roots.iter().map(|root| root.1).collect(),
+        }
+    }
+}
+
+/// The leaves of two meshes of the same trees.
+fn leaves(from: &Mesh, to: &Mesh) -> Option<[Leaves; 2]> {
+    let same = |a: &Mesh, b: &Mesh| {
+        a.cell() == b.cell() && a.nodes() == b.nodes() && a.points() == b.points()
+    };
+    match (bisected(from), bisected(to)) {
+        (Some(a), Some(b)) if same(&a.coarse, &b.coarse) => Some([Leaves::of(a)?, Leaves::of(b)?]),
+        (_, Some(b)) if same(from, &b.coarse) => {
+            let leaves = Leaves::of(b)?;
+            Some([leaves.roots(from.cell()), leaves])
+        }
+        (Some(a), _) if same(&a.coarse, to) => {
+            let leaves = Leaves::of(a)?;
+            let roots = leaves.roots(to.cell());
+            Some([leaves, roots])
+        }
+        _ if same(from, to) && !to.cell().is_tensor() => {
+            Some([Leaves::whole(from.n_cells()), Leaves::whole(to.n_cells())])
+        }
+        _ => None,
+    }
+}
+
+/// What a mesh of simplices was refined from.
+fn bisected(mesh: &Mesh) -> Option<&Refined> {
+    mesh.refined_from().filter(|refined| !refined.coarse.cell().is_tensor())
+}

@@ -1,0 +1,323 @@
+//! The mesh of a forest's leaves, with hanging nodes where leaves of two levels meet.
+//!
+//! A leaf takes the map of its tree, as [`super::descent`] has it, but for what hangs: there its nodes lie on the face or
+//! edge of its parent, which is the coarser neighbour's own, so that both sides have one surface. Unknowns see the
+//! parent's entities in the place of those that hang ([`super::entities`]). Leaves of one level are [`Mesh::refined`].
+
+use super::descent::Descent;
+use super::entities::{Frames, Leaves};
+use super::key::{Layout, UNITS};
+use super::nodes::geometry;
+use super::{Children, FINEST, Forest, ForestError, Key, Mask};
+use crate::mesh::cut::{Cut, Entity, Inherited};
+use crate::mesh::hanging::Hanging;
+use crate::mesh::nodes::nodes_of_cells;
+use crate::mesh::order::chain_order;
+use crate::mesh::refined::{Descendants, Leafy, Refined};
+use crate::mesh::{Facet, Mesh, MeshError, Topology};
+use crate::support::parallel::*;
+use kernels_gen::abi::hanging::word;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Forest {
+    /// The mesh of the leaves of a balanced forest of the cells of `coarse`. Cells inherit tags and what comes from files;
+    /// [`Mesh::leaves`] says which leaf each is.
+    ///
+    /// # Errors
+    ///
+    /// Another mesh, a forest that is not balanced, more than indices can number, cells that fold when they are divided.
+    pub fn mesh(&self, coarse: &Arc<Mesh>) -> Result<Mesh, ForestError> {
+        let (cell, expected) = (self.coarse().cell(), self.coarse().n_trees());
+        if (coarse.cell(), coarse.n_cells()) != (cell, expected) {
+            let found = coarse.n_cells();
+            return Err(ForestError::Another { cell, expected, found });
+        }
+        self.expect_balance()?;
+        if coarse.cut().is_some() && self.times().is_none() {
+            return Err(ForestError::Part);
+        }
+        let words = self.words(coarse.dim());
+        let words = words.as_deref();
+        let mut chosen = Chosen::new(coarse, self.coarse().layout, self.leaves(), words)?;
+        let mut shared = None;
+        if let (Some(cut), Some(times)) = (coarse.cut(), self.times()) {
+            chosen.agree()?;
+            shared = Some((chosen.inherit(cut), chosen.order.clone(), times));
+        }
+        let order = chosen.order.clone();
+        let mut mesh = chosen.mesh(order)?;
+        if let Some((shared, numbers, times)) = shared {
+            mesh.descend(times, numbers, shared);
+        }
+        Ok(mesh)
+    }
+
+    /// What kernels read of what hangs of each leaf of a balanced forest; none where nothing hangs.
+    pub(super) fn words(&self, dim: usize) -> Option<Vec<u32>> {
+        let masks = self.masks();
+        let hangs = masks.iter().any(|mask| !mask.is_free());
+        hangs.then(|| masks.into_iter().map(|mask| word_of(mask, dim)).collect())
+    }
+
+    /// How often trees are divided, where all are as often; not at all where there are none.
+    fn times(&self) -> Option<usize> {
+        let level = self.leaves().first().map_or(0, |leaf| leaf.level());
+        let same = self.leaves().iter().all(|leaf| leaf.level() == level);
+        same.then_some(level as usize)
+    }
+}
+
+/// A mesh of some leaves that is not yet made.
+pub(super) struct Chosen<'a> {
+    coarse: &'a Arc<Mesh>,
+    layout: Layout,
+    /// Which of the leaves each cell is.
+    pub(super) order: Vec<u32>,
+    /// The cells, as leaves.
+    keys: Vec<Key>,
+    corners: Vec<[u32; 3]>,
+    words: Option<Vec<u32>>,
+    points: Vec<[f64; 3]>,
+    nodes: Vec<u32>,
+    outside: Vec<Outside>,
+    pub(super) topology: Topology,
+    /// How unknowns see the cells, where that is something else.
+    pub(super) connectivity: Option<Topology>,
+}
+
+impl<'a> Chosen<'a> {
+    /// Of ascending leaves of the cells of `coarse`, with what hangs of them if anything does anywhere.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number.
+    pub(super) fn new(
+        coarse: &'a Arc<Mesh>,
+        layout: Layout,
+        leaves: &[Key],
+        words: Option<&[u32]>,
+    ) -> Result<Self, ForestError> {
+        let frames = Frames::new(coarse.topology());
+        let corners: Vec<[u32; 3]> =
+            leaves.par_iter().with_min_len(1024).map(|&key| layout.corner(key)).listed();
+        let own = Leaves { keys: leaves, corners: &corners, words: &[] };
+        let (vertices, n_vertices) = own.vertices(&frames);
+        // Cells are leaves in another order.
+        let order = chain_order(coarse.cell(), &vertices, (0..leaves.len() as u32).collect());
+        let along = || order.iter().map(|&leaf| leaf as usize);
+        let keys: Vec<Key> = along().map(|leaf| leaves[leaf]).collect();
+        let words: Option<Vec<u32>> = words.map(|words| along().map(|leaf| words[leaf]).collect());
+        let vertices = renumbered(&vertices, n_vertices, &order, coarse.cell().vertex_count());
+        let corners: Vec<[u32; 3]> = along().map(|leaf| corners[leaf]).collect();
+        let of_words = words.as_deref().unwrap_or_default();
+        let cells = Leaves { keys: &keys, corners: &corners, words: of_words };
+        let topology = Topology::new(coarse.cell(), n_vertices, vertices)?;
+        let (points, nodes) = points(coarse, &topology, &cells, &order, layout)?;
+        let outside = outside(coarse, &cells);
+        let mut own = Self {
+            coarse,
+            layout,
+            order,
+            keys,
+            corners,
+            words,
+            points,
+            nodes,
+            outside,
+            topology,
+            connectivity: None,
+        };
+        if own.words.is_some() || coarse.is_periodic() {
+            own.connect()?;
+        }
+        Ok(own)
+    }
+
+    /// The cells, as leaves.
+    pub(super) fn cells(&self) -> Leaves<'_> {
+        let words = self.words.as_deref().unwrap_or_default();
+        Leaves { keys: &self.keys, corners: &self.corners, words }
+    }
+
+    /// Numbers what unknowns see.
+    fn connect(&mut self) -> Result<(), ForestError> {
+        let frames = Frames::new(self.coarse.connectivity());
+        self.connectivity = Some(self.cells().connectivity(&frames)?);
+        Ok(())
+    }
+
+    /// Sees to it that processes agree on the direction of what lies on the edges and faces of trees.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number.
+    pub(super) fn agree(&mut self) -> Result<(), ForestError> {
+        match self.connectivity.is_none() && !self.coarse.connectivity().is_oriented() {
+            true => self.connect(),
+            false => Ok(()),
+        }
+    }
+
+    /// What the cells of the leaves of a part of a mesh have in common with other processes.
+    fn inherit(&mut self, cut: &Cut) -> [Vec<Entity>; 3] {
+        let coarse = self.coarse;
+        let words = self.words.as_deref().unwrap_or_default();
+        let cells = Leaves { keys: &self.keys, corners: &self.corners, words };
+        count_facets(coarse.topology(), &cells, &mut self.topology);
+        if let Some(connectivity) = &mut self.connectivity {
+            count_facets(coarse.connectivity(), &cells, connectivity);
+        }
+        let mut inherited = Inherited::new(cut, coarse.connectivity());
+        let numbers = self.connectivity.as_ref().unwrap_or(&self.topology);
+        cells.inherit(&Frames::new(coarse.connectivity()), &mut inherited, numbers);
+        inherited.shared()
+    }
+
+    /// The mesh, of whose cells these are the numbers of their leaves.
+    ///
+    /// # Errors
+    ///
+    /// Cells that fold when they are divided.
+    pub(super) fn mesh(self, leaves: Vec<u32>) -> Result<Mesh, ForestError> {
+        let Self { coarse, layout, keys, words, points, nodes, outside, topology, .. } = self;
+        let parts = Leafy {
+            points,
+            nodes,
+            facets: facet_tags(coarse, &outside),
+            cells: coarse.inherited_tags(keys.iter().map(|key| key.tree() as usize)),
+            topology,
+        };
+        let refined = Refined {
+            coarse: Arc::clone(coarse),
+            cells: Descendants::Forest { layout, keys, leaves },
+            seen: Vec::new(),
+        };
+        let mut mesh = Mesh::of_leaves(parts, refined)?;
+        if let Some(connectivity) = self.connectivity {
+            let on_boundary = outside.iter().filter(|own| own.of_boundary);
+            let surface = on_boundary.map(|own| own.facet).collect();
+            mesh.hang(Hanging { words, surface }, connectivity, coarse.periodic_sides());
+        }
+        Ok(mesh)
+    }
+}
+
+/// Says of the facets on those of trees of how many cells they are: of as many as those, wherever they are.
+fn count_facets(trees: &Topology, cells: &Leaves<'_>, topology: &mut Topology) {
+    for (cell, (&key, corner)) in cells.keys.iter().zip(cells.corners).enumerate() {
+        let last = UNITS - (UNITS >> key.level());
+        for local in 0..trees.cell().facets().len() {
+            if corner[local / 2] == if local % 2 == 0 { 0 } else { last } {
+                let of_tree = trees.facet_entity(Facet { cell: key.tree(), local: local as u8 });
+                let facet = Facet { cell: cell as u32, local: local as u8 };
+                topology.count_facet(facet, trees.facets().n_cells(of_tree as usize));
+            }
+        }
+    }
+}
+
+/// The numbers of vertices by first touch in another order of the cells.
+fn renumbered(vertices: &[u32], count: usize, order: &[u32], each: usize) -> Vec<u32> {
+    let (mut numbers, mut next) = (vec![u32::MAX; count], 0);
+    let own = order.iter().flat_map(|&leaf| &vertices[leaf as usize * each..][..each]);
+    let number = |&vertex: &u32| {
+        let number = &mut numbers[vertex as usize];
+        if *number == u32::MAX {
+            *number = next;
+            next += 1;
+        }
+        *number
+    };
+    own.map(number).collect()
+}
+
+/// Geometry nodes and their places; vertices come first.
+fn points(
+    coarse: &Mesh,
+    topology: &Topology,
+    cells: &Leaves<'_>,
+    order: &[u32],
+    layout: Layout,
+) -> Result<(Vec<[f64; 3]>, Vec<u32>), MeshError> {
+    let element = geometry(coarse)?;
+    let (nodes, count) = nodes_of_cells(topology, element);
+    let mut cell_of = vec![0u32; order.len()];
+    (0..).zip(order).for_each(|(cell, &leaf)| cell_of[leaf as usize] = cell);
+    let mut points = vec![[0.0; 3]; count];
+    let mut descent = Descent::new(coarse, element, &Children::new(coarse.cell()));
+    let mut path = Vec::with_capacity(FINEST as usize);
+    // Along the leaves, where the way down is mostly that of the one before.
+    for cell in cell_of.into_iter().map(|cell| cell as usize) {
+        let key = cells.keys[cell];
+        path.clear();
+        path.extend(layout.path(key));
+        let word = cells.words.get(cell).copied().unwrap_or(0);
+        let places = descent.nodes_of_leaf(key.tree(), &path, word);
+        for (&node, place) in nodes[cell * element.count()..].iter().zip(&*places) {
+            points[node as usize] = *place;
+        }
+    }
+    coarse.place(&mut points);
+    Ok((points, nodes))
+}
+
+/// The facets of cells on facets of the mesh that have a tag or are of one cell, ascending.
+fn outside(coarse: &Mesh, cells: &Leaves<'_>) -> Vec<Outside> {
+    let facets = coarse.topology().facets();
+    let each = coarse.cell().facets().len();
+    let mut kind = vec![Kind::default(); coarse.n_cells() * each];
+    for (place, kind) in kind.iter_mut().enumerate() {
+        let entity = facets.of_cell(place / each)[place % each] as usize;
+        kind.of_boundary = facets.n_cells(entity) == 1;
+    }
+    for facet in coarse.facet_tags().values().flatten() {
+        kind[facet.cell as usize * each + usize::from(facet.local)].is_tagged = true;
+    }
+    let mut all = Vec::new();
+    for (cell, (&key, corner)) in cells.keys.iter().zip(cells.corners).enumerate() {
+        let last = UNITS - (UNITS >> key.level());
+        for local in 0..each {
+            let at = if local % 2 == 0 { 0 } else { last };
+            let kind = kind[key.tree() as usize * each + local];
+            if corner[local / 2] == at && (kind.of_boundary || kind.is_tagged) {
+                let facet = Facet { cell: cell as u32, local: local as u8 };
+                all.push(Outside { facet, tree: key.tree(), of_boundary: kind.of_boundary });
+            }
+        }
+    }
+    all
+}
+
+/// The tags of facets, inherited.
+fn facet_tags(coarse: &Mesh, outside: &[Outside]) -> BTreeMap<String, Vec<Facet>> {
+    let tagged = |tagged: &Vec<Facet>| {
+        let of = |own: &&Outside| {
+            tagged.binary_search(&Facet { cell: own.tree, local: own.facet.local }).is_ok()
+        };
+        outside.iter().filter(of).map(|own| own.facet).collect()
+    };
+    coarse.facet_tags().iter().map(|(tag, facets)| (tag.clone(), tagged(facets))).collect()
+}
+
+/// What a facet of the mesh is.
+#[derive(Clone, Copy, Default)]
+struct Kind {
+    is_tagged: bool,
+    of_boundary: bool,
+}
+
+/// A facet of a leaf that lies on one of its tree.
+struct Outside {
+    facet: Facet,
+    tree: u32,
+    /// Whether it is one of one cell.
+    of_boundary: bool,
+}
+
+/// What kernels read of a mask.
+fn word_of(mask: Mask, dim: usize) -> u32 {
+    let (faces, edges) =
+        ([0, 1, 2].map(|axis| mask.face(axis)), [0, 1, 2].map(|axis| mask.edge(axis)));
+    word(mask.child(), faces, edges, dim)
+}

@@ -1,0 +1,243 @@
+//! Coarser forests: the leaves of one → those that are left when every whole family becomes its parent, balanced again.
+//!
+//! All parts of the mesh lose their finest cells at once, so that each level has cells everywhere (global coarsening: Munch,
+//! Heister, Prieto Saavedra and Kronbichler, "Efficient distributed matrix-free multigrid methods on locally refined meshes for
+//! FEM computations", ACM Trans. Parallel Comput. 10, 2023, section 3). Where most cells are whole trees, of which nothing comes, the
+//! trees are joined to patches first, if they form some: what was a tree is a child of a larger one.
+//!
+//! ```text
+//! a leaf with the corner x and the size h in child j of a patch:     corner (j + x') / 2, size h / 2, with x' = x as the child is turned
+//! ```
+
+use super::coarse::Coarse;
+use super::{Children, Forest, ForestError, Key, Layout};
+use crate::mesh::key::{FINEST, UNITS};
+use crate::mesh::refined::Descendants;
+use crate::mesh::{Affine, Coarsened, Mesh, NotCoarser};
+use crate::support::parallel::*;
+use std::sync::Arc;
+
+/// Cells of a coarser mesh for each of a finer one from which on it is not worth having.
+const STALLED: f64 = 0.75;
+/// No cell.
+const NONE: u32 = u32::MAX;
+/// Cells that are worth a thread.
+const GRAIN: usize = 1024;
+
+/// The cells of a mesh as leaves of a forest.
+pub(super) struct Rooted {
+    trees: Arc<Mesh>,
+    layout: Layout,
+    /// The leaf that each cell is.
+    keys: Vec<Key>,
+    /// How each cell is turned in its leaf: which of the maps from reference cell to reference cell.
+    turned: Vec<u16>,
+    turns: Vec<Affine>,
+}
+
+impl From<ForestError> for NotCoarser {
+    fn from(error: ForestError) -> Self {
+        match error {
+            ForestError::Mesh(error) => Self::Mesh(error),
+            error => Self::Forest(error.to_string()),
+        }
+    }
+}
+
+impl Rooted {
+    /// Of a mesh that a forest has made; none where all cells are whole trees, or sides have become periodic since.
+    pub(super) fn of(mesh: &Mesh) -> Option<Self> {
+        let refined = mesh.refined_from()?;
+        let Descendants::Forest { layout, keys, .. } = &refined.cells else { return None };
+        let divided = keys.iter().any(|key| key.level() > 0);
+        let own = divided && refined.coarse.periodic_sides() == mesh.periodic_sides();
+        own.then(|| Self {
+            trees: Arc::clone(&refined.coarse),
+            layout: *layout,
+            keys: keys.clone(),
+            turned: vec![0; keys.len()],
+            turns: vec![Affine::IDENTITY],
+        })
+    }
+
+    /// Of the leaves of a forest of trees, in their order.
+    pub(super) fn of_forest(trees: &Arc<Mesh>, forest: &Forest) -> Self {
+        Self {
+            trees: Arc::clone(trees),
+            layout: forest.coarse.layout,
+            keys: forest.leaves.clone(),
+            turned: vec![0; forest.n_leaves()],
+            turns: vec![Affine::IDENTITY],
+        }
+    }
+
+    /// The coarser mesh, with joined trees where that is needed.
+    ///
+    /// # Errors
+    ///
+    /// Too few families, leaves that make no mesh.
+    pub(super) fn coarsened(self) -> Result<Coarsened, NotCoarser> {
+        self.step()?.coarsened()
+    }
+
+    /// The coarser forest, with joined trees where that is needed.
+    ///
+    /// # Errors
+    ///
+    /// Too few families.
+    pub(super) fn step(self) -> Result<Step, NotCoarser> {
+        match self.families() {
+            Err(stalled @ NotCoarser::Families { .. }) => {
+                let joined = self.in_patches().ok_or(stalled)?;
+                joined.families().map(|(forest, places)| joined.to(forest, places))
+            }
+            found => found.map(|(forest, places)| self.to(forest, places)),
+        }
+    }
+
+    fn to(self, forest: Forest, places: Vec<Place>) -> Step {
+        let Self { trees, turned, turns, .. } = self;
+        Step { trees, forest: Arc::new(forest), places, turned, turns }
+    }
+
+    /// The same leaves in patches of the trees, if these form some.
+    fn in_patches(&self) -> Option<Self> {
+        let patches = self.trees.coarsened().ok()?;
+        if self.keys.iter().any(|key| key.level() == FINEST) {
+            return None;
+        }
+        // The patch of each tree, and which of the maps takes it there.
+        let mut of_tree = vec![(0u32, 0u16); self.trees.n_cells()];
+        let places = patches.children.iter().zip(&patches.places).enumerate();
+        for (place, (&tree, &map)) in places {
+            of_tree[tree as usize] = ((place / patches.each()) as u32, map);
+        }
+        let key = |key: &Key| {
+            let (patch, map) = of_tree[key.tree() as usize];
+            let (map, corner) = (&patches.maps[usize::from(map)], self.layout.corner(*key));
+            let size = UNITS >> key.level();
+            // Of no more than 31 bits, so that nothing is rounded.
+            let unit = f64::from(UNITS);
+            let image = |shift: u32| map.at(&corner.map(|x| f64::from(x + shift) / unit));
+            let (a, b) = (image(0), image(size));
+            let lower = |axis: usize| (a[axis].min(b[axis]) * unit) as u32;
+            let lower = [0, 1, 2].map(|axis| if axis < self.trees.dim() { lower(axis) } else { 0 });
+            self.layout.key(patch, lower, key.level() + 1)
+        };
+        let keys = self.keys.par_iter().with_min_len(GRAIN).map(key).listed();
+        let turned = self.keys.iter().map(|key| of_tree[key.tree() as usize].1).collect();
+        let turns = patches.maps.iter().map(|map| self.turn(map)).collect();
+        Some(Self { trees: patches.mesh, layout: self.layout, keys, turned, turns })
+    }
+
+    /// How a child is turned in the part of the patch where it lies.
+    fn turn(&self, map: &Affine) -> Affine {
+        let cell = self.trees.cell();
+        let middle = map.at(&[0.5; 3]);
+        let vertices = cell.vertices();
+        let own = vertices.iter().map(|vertex| {
+            let at = map.at(vertex);
+            let along = |c: usize| 2.0 * at[c] - (2.0 * middle[c]).floor();
+            [0, 1, 2].map(|c| if c < cell.dim() { along(c) } else { 0.0 })
+        });
+        Affine::onto(cell, &own.collect::<Vec<_>>())
+    }
+
+    /// The forest of the parents of all whole families, and where each leaf is in it.
+    fn families(&self) -> Result<(Forest, Vec<Place>), NotCoarser> {
+        let Self { trees, layout, keys, .. } = self;
+        let mut leaves = keys.clone();
+        leaves.par_sort_unstable();
+        let mut forest = Forest { coarse: Coarse::new(trees.connectivity()), leaves };
+        forest.coarsen(|_| true);
+        forest.balance()?;
+        let stalled = NotCoarser::Families { cells: keys.len(), coarser: forest.n_leaves() };
+        if forest.n_leaves() as f64 > STALLED * keys.len() as f64 {
+            return Err(stalled);
+        }
+        let place = |key: &Key| {
+            if let Ok(leaf) = forest.leaves().binary_search(key) {
+                return Some(Place { leaf: leaf as u32, child: None });
+            }
+            let leaf = forest.leaves().binary_search(&layout.parent(*key)).ok()?;
+            let child = Some(layout.child_number(*key) as u8);
+            Some(Place { leaf: leaf as u32, child })
+        };
+        let places = keys.par_iter().with_min_len(GRAIN).map(place);
+        let places = places.listed().into_iter().collect::<Option<_>>().ok_or(stalled)?;
+        Ok((forest, places))
+    }
+}
+
+/// Where a leaf is in a coarser forest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The leaf of that one.
+    pub(super) leaf: u32,
+    /// Which child of it this one is; itself where there is none.
+    child: Option<u8>,
+}
+
+/// A way from the leaves of a forest to those of a coarser one.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The trees of the coarser one.
+    pub(super) trees: Arc<Mesh>,
+    pub(super) forest: Arc<Forest>,
+    /// For each leaf.
+    pub(super) places: Vec<Place>,
+    /// How each leaf is turned.
+    turned: Vec<u16>,
+    turns: Vec<Affine>,
+}
+
+impl Step {
+    /// The mesh of the coarser forest, and which parts of its cells those are that the leaves are in the order of the step.
+    fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+        let (trees, forest) = (&self.trees, &self.forest);
+        // The coarse cell that each leaf is.
+        let mut cells: Vec<u32> = (0..forest.n_leaves() as u32).collect();
+        // A part of a mesh has a coarser one of its own.
+        let are_trees =
+            trees.cut().is_some() && forest.leaves().iter().all(|leaf| leaf.level() == 0);
+        if are_trees {
+            trees.check_placed()?;
+        }
+        let mesh = if are_trees { Arc::clone(trees) } else { Arc::new(forest.mesh(trees)?) };
+        if !are_trees {
+            let numbers = mesh.leaves().unwrap_or_default();
+            (0..).zip(&*numbers).for_each(|(cell, &leaf)| cells[leaf as usize] = cell);
+        }
+        Ok(self.between(mesh, |leaf| cells[leaf as usize], 0..self.places.len() as u32))
+    }
+
+    /// From a mesh with some of the leaves of the coarser forest, each of which is a cell, to cells that some of the leaves of the finer one
+    /// are.
+    pub(super) fn between(
+        &self,
+        mesh: Arc<Mesh>,
+        cell_of: impl Fn(u32) -> u32,
+        leaves: impl Iterator<Item = u32>,
+    ) -> Coarsened {
+        let (each, turns) = (self.forest.coarse.layout.children(), self.turns.len());
+        let mut children = vec![NONE; mesh.n_cells() * each];
+        let mut kinds = vec![0; children.len()];
+        for (cell, leaf) in (0..).zip(leaves) {
+            let Place { leaf: above, child } = self.places[leaf as usize];
+            // Where a cell is, and as what: itself, then it comes first, or a child.
+            let place = cell_of(above) as usize * each + child.map_or(0, usize::from);
+            let kind = child.map_or(0, |child| 1 + usize::from(child));
+            children[place] = cell;
+            kinds[place] = (kind * turns + usize::from(self.turned[leaf as usize])) as u32;
+        }
+        let own = Children::new(self.trees.cell());
+        let map = |kind: u32| {
+            let turn = &self.turns[kind as usize % turns];
+            match kind as usize / turns {
+                0 => *turn,
+                child => own.child(child - 1).of(turn),
+            }
+        };
+        Coarsened::with_maps(mesh, children, kinds.into_iter(), map)
+    }
+}

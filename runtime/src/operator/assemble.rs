@@ -1,0 +1,111 @@
+//! The assembled matrix of an operator, in compressed rows.
+
+use crate::algebra::coupling::Columns;
+pub use crate::algebra::csr::Csr;
+use crate::algebra::vector::Precision;
+use crate::operator::Operator;
+use crate::solve::{NonlinearSystem, OperatorError};
+use crate::space::Space;
+use crate::support::parallel::*;
+
+impl Csr {
+    /// The matrix of any operator's Jacobian at its last linearisation, as [`Csr::assemble`] says: from element matrices, and
+    /// from products with the operator where vectors live on a device, or are in single precision, and it has no matrix.
+    ///
+    /// # Errors
+    ///
+    /// The operator cannot be applied, or its matrix has no room.
+    pub fn of(operator: &Operator) -> Result<Self, OperatorError> {
+        if let Some(mut matrix) = operator.assembled()? {
+            matrix.drop_zeros();
+            return Ok(matrix);
+        }
+        match !operator.is_on_device() && operator.precision() == Precision::F64 {
+            true => Self::assemble(operator),
+            false => Self::of_products(operator),
+        }
+    }
+
+    fn of_products(operator: &Operator) -> Result<Self, OperatorError> {
+        let dense = || OperatorError::new("the matrix of this operator is too dense, or too large");
+        let coupling = NonlinearSystem::coupling(operator).ok_or_else(dense)?;
+        Ok(Self::of_columns(&coupling.matrix(operator, &operator.vector())?))
+    }
+
+    /// The matrix by columns, without entries that are 0.
+    pub fn by_columns(&self) -> Columns {
+        let n = self.size();
+        let there = || self.values.iter().zip(&self.columns).filter(|(value, _)| **value != 0.0);
+        let mut starts = vec![0; n + 1];
+        there().for_each(|(_, &column)| starts[column as usize + 1] += 1);
+        (0..n).for_each(|i| starts[i + 1] += starts[i]);
+        let (mut next, count) = (starts.clone(), starts[n]);
+        let (mut rows, mut values) = (vec![0; count], vec![0.0; count]);
+        for row in 0..n {
+            for (column, value) in self.row(row).filter(|(_, value)| *value != 0.0) {
+                (rows[next[column]], values[next[column]]) = (row as u32, value);
+                next[column] += 1;
+            }
+        }
+        Columns { starts, rows, values }
+    }
+
+    /// A matrix by columns, by rows.
+    fn of_columns(matrix: &Columns) -> Self {
+        let n = matrix.starts.len() - 1;
+        let mut starts = vec![0; n + 1];
+        matrix.rows.iter().for_each(|&row| starts[row as usize + 1] += 1);
+        (0..n).for_each(|i| starts[i + 1] += starts[i]);
+        let (mut next, count) = (starts.clone(), matrix.rows.len());
+        let (mut columns, mut values) = (vec![0; count], vec![0.0; count]);
+        for column in 0..n {
+            for (row, value) in matrix.column(column) {
+                (columns[next[row]], values[next[row]]) = (column as u32, value);
+                next[row] += 1;
+            }
+        }
+        Self { starts, columns, values }
+    }
+
+    /// The matrix of the operator's Jacobian at its last linearisation; entries that are exactly
+    /// zero are left out. The rows of unknowns with an essential condition are those of the identity, and so are their
+    /// columns. Where unknowns have conditions in common, walls that nothing passes through or affine constraints, it is the
+    /// matrix with them: P A P + D N, or Cᵀ A C. For operators in double precision. On a part of a mesh it is what this process
+    /// has of the matrix, which is the sum over all: its own cells, and what conditions give to the unknowns that it counts.
+    pub fn assemble(operator: &Operator) -> Result<Self, OperatorError> {
+        let on = operator.discretisation();
+        let fields: Vec<(&Space, usize)> = (0..on.fields.len())
+            .map(|field| (&*on.fields[field].space, on.dofs_of(field).start))
+            .collect();
+        let cells: Vec<Vec<u32>> = (0..on.mesh.n_cells())
+            .into_par_iter()
+            .map(|cell| {
+                let dofs = fields.iter().flat_map(|&(space, start)| {
+                    let components = space.components();
+                    space.cell_nodes(cell).iter().flat_map(move |&node| {
+                        let first = start + node as usize * components;
+                        (first..first + components).map(|dof| dof as u32)
+                    })
+                });
+                dofs.collect()
+            })
+            .listed();
+        let mut fixed = vec![false; on.n_dofs()];
+        on.conditions().for_each(|(dof, _)| fixed[dof] = true);
+        let mut matrix = Self::pattern(on.n_dofs(), &cells);
+        operator.element_matrices(|range, matrices| {
+            let n = cells.first().map_or(0, Vec::len);
+            for (dofs, entries) in cells[range].iter().zip(matrices.chunks_exact((n * n).max(1))) {
+                matrix.add(dofs, entries, &fixed);
+            }
+        })?;
+        for dof in on.counted_conditions() {
+            let row = matrix.starts[dof]..matrix.starts[dof + 1];
+            if let Ok(at) = matrix.columns[row.clone()].binary_search(&(dof as u32)) {
+                matrix.values[row.start + at] = 1.0;
+            }
+        }
+        matrix.drop_zeros();
+        operator.closed(matrix)
+    }
+}

@@ -1,0 +1,481 @@
+//! Numbers that are integrals of a discrete solution: errors against a known one, and energy.
+//!
+//! ```text
+//! error_l2² = ∫ |u_h − u|² dx          error_h1² = error_l2² + ∫ |∇u_h − ∇u|² dx
+//! energy    = ∫₀¹ R(s u)·u ds           for symmetric forms; for linear ones ½ uᵀJu + R(0)·u
+//! ```
+//!
+//! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once at the end of a solve on a
+//! mesh of moderate size. On a large one kernels integrate (`run/assess`), which are compared with this.
+
+mod pointwise;
+
+pub use pointwise::{Extrema, extrema, field_at, values_at};
+
+use crate::algebra::vector::root_of_squares;
+use crate::space::Space;
+use crate::space::discretisation::{AuxValues, Discretisation, Field};
+use crate::support::expression::{Parameters, evaluate};
+use crate::support::parallel::*;
+use fem_dsl::eval::Batch;
+use fem_dsl::point::{Input, Integral, Part, Slot};
+use fem_dsl::problem::Expression;
+use kernels_gen::element::{
+    ElementError, Lagrange, LinePoints, Rule, Tabulation, default_rule, tabulate,
+};
+use std::borrow::Cow;
+
+/// Cells evaluated together; sums are formed block by block, in order.
+const BLOCK: usize = 32;
+
+/// A nodal quantity at the points of a block of cells.
+struct Evaluated {
+    /// `[component][point]`.
+    value: Vec<Vec<f64>>,
+    /// `[component · dim + direction][point]`, in physical space.
+    gradient: Vec<Vec<f64>>,
+}
+
+/// The points of a block of cells.
+struct Block {
+    cells: Vec<usize>,
+    points_per_cell: usize,
+    weight: Vec<f64>,
+    x: Vec<[f64; 3]>,
+    quantities: Vec<Evaluated>,
+}
+
+/// A nodal quantity: its space and its values.
+type Nodal<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
+
+/// So many integrals over all cells with a rule; `integrand` gives the block's own sums.
+fn integrate(
+    on: &Discretisation,
+    (rule, count): (Rule, usize),
+    nodal: &[Nodal<'_>],
+    integrand: impl Fn(&Block) -> Vec<f64> + Sync,
+) -> Result<Vec<f64>, ElementError> {
+    let sums = block_by_block(on, &rule.points(), &rule.weights(), nodal, integrand)?;
+    // A process may have no cell.
+    let mut total = vec![0.0; count];
+    for sum in sums {
+        total.iter_mut().zip(sum).for_each(|(total, part)| *total += part);
+    }
+    on.mesh.sum_in_all(&mut total);
+    Ok(total)
+}
+
+/// What comes of each block of cells, in order, at some points of the reference cell.
+fn block_by_block<T: Send>(
+    on: &Discretisation,
+    points: &[[f64; 3]],
+    weights: &[f64],
+    nodal: &[Nodal<'_>],
+    work: impl Fn(&Block) -> T + Sync,
+) -> Result<Vec<T>, ElementError> {
+    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+    let geometry = tabulate(geometry, points);
+    let tables: Vec<Tabulation> =
+        nodal.iter().map(|(space, _)| tabulate(space.element(), points)).collect();
+    let cells: Vec<usize> = (0..on.mesh.n_cells()).collect();
+    let blocks = cells.par_chunks(BLOCK);
+    Ok(blocks.map(|cells| work(&block(on, cells, weights, &geometry, nodal, &tables))).listed())
+}
+
+/// The fields and the auxiliary data at nodes, and where each of the data is among them.
+fn all_nodal<'a>(on: &'a Discretisation, u: &'a [f64]) -> (Vec<Nodal<'a>>, Vec<Option<usize>>) {
+    let own = |(number, field): (usize, &'a Field)| field.space.resolved(&u[on.dofs_of(number)]);
+    let mut nodal: Vec<Nodal<'a>> = on.fields.iter().enumerate().map(own).collect();
+    let mut place = vec![None; on.aux.len()];
+    for (index, aux) in on.aux.iter().enumerate() {
+        if let AuxValues::Nodes(space, values) = aux {
+            place[index] = Some(nodal.len());
+            nodal.push((Cow::Borrowed(space), Cow::Borrowed(values)));
+        }
+    }
+    (nodal, place)
+}
+
+fn block(
+    on: &Discretisation,
+    cells: &[usize],
+    weights: &[f64],
+    geometry: &Tabulation,
+    nodal: &[Nodal<'_>],
+    tables: &[Tabulation],
+) -> Block {
+    let dim = on.mesh.dim();
+    let count = cells.len() * weights.len();
+    let mut block = Block {
+        cells: cells.to_vec(),
+        points_per_cell: weights.len(),
+        weight: Vec::with_capacity(count),
+        x: Vec::with_capacity(count),
+        quantities: nodal
+            .iter()
+            .map(|(space, _)| Evaluated {
+                value: vec![Vec::with_capacity(count); space.components()],
+                gradient: vec![Vec::with_capacity(count); space.components() * dim],
+            })
+            .collect(),
+    };
+    for &cell in cells {
+        for (q, &weight) in weights.iter().enumerate() {
+            let (x, inverse, det) = map(on, cell, q, geometry);
+            block.weight.push(weight * det.abs());
+            block.x.push(x);
+            for ((quantity, (space, values)), table) in
+                block.quantities.iter_mut().zip(nodal).zip(tables)
+            {
+                let components = space.components();
+                for c in 0..components {
+                    let (mut value, mut reference) = (0.0, [0.0; 3]);
+                    for (local, &node) in space.cell_nodes(cell).iter().enumerate() {
+                        let u = values[node as usize * components + c];
+                        value += table.value(q, local) * u;
+                        for (sum, d) in reference.iter_mut().zip(table.gradient(q, local)) {
+                            *sum += d * u;
+                        }
+                    }
+                    quantity.value[c].push(value);
+                    for j in 0..dim {
+                        let derivative = (0..dim).map(|a| inverse[a][j] * reference[a]).sum();
+                        quantity.gradient[c * dim + j].push(derivative);
+                    }
+                }
+            }
+        }
+    }
+    block
+}
+
+/// x, ∂ξ_a/∂x_j and det J at a point of a cell.
+fn map(
+    on: &Discretisation,
+    cell: usize,
+    q: usize,
+    geometry: &Tabulation,
+) -> ([f64; 3], [[f64; 3]; 3], f64) {
+    let dim = on.mesh.dim();
+    let mut x = [0.0; 3];
+    let mut j = [[0.0; 3]; 3];
+    for (local, &node) in on.mesh.cell_nodes(cell).iter().enumerate() {
+        let point = on.mesh.points()[node as usize];
+        for i in 0..dim {
+            x[i] += geometry.value(q, local) * point[i];
+            for (a, d) in geometry.gradient(q, local).iter().enumerate() {
+                j[i][a] += d * point[i];
+            }
+        }
+    }
+    let mut inverse = [[0.0; 3]; 3];
+    if dim == 2 {
+        let det = j[0][0] * j[1][1] - j[0][1] * j[1][0];
+        inverse[0] = [j[1][1] / det, -j[0][1] / det, 0.0];
+        inverse[1] = [-j[1][0] / det, j[0][0] / det, 0.0];
+        return (x, inverse, det);
+    }
+    let cofactor = |a: usize, i: usize| {
+        let (b, c) = ((a + 1) % 3, (a + 2) % 3);
+        let (k, l) = ((i + 1) % 3, (i + 2) % 3);
+        j[k][b] * j[l][c] - j[k][c] * j[l][b]
+    };
+    let det = (0..3).map(|i| j[i][0] * cofactor(0, i)).sum::<f64>();
+    for (a, row) in inverse.iter_mut().enumerate() {
+        for (i, entry) in row.iter_mut().enumerate() {
+            *entry = cofactor(a, i) / det;
+        }
+    }
+    (x, inverse, det)
+}
+
+/// A rule two points a direction finer than the one that the solution needs, on simplices four degrees.
+pub(crate) fn fine_rule(on: &Discretisation) -> Rule {
+    let degree = on.fields.iter().map(|field| field.space.element().degree()).max().unwrap_or(1);
+    let cell = on.mesh.cell();
+    match default_rule(cell, degree, on.mesh.order(), None) {
+        Rule::Tensor { line, .. } => {
+            Rule::Tensor { cell, line: LinePoints::Gauss(line.count() + 2) }
+        }
+        Rule::Simplex { degree, .. } => Rule::Simplex { cell, degree: degree + 4 },
+        nodes @ Rule::Nodes(_) => nodes,
+    }
+}
+
+/// The rule of errors, energies and reports: the problem's, where that is exact to a higher degree than
+/// a rule two points a direction finer than the one that the solution needs.
+pub fn measuring_rule(on: &Discretisation, asked: Rule) -> Rule {
+    let own = fine_rule(on);
+    if exactness(asked) > exactness(own) { asked } else { own }
+}
+
+/// The degree to which a rule is exact, in each direction or in total.
+fn exactness(rule: Rule) -> usize {
+    match rule {
+        Rule::Tensor { line: LinePoints::Gauss(n), .. } => 2 * n - 1,
+        Rule::Tensor { line: LinePoints::GaussLobatto(n), .. } => (2 * n).saturating_sub(3),
+        Rule::Tensor { line, .. } => line.count() - 1,
+        Rule::Simplex { degree, .. } => degree,
+        Rule::Nodes(_) => 0,
+    }
+}
+
+/// The same of what reads the form's data: data at the points of cells has values nowhere else.
+pub(crate) fn rule_of_data(on: &Discretisation, asked: Rule) -> Rule {
+    let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
+    if at_points { asked } else { measuring_rule(on, asked) }
+}
+
+/// The mean of each component of a field, (1/|Ω|) ∫ u dx.
+pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, ElementError> {
+    let space = &on.fields[field].space;
+    let (own, count) = (space.resolved(&u[on.dofs_of(field)]), space.components() + 1);
+    let sums = integrate(on, (fine_rule(on), count), &[own], |block| {
+        let components = block.quantities[0].value.iter();
+        let sum = |row: &Vec<f64>| row.iter().zip(&block.weight).map(|(u, w)| u * w).sum();
+        components.map(sum).chain([block.weight.iter().sum()]).collect()
+    })?;
+    let (volume, sums) = sums.split_last().map_or((1.0, &[][..]), |(last, sums)| (*last, sums));
+    Ok(sums.iter().map(|sum| sum / volume).collect())
+}
+
+/// Adds a constant to each component of a field so that its mean is the one that is wanted.
+pub fn set_mean(
+    on: &Discretisation,
+    field: usize,
+    u: &mut [f64],
+    wanted: &[f64],
+) -> Result<(), ElementError> {
+    let found = mean(on, field, u)?;
+    for node in u[on.dofs_of(field)].chunks_mut(found.len()) {
+        for ((entry, found), wanted) in node.iter_mut().zip(&found).zip(wanted) {
+            *entry += wanted - found;
+        }
+    }
+    Ok(())
+}
+
+/// ∫ φ_i dx of each node of a field.
+pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementError> {
+    let space = &on.fields[field].space;
+    let (cell, degree) = (on.mesh.cell(), space.element().degree());
+    let rule = if cell.is_tensor() {
+        Rule::Tensor { cell, line: LinePoints::Gauss(degree + on.mesh.order()) }
+    } else {
+        Rule::Simplex { cell, degree: degree + cell.dim() * (on.mesh.order() - 1) }
+    };
+    let (points, weights) = (rule.points(), rule.weights());
+    let geometry = tabulate(Lagrange::continuous(cell, on.mesh.order())?, &points);
+    let table = tabulate(space.element(), &points);
+    let of_cell = |cell: usize| -> Vec<f64> {
+        let weighted = weights.iter().enumerate();
+        let weighted: Vec<f64> =
+            weighted.map(|(q, weight)| weight * map(on, cell, q, &geometry).2.abs()).collect();
+        let sum = |local: usize| {
+            weighted.iter().enumerate().map(|(q, weight)| weight * table.value(q, local)).sum()
+        };
+        let mut own: Vec<f64> = (0..space.cell_nodes(cell).len()).map(sum).collect();
+        space.resolve_back(cell, 1, &mut own);
+        own
+    };
+    let cells: Vec<Vec<f64>> = (0..on.mesh.n_cells()).into_par_iter().map(of_cell).listed();
+    let mut all = vec![0.0; space.n_nodes()];
+    for (cell, own) in cells.iter().enumerate() {
+        for (&node, part) in space.cell_nodes(cell).iter().zip(own) {
+            all[node as usize] += part;
+        }
+    }
+    if let Some(cut) = on.mesh.cut() {
+        space.sharing(cut.group()).sum(&mut all);
+    }
+    Ok(all)
+}
+
+/// Errors of a field against a known solution, with a rule: in L2, and in H1.
+pub fn errors(
+    on: &Discretisation,
+    (field, rule): (usize, Rule),
+    u: &[f64],
+    exact: &Expression,
+    parameters: &Parameters,
+) -> Result<(f64, f64), ElementError> {
+    let roots: Vec<_> = exact.value.iter().chain(&exact.gradient).copied().collect();
+    let [l2, seminorm] = norms(on, (field, rule), u, exact.value.len(), |block| {
+        let diameter = |point: usize| on.mesh.diameter(block.cells[point / block.points_per_cell]);
+        evaluate(exact, &roots, &block.x, parameters, diameter)
+    })?;
+    Ok((l2, l2.hypot(seminorm)))
+}
+
+/// The errors of a field against functions, with a rule: in L2 against `exact`, which writes the field's components at a point, and in H1,
+/// where `gradient` writes their derivatives, `[component][direction]`.
+pub fn errors_of(
+    on: &Discretisation,
+    (field, rule): (usize, Rule),
+    u: &[f64],
+    exact: impl Fn(&[f64; 3], &mut [f64]) + Sync,
+    gradient: Option<&(dyn Fn(&[f64; 3], &mut [f64]) + Sync)>,
+) -> Result<(f64, f64), ElementError> {
+    let components = on.fields[field].space.components();
+    let entries = components * gradient.map_or(1, |_| 1 + on.mesh.dim());
+    let [l2, seminorm] = norms(on, (field, rule), u, components, |block| {
+        let mut known = vec![0.0; block.x.len() * entries];
+        for (x, row) in block.x.iter().zip(known.chunks_mut(entries)) {
+            let (values, derivatives) = row.split_at_mut(components);
+            exact(x, values);
+            gradient.iter().for_each(|gradient| gradient(x, derivatives));
+        }
+        known
+    })?;
+    Ok((l2, l2.hypot(seminorm)))
+}
+
+/// The roots of [`squares`], also where these under- or overflow.
+fn norms(
+    on: &Discretisation,
+    of: (usize, Rule),
+    u: &[f64],
+    values: usize,
+    known: impl Fn(&Block) -> Vec<f64> + Sync,
+) -> Result<[f64; 2], ElementError> {
+    let plain = squares(on, of, u, values, 1.0, &known)?;
+    let mut norms = [0.0; 2];
+    for (at, norm) in norms.iter_mut().enumerate() {
+        let scaled = |factor| Ok(squares(on, of, u, values, factor, &known)?[at]);
+        *norm = root_of_squares(plain[at], scaled)?;
+    }
+    Ok(norms)
+}
+
+/// ∫ |u_h − u|² and, where `known` goes on behind the `values` components with their gradients,
+/// ∫ |∇u_h − ∇u|², of differences times `factor`; `known` is `[point][entry]`.
+fn squares(
+    on: &Discretisation,
+    (field, rule): (usize, Rule),
+    u: &[f64],
+    values: usize,
+    factor: f64,
+    known: impl Fn(&Block) -> Vec<f64> + Sync,
+) -> Result<[f64; 2], ElementError> {
+    let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
+    let sums = integrate(on, (rule, 2), &[own], |block| {
+        let known = known(block);
+        let entries = known.len() / block.weight.len().max(1);
+        let computed = &block.quantities[0];
+        let rows: Vec<&Vec<f64>> =
+            computed.value.iter().chain(&computed.gradient).take(entries).collect();
+        let mut sums = vec![0.0; 2];
+        for (point, weight) in block.weight.iter().enumerate() {
+            for (at, row) in rows.iter().enumerate() {
+                let difference = factor * (row[point] - known[point * entries + at]);
+                sums[usize::from(at >= values)] += weight * difference * difference;
+            }
+        }
+        sums
+    })?;
+    Ok([sums.first().copied().unwrap_or(0.0), sums.get(1).copied().unwrap_or(0.0)])
+}
+
+/// Gauss points along the ray from 0 to a state; a linear residual needs one.
+pub(crate) fn points_of_ray(integral: &Integral) -> usize {
+    if integral.linear { 1 } else { 12 }
+}
+
+/// The energy of a symmetric form at a state, less that at 0: of its density, or of its residual alone where it has none.
+pub fn energy<'a>(
+    on: &'a Discretisation,
+    integral: &Integral,
+    rule: Rule,
+    u: &'a [f64],
+    parameters: &Parameters,
+) -> Result<f64, ElementError> {
+    let (nodal, place) = all_nodal(on, u);
+    // Along the ray from 0 to u.
+    let ray = LinePoints::Gauss(points_of_ray(integral));
+    let along: Vec<(f64, f64)> = ray.points().into_iter().zip(ray.weights()).collect();
+    let roots: Vec<_> = match integral.energy {
+        Some(density) => vec![density],
+        None => integral.residual.iter().map(|(_, node)| *node).collect(),
+    };
+    let sums = integrate(on, (rule, 1), &nodal, |block| {
+        let mut batch = Batch::new(&integral.graph, &roots);
+        let mut sum = 0.0;
+        if let Some(density) = integral.energy {
+            // The ray may lead through states that have none.
+            for (s, sign) in [(1.0, 1.0), (0.0, -1.0)] {
+                batch.run(block.weight.len(), |input, row| {
+                    fill(on, block, &place, parameters, input, s, row);
+                });
+                let products = batch.values(density).iter().zip(&block.weight);
+                sum += sign * products.map(|(density, w)| density * w).sum::<f64>();
+            }
+            return vec![sum];
+        }
+        for &(s, weight_s) in &along {
+            batch.run(block.weight.len(), |input, row| {
+                fill(on, block, &place, parameters, input, s, row);
+            });
+            for (slot, node) in &integral.residual {
+                let tested = part(&block.quantities[slot.field], on.mesh.dim(), *slot);
+                let products = batch.values(*node).iter().zip(tested).zip(&block.weight);
+                sum += weight_s * products.map(|((r, v), w)| r * v * w).sum::<f64>();
+            }
+        }
+        vec![sum]
+    })?;
+    Ok(sums.first().copied().unwrap_or(0.0))
+}
+
+/// One slot of an evaluated quantity.
+fn part(quantity: &Evaluated, dim: usize, slot: Slot) -> &[f64] {
+    match slot.part {
+        Part::Value => &quantity.value[slot.component],
+        Part::Derivative(j) => &quantity.gradient[slot.component * dim + j],
+    }
+}
+
+fn fill(
+    on: &Discretisation,
+    block: &Block,
+    place: &[Option<usize>],
+    parameters: &Parameters,
+    input: Input,
+    s: f64,
+    row: &mut [f64],
+) {
+    let dim = on.mesh.dim();
+    let cell = |point: usize| block.cells[point / block.points_per_cell];
+    match input {
+        Input::State(slot) => {
+            let values = part(&block.quantities[slot.field], dim, slot);
+            row.iter_mut().zip(values).for_each(|(row, value)| *row = s * value);
+        }
+        Input::Aux(slot) => match (&on.aux[slot.field], place[slot.field]) {
+            (_, Some(at)) => row.copy_from_slice(part(&block.quantities[at], dim, slot)),
+            (AuxValues::Cells(values), None) => {
+                let components = values.len() / on.mesh.n_cells().max(1);
+                row.iter_mut().enumerate().for_each(|(point, row)| {
+                    *row = values[cell(point) * components + slot.component];
+                });
+            }
+            (AuxValues::Points(values), None) => {
+                let components = values.len() / (on.mesh.n_cells() * block.points_per_cell).max(1);
+                row.iter_mut().enumerate().for_each(|(point, row)| {
+                    let q = point % block.points_per_cell;
+                    let at = cell(point) * block.points_per_cell + q;
+                    *row = values[at * components + slot.component];
+                });
+            }
+            (AuxValues::Nodes(..), None) => row.fill(f64::NAN),
+        },
+        Input::Coordinate(axis) => {
+            row.iter_mut().zip(&block.x).for_each(|(row, x)| *row = x[axis]);
+        }
+        Input::Diameter => {
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(point, row)| *row = on.mesh.diameter(cell(point)));
+        }
+        input => row.fill(parameters.constant(input).unwrap_or(f64::NAN)),
+    }
+}

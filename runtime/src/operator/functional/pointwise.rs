@@ -1,0 +1,137 @@
+//! A solution point by point: f0 of further fields of a form, at places of the mesh or as extrema over it.
+//!
+//! Extrema are looked for among the points of a lattice in each cell, its corners and sides among them: k + 2 points a
+//! direction, where k is the largest degree of the fields and of the geometry.
+
+use super::{Block, Nodal, all_nodal, block, block_by_block, fill};
+use crate::mesh::locate::Located;
+use crate::space::discretisation::Discretisation;
+use crate::support::expression::Parameters;
+use fem_dsl::eval::Batch;
+use fem_dsl::point::{Integral, NodeId};
+use kernels_gen::element::{ElementError, Lagrange, tabulate};
+
+/// The smallest and the largest value of something, each with where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extrema {
+    /// The smallest.
+    pub least: (f64, [f64; 3]),
+    /// The largest.
+    pub most: (f64, [f64; 3]),
+}
+
+impl Extrema {
+    const NONE: Self =
+        Self { least: (f64::INFINITY, [0.0; 3]), most: (f64::NEG_INFINITY, [0.0; 3]) };
+
+    /// What is not a number is larger and smaller than all numbers, so that it is not lost.
+    fn take(&mut self, value: f64, x: [f64; 3]) {
+        if value < self.least.0 || value.is_nan() && !self.least.0.is_nan() {
+            self.least = (value, x);
+        }
+        if value > self.most.0 || value.is_nan() && !self.most.0.is_nan() {
+            self.most = (value, x);
+        }
+    }
+}
+
+/// What the f0 of an integral is at the points of a block, `[root][point]`.
+fn evaluated(
+    on: &Discretisation,
+    block: &Block,
+    place: &[Option<usize>],
+    parameters: &Parameters,
+    (integral, roots): (&Integral, &[NodeId]),
+) -> Vec<Vec<f64>> {
+    let mut batch = Batch::new(&integral.graph, roots);
+    batch.run(block.weight.len(), |input, row| {
+        fill(on, block, place, parameters, input, 1.0, row);
+    });
+    roots.iter().map(|&root| batch.values(root).to_vec()).collect()
+}
+
+/// The extrema of expressions of an integral over the mesh.
+///
+/// # Errors
+///
+/// An element that there is not.
+pub fn extrema(
+    on: &Discretisation,
+    (integral, roots): (&Integral, &[NodeId]),
+    u: &[f64],
+    parameters: &Parameters,
+) -> Result<Vec<Extrema>, ElementError> {
+    let (nodal, place) = all_nodal(on, u);
+    let degrees = nodal.iter().map(|(space, _)| space.element().degree());
+    let degree = degrees.max().unwrap_or(1).max(on.mesh.order());
+    let points = Lagrange::equispaced(on.mesh.cell(), degree + 1)?.points();
+    let weights = vec![1.0; points.len()];
+    let found = block_by_block(on, &points, &weights, &nodal, |block| {
+        let values = evaluated(on, block, &place, parameters, (integral, roots));
+        let of_root = |row: Vec<f64>| {
+            let mut extrema = Extrema::NONE;
+            row.into_iter().zip(&block.x).for_each(|(value, &x)| extrema.take(value, x));
+            extrema
+        };
+        values.into_iter().map(of_root).collect::<Vec<_>>()
+    })?;
+    let mut all = vec![Extrema::NONE; roots.len()];
+    for of_block in found {
+        for (all, own) in all.iter_mut().zip(of_block) {
+            all.take(own.least.0, own.least.1);
+            all.take(own.most.0, own.most.1);
+        }
+    }
+    Ok(all)
+}
+
+/// The values of expressions of an integral at some places, `[place][root]`.
+///
+/// # Errors
+///
+/// An element that there is not.
+pub fn values_at(
+    on: &Discretisation,
+    (integral, roots): (&Integral, &[NodeId]),
+    u: &[f64],
+    parameters: &Parameters,
+    places: &[Located],
+) -> Result<Vec<Vec<f64>>, ElementError> {
+    let (nodal, place) = all_nodal(on, u);
+    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+    let one = |at: &Located| {
+        let tables: Vec<_> = nodal
+            .iter()
+            .map(|(space, _): &Nodal<'_>| tabulate(space.element(), &[at.xi]))
+            .collect();
+        let geometry = tabulate(geometry, &[at.xi]);
+        let block = block(on, &[at.cell], &[1.0], &geometry, &nodal, &tables);
+        let values = evaluated(on, &block, &place, parameters, (integral, roots));
+        values.into_iter().map(|row| row[0]).collect()
+    };
+    Ok(places.iter().map(one).collect())
+}
+
+/// A field at some places: its components, and their derivatives, `[component][direction]`.
+///
+/// # Errors
+///
+/// An element that there is not.
+pub fn field_at(
+    on: &Discretisation,
+    field: usize,
+    u: &[f64],
+    places: &[Located],
+) -> Result<Vec<(Vec<f64>, Vec<f64>)>, ElementError> {
+    let space = &on.fields[field].space;
+    let own: Nodal<'_> = space.resolved(&u[on.dofs_of(field)]);
+    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+    let nodal = [own];
+    let one = |at: &Located| {
+        let (table, geometry) = (tabulate(space.element(), &[at.xi]), tabulate(geometry, &[at.xi]));
+        let block = block(on, &[at.cell], &[1.0], &geometry, &nodal, &[table]);
+        let [values, gradients] = [&block.quantities[0].value, &block.quantities[0].gradient];
+        (values.iter().map(|row| row[0]).collect(), gradients.iter().map(|row| row[0]).collect())
+    };
+    Ok(places.iter().map(one).collect())
+}

@@ -1,0 +1,188 @@
+//! The geometry of cells as kernels take it, and places of points given on the reference cell.
+//!
+//! From a mesh and a [`Geometry`] to tables `[batch][number][lane]`, as
+//! [`kernels_gen::plan::Geometry`] describes the numbers of a cell; x(ξ) = Σ_i φ_i(ξ) x_i.
+
+use crate::algebra::vector::Real;
+use crate::device::Layout;
+use crate::device::cpu::Buffer;
+use crate::mesh::Mesh;
+use crate::operator::batch::Batches;
+use crate::space::Space;
+use crate::support::parallel::*;
+use kernels_gen::abi::{TILE, coordinate_stride};
+use kernels_gen::element::{ElementError, Lagrange, tabulate};
+use kernels_gen::plan::Geometry;
+
+/// A geometry that a mesh cannot give.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a mesh of order {order} cannot be given to a kernel as `{geometry}`: {reason}")]
+pub struct GeometryError {
+    /// What the kernel takes.
+    pub geometry: String,
+    /// The mesh's order.
+    pub order: usize,
+    /// Why not.
+    pub reason: &'static str,
+}
+
+/// The geometry of the cells of `batches`, of each the first `numbers` of what the geometry consists of.
+/// `None` for [`Geometry::Stored`], which a kernel computes.
+pub fn table<T: Real>(
+    mesh: &Mesh,
+    batches: &Batches,
+    geometry: Geometry,
+    numbers: usize,
+) -> Result<Option<Buffer<T>>, GeometryError> {
+    let dim = mesh.dim();
+    let fail =
+        |reason| Err(GeometryError { geometry: geometry.to_string(), order: mesh.order(), reason });
+    Ok(Some(match geometry {
+        Geometry::Affine if !mesh.is_affine() => return fail("its cells are not affine"),
+        Geometry::Affine => batches.table(numbers, |cell, row| affine(mesh, cell, row)),
+        Geometry::Vertices if mesh.order() != 1 => {
+            return fail("its cells are curved");
+        }
+        Geometry::Vertices if !mesh.cell().is_tensor() => {
+            return fail("its cells are simplices");
+        }
+        Geometry::Vertices => batches.table(dim << dim, |cell, row| modes(mesh, cell, row)),
+        Geometry::Corners => return fail("its corners are gathered, not tabulated"),
+        Geometry::Nodes(order) if order != mesh.order() => return fail("the orders differ"),
+        Geometry::Nodes(order) => {
+            let Ok(element) = Lagrange::continuous(mesh.cell(), order) else {
+                return fail("there is no such element");
+            };
+            batches.of_nodes(element, dim, |cell, row| {
+                let nodes = mesh.cell_nodes(cell).iter().map(|&node| mesh.points()[node as usize]);
+                for (row, point) in row.chunks_mut(dim).zip(nodes) {
+                    copy(&point, row);
+                }
+            })
+        }
+        Geometry::Stored => return Ok(None),
+    }))
+}
+
+/// Rounds the first coordinates of a point into `row`.
+fn copy<T: Real>(point: &[f64; 3], row: &mut [T]) {
+    for (entry, &x) in row.iter_mut().zip(point) {
+        *entry = T::from_f64(x);
+    }
+}
+
+/// J_ij = ∂x_i/∂ξ_j row-major, then x_0 where there is room for it.
+fn affine<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
+    let dim = mesh.dim();
+    let vertices = mesh.vertices(cell);
+    let at = |vertex: usize| mesh.points()[vertices[vertex] as usize];
+    let origin = at(0);
+    let (jacobian, place) = row.split_at_mut(dim * dim);
+    copy(&origin, place);
+    for j in 0..dim {
+        let tip = at(if mesh.cell().is_tensor() { 1 << j } else { j + 1 });
+        for i in 0..dim {
+            jacobian[i * dim + j] = T::from_f64(tip[i] - origin[i]);
+        }
+    }
+}
+
+/// Component i of the coefficient of the monomial m at `m · dim + i`: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
+fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
+    let dim = mesh.dim();
+    let mut modes = [[0.0; 3]; 8];
+    let vertices = mesh.vertices(cell);
+    for (mode, &vertex) in modes.iter_mut().zip(vertices) {
+        *mode = mesh.points()[vertex as usize];
+    }
+    for axis in 0..dim {
+        let bit = 1 << axis;
+        for m in (0..1usize << dim).filter(|m| m & bit != 0) {
+            let low = modes[m ^ bit];
+            for (high, low) in modes[m].iter_mut().zip(low) {
+                *high -= low;
+            }
+        }
+    }
+    for (row, mode) in row.chunks_mut(dim).zip(&modes) {
+        copy(mode, row);
+    }
+}
+
+/// The cells whose nodes are their corners: those without hanging ones.
+fn with_corners(mesh: &Mesh) -> impl Iterator<Item = usize> {
+    let words = mesh.hanging();
+    (0..mesh.n_cells()).filter(move |&cell| words.is_none_or(|words| words[cell] == 0))
+}
+
+/// The coordinates of the nodes of a space of degree 1, x at the node's number times the stride.
+pub fn coordinates<T: Real>(
+    mesh: &Mesh,
+    space: &Space,
+    number: impl Fn(usize) -> usize,
+) -> Buffer<T> {
+    let dim = mesh.dim();
+    let stride = coordinate_stride(dim);
+    let mut coordinates = Buffer::zeroed(space.n_nodes() * stride);
+    for cell in with_corners(mesh) {
+        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
+            let row = &mut coordinates[number(node as usize) * stride..][..dim];
+            copy(&mesh.points()[vertex as usize], row);
+        }
+    }
+    coordinates
+}
+
+/// One coordinate of the nodes of a space of degree 1, at the node's number.
+pub fn coordinates_along<T: Real>(
+    mesh: &Mesh,
+    space: &Space,
+    axis: usize,
+    number: impl Fn(usize) -> usize,
+) -> Buffer<T> {
+    let mut coordinates = Buffer::zeroed(space.n_nodes());
+    for cell in with_corners(mesh) {
+        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
+            let x = mesh.points()[vertex as usize][axis];
+            coordinates[number(node as usize)] = T::from_f64(x);
+        }
+    }
+    coordinates
+}
+
+/// The coordinates of the nodes of a space of degree 1 with at least as many components as there are directions, each
+/// where a component of the node lies in a vector in tiles.
+pub fn coordinates_in_tiles<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
+    let dim = mesh.dim();
+    let mut coordinates = Buffer::zeroed(layout.len(space.n_dofs()));
+    for cell in with_corners(mesh) {
+        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
+            let place = layout.field(0).index(node as usize);
+            for (i, &x) in mesh.points()[vertex as usize][..dim].iter().enumerate() {
+                coordinates[place + i * TILE] = T::from_f64(x);
+            }
+        }
+    }
+    coordinates
+}
+
+/// The cells' diameters, `[batch][lane]`.
+pub fn diameters<T: Real>(mesh: &Mesh, batches: &Batches) -> Buffer<T> {
+    batches.table(1, |cell, row| row[0] = T::from_f64(mesh.diameter(cell)))
+}
+
+/// The physical places `[cell][point]` of some points of the reference cell.
+pub fn places(mesh: &Mesh, points: &[[f64; 3]]) -> Result<Vec<[f64; 3]>, ElementError> {
+    let element = Lagrange::continuous(mesh.cell(), mesh.order())?;
+    let table = tabulate(element, points);
+    let mut places = vec![[0.0; 3]; mesh.n_cells() * points.len()];
+    if places.is_empty() {
+        return Ok(places);
+    }
+    places.par_chunks_mut(points.len()).enumerate().with_min_len(64).each(|(cell, places)| {
+        for (place, values) in places.iter_mut().zip(table.values.chunks(table.nodes)) {
+            *place = mesh.place_of(cell, values);
+        }
+    });
+    Ok(places)
+}

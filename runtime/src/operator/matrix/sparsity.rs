@@ -1,0 +1,466 @@
+//! Where a matrix has entries: cells and the components that their element matrices couple → [`Sparsity`], and the place
+//! of each entry of an element matrix.
+//!
+//! Nodes of two fields are neighbours where a cell has both. A row has, field after field and neighbour after neighbour,
+//! the components that its own is coupled with, so that a place follows from the number of a neighbour:
+//!
+//! ```text
+//! number of an entry in its row = what fields before have + number of the neighbour · coupled components + rank of the component
+//! place                         = base of the row + stride · number
+//! ```
+//!
+//! In compressed rows the base is where the row starts, and the stride is 1.
+
+use crate::algebra::csr::together;
+use crate::operator::batch::Batches;
+use crate::space::Space;
+use crate::space::discretisation::Discretisation;
+use crate::support::parallel::*;
+use kernels_gen::plan::cell_matrix::CellMatrix;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What stands for no place.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// Numbers that are worth a thread where little is done with each.
+const GRAIN: usize = 1 << 12;
+
+/// Does something with the number and the place of each of `places` that is somewhere, side by side.
+pub(crate) fn each_somewhere(places: &[u32], f: &(dyn Fn(usize, u32) + Sync)) {
+    places.par_chunks(GRAIN).enumerate().each(|(part, places)| {
+        let own = (part * GRAIN..).zip(places).filter(|(_, place)| **place != NOWHERE);
+        own.for_each(|(number, &place)| f(number, place));
+    });
+}
+
+/// Nodes that one thread takes at a time.
+const NODES: usize = 4096;
+
+/// The neighbours of each node of a field among those of another, ascending.
+struct Neighbours {
+    starts: Vec<usize>,
+    nodes: Vec<u32>,
+}
+
+impl Neighbours {
+    fn of(&self, node: usize) -> &[u32] {
+        &self.nodes[self.starts[node]..self.starts[node + 1]]
+    }
+}
+
+/// Which components of two fields are coupled, `[test][trial]`.
+struct Coupled(Vec<Vec<bool>>);
+
+impl Coupled {
+    /// How many components a test component is coupled with, and the rank of one of them.
+    fn count(&self, test: usize) -> usize {
+        self.0[test].iter().filter(|&&coupled| coupled).count()
+    }
+
+    fn rank(&self, test: usize, trial: usize) -> usize {
+        self.0[test][..trial].iter().filter(|&&coupled| coupled).count()
+    }
+}
+
+/// A pattern in compressed rows, for vectors in which unknown i lies at a place of its own.
+pub(crate) struct Sparsity {
+    /// Where the row at each place begins, and the end of the last.
+    pub(crate) starts: Vec<usize>,
+    /// The places of columns.
+    pub(crate) columns: Vec<u32>,
+    /// Unknowns with essential conditions, and the number of the diagonal in their rows.
+    fixed: Vec<(u32, u32)>,
+    /// `[test field][trial field]`
+    coupled: Vec<Vec<Coupled>>,
+    neighbours: Vec<Vec<Neighbours>>,
+    /// The base of each row, by unknown.
+    bases: Vec<u32>,
+    stride: u32,
+    is_fixed: Vec<bool>,
+    firsts: Vec<usize>,
+}
+
+/// The field and the component of a component among those of all fields.
+pub(crate) fn owner(on: &Discretisation, mut row: usize) -> (usize, usize) {
+    for (number, field) in on.fields.iter().enumerate() {
+        let components = field.space.components();
+        if row < components {
+            return (number, row);
+        }
+        row -= components;
+    }
+    unreachable!("a component should be one of a field's")
+}
+
+fn dofs_of(on: &Discretisation) -> impl IndexedParallelIterator<Item = usize> {
+    (0..on.n_dofs()).into_par_iter().with_min_len(NODES)
+}
+
+impl Sparsity {
+    /// The pattern of matrices with these element matrices, each on the cells of its batches; unknown i of vectors of
+    /// length `len` lies at `place(i)`.
+    ///
+    /// # Errors
+    ///
+    /// The number of entries, where 32-bit indices cannot number them.
+    pub(crate) fn new(
+        on: &Discretisation,
+        works: &[(&CellMatrix, &Batches)],
+        len: usize,
+        place: impl Fn(usize) -> usize + Sync,
+    ) -> Result<Self, usize> {
+        let fields = on.fields.len();
+        let spaces: Vec<_> = on.fields.iter().map(|field| &*field.space).collect();
+        let none = |f: usize, g: usize| {
+            Coupled(vec![vec![false; spaces[g].components()]; spaces[f].components()])
+        };
+        let mut coupled: Vec<Vec<Coupled>> =
+            (0..fields).map(|f| (0..fields).map(|g| none(f, g)).collect()).collect();
+        // The cells through which two fields are coupled.
+        let mut cells = vec![vec![Vec::<bool>::new(); fields]; fields];
+        for (matrix, batches) in works {
+            for pair in &matrix.pairs {
+                let ((f, c), (g, d)) = (owner(on, pair.test), owner(on, pair.trial));
+                coupled[f][g].0[c][d] = true;
+            }
+            let mut pairs: Vec<(usize, usize)> = matrix
+                .pairs
+                .iter()
+                .map(|pair| (owner(on, pair.test).0, owner(on, pair.trial).0))
+                .collect();
+            pairs.dedup();
+            for (f, g) in pairs {
+                let inside = &mut cells[f][g];
+                inside.resize(on.mesh.n_cells(), false);
+                batches.cells().iter().for_each(|&cell| inside[cell as usize] = true);
+            }
+        }
+        let neighbours: Vec<Vec<Neighbours>> = (0..fields)
+            .map(|f| {
+                let around = around(on, f);
+                (0..fields).map(|g| neighbours(on, (f, g), &around, &cells[f][g])).collect()
+            })
+            .collect();
+        let firsts: Vec<usize> = (0..fields).map(|field| on.dofs_of(field).start).collect();
+        let mut is_fixed = vec![false; on.n_dofs()];
+        on.conditions().for_each(|(dof, _)| is_fixed[dof] = true);
+        let mut owners = vec![NOWHERE; len];
+        (0..on.n_dofs()).for_each(|dof| owners[place(dof)] = dof as u32);
+        let length = |&dof: &u32| {
+            if dof == NOWHERE {
+                return 0;
+            }
+            let dof = dof as usize;
+            let f = firsts.partition_point(|&first| first <= dof) - 1;
+            let components = spaces[f].components();
+            let (node, c) = ((dof - firsts[f]) / components, (dof - firsts[f]) % components);
+            let of = |g: usize| neighbours[f][g].of(node).len() * coupled[f][g].count(c);
+            let length: usize = (0..fields).map(of).sum();
+            // Rows with conditions have their diagonal whatever is coupled: the identity's.
+            if is_fixed[dof] { length.max(1) } else { length }
+        };
+        let mut starts = vec![0usize; len + 1];
+        let lengths = starts[1..].par_iter_mut().zip(&owners).with_min_len(NODES);
+        lengths.each(|(start, dof)| *start = length(dof));
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        let entries = starts[len];
+        if entries >= NOWHERE as usize {
+            return Err(entries);
+        }
+        let bases = dofs_of(on).map(|dof| starts[place(dof)] as u32).listed();
+        let (columns, fixed, stride) = (vec![0u32; entries], Vec::new(), 1);
+        let mut own =
+            Self { starts, columns, fixed, coupled, neighbours, bases, stride, is_fixed, firsts };
+        own.fill(on, &owners, &place);
+        Ok(own)
+    }
+
+    /// Writes the columns, and finds the diagonal of fixed rows.
+    fn fill(
+        &mut self,
+        on: &Discretisation,
+        owners: &[u32],
+        place: &(impl Fn(usize) -> usize + Sync),
+    ) {
+        let places: Vec<u32> = dofs_of(on).map(|dof| place(dof) as u32).collect();
+        let components: Vec<usize> =
+            on.fields.iter().map(|field| field.space.components()).collect();
+        let mut columns = std::mem::take(&mut self.columns);
+        // Rows lie in the order of their places: each takes its part from the front.
+        let mut parts: Vec<(usize, &mut [u32])> = Vec::with_capacity(places.len());
+        let mut rest = &mut columns[..];
+        for (ends, &dof) in self.starts.windows(2).zip(owners) {
+            let (part, behind) = rest.split_at_mut(ends[1] - ends[0]);
+            rest = behind;
+            if dof != NOWHERE {
+                parts.push((dof as usize, part));
+            }
+        }
+        let fixed: Vec<Option<(u32, u32)>> = parts
+            .into_par_iter()
+            .with_min_len(NODES)
+            .map(|(dof, part)| {
+                let f = self.firsts.partition_point(|&first| first <= dof) - 1;
+                let (node, c) = (
+                    (dof - self.firsts[f]) / components[f],
+                    (dof - self.firsts[f]) % components[f],
+                );
+                let (mut at, mut diagonal) = (0, None);
+                for g in 0..components.len() {
+                    for &other in self.neighbours[f][g].of(node) {
+                        let first = self.firsts[g] + other as usize * components[g];
+                        for (d, _) in
+                            self.coupled[f][g].0[c].iter().enumerate().filter(|(_, on)| **on)
+                        {
+                            if first + d == dof {
+                                diagonal = Some(at);
+                            }
+                            part[at] = places[first + d];
+                            at += 1;
+                        }
+                    }
+                }
+                self.is_fixed[dof].then(|| {
+                    let at = diagonal.unwrap_or_else(|| {
+                        // It has no column of its own among these: their entries are all 0, and one of them may be it.
+                        part[0] = places[dof];
+                        0
+                    });
+                    (dof as u32, at as u32)
+                })
+            })
+            .listed();
+        self.fixed = fixed.into_iter().flatten().collect();
+        self.columns = columns;
+    }
+
+    /// How many entries there are.
+    pub(crate) fn entries(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Has rows lie elsewhere: entry k of the row of an unknown at `base(unknown)` + stride · k.
+    pub(crate) fn lie(
+        &mut self,
+        on: &Discretisation,
+        stride: u32,
+        base: impl Fn(usize) -> u32 + Sync + Send,
+    ) {
+        (self.bases, self.stride) = (dofs_of(on).map(base).listed(), stride);
+    }
+
+    /// Where the entries on the diagonal of unknowns with essential conditions are, of those that this process counts.
+    pub(crate) fn fixed(&self, on: &Discretisation) -> Vec<u32> {
+        let mut counts = vec![false; on.n_dofs()];
+        on.counted_conditions().for_each(|dof| counts[dof] = true);
+        let own = self.fixed.iter().filter(|(dof, _)| counts[*dof as usize]);
+        own.map(|&(dof, k)| self.bases[dof as usize] + self.stride * k).collect()
+    }
+
+    /// Where the entries of element matrices go, `[batch][entry][lane]`: nowhere in the rows and columns of unknowns with
+    /// essential conditions, and from lanes that only fill up a batch.
+    pub(crate) fn places(
+        &self,
+        on: &Discretisation,
+        matrix: &CellMatrix,
+        batches: &Batches,
+    ) -> Vec<u32> {
+        let (lanes, entries) = (batches.lanes(), matrix.entries);
+        // In parallel too: it is the largest of what is made here.
+        let all = (0..batches.len() * entries * lanes).into_par_iter().with_min_len(1 << 16);
+        let mut table: Vec<u32> = all.map(|_| NOWHERE).listed();
+        if table.is_empty() {
+            return table;
+        }
+        let spaces: Vec<_> = on.fields.iter().map(|field| &*field.space).collect();
+        let facets = batches.local(0).is_some();
+        let turns =
+            |space: &&Space| if facets { batches.turns(space.element()) } else { Vec::new() };
+        let turned: Vec<_> = spaces.iter().map(turns).collect();
+        let pairs: Vec<_> = matrix
+            .pairs
+            .iter()
+            .map(|pair| (pair, owner(on, pair.test), owner(on, pair.trial)))
+            .collect();
+        table.par_chunks_mut(entries * lanes).enumerate().with_min_len(16).each_with(
+            || (vec![Vec::new(); spaces.len()], Vec::new()),
+            |(nodes, numbers), (batch, table)| {
+                for lane in 0..batches.active()[batch] as usize {
+                    let at = batch * lanes + lane;
+                    let cell = batches.cells()[at] as usize;
+                    for ((nodes, space), turned) in nodes.iter_mut().zip(&spaces).zip(&turned) {
+                        let own = space.cell_nodes(cell);
+                        nodes.clear();
+                        match batches.local(at) {
+                            Some(local) => {
+                                nodes.extend(turned[local as usize].iter().map(|&node| own[node]));
+                            }
+                            None => nodes.extend_from_slice(own),
+                        }
+                    }
+                    let mut known = None;
+                    for &(pair, (f, c), (g, d)) in &pairs {
+                        if known != Some((f, g)) {
+                            known = Some((f, g));
+                            self.numbers(&nodes[f], &nodes[g], (f, g), numbers);
+                        }
+                        self.pair_places(
+                            (&nodes[f], &nodes[g], numbers),
+                            ((f, c), (g, d)),
+                            (spaces[f].components(), spaces[g].components()),
+                            |entry, place| table[(pair.first + entry) * lanes + lane] = place,
+                        );
+                    }
+                }
+            },
+        );
+        table
+    }
+
+    /// For each pair of nodes the number of the second among the neighbours of the first, `[trial][test]`.
+    fn numbers(
+        &self,
+        tests: &[u32],
+        trials: &[u32],
+        (f, g): (usize, usize),
+        numbers: &mut Vec<u32>,
+    ) {
+        numbers.clear();
+        numbers.resize(tests.len() * trials.len(), 0);
+        for (i, &test) in tests.iter().enumerate() {
+            let around = self.neighbours[f][g].of(test as usize);
+            for (j, trial) in trials.iter().enumerate() {
+                // A cell's nodes are neighbours.
+                let number = around.partition_point(|node| node < trial);
+                numbers[j * tests.len() + i] = number as u32;
+            }
+        }
+    }
+
+    fn pair_places(
+        &self,
+        (tests, trials, numbers): (&[u32], &[u32], &[u32]),
+        ((f, c), (g, d)): ((usize, usize), (usize, usize)),
+        (of_test, of_trial): (usize, usize),
+        mut put: impl FnMut(usize, u32),
+    ) {
+        let coupled = &self.coupled[f][g];
+        let (count, rank) = (coupled.count(c), coupled.rank(c, d));
+        for (j, &trial) in trials.iter().enumerate() {
+            if self.is_fixed[self.firsts[g] + trial as usize * of_trial + d] {
+                continue;
+            }
+            for (i, &test) in tests.iter().enumerate() {
+                let dof = self.firsts[f] + test as usize * of_test + c;
+                if self.is_fixed[dof] {
+                    continue;
+                }
+                let before: usize = (0..g)
+                    .map(|h| {
+                        self.neighbours[f][h].of(test as usize).len() * self.coupled[f][h].count(c)
+                    })
+                    .sum();
+                let number = numbers[j * tests.len() + i] as usize;
+                let k = (before + number * count + rank) as u32;
+                put(j * tests.len() + i, self.bases[dof] + self.stride * k);
+            }
+        }
+    }
+}
+
+/// The cells around each node of a field.
+struct Around {
+    starts: Vec<usize>,
+    cells: Vec<u32>,
+}
+
+fn around(on: &Discretisation, field: usize) -> Around {
+    let space = &on.fields[field].space;
+    let (n, own, grain) = (space.n_nodes(), space.nodes_per_cell(), 1 << 14);
+    let each = || space.nodes().par_iter().with_min_len(grain).enumerate();
+    let counts: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(0)).collect();
+    each().each(|(_, &node)| {
+        counts[node as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    let mut starts = Vec::with_capacity(n + 1);
+    let mut end = 0;
+    starts.push(0);
+    starts.extend(counts.iter().map(|count| {
+        end += count.load(Ordering::Relaxed) as usize;
+        end
+    }));
+    // Whoever comes first: each list is sorted behind.
+    let cells: Vec<AtomicU32> = (0..end).map(|_| AtomicU32::new(0)).collect();
+    each().for_each(|(at, &node)| {
+        let left = counts[node as usize].fetch_sub(1, Ordering::Relaxed) as usize;
+        let place = starts[node as usize + 1] - left;
+        cells[place].store((at / own) as u32, Ordering::Relaxed);
+    });
+    let mut cells: Vec<u32> = cells.into_iter().map(AtomicU32::into_inner).collect();
+    let mut parts = Vec::with_capacity(n.div_ceil(NODES));
+    let mut rest = &mut cells[..];
+    for first in (0..n).step_by(NODES) {
+        let range = first..n.min(first + NODES);
+        let (part, behind) = rest.split_at_mut(starts[range.end] - starts[range.start]);
+        parts.push((range, part));
+        rest = behind;
+    }
+    parts.into_par_iter().each(|(range, part)| {
+        let before = starts[range.start];
+        for node in range {
+            part[starts[node] - before..starts[node + 1] - before].sort_unstable();
+        }
+    });
+    Around { starts, cells }
+}
+
+/// The neighbours of the nodes of field f among those of field g, through some cells.
+fn neighbours(
+    on: &Discretisation,
+    (f, g): (usize, usize),
+    around: &Around,
+    inside: &[bool],
+) -> Neighbours {
+    let (n, others) = (on.fields[f].space.n_nodes(), &on.fields[g].space);
+    let of = |node: usize| &around.cells[around.starts[node]..around.starts[node + 1]];
+    if inside.is_empty() {
+        return Neighbours { starts: vec![0; n + 1], nodes: Vec::new() };
+    }
+    let blocks: Vec<(Vec<usize>, Vec<u32>)> = (0..n.div_ceil(NODES))
+        .into_par_iter()
+        .map(|block| {
+            let (mut ends, mut nodes, mut row) = (Vec::new(), Vec::<u32>::new(), Vec::new());
+            let mut begin = 0;
+            let first = block * NODES;
+            for node in first..n.min(first + NODES) {
+                // The nodes of one entity of the mesh follow one another and have the same neighbours.
+                let same = node > first && of(node) == of(node - 1);
+                let end = nodes.len();
+                if same {
+                    nodes.extend_from_within(begin..end);
+                } else {
+                    row.clear();
+                    let cells = of(node).iter().filter(|&&cell| inside[cell as usize]);
+                    row.extend(cells.flat_map(|&cell| others.cell_nodes(cell as usize)).copied());
+                    row.sort_unstable();
+                    row.dedup();
+                    nodes.extend_from_slice(&row);
+                }
+                begin = end;
+                ends.push(nodes.len());
+            }
+            (ends, nodes)
+        })
+        .listed();
+    let mut starts = Vec::with_capacity(n + 1);
+    starts.push(0);
+    let mut before = 0;
+    for (ends, own) in &blocks {
+        starts.extend(ends.iter().map(|end| before + end));
+        before += own.len();
+    }
+    let nodes = together(before, blocks.into_iter().map(|(_, own)| own).collect());
+    Neighbours { starts, nodes }
+}

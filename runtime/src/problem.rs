@@ -1,0 +1,691 @@
+//! `run`: a checked problem on its mesh → its solution.
+//!
+//! ```text
+//! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
+//! ```
+
+mod adaptive;
+mod assembled;
+mod assess;
+mod clock;
+mod difficulty;
+mod eigen;
+mod estimate;
+mod factors;
+mod files;
+mod fixed;
+mod forecast;
+mod initial;
+mod integrals;
+mod kernels;
+mod local;
+mod mean;
+pub mod multigrid;
+mod not_finite;
+mod prescribed;
+mod reduced;
+mod reports;
+pub mod scaling;
+mod several;
+mod singular;
+mod solver;
+mod step;
+#[cfg(test)]
+mod testing;
+mod time;
+mod unique;
+
+pub use adaptive::Interrupted;
+pub use assembled::{Assembled, Pencil, assembled, assembled_pencil, has_matrices};
+use assess::{Means, assess};
+pub use clock::Seconds;
+use clock::{Clock, Phase};
+use difficulty::unconverged;
+pub use difficulty::{Degenerate, Difficulty};
+pub use eigen::{Mode, side_by_side};
+pub use estimate::{check_room, estimate};
+pub use files::{Files, Taker};
+pub use fixed::check_fixed;
+pub use forecast::{Forecast, ForecastLevel, Where, forecast};
+pub use kernels::{Kernels, compile_operator, compile_operator_for};
+pub use not_finite::{Cause, Spot};
+pub use prescribed::{
+    Above, Diameter, Held, Meeting, OfProblem, Prescribed, conditions, data, datum, discretise,
+    meetings,
+};
+pub(crate) use reduced::check_rank;
+use reports::ranges;
+pub use reports::{Figure, Outcome, State, report};
+pub(crate) use several::together;
+pub use singular::Singular;
+pub use solver::{Levels, System, solve, suits, values};
+pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
+pub(crate) use time::at_nodes;
+pub use time::{Checkpoint, TimeError, Travel, rate_data};
+pub use unique::check_unique;
+
+use crate::algebra::vector::Vector;
+use crate::device::{Device, DeviceError};
+use crate::estimate::EstimateError;
+use crate::estimate::adapt::{AdaptError, Adaptive};
+use crate::files::stored::FileError;
+use crate::kernels::compile::{CompileError, Target};
+use crate::mesh::periodic::PeriodicError;
+use crate::mesh::refine::mark::MarkError;
+use crate::mesh::{Mesh, MeshError};
+use crate::operator::{BuildError, Operator};
+use crate::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report, SolveError};
+use crate::space::SpaceError;
+use crate::space::constraint::NotFinite;
+use crate::space::discretisation::{Discretisation, WithFieldsError};
+use crate::support::doing::doing;
+use crate::support::expression::Parameters;
+use crate::support::laps::Laps;
+use crate::support::memory::TooMuch;
+use fem_dsl::point::PointForm;
+use fem_dsl::problem::{Problem, Unfixed, UnstablePair};
+use kernels_gen::element::ElementError;
+use kernels_gen::generate::elements;
+use kernels_gen::plan::{Elements, PlanError};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Why a problem has no solution here.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The elements are not possible.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// An element is not possible.
+    #[error(transparent)]
+    Element(#[from] ElementError),
+    /// The mesh lacks something.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// Periodic sides that are none.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Periodic(#[from] PeriodicError),
+    /// More than there is memory for.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
+    /// The unknowns cannot be numbered.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// The kernels cannot be made.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The operator cannot be made.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The operator cannot be applied.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
+    /// A device fails.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A condition's value is not a number.
+    #[error("the condition on `{field}` has no finite value: {source}")]
+    Condition {
+        /// The condition's number, as they are given: in a problem, that in [`Problem::dirichlet`].
+        index: usize,
+        /// The field.
+        field: String,
+        /// Where and what.
+        source: NotFinite,
+    },
+    /// Auxiliary data without a value.
+    #[error("`aux {name}` has no value\nhelp: give it in the problem, `aux {name} = …;`")]
+    NoAux {
+        /// Its name.
+        name: String,
+    },
+    /// Auxiliary data without a value in some cells.
+    #[error(
+        "`aux {name}` has no value {}\nhelp: give it one there, `aux {name} = … on \"{}\";`, or everywhere, before the \
+         others",
+        region(.tag.as_deref(), .point),
+        .tag.as_deref().unwrap_or("tag")
+    )]
+    NoAuxInRegion {
+        /// Its name.
+        name: String,
+        /// A tag of such a cell, where it has one.
+        tag: Option<String>,
+        /// The centre of such a cell.
+        point: [f64; 3],
+    },
+    /// Auxiliary data that is not a number somewhere.
+    #[error("`aux {name}` is {value} at {}", shown(.point))]
+    AuxNotFinite {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// Where.
+        point: [f64; 3],
+    },
+    /// A start that is not a number somewhere.
+    #[error("`initial {name}` is {value} at {}", shown(.point))]
+    InitialNotFinite {
+        /// The field.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// Where.
+        point: [f64; 3],
+    },
+    /// A file that gives no data or no state.
+    #[error("`{} {name}`: {}: {source}", .taker.word(), .path.display())]
+    File {
+        /// What should have its values.
+        taker: Taker,
+        /// Its name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<FileError>,
+    },
+    /// A parameter that is not a number.
+    #[error("`param {name}` is {value}\nhelp: a parameter must be a finite number")]
+    ParamNotFinite {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: f64,
+    },
+    /// A field with a mean that is fixed anyway.
+    #[error(
+        "`{field}` is not free up to a constant: its equations change with one, or do not add up to 0\n\
+         help: leave `mean {field}` out"
+    )]
+    NotUpToAConstant {
+        /// The field.
+        field: String,
+    },
+    /// Data of a field with a mean that no solution fulfils.
+    #[error(
+        "the data for `{field}` is incompatible: its right-hand side is not orthogonal to the constants (imbalance \
+         {imbalance:.1e}, relative)\n\
+         help: make the sources and the flow through the boundary add up to 0, or leave a part of the boundary without a \
+         condition"
+    )]
+    Incompatible {
+        /// The field.
+        field: String,
+        /// The sum of the right-hand side over that of its sizes.
+        imbalance: f64,
+    },
+    /// Nothing fixes a field.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Unfixed(Unfixed),
+    /// A known solution that is not a number somewhere.
+    #[error("the error against the known solution of `{field}` is {value}")]
+    ExactNotFinite {
+        /// The field.
+        field: String,
+        /// The error.
+        value: f64,
+    },
+    /// A solver's setting.
+    #[error("{0}")]
+    Setting(String),
+    /// Time that the problem cannot go through like this.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    /// A matrix that is singular to working precision.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Singular(Singular),
+    /// Two fields whose spaces do not go together.
+    #[error("the matrix is singular: {}\nhelp: {}", .0, .0.remedy())]
+    Unstable(UnstablePair),
+    /// A solve that met a number that is not finite.
+    #[error("{solver} met a number that is not finite in iteration {iterations}: {cause}\nhelp: {}", .cause.remedy())]
+    NotFinite {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+        /// What is not finite.
+        cause: Cause,
+    },
+    /// A start at which the Jacobian is singular because of the state.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Degenerate(Degenerate),
+    /// A nonlinear solve that did not converge, and what the form contains.
+    #[error("{source}\n{difficulty}\nhelp: {}", .difficulty.remedy())]
+    Difficult {
+        /// What happened.
+        source: SolveError,
+        /// What the form contains.
+        difficulty: Difficulty,
+    },
+    /// A load step that did not converge.
+    #[error(
+        "load step {step} of {steps}, which was halved {} times: {source}\nhelp: take more of them, `newton(steps: {})`",
+        crate::solve::HALVINGS,
+        2 * steps
+    )]
+    LoadStep {
+        /// Its number, from 1 on.
+        step: usize,
+        /// How many there are.
+        steps: usize,
+        /// What happened.
+        source: SolveError,
+    },
+    /// A step through time that cannot be taken.
+    #[error("at t = {time} no step of {length:.3e} can be taken: {source}")]
+    TimeStep {
+        /// The time that was reached.
+        time: f64,
+        /// The length of the step.
+        length: f64,
+        /// Why.
+        source: Box<RunError>,
+    },
+    /// A mesh that cannot follow a solution.
+    #[error("`adapt`: {0}")]
+    Adapt(#[from] AdaptError),
+    /// A solution whose error cannot be estimated.
+    #[error("`adapt`: {0}")]
+    Estimate(#[from] EstimateError),
+    /// An estimate by which no cells can be marked.
+    #[error("`adapt`: {0}")]
+    Mark(#[from] MarkError),
+    /// An adaptive step that failed behind others.
+    #[error("step {} of `adapt`: {}", .0.step, .0.source)]
+    Interrupted(Box<Interrupted>),
+    /// What another process could not do, so that none goes on; in words it is that process's error.
+    #[error("{text}")]
+    Elsewhere {
+        /// The process.
+        rank: usize,
+        /// How many there are.
+        size: usize,
+        /// Its error.
+        text: String,
+    },
+    /// The solve did not converge.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    /// The solve of a problem stopped short.
+    #[error("{source}")]
+    Unconverged {
+        /// Why.
+        source: Box<RunError>,
+        /// What it had reached by then.
+        reached: Box<Reached>,
+    },
+}
+
+impl From<WithFieldsError> for RunError {
+    fn from(error: WithFieldsError) -> Self {
+        match error {
+            WithFieldsError::Space(error) => error.into(),
+            WithFieldsError::Mesh(error) => error.into(),
+        }
+    }
+}
+
+/// What a solve that stopped short has reached: no solution.
+#[derive(Debug)]
+pub struct Reached {
+    /// What it is on.
+    pub on: Arc<Discretisation>,
+    /// The unknowns, node-major; all of them numbers.
+    pub u: Vec<f64>,
+}
+
+fn region(tag: Option<&str>, point: &[f64; 3]) -> String {
+    match tag {
+        Some(tag) => format!("on \"{tag}\""),
+        None => format!("in the cell at {}, which has no tag", shown(point)),
+    }
+}
+
+fn shown(point: &[f64; 3]) -> String {
+    let large = |x: f64| x.abs() >= 1e6 || (x != 0.0 && x.abs() < 1e-6);
+    let shown = |x: f64| if large(x) { format!("{x:e}") } else { x.to_string() };
+    format!("({})", point.map(shown).join(", "))
+}
+
+/// A problem on its mesh, before anything is compiled.
+pub struct Setup {
+    /// The elements.
+    pub elements: Elements,
+    /// Spaces, conditions, auxiliary data.
+    pub on: Arc<Discretisation>,
+    /// Time and parameters.
+    pub parameters: Parameters,
+    /// The data from files.
+    pub files: Files,
+}
+
+/// A solved problem.
+pub struct Solution {
+    /// What it is solved on.
+    pub on: Arc<Discretisation>,
+    /// The elements.
+    pub elements: Elements,
+    /// The kernels.
+    pub kernels: Kernels,
+    /// Cells, and unknowns, of all processes together.
+    pub size: [usize; 2],
+    /// The unknowns, node-major.
+    pub u: Vec<f64>,
+    /// How the solve went.
+    pub report: Report,
+    /// Linear iterations in all.
+    pub linear_iterations: usize,
+    /// The levels that preconditioned them, if any did.
+    pub multigrid: Vec<crate::solve::Figures>,
+    /// ‖R(u)‖ over the free unknowns at the end.
+    pub residual: f64,
+    /// The modes, where eigenvalues were asked for; the unknowns, the reports and the ranges are those of the first then.
+    pub modes: Vec<Mode>,
+    /// L2 and H1 error of each field with a known solution: (field, L2, H1).
+    pub errors: Vec<(usize, f64, f64)>,
+    /// The energy, where the Jacobian is symmetric.
+    pub energy: Option<f64>,
+    /// What the problem reports, in its order.
+    pub reports: Vec<Outcome>,
+    /// The smallest and the largest value at its nodes of each component of each field.
+    pub ranges: Vec<Vec<[f64; 2]>>,
+    /// What should be known of the solution, its mesh and how it was come by.
+    pub notes: Vec<String>,
+    /// Seconds of each phase.
+    pub seconds: Seconds,
+    /// Unknowns a second of one action of the Jacobian (or residual), as measured at the solution.
+    pub throughput: f64,
+}
+
+/// The mesh with the sides identified that a problem says are periodic.
+///
+/// # Errors
+///
+/// Sides that are not translations of each other.
+pub fn with_periodic_sides(
+    problem: &Problem,
+    mut mesh: Arc<Mesh>,
+) -> Result<Arc<Mesh>, PeriodicError> {
+    if mesh.periodic_sides() != problem.periodic {
+        Arc::make_mut(&mut mesh).make_periodic(&problem.periodic)?;
+    }
+    Ok(mesh)
+}
+
+/// The elements, spaces, conditions and data of a problem.
+pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, RunError> {
+    let (form, mesh) = (&problem.form, with_periodic_sides(problem, mesh.into())?);
+    let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
+    check_parameters(form, &parameters)?;
+    let (cell, order) = (mesh.cell(), mesh.order());
+    let mut elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
+    let tags = problem.dirichlet.iter().flat_map(|condition| condition.support.tags());
+    let mut on = discretise(form, &elements, mesh, tags)?;
+    let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();
+    elements.notes.extend(prescribed::supports::notes(&on.mesh, &problem.dirichlet, &fields));
+    let files = Files::read(problem, &elements, &on)?;
+    let given = OfProblem { problem, elements: &elements, files: &files };
+    let (conditions, notes) = given.first_conditions(&on, &parameters)?;
+    on.constrain(conditions);
+    on.aux = given.aux(&on, &parameters)?;
+    elements.notes.extend(notes);
+    Ok(Setup { elements, on: Arc::new(on), parameters, files })
+}
+
+/// Every parameter must be finite.
+pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(), RunError> {
+    let names = std::iter::once("t".to_owned()).chain(
+        form.params
+            .iter()
+            .flat_map(|param| std::iter::repeat_n(param.name.clone(), param.shape.components())),
+    );
+    for (name, &value) in names.zip(&parameters.values) {
+        if !value.is_finite() {
+            return Err(RunError::ParamNotFinite { name, value });
+        }
+    }
+    Ok(())
+}
+
+/// Solves a problem on the processor. `observe` sees each iteration.
+pub fn run(
+    problem: &Problem,
+    mesh: Mesh,
+    target: &Target,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
+    run_on(problem, mesh, target, None, observe)
+}
+
+/// Solves a problem, on a device where one is given: there the solver's vectors live from the first iteration to the
+/// last, and only sums and the solution come back. `observe` sees each iteration.
+pub fn run_on(
+    problem: &Problem,
+    mesh: impl Into<Arc<Mesh>>,
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
+    run_from(problem, mesh, None, target, device, observe)
+}
+
+/// The same from another start: the unknowns of an earlier solution of the problem, with the same mesh and degree. It is one
+/// solve on this mesh, whatever `adapt` asks for: see [`run_steps`].
+pub fn run_from(
+    problem: &Problem,
+    mesh: impl Into<Arc<Mesh>>,
+    start_at: Option<&[f64]>,
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
+    let at = start_at.map_or(Start::OfProblem, Start::At);
+    run_started(problem, mesh, at, target, device, observe)
+}
+
+/// Where a solve starts.
+#[derive(Clone, Copy)]
+enum Start<'a> {
+    /// Where the problem says.
+    OfProblem,
+    /// At a solution with the same mesh and degree.
+    At(&'a [f64]),
+    /// At one on another mesh of the same adaptive one.
+    On(&'a Discretisation, &'a [f64]),
+}
+
+fn run_started(
+    problem: &Problem,
+    mesh: impl Into<Arc<Mesh>>,
+    start_at: Start<'_>,
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
+    let mut clock = Clock::start();
+    let setting_up = doing("numbering the degrees of freedom");
+    let mesh = with_periodic_sides(problem, mesh.into())?;
+    let solver = problem.solver.as_ref();
+    let planned =
+        elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
+    check_room(&problem.form, &planned, &mesh, solver, device.as_deref())?;
+    let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
+    let form = &problem.form;
+    let size = [on.mesh.cells_in_all(), on.dofs_in_all()];
+    if problem.eigen.is_none() {
+        check_fixed(form, &on, &parameters)?;
+    }
+    let reporting = device.clone();
+    let represented = solver::represented(target, &on, solver, device.is_some());
+    let (mut operator, kernels) =
+        compile_operator(form, &elements, &on, &parameters.values, &represented, device)?;
+    drop(setting_up);
+    let checking = doing("checking that the solution is unique");
+    let prescribed = OfProblem { problem, elements: &elements, files: &files };
+    let system = System {
+        form,
+        on: &on,
+        parameters: &parameters,
+        prescribed: &prescribed,
+        rule: elements.rule,
+        levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
+    };
+    let weak = match problem.eigen {
+        None => check_unique(&mut operator, system)?,
+        Some(_) => Vec::new(),
+    };
+    drop(checking);
+    let mut u = operator.initial()?;
+    let moved = match start_at {
+        Start::On(before, u) => {
+            let mut laps = Laps::new(adaptive::STEP);
+            let moved = Adaptive::transfer(before, u, &on);
+            laps.tell("the last solution is on the new mesh");
+            moved
+        }
+        Start::OfProblem | Start::At(_) => None,
+    };
+    let earlier = match start_at {
+        // Modes are those of the state where the problem starts, not of an earlier mode.
+        _ if problem.eigen.is_some() => None,
+        Start::At(u) => Some(u),
+        Start::OfProblem | Start::On(..) => moved.as_deref(),
+    };
+    let said = initial::begin(problem, &on, &parameters, earlier, &operator, &mut u)?;
+    clock.end(Phase::SetUp);
+    if let Some(eigen) = &problem.eigen {
+        let found = eigen::modes(problem, eigen, &mut operator, system, &u, observe);
+        operator.finish()?;
+        let found = found?;
+        clock.end(Phase::Solve);
+        let throughput = measure(&mut operator, &u, &mut u.like())?;
+        clock.end(Phase::Measure);
+        let notes = [
+            on.mesh.notes(),
+            &elements.notes,
+            &kernels.notes,
+            &said,
+            &found.report.notes,
+            &found.notes,
+        ];
+        let notes = notes.concat();
+        let first = found.modes.first().cloned();
+        let (u, reports, ranges) = match first {
+            Some(first) => (first.u, first.reports, first.ranges),
+            None => (u.to_vec(), Vec::new(), Vec::new()),
+        };
+        return Ok(Solution {
+            reports,
+            ranges,
+            on,
+            elements,
+            kernels,
+            size,
+            u,
+            linear_iterations: found.products,
+            residual: found.report.residual(),
+            report: found.report,
+            multigrid: found.multigrid,
+            modes: found.modes,
+            errors: Vec::new(),
+            energy: None,
+            notes,
+            seconds: clock.seconds(),
+            throughput,
+        });
+    }
+    let solved = solve(&mut operator, system, &mut u, problem.solver.as_ref(), observe);
+    // What went wrong on a device comes before what it made of the numbers.
+    operator.finish()?;
+    let solved = solved
+        .and_then(|(report, linear)| Ok((system.converged(&mut operator, &u, report)?, linear)));
+    let (report, linear_iterations) = solved.map_err(|error| unconverged(error, &on, &u))?;
+    clock.end(Phase::Solve);
+    let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
+    // Their memory is not needed any more.
+    operator.precondition_by(None);
+    let mut r = u.like();
+    operator.residual(&u, &mut r)?;
+    let residual = r.norm();
+    let throughput = measure(&mut operator, &u, &mut r)?;
+    let (vector, u) = {
+        let numbers = u.to_vec();
+        (u, numbers)
+    };
+    operator.finish()?;
+    let of_all = [on.mesh.notes(), &elements.notes, &kernels.notes];
+    let mut notes = [of_all.concat(), said, weak, report.notes.clone()].concat();
+    let assessing = doing("evaluating errors and reports");
+    let of = State {
+        form: &problem.form,
+        on: &on,
+        elements: &elements,
+        parameters: &parameters,
+        u: &u,
+        vector: Some(&vector),
+        load: None,
+    };
+    let (means, mut shelf) = (Means::new(target, reporting.as_ref()), operator.shelf());
+    let (errors, energy) = assess(problem, of, means, &mut shelf)?;
+    let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
+        None => true,
+        Some(how) => {
+            notes.push(format!("the energy {how} and is left out: choose other units to see it"));
+            false
+        }
+    });
+    let device = reporting.as_ref();
+    let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+    notes.extend(said);
+    let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
+    drop(assessing);
+    clock.end(Phase::Measure);
+    Ok(Solution {
+        reports,
+        ranges,
+        on,
+        elements,
+        kernels,
+        size,
+        u,
+        report,
+        linear_iterations,
+        multigrid,
+        modes: Vec::new(),
+        residual,
+        errors,
+        energy,
+        notes,
+        seconds: clock.seconds(),
+        throughput,
+    })
+}
+
+/// What happens to a number of the size of a product of unknowns, where it is none of double precision.
+fn unrepresentable(energy: f64, u: &[f64]) -> Option<&'static str> {
+    let largest = || u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
+    let tiny = |largest: f64| largest > 0.0 && largest < f64::MIN_POSITIVE.sqrt();
+    match energy {
+        energy if !energy.is_finite() && largest().is_finite() => Some("overflows"),
+        energy if energy.abs() < f64::MIN_POSITIVE && tiny(largest()) => Some("underflows"),
+        _ => None,
+    }
+}
+
+/// Unknowns a second of one residual, the median of a few.
+fn measure(operator: &mut Operator, u: &Vector, r: &mut Vector) -> Result<f64, RunError> {
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        operator.residual(u, r)?;
+        operator.finish()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(u.entries_in_all() as f64 / times[times.len() / 2])
+}

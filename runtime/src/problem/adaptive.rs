@@ -1,0 +1,252 @@
+//! Adaptive steps: a problem on its mesh → solutions on meshes that follow them.
+//!
+//! ```text
+//! solve → estimate → mark → refine, coarsen, balance → transfer → solve …
+//! ```
+//!
+//! until the estimate is what `until` asks for, the next mesh would have more unknowns than `max_dofs` allows, or all steps
+//! are taken. Each solve starts from the last solution.
+//!
+//! Of several processes each solves and estimates on a part of the mesh; all gather the squares and mark alike. Quadrilaterals and hexahedra
+//! are made of the leaves of the next forest that a process has, and what their functions are is sent to it; triangles and tetrahedra are
+//! bisected by each as a whole.
+
+use super::clock::{Clock, Phase, Seconds};
+use super::several::{together, told};
+use super::step::{Monitor, Step, StepKind};
+use super::{Reached, RunError, Solution, Start, run_started, with_periodic_sides};
+use crate::device::Device;
+use crate::estimate::adapt::Adaptive;
+use crate::estimate::{Estimate, Estimator};
+use crate::kernels::compile::Target;
+use crate::mesh::Mesh;
+use crate::mesh::cut::Cut;
+use crate::mesh::refine::mark::{MarkError, coarsen, mark};
+use crate::processes::{Alone, Group};
+use crate::solve::Continue;
+use crate::space::Space;
+use crate::space::discretisation::Discretisation;
+use crate::support::expression::Parameters;
+use crate::support::laps::Laps;
+use fem_dsl::problem::{Adapt, Problem};
+use kernels_gen::plan::Elements;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What is told of parts that take long.
+pub(super) const STEP: &str = "an adaptive step";
+
+/// What a run in steps had when one of them failed.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// The number of the step that failed.
+    pub step: usize,
+    /// Why.
+    pub source: RunError,
+    /// The solution of the step before.
+    pub last: Reached,
+}
+
+/// Solves a problem in adaptive steps and gives the last solution.
+pub(super) fn solve_adaptively(
+    problem: &Problem,
+    adapt: &Adapt,
+    mesh: Arc<Mesh>,
+    target: &Target,
+    device: Option<&Arc<dyn Device>>,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution, RunError> {
+    let group = mesh.cut().map(|cut| Arc::clone(cut.group()));
+    let mesh = match mesh.cut() {
+        Some(cut) => Arc::clone(cut.whole()?),
+        None => mesh,
+    };
+    let adaptive = Adaptive::new(with_periodic_sides(problem, mesh)?)?;
+    let group = group.unwrap_or_else(|| Arc::new(Alone));
+    let mut next = Some(adaptive.part(&group)?);
+    let mut steps = Steps { problem, adapt, target, device, adaptive, taken: 0, group };
+    let (mut last, mut before): (Option<Solution>, _) = (None, Seconds::default());
+    while let Some(mesh) = next.take() {
+        match steps.take(mesh, (last.as_ref(), before), monitor) {
+            Ok((solution, mesh)) => {
+                before = solution.seconds;
+                (last, next) = (Some(solution), mesh);
+            }
+            Err(source) => {
+                return Err(match last {
+                    None => source,
+                    Some(last) => {
+                        let step = steps.taken;
+                        let last = Reached { on: last.on, u: last.u };
+                        RunError::Interrupted(Box::new(Interrupted { step, source, last }))
+                    }
+                });
+            }
+        }
+    }
+    last.ok_or_else(|| RunError::Setting("`adapt` took no step".to_owned()))
+}
+
+/// Steps that are taken one after another.
+struct Steps<'a> {
+    problem: &'a Problem,
+    adapt: &'a Adapt,
+    target: &'a Target,
+    device: Option<&'a Arc<dyn Device>>,
+    adaptive: Adaptive,
+    taken: usize,
+    group: Arc<dyn Group>,
+}
+
+/// Numbers of the cells of all parts of a mesh, in the order of the leaves that they are.
+fn by_leaves(mesh: &Mesh, own: &[f64]) -> Result<Vec<f64>, RunError> {
+    let whole = |cut: &Arc<Cut>| -> Result<Vec<u32>, RunError> {
+        let leaves = cut.whole()?.leaves().unwrap_or_default();
+        Ok(cut.cells()?.iter().map(|&cell| leaves[cell as usize]).collect())
+    };
+    let leaves = match (mesh.leaves(), mesh.cut()) {
+        (None, Some(cut)) => Cow::Owned(whole(cut)?),
+        (leaves, _) => leaves.unwrap_or_default(),
+    };
+    let mut all = vec![0.0; mesh.cells_in_all()];
+    let mut put = |leaf: u32, number: f64| all[leaf as usize] = number;
+    let Some(cut) = mesh.cut() else {
+        leaves.iter().zip(own).for_each(|(&leaf, &number)| put(leaf, number));
+        return Ok(all);
+    };
+    let mut bytes = Vec::with_capacity(12 * own.len());
+    for (leaf, number) in leaves.iter().zip(own) {
+        bytes.extend_from_slice(&leaf.to_le_bytes());
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    for bytes in cut.group().gather(&bytes) {
+        for one in bytes.chunks_exact(12) {
+            let (leaf, number) = one.split_at(4);
+            let leaf = u32::from_le_bytes(leaf.try_into().unwrap_or_default());
+            put(leaf, f64::from_le_bytes(number.try_into().unwrap_or_default()));
+        }
+    }
+    Ok(all)
+}
+
+/// What follows a step.
+enum Next {
+    Mesh(Arc<Mesh>),
+    /// The end, and what should be said of it.
+    End(Option<String>),
+}
+
+impl Steps<'_> {
+    /// The next step: its solution, and the mesh of the one behind it, if there is to be one.
+    fn take(
+        &mut self,
+        mesh: Arc<Mesh>,
+        (last, before): (Option<&Solution>, Seconds),
+        monitor: &mut dyn Monitor,
+    ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
+        let begun = Instant::now();
+        let mut laps = Laps::new(STEP);
+        let start = last.map_or(Start::OfProblem, |last| Start::On(&last.on, &last.u));
+        let mut solution = self.solve(mesh, start, monitor)?;
+        laps.tell("it is solved");
+        let mut clock = Clock::start();
+        clock.after(before);
+        clock.after(solution.seconds);
+        let on = Arc::clone(&solution.on);
+        let estimate = together(&on.mesh, self.estimate(&solution.elements, &on, &solution.u))?;
+        laps.tell("its error is estimated");
+        let next = match self.end(&estimate) {
+            Some(note) => Next::End(note),
+            None => self.refine(&on, &estimate)?,
+        };
+        laps.tell("the next mesh is made");
+        let next = match next {
+            Next::Mesh(mesh) => Some(mesh),
+            Next::End(note) => {
+                solution.notes.extend(note);
+                None
+            }
+        };
+        self.taken += 1;
+        let seconds = begun.elapsed().as_secs_f64();
+        let step = Step::of(StepKind::Adapt, &solution);
+        let step = Step { estimate: estimate.relative(), seconds, ..step };
+        clock.end(Phase::Solve);
+        solution.seconds = clock.seconds();
+        let go_on = monitor.step(&step, &solution) == Continue::Yes;
+        clock.end(Phase::Write);
+        solution.seconds = clock.seconds();
+        Ok((solution, next.filter(|_| go_on)))
+    }
+
+    fn solve(
+        &self,
+        mesh: Arc<Mesh>,
+        start: Start<'_>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Solution, RunError> {
+        let observe = &mut |now| monitor.iteration(now);
+        run_started(self.problem, mesh, start, self.target, self.device.cloned(), observe)
+    }
+
+    fn estimate(
+        &self,
+        elements: &Elements,
+        on: &Arc<Discretisation>,
+        u: &[f64],
+    ) -> Result<Estimate, RunError> {
+        let Self { problem, target, device, .. } = *self;
+        let form = &problem.form;
+        let parameters =
+            Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
+        let estimator = Estimator::new(form, elements, on, &parameters.values, target, device)?;
+        Ok(estimator.estimate(u)?)
+    }
+
+    /// Whether this step is the last, and what should be said of that.
+    fn end(&self, estimate: &Estimate) -> Option<Option<String>> {
+        let Adapt { steps, until, .. } = *self.adapt;
+        let relative = estimate.relative();
+        if until.is_some_and(|until| relative.is_some_and(|found| found <= until)) {
+            return Some(None);
+        }
+        (self.taken >= steps).then(|| {
+            let (until, found) = (until?, relative?);
+            Some(format!(
+                "`adapt` ends after {steps} steps with an estimate of {found:.2e}, not {until:.2e}: take more, `steps`"
+            ))
+        })
+    }
+
+    /// The cells of the next step.
+    fn refine(&mut self, on: &Discretisation, estimate: &Estimate) -> Result<Next, RunError> {
+        let adapt = self.adapt;
+        let squares = by_leaves(&on.mesh, &estimate.squares)?;
+        let refine = match mark(&squares, adapt.fraction) {
+            Ok(refine) => refine,
+            Err(error @ MarkError::Nothing) => return Ok(Next::End(Some(error.to_string()))),
+            Err(error) => return Err(error.into()),
+        };
+        let mut coarser = match adapt.coarsen > 0.0 {
+            true => coarsen(&squares, adapt.coarsen)?,
+            false => vec![false; squares.len()],
+        };
+        coarser.iter_mut().zip(&refine).for_each(|(coarser, refine)| *coarser &= !refine);
+        let mut adaptive = self.adaptive.clone();
+        adaptive.adapt_leaves(&refine, &coarser)?;
+        // One process may have cells that fold.
+        let next = told(&on.mesh, adaptive.part(&self.group).map_err(RunError::from))?;
+        let unknowns = on.fields.iter().map(|field| {
+            Space::count_in_all(&next, field.space.element()) * field.space.components()
+        });
+        let unknowns: usize = unknowns.sum();
+        if adapt.max_dofs.is_some_and(|most| unknowns > most) {
+            return Ok(Next::End(Some(format!(
+                "`adapt` ends where the next step would have {unknowns} unknowns, more than `max_dofs`"
+            ))));
+        }
+        self.adaptive = adaptive;
+        Ok(Next::Mesh(next))
+    }
+}

@@ -1,0 +1,117 @@
+//! The wall clock of a run, split into phases.
+
+use crate::support::laps::seconds_of_kernels;
+use std::time::Instant;
+
+/// Wall-clock seconds of each phase of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seconds {
+    /// Reading or generating the mesh, where the caller has measured it.
+    pub mesh: f64,
+    /// Planning, printing, compiling and loading kernels: those of the form, of levels, transfers and reports.
+    pub compile: f64,
+    /// Spaces, conditions, tables.
+    pub set_up: f64,
+    /// The solve, with the set-up of its preconditioner; through time all steps, of adaptive meshes the estimates too.
+    pub solve: f64,
+    /// Errors, energy, reports and throughput.
+    pub measure: f64,
+    /// Files, and other work of the observer of the run.
+    pub write: f64,
+}
+
+impl Seconds {
+    /// All phases.
+    pub fn sum(&self) -> f64 {
+        self.mesh + self.compile + self.set_up + self.solve + self.measure + self.write
+    }
+}
+
+/// A phase of which [`Clock`] takes the time; compiling kernels is a phase of its own inside each.
+#[derive(Clone, Copy)]
+pub(super) enum Phase {
+    SetUp,
+    Solve,
+    Measure,
+    Write,
+}
+
+/// A clock that runs from its making on.
+pub(super) struct Clock {
+    since: Instant,
+    /// Seconds of kernels until then, those of the whole program.
+    compiled: f64,
+    seconds: Seconds,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub(super) fn start() -> Self {
+        let (since, compiled) = (Instant::now(), seconds_of_kernels());
+        Self { since, compiled, seconds: Seconds::default() }
+    }
+
+    /// Adds the time since the last end to a phase.
+    pub(super) fn end(&mut self, phase: Phase) {
+        let (now, compiled) = (Instant::now(), seconds_of_kernels());
+        let all = now.duration_since(self.since).as_secs_f64();
+        // Other threads of the program may compile at the same time.
+        let kernels = (compiled - self.compiled).clamp(0.0, all);
+        let of = match phase {
+            Phase::SetUp => &mut self.seconds.set_up,
+            Phase::Solve => &mut self.seconds.solve,
+            Phase::Measure => &mut self.seconds.measure,
+            Phase::Write => &mut self.seconds.write,
+        };
+        *of += all - kernels;
+        self.seconds.compile += kernels;
+        (self.since, self.compiled) = (now, compiled);
+    }
+
+    /// The seconds of all phases that have ended.
+    pub(super) fn seconds(&self) -> Seconds {
+        self.seconds
+    }
+
+    /// Adds the phases of an earlier part of the run.
+    pub(super) fn after(&mut self, before: Seconds) {
+        let Seconds { mesh, compile, set_up, solve, measure, write } = before;
+        self.seconds.mesh += mesh;
+        self.seconds.compile += compile;
+        self.seconds.set_up += set_up;
+        self.seconds.solve += solve;
+        self.seconds.measure += measure;
+        self.seconds.write += write;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::laps::MakingKernels;
+    use std::time::Duration;
+
+    #[test]
+    fn seconds_of_all_phases_add_up_to_the_wall_clock() {
+        let wait = || std::thread::sleep(Duration::from_millis(2));
+        let mut clock = Clock::start();
+        let begun = clock.since;
+        wait();
+        clock.end(Phase::SetUp);
+        {
+            let _making = MakingKernels::begin();
+            wait();
+        }
+        clock.end(Phase::Solve);
+        wait();
+        clock.end(Phase::Measure);
+        clock.end(Phase::Write);
+        let (seconds, whole) = (clock.seconds(), clock.since.duration_since(begun).as_secs_f64());
+        assert!((seconds.sum() - whole).abs() < 1e-9, "{seconds:?} of {whole}");
+        // Kernels that are made in a solve are none of its time.
+        assert!(seconds.compile >= 2e-3 && seconds.set_up + seconds.measure > 0.0, "{seconds:?}");
+        let mut longer = Clock::start();
+        longer.after(seconds);
+        assert!(longer.seconds() == seconds);
+    }
+}

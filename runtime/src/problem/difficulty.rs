@@ -1,0 +1,197 @@
+//! Causes of a failed Newton solve: a form and the state where it stopped → what the form contains that makes the method fail, and
+//! the sweep or load steps that help. Looked for after a failure only.
+
+use super::solver::System;
+use super::unique::empty_row;
+use super::{Reached, RunError};
+use crate::algebra::vector::Vector;
+use crate::operator::Operator;
+use crate::solve::{NonlinearSystem, Report, SolveError};
+use crate::space::discretisation::Discretisation;
+use crate::support::random::random_entries;
+use fem_dsl::point::{Shape, factor_of_switches, switches};
+use std::fmt;
+use std::sync::Arc;
+
+/// The size of a perturbation of a state, relative to its largest entry or 1.
+const PERTURBATION: f64 = 1e-3;
+
+/// What a form contains that makes Newton's method fail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difficulty {
+    /// The functions that switch with the solution, as the language spells them.
+    pub switches: Vec<&'static str>,
+    /// A parameter to sweep or to load, with its value.
+    pub param: Option<(String, f64)>,
+}
+
+impl fmt::Display for Difficulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.switches.iter().map(|name| format!("`{name}`")).collect();
+        write!(f, "the form switches with the solution, by {}", names.join(", "))
+    }
+}
+
+impl Difficulty {
+    /// What helps.
+    pub fn remedy(&self) -> String {
+        match &self.param {
+            None => "take load steps, `solver = newton(steps: 10);`, or replace the switch by a smooth function".to_owned(),
+            Some((name, value)) => {
+                let values = (0..5).rev().map(|by| format!("{:e}", value / 10f64.powi(by)));
+                let values: Vec<String> = values.collect();
+                format!(
+                    "approach it by a sweep, each solve from the one before, as `--param {name}={}`; or take load steps, \
+                     `solver = newton(steps: 10, load: {name});`",
+                    values.join(",")
+                )
+            }
+        }
+    }
+}
+
+/// A start at which the Jacobian is singular because of the state: an equation has an empty row there, and elsewhere not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Degenerate {
+    /// The field of the equation.
+    pub field: String,
+    /// The node.
+    pub place: [f64; 3],
+    /// A parameter, and another value at which the Jacobian is regular there, and its own.
+    pub param: Option<(String, f64, f64)>,
+}
+
+impl fmt::Display for Degenerate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.place;
+        write!(
+            f,
+            "the Jacobian is singular at the start: the derivative of the equation of `{}` is 0 at ({x}, {y}, {z}) in this state, and elsewhere not",
+            self.field
+        )
+    }
+}
+
+impl Degenerate {
+    /// What helps.
+    pub fn remedy(&self) -> String {
+        let field = &self.field;
+        let start = format!("start elsewhere, by `initial {field} = …;`");
+        match &self.param {
+            None => start,
+            Some((name, other, own)) => {
+                format!(
+                    "start from the solution with another parameter, by `--param {name}={other},{own}`, or {start}"
+                )
+            }
+        }
+    }
+}
+
+impl System<'_> {
+    /// The report of a solve that converged, or the error with its cause; `u` is where it stopped.
+    ///
+    /// # Errors
+    ///
+    /// The solve has not converged.
+    pub fn converged(
+        &self,
+        operator: &mut Operator,
+        u: &Vector,
+        report: Report,
+    ) -> Result<Report, RunError> {
+        let source = match report.converged() {
+            Ok(report) => return Ok(report),
+            Err(source) => source,
+        };
+        if self.is_linear() || matches!(source, SolveError::Cancelled { .. }) {
+            return Err(source.into());
+        }
+        if let Some(degenerate) = self.degenerate(operator, u)? {
+            return Err(RunError::Degenerate(degenerate));
+        }
+        let switches = switches(self.form);
+        if switches.is_empty() {
+            return Err(source.into());
+        }
+        let param = self
+            .param_of_switches()
+            .map(|(number, value)| (self.form.params[number].name.clone(), value));
+        let difficulty = Difficulty { switches, param };
+        Err(RunError::Difficult { source, difficulty })
+    }
+
+    /// Whether the Jacobian is singular at a state, and regular beside it.
+    pub(super) fn degenerate(
+        &self,
+        operator: &mut Operator,
+        u: &Vector,
+    ) -> Result<Option<Degenerate>, RunError> {
+        operator.linearise(u)?;
+        let Some((of, place)) = empty_row(operator, self.on)? else { return Ok(None) };
+        let mut beside = u.clone();
+        let state = u.to_vec();
+        let largest = state.iter().fold(0.0f64, |most, entry| most.max(entry.abs()));
+        let size = PERTURBATION * u.largest(largest).max(1.0);
+        let moved = random_entries(u.len(), 5).into_iter().zip(state).map(|(x, u)| u + size * x);
+        beside.set(&moved.collect::<Vec<f64>>());
+        beside.agree();
+        operator.linearise(&beside)?;
+        if empty_row(operator, self.on)?.is_some() {
+            return Ok(None);
+        }
+        let field = self.form.fields[of.field].name.clone();
+        let param = self.regular_beside(operator, u)?;
+        Ok(Some(Degenerate { field, place, param }))
+    }
+
+    /// A parameter with another value at which the Jacobian is regular at a state, and its own value.
+    fn regular_beside(
+        &self,
+        operator: &mut Operator,
+        u: &Vector,
+    ) -> Result<Option<(String, f64, f64)>, RunError> {
+        let own = &self.parameters.values;
+        let mut found = None;
+        for (number, param) in self.form.params.iter().enumerate() {
+            if param.shape != Shape::Scalar {
+                continue;
+            }
+            let at = self.parameters.range(number).start;
+            for value in [own[at] - 1.0, own[at] - 2.0, 2.0, 1.0, 0.0, 1e-3] {
+                let mut values = own.clone();
+                values[at] = value;
+                operator.set_params(&values)?;
+                operator.linearise(u)?;
+                if found.is_none() && value != own[at] && empty_row(operator, self.on)?.is_none() {
+                    found = Some((param.name.clone(), value, own[at]));
+                }
+            }
+        }
+        operator.set_params(own)?;
+        Ok(found)
+    }
+
+    /// The number of the first scalar parameter by which a switch is multiplied, and its value.
+    pub(super) fn param_of_switches(&self) -> Option<(usize, f64)> {
+        let number = factor_of_switches(self.form)?;
+        let range = self.parameters.range(number);
+        (range.len() == 1).then(|| (number, self.parameters.values[range.start]))
+    }
+}
+
+/// The error with what the solve has reached, where that is anything.
+pub(super) fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunError {
+    if !matches!(error, RunError::Solve(_) | RunError::Difficult { .. } | RunError::LoadStep { .. })
+    {
+        return error;
+    }
+    let u = u.to_vec();
+    match u.iter().all(|value| value.is_finite()) {
+        true => RunError::Unconverged {
+            source: Box::new(error),
+            reached: Box::new(Reached { on: Arc::clone(on), u }),
+        },
+        false => error,
+    }
+}

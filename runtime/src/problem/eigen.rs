@@ -1,0 +1,609 @@
+//! The eigenvalue problem of a form: J φ = λ M φ, with the Jacobian J at the problem's start → [`Mode`]s.
+//!
+//! Unknowns with a condition are 0 in each mode, whatever the condition's value: a mode is a change of the state. Where the factors of
+//! J + σ M fit, the method is shift and invert ([`shift_invert`]); else it is LOBPCG, preconditioned by levels, else by the diagonal.
+
+mod shifted;
+
+use super::kernels::compile_for;
+use super::multigrid::{Asked, Problem as OfLevels};
+use super::reports::{self, Outcome as Reported, State, ranges};
+use super::solver::{Levels, System, is_saddle};
+use super::unique::row_at;
+use super::{RunError, factors};
+use crate::algebra::factor::{AVAILABLE, FactorError};
+use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
+use crate::algebra::vector::{Vector, epsilon};
+use crate::operator::Operator;
+use crate::solve::{
+    self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
+    Preconditioner, Progress, Report, Shifted, lobpcg, shift_invert,
+};
+use crate::space::discretisation::Discretisation;
+use crate::support::expression::Parameters;
+use fem_dsl::point::{Field, PointForm, shifted};
+use fem_dsl::problem::{Eigen, Point, Problem};
+use kernels_gen::plan::Task;
+use shifted::{Definite, Pencil};
+
+/// The relative residual that is aimed at where none is given,
+const TOLERANCE: f64 = 1e-8;
+/// but no less than so many eps.
+const ROUNDING: f64 = 1e3;
+/// Vectors beside those that are asked for: as a part of these, and at least.
+const MORE: usize = 4;
+const LEAST: usize = 3;
+/// Unknowns up to which all of them span the space that is searched.
+const DENSE: usize = 150;
+/// Columns of a block of Lanczos' method.
+const BLOCK: usize = 7;
+/// σ of levels as a part of the largest ratio of J's diagonal to M's: levels compute in single precision.
+const SINGLE: f64 = 1e-5;
+
+/// Levels T of A approximate A⁻¹ where xᵀ A T A x is between this part of xᵀ A x and its inverse.
+const LIKE: f64 = 1e-3;
+
+/// An eigenvalue with its mode.
+#[derive(Clone, Debug)]
+pub struct Mode {
+    /// λ.
+    pub value: f64,
+    /// √(rᵀ T r / (φᵀ M φ max(|λ|, λₘ/1000))) with r = J φ − λ M φ, the approximation T of J⁻¹ and the largest λₘ of those that were
+    /// iterated. With the factors of J + σ M it is √(rᵀ(J + σ M)⁻¹r / φᵀ(J + σ M)φ), with the diagonal or without preconditioner
+    /// ‖r‖ over max(|λ|, λₘ/1000) ‖M φ‖.
+    pub residual: f64,
+    /// φ, node-major, with φᵀ M φ = 1; its largest entry is positive.
+    pub u: Vec<f64>,
+    /// What the problem reports of it.
+    pub reports: Vec<Reported>,
+    /// The smallest and the largest value at its nodes of each component of each field.
+    pub ranges: Vec<Vec<[f64; 2]>>,
+}
+
+/// Modes beside each other as fields of one form: `u_1`, `u_2` and so on for each field `u`, on the same mesh, and their unknowns.
+pub fn side_by_side(
+    form: &PointForm,
+    on: &Discretisation,
+    modes: &[Mode],
+) -> (PointForm, Discretisation, Vec<f64>) {
+    let numbers = 1..=modes.len();
+    let mut all = PointForm { integrals: Vec::new(), ..form.clone() };
+    all.fields = numbers
+        .flat_map(|number| {
+            let named = move |field: &Field| Field {
+                name: format!("{}_{number}", field.name),
+                ..field.clone()
+            };
+            form.fields.iter().map(named)
+        })
+        .collect();
+    let fields = modes.iter().flat_map(|_| on.fields.iter().cloned()).collect();
+    (all, on.of_fields(fields), modes.iter().flat_map(|mode| mode.u.iter().copied()).collect())
+}
+
+/// What a search has found.
+pub(super) struct Found {
+    pub(super) modes: Vec<Mode>,
+    pub(super) report: Report,
+    /// Vectors that were preconditioned.
+    pub(super) products: usize,
+    /// The levels that preconditioned it, if any did.
+    pub(super) multigrid: Vec<Figures>,
+    pub(super) notes: Vec<String>,
+}
+
+/// A + σ B.
+struct Sum<'a> {
+    a: &'a dyn LinearOperator,
+    b: &'a dyn LinearOperator,
+    shift: f64,
+}
+
+impl Sum<'_> {
+    fn apply_by(
+        &self,
+        multiply: Multiply,
+        x: &Vector,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        let mut of_b = y.like();
+        multiply(self.b, x, &mut of_b)?;
+        multiply(self.a, x, y)?;
+        y.axpy(self.shift, &of_b);
+        Ok(())
+    }
+}
+
+impl LinearOperator for Sum<'_> {
+    fn size(&self) -> usize {
+        self.a.size()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.apply_by(WHOLE, x, y)
+    }
+
+    fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.apply_by(SPARSE, x, y)
+    }
+}
+
+/// An operator whose vectors lie otherwise, as kernels of another strategy have them: each product goes through the host.
+struct Elsewhere<'a> {
+    operator: &'a dyn LinearOperator,
+    like: Vector,
+}
+
+impl LinearOperator for Elsewhere<'_> {
+    fn size(&self) -> usize {
+        self.operator.size()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let (mut own, mut product) = (self.like.like(), self.like.like());
+        own.set(&x.to_vec());
+        self.operator.apply(&own, &mut product)?;
+        y.set(&product.to_vec());
+        Ok(())
+    }
+}
+
+/// A preconditioner in what is M-orthogonal to the constants up to which fields are free: modes with the eigenvalue 0, which are
+/// not looked for where a field has a mean.
+struct WithoutConstants<'a> {
+    inner: Preconditioner<'a>,
+    /// q and M q, with qᵀ M q = 1.
+    constants: Vec<[Vector; 2]>,
+    size: usize,
+}
+
+impl<'a> WithoutConstants<'a> {
+    /// None where no field has a mean.
+    fn new(
+        operator: &Operator,
+        mass: &dyn LinearOperator,
+        inner: Preconditioner<'a>,
+    ) -> Result<Option<Self>, OperatorError> {
+        let Some(null) = operator.null_space() else { return Ok(None) };
+        let (constants, size) = (Vec::new(), LinearOperator::size(operator));
+        let mut own = Self { inner, constants, size };
+        for constant in null.constants() {
+            let (mut q, mut product) = (constant.ones.clone(), constant.ones.like());
+            own.project(&mut q);
+            mass.apply(&q, &mut product)?;
+            let length = q.dot(&product).max(0.0).sqrt();
+            if length > 0.0 {
+                q.scale(1.0 / length);
+                product.scale(1.0 / length);
+                own.constants.push([q, product]);
+            }
+        }
+        Ok(Some(own))
+    }
+
+    fn project(&self, x: &mut Vector) {
+        self.constants.iter().for_each(|[q, product]| x.axpy(-x.dot(product), q));
+    }
+}
+
+impl LinearOperator for WithoutConstants<'_> {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.inner.apply(x, y)?;
+        self.project(y);
+        Ok(())
+    }
+}
+
+/// What approximates J⁻¹.
+enum Inverse {
+    Nothing,
+    Diagonal(Vector),
+    /// What the operator has.
+    Approximation,
+}
+
+/// Finds the modes at the state `u`.
+///
+/// # Errors
+///
+/// What has no such modes, operators that cannot be made or applied, a search that does not converge.
+pub(super) fn modes(
+    problem: &Problem,
+    eigen: &Eigen,
+    operator: &mut Operator,
+    system: System<'_>,
+    u: &Vector,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Found, RunError> {
+    let Some(Levels { elements, target, device }) = system.levels else {
+        return Err(RunError::Setting("eigenvalues need the problem's elements".to_owned()));
+    };
+    refuse(system, operator)?;
+    let (form, on, parameters) = (system.form, system.on, system.parameters);
+    let prescribed = system.prescribed;
+    let asked = &Asked::default();
+    let of = OfLevels { form, elements, on, parameters, prescribed, target, device, asked };
+    let mass_on = of.restricted(&eigen.mass, on.fields.clone())?;
+    let (tasks, shelf) = ([Task::Action, Task::Diagonal], operator.shelf());
+    let (mut mass, _) = compile_for(
+        &eigen.mass,
+        elements,
+        &mass_on,
+        &parameters.values,
+        &tasks,
+        target,
+        device.cloned(),
+        shelf,
+    )?;
+    // It is linear, and the same at all states.
+    mass.linearise(&mass.zeros())?;
+    let alike = mass.fits(u).is_ok();
+    operator.linearise(u)?;
+    let least = ROUNDING * epsilon(target.precision);
+    let settings = EigenSettings {
+        count: eigen.count,
+        rtol: eigen.rtol.unwrap_or_else(|| TOLERANCE.max(least)),
+        max_iterations: eigen.max_iterations,
+    };
+    let mut notes = Vec::new();
+    let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
+    let b = if alike { mass.jacobian() } else { &elsewhere };
+    let of = (problem, eigen);
+    if free_unknowns(operator)? == 0 {
+        let message = "all unknowns have conditions, and none is left to move";
+        return Err(RunError::Setting(message.to_owned()));
+    }
+    let ways = match eigen.preconditioner.as_deref() {
+        Some("direct") => solve::Factors::First,
+        Some(_) => solve::Factors::Never,
+        None => factors::for_modes(system.on),
+    };
+    let mut found = None;
+    if ways != solve::Factors::First {
+        with_mass_everywhere(operator, &mass, system)?;
+        let made = by_lobpcg(of, (operator, &mass, b), system, settings, &mut notes, observe)?;
+        let failed = matches!(
+            made.report.outcome,
+            solve::Outcome::Stagnated | solve::Outcome::IterationLimit
+        );
+        match failed && ways != solve::Factors::Never {
+            true => notes.push(format!(
+                "lobpcg had not converged after {} iterations; shift and invert was used instead",
+                made.report.iterations
+            )),
+            false => found = Some(made),
+        }
+    }
+    let found = match found {
+        Some(found) => found,
+        None => {
+            let pencil = Pencil { of, operator, mass: &mass, b, system, u };
+            by_shift(&pencil, settings, observe)?
+        }
+    };
+    let Modes { values, vectors, residuals, products, mut report } = found;
+    if matches!(report.outcome, solve::Outcome::Indefinite { .. }) {
+        return Err(RunError::Setting(format!(
+            "the mass of `{}` is not positive definite: φᵀ M φ is not above 0 for all φ\n\
+             help: let `mass = FORM;` name a form with a positive term in every field, as `f0[u] = rho * u`",
+            form.name
+        )));
+    }
+    if report.outcome == solve::Outcome::Rounding {
+        let left = report.residual();
+        report.notes.push(format!("rounding leaves a relative residual of {left:.1e}"));
+    }
+    if report.outcome.is_success() && values.len() < eigen.count {
+        let (asked, found) = (eigen.count, values.len());
+        notes.push(match free_unknowns(operator)? {
+            free if free == found => {
+                format!("there are no {asked} modes, but {found} free unknowns")
+            }
+            free => format!(
+                "there are no {asked} modes, but {found}: of {free} free unknowns the others have no mass of their own"
+            ),
+        });
+    }
+    if report.outcome == solve::Outcome::Stagnated {
+        return Err(stagnated(&report));
+    }
+    let report = report.converged()?;
+    let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
+    operator.precondition_by(None);
+    let mut modes = Vec::new();
+    let mut shelf = operator.shelf();
+    for ((value, residual), mut vector) in values.into_iter().zip(residuals).zip(vectors) {
+        let numbers = vector.to_vec();
+        let largest = numbers.iter().fold(0.0, |most: f64, &entry| {
+            if entry.abs() > most.abs() * (1.0 + 1e-6) { entry } else { most }
+        });
+        let largest = vector.of_largest_size(largest);
+        if largest < 0.0 {
+            vector.scale(-1.0);
+        }
+        let u = vector.to_vec();
+        let of = State { form, on, elements, parameters, u: &u, vector: Some(&vector), load: None };
+        let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+        notes.extend(said);
+        let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
+        modes.push(Mode { value, residual, u, reports, ranges });
+    }
+    notes.dedup();
+    Ok(Found { modes, report, products, multigrid, notes })
+}
+
+/// Refuses what has no such modes.
+fn refuse(system: System<'_>, operator: &Operator) -> Result<(), RunError> {
+    let form = system.form;
+    if !AVAILABLE {
+        return Err(RunError::Setting(format!("eigenvalues: {}", FactorError::Absent)));
+    }
+    if is_saddle(form) {
+        return Err(RunError::Setting(format!(
+            "`{}` is a saddle point: a field of it has no term with itself, and no smallest eigenvalue\n\
+             help: ask for the eigenvalues of a form with a positive term of each field with itself",
+            form.name
+        )));
+    }
+    let mut given = operator.zeros();
+    operator.impose(&mut given)?;
+    if system.is_linear() && given.norm() > 0.0 {
+        return Err(RunError::Setting(
+            "a condition has a value other than 0, but modes are 0 where there are conditions\n\
+             help: write `dirichlet u = 0 on \"tag\";`"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The error of a search whose residual no longer falls.
+fn stagnated(report: &Report) -> RunError {
+    let (solver, iterations, residual) = (report.solver, report.iterations, report.residual());
+    let help = match solver {
+        "lobpcg" => {
+            "write `preconditioner: direct` for shift and invert, or take a coarser mesh or a lower degree so that factors fit"
+        }
+        _ => {
+            "the factors of J + σ M have lost too many digits: take a coarser mesh, a lower degree or other units"
+        }
+    };
+    let target = report.target;
+    RunError::Setting(format!(
+        "{solver} stagnated after {iterations} iterations at a relative residual of {residual:.1e}, {target:.1e} was asked for\n\
+         help: {help}"
+    ))
+}
+
+/// Random vectors that are 0 in unknowns with a condition.
+fn random(operator: &Operator, columns: usize) -> Result<Vec<Vector>, OperatorError> {
+    (1..=columns as u64).map(|seed| operator.random_direction(seed)).collect()
+}
+
+/// How many unknowns no condition determines.
+fn free_unknowns(operator: &Operator) -> Result<usize, RunError> {
+    let mut free = operator.zeros();
+    let x = operator.random_direction(1)?.to_vec();
+    let ones = x.into_iter().map(|entry| f64::from(u8::from(entry != 0.0)));
+    free.set(&ones.collect::<Vec<f64>>());
+    Ok(free.dot(&free).round() as usize)
+}
+
+/// The vectors that LOBPCG begins with: random ones, or all unknowns where there are few.
+fn start(eigen: &Eigen, operator: &Operator) -> Result<Vec<Vector>, RunError> {
+    let n = operator.zeros().entries_in_all();
+    let columns = eigen.count + (eigen.count / MORE).max(LEAST);
+    if n <= DENSE || n < 4 * columns {
+        let mut all = Vec::new();
+        // With all constants, one unknown each less spans what is left.
+        let pins = pins_in_all(operator);
+        for i in (0..n).filter(|i| !pins.contains(i)) {
+            let mut x = operator.zeros();
+            x.set_unit(i);
+            let x = operator.without_conditions(x)?;
+            if x.norm() > 0.0 {
+                all.push(x);
+            }
+        }
+        return Ok(all);
+    }
+    Ok(random(operator, columns)?)
+}
+
+/// The modes by shift and invert.
+fn by_shift(
+    pencil: &Pencil<'_>,
+    settings: EigenSettings,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Modes, RunError> {
+    let mut start = random(pencil.operator, BLOCK.min(settings.count + 1))?;
+    let Definite { inverse, shift } = pencil.definite(&start, settings)?;
+    let (a, b) = (pencil.operator.jacobian(), pencil.b);
+    let without = WithoutConstants::new(pencil.operator, b, Preconditioner::Operator(&*inverse))?;
+    let inverse: &dyn LinearOperator = match &without {
+        Some(without) => {
+            start.iter_mut().for_each(|x| without.project(x));
+            without
+        }
+        None => &*inverse,
+    };
+    Ok(shift_invert(Shifted { a, b, inverse, shift }, start, settings, observe)?)
+}
+
+/// The modes by LOBPCG.
+fn by_lobpcg(
+    of: (&Problem, &Eigen),
+    (operator, mass, b): (&mut Operator, &Operator, &dyn LinearOperator),
+    system: System<'_>,
+    settings: EigenSettings,
+    notes: &mut Vec<String>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Modes, RunError> {
+    let mut start = start(of.1, operator)?;
+    let inverse = inverse(of, (operator, mass), system, notes)?;
+    let preconditioner = match &inverse {
+        Inverse::Nothing => Preconditioner::Identity,
+        Inverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
+        Inverse::Approximation => match NonlinearSystem::preconditioner(operator) {
+            Some(levels) => Preconditioner::Operator(levels),
+            None => Preconditioner::Identity,
+        },
+    };
+    let without = WithoutConstants::new(operator, b, preconditioner)?;
+    let preconditioner = match &without {
+        Some(without) => {
+            start.iter_mut().for_each(|x| without.project(x));
+            Preconditioner::Operator(without)
+        }
+        None => preconditioner,
+    };
+    Ok(lobpcg(operator.jacobian(), b, preconditioner, start, settings, observe)?)
+}
+
+/// Refuses a mass that is 0 in free unknowns: LOBPCG divides by it.
+fn with_mass_everywhere(
+    operator: &Operator,
+    mass: &Operator,
+    system: System<'_>,
+) -> Result<(), RunError> {
+    let mut diagonal = mass.zeros();
+    mass.diagonal(&mut diagonal)?;
+    let free = operator.random_direction(1)?.to_vec();
+    let entries = diagonal.to_vec();
+    let without = (0..entries.len()).find(|&i| free[i] != 0.0 && entries[i] == 0.0);
+    let at = without.map(|row| row_at(system.on, row).map(|(_, at)| at)).transpose()?;
+    let Some(at) = system.on.mesh.first_in_all(at) else { return Ok(()) };
+    let at = Point(at);
+    Err(RunError::Setting(format!(
+        "the mass of `{}` is 0 at {at}, where no condition holds\n\
+         help: write `preconditioner: direct`, which condenses parts without mass, or give the part a mass",
+        system.form.name
+    )))
+}
+
+/// The pins of the first process, whose unknowns are counted first, at all of them.
+fn pins_in_all(operator: &Operator) -> Vec<usize> {
+    let Some(null) = operator.null_space() else { return Vec::new() };
+    let mesh = &operator.discretisation().mesh;
+    let first = mesh.cut().is_none_or(|cut| cut.group().rank() == 0);
+    let mut pins = vec![0.0; null.constants().len()];
+    let own = null.pins().into_iter().filter(|_| first);
+    pins.iter_mut().zip(own).for_each(|(pin, own)| *pin = own as f64);
+    mesh.sum_in_all(&mut pins);
+    pins.into_iter().map(|pin| pin as usize).collect()
+}
+
+/// What approximates J⁻¹: as the problem says, or what fits.
+fn inverse(
+    (problem, eigen): (&Problem, &Eigen),
+    (operator, mass): (&mut Operator, &Operator),
+    system: System<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Inverse, RunError> {
+    let diagonal = |operator: &Operator| -> Result<Inverse, RunError> {
+        let mut diagonal = operator.zeros();
+        operator.diagonal(&mut diagonal)?;
+        diagonal.make_positive();
+        diagonal.invert();
+        Ok(Inverse::Diagonal(diagonal))
+    };
+    match eigen.preconditioner.as_deref() {
+        Some("none") => return Ok(Inverse::Nothing),
+        Some("jacobi") => return diagonal(operator),
+        _ => {}
+    }
+    let asked = eigen.preconditioner.is_some();
+    let why = match system.make_levels(operator, &Asked::default())? {
+        Ok(()) => match precondition(operator)? {
+            Ok(()) => return Ok(Inverse::Approximation),
+            // J may be singular.
+            Err(_) => match levels_of_shifted(problem, eigen, operator, mass, system)? {
+                Ok(()) => return Ok(Inverse::Approximation),
+                Err(why) => why,
+            },
+        },
+        Err(unsuited) if asked => {
+            let help = "write `preconditioner: jacobi`, or leave it out";
+            return Err(RunError::Setting(format!("{unsuited}\nhelp: {help}")));
+        }
+        Err(unsuited) => unsuited.to_string(),
+    };
+    operator.precondition_by(None);
+    let why = why.lines().next().unwrap_or_default().to_owned();
+    notes.push(format!("no multigrid: {why}; the diagonal preconditions"));
+    diagonal(operator)
+}
+
+/// The largest ratio of J's diagonal to M's.
+fn ratio(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
+    let (mut of_j, mut of_m) = (operator.zeros(), mass.zeros());
+    operator.diagonal(&mut of_j)?;
+    mass.diagonal(&mut of_m)?;
+    let ratio = of_j.to_vec().into_iter().zip(of_m.to_vec()).map(|(j, m)| (j / m).abs());
+    let largest = ratio.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max);
+    let largest = of_j.largest(largest);
+    Ok(if largest > 0.0 { largest } else { 1.0 })
+}
+
+/// What becomes of the problem of J + σ M.
+fn with_shifted<T>(
+    shift: f64,
+    (problem, eigen): (&Problem, &Eigen),
+    system: System<'_>,
+    then: impl FnOnce(OfLevels<'_>) -> Result<T, RunError>,
+) -> Result<Option<T>, RunError> {
+    let Some(Levels { elements, target, device }) = system.levels else { return Ok(None) };
+    let form = shifted(system.form, &eigen.mass, shift);
+    let params = &problem.params;
+    let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
+    let prescribed = system.prescribed;
+    let (on, asked) = (system.on, &Asked::default());
+    let own = OfLevels { form: &form, elements, on, parameters, prescribed, target, device, asked };
+    let on = &own.restricted(&form, system.on.fields.clone())?;
+    then(OfLevels { on, ..own }).map(Some)
+}
+
+/// Gives an operator the levels of J + σ M; within, why there are none.
+fn levels_of_shifted(
+    problem: &Problem,
+    eigen: &Eigen,
+    operator: &mut Operator,
+    mass: &Operator,
+    system: System<'_>,
+) -> Result<Result<(), String>, RunError> {
+    let shift = SINGLE * ratio(operator, mass)?;
+    let made = with_shifted(shift, (problem, eigen), system, |of| of.approximation(operator))?;
+    match made {
+        Some(Ok(made)) => operator.precondition_by(Some(made)),
+        Some(Err(unsuited)) => return Ok(Err(unsuited.to_string())),
+        None => return Ok(Err("the problem's elements are not known".to_owned())),
+    }
+    Ok(precondition(operator)?)
+}
+
+/// Makes levels at the operator's state; within, why they cannot be used. They compute in single precision, and the
+/// residuals of modes are measured by them.
+fn precondition(operator: &mut Operator) -> Result<Result<(), String>, OperatorError> {
+    let why = "multigrid computes in single precision, which has too few digits for the form";
+    let mut inverse = operator.zeros();
+    operator.diagonal(&mut inverse)?;
+    inverse.invert();
+    let least = (inverse.entries_in_all() as f64).sqrt() / inverse.norm();
+    if least < f64::from(f32::MIN_POSITIVE) {
+        return Ok(Err(why.to_owned()));
+    }
+    if let Err(why) = NonlinearSystem::precondition(operator)? {
+        return Ok(Err(why));
+    }
+    let Some(levels) = NonlinearSystem::preconditioner(operator) else { return Ok(Ok(())) };
+    let x = operator.random_direction(1)?;
+    let (mut r, mut z) = (x.like(), x.like());
+    operator.jacobian().apply(&x, &mut r)?;
+    levels.apply(&r, &mut z)?;
+    let alike = (LIKE..=1.0 / LIKE).contains(&(r.dot(&z) / x.dot(&r)));
+    Ok(if alike { Ok(()) } else { Err(why.to_owned()) })
+}

@@ -1,0 +1,164 @@
+//! The factors of J + σ M for shift and invert: a shift σ for which J + σ M is positive definite → [`Definite`].
+//!
+//! ```text
+//! J positive definite, and well above rounding       σ = 0
+//! else                                                the least tried σ for which Cholesky's factors exist, then
+//!                                                     σ = (λₙ − λ₁) − λ₁, n eigenvalues being wanted, where that is far from it
+//! ```
+//!
+//! A shift far above the wanted eigenvalues makes all θ = 1/(λ + σ) alike, and with one far below them the factors lose the digits of
+//! all but rigid motions. A part without mass is condensed: its modes have θ = 0.
+
+use super::{Sum, ratio, with_shifted};
+use crate::algebra::coupling::Coupling;
+use crate::algebra::factor::{Analysis, FactorError};
+use crate::algebra::vector::{Vector, epsilon};
+use crate::operator::Operator;
+use crate::problem::RunError;
+use crate::problem::solver::{System, UNKNOWN_DATA};
+use crate::solve::{
+    EigenSettings, LinearOperator, NonlinearSystem, OperatorError, Shifted, estimate,
+};
+use fem_dsl::problem::{Eigen, Problem};
+
+/// Shifts that are tried, as parts of the largest ratio of J's diagonal to M's.
+const TRIED: [f64; 7] = [1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2];
+/// The least shift, in multiples of eps of that ratio: J's own rounding is less.
+const LEAST: f64 = 1e2;
+/// A shift that is further from the size of the wanted eigenvalues than by this factor is replaced.
+const FAR: f64 = 10.0;
+/// Times that it is replaced.
+const ROUNDS: usize = 4;
+/// The tolerance of the estimates that replace it.
+const ESTIMATE: f64 = 1e-3;
+
+/// (J + σ M)⁻¹, positive definite.
+pub(super) struct Definite {
+    pub(super) inverse: Box<dyn LinearOperator>,
+    pub(super) shift: f64,
+}
+
+/// What is factorised.
+pub(super) struct Pencil<'a> {
+    pub(super) of: (&'a Problem, &'a Eigen),
+    pub(super) operator: &'a Operator,
+    pub(super) mass: &'a Operator,
+    /// The mass on J's vectors.
+    pub(super) b: &'a dyn LinearOperator,
+    pub(super) system: System<'a>,
+    pub(super) u: &'a Vector,
+}
+
+impl Pencil<'_> {
+    /// The factors with a shift that suits the smallest eigenvalues, which are looked for from some vectors.
+    ///
+    /// # Errors
+    ///
+    /// A matrix that is too large, or is not definite with any shift.
+    pub(super) fn definite(
+        &self,
+        start: &[Vector],
+        settings: EigenSettings,
+    ) -> Result<Definite, RunError> {
+        let mut factors = self.factors()?;
+        if let Some(inverse) = factors.of(self, 0.0)? {
+            return Ok(Definite { inverse, shift: 0.0 });
+        }
+        let (like, largest) = (self.operator.zeros(), ratio(self.operator, self.mass)?);
+        let mut found = None;
+        for part in TRIED {
+            let shift = part * largest;
+            if let Some(inverse) = factors.of(self, shift)? {
+                found = Some(Definite { inverse, shift });
+                break;
+            }
+        }
+        let mut found = found.ok_or_else(|| self.never_definite())?;
+        let least = LEAST * epsilon(like.precision()) * largest;
+        for _ in 0..ROUNDS {
+            let Definite { inverse, shift } = &found;
+            let of = Shifted {
+                a: self.operator.jacobian(),
+                b: self.b,
+                inverse: &**inverse,
+                shift: *shift,
+            };
+            let settings = EigenSettings { rtol: ESTIMATE, ..settings };
+            let Some(([first, last], error)) = estimate(of, start.to_vec(), settings)? else {
+                break;
+            };
+            let better = ((last - first).max(error) + error - first).max(least);
+            if better * FAR > *shift && better < *shift * FAR {
+                break;
+            }
+            match factors.of(self, better)? {
+                Some(inverse) => found = Definite { inverse, shift: better },
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+
+    fn never_definite(&self) -> RunError {
+        RunError::Setting(format!(
+            "J + σ M of `{}` is positive definite for no shift σ that was tried\n\
+             help: look whether a part of the body has no mass and is held by nothing, or whether a stiffness is negative",
+            self.system.form.name
+        ))
+    }
+
+    fn factors(&self) -> Result<Makes, RunError> {
+        if self.system.on.mesh.cut().is_some() {
+            return Ok(Makes::AtEach);
+        }
+        let missing = || OperatorError::new("the matrix is too dense for `direct`");
+        let coupling = NonlinearSystem::coupling(self.operator).ok_or_else(missing)?;
+        Ok(Makes::Here(coupling.clone(), Analysis::default()))
+    }
+}
+
+/// How factors are made.
+enum Makes {
+    /// By one process.
+    Here(Coupling, Analysis),
+    /// By each of several, of the whole.
+    AtEach,
+}
+
+impl Makes {
+    /// (J + σ M)⁻¹; none where the matrix is not positive definite to working precision.
+    fn of(
+        &mut self,
+        pencil: &Pencil<'_>,
+        shift: f64,
+    ) -> Result<Option<Box<dyn LinearOperator>>, RunError> {
+        match self {
+            Self::Here(coupling, analysis) => {
+                let (a, b, like) = (pencil.operator.jacobian(), pencil.b, pencil.operator.zeros());
+                let matrix = match shift {
+                    0.0 => coupling.matrix(a, &like)?,
+                    shift => coupling.matrix(&Sum { a, b, shift }, &like)?,
+                };
+                match analysis.definite(&matrix) {
+                    Ok(Some(factors)) => Ok(Some(Box::new(factors))),
+                    Ok(None) | Err(FactorError::Singular { .. }) => Ok(None),
+                    Err(error) => Err(OperatorError::new(error.to_string()).into()),
+                }
+            }
+            Self::AtEach => {
+                let made = match shift {
+                    0.0 => pencil.system.at_each()?,
+                    shift => {
+                        with_shifted(shift, pencil.of, pencil.system, |of| of.at_each())?.flatten()
+                    }
+                };
+                let mut made = made.ok_or_else(|| RunError::Setting(UNKNOWN_DATA.to_owned()))?;
+                match made.take(pencil.u)? {
+                    Ok(()) if made.is_definite() => Ok(Some(Box::new(made))),
+                    Ok(()) | Err(FactorError::Singular { .. }) => Ok(None),
+                    Err(error) => Err(OperatorError::new(error.to_string()).into()),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Data that a problem takes from files: read once, and then as good as a formula.
+//!
+//! Files are of the whole mesh. Of several processes each reads all of one and takes what its part has.
+
+use super::RunError;
+use crate::files::stored::{AtNodes, FileError, Found, Wanted};
+use crate::mesh::Mesh;
+use crate::mesh::partition::Partition;
+use crate::space::discretisation::Discretisation;
+use crate::space::{Space, SpaceError};
+use fem_dsl::point::Location;
+use fem_dsl::problem::{Problem, Stored, Values};
+use kernels_gen::plan::Elements;
+
+/// What a problem takes from files, at the sites of its data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Files {
+    /// For each statement about data the values at its nodes or cells.
+    aux: Vec<Option<Vec<f64>>>,
+}
+
+/// What is to have values from a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taker {
+    /// Data, by the number of the statement in [`Problem::aux`].
+    Data(usize),
+    /// A field at the start.
+    Initial,
+}
+
+impl Taker {
+    /// The word that begins the statement.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Data(_) => "aux",
+            Self::Initial => "initial",
+        }
+    }
+}
+
+impl Files {
+    /// Reads the files of a problem's data.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or is of another mesh.
+    pub fn read(
+        problem: &Problem,
+        elements: &Elements,
+        on: &Discretisation,
+    ) -> Result<Self, RunError> {
+        let mut aux = Vec::with_capacity(problem.aux.len());
+        for (number, data) in problem.aux.iter().enumerate() {
+            let Values::File(stored) = &data.value else {
+                aux.push(None);
+                continue;
+            };
+            let own = &problem.form.aux[data.aux];
+            let wanted = Wanted::new(stored, &own.name, own.shape, whole(on)?);
+            let told = |error| failed(Taker::Data(number), &own.name, stored, error);
+            let found = wanted.read().map_err(told)?;
+            aux.push(Some(match own.location {
+                Location::Nodes(_) => {
+                    let element = elements.element_of_aux(data.aux)?;
+                    let components = own.shape.components();
+                    let space = on.aux_space(element, components)?;
+                    let of_whole = |mesh: &Mesh, partition: &Partition| {
+                        Space::of_data(mesh, partition, element, components)
+                    };
+                    at_nodes(on, &space, of_whole, &found, told)?.values
+                }
+                Location::Cells | Location::Points => {
+                    let values = found.on_cells().map_err(told)?;
+                    match on.mesh.cut() {
+                        None => values,
+                        Some(cut) => {
+                            let each = values.len() / cut.whole()?.n_cells().max(1);
+                            let own = cut.cells()?.iter().map(|&cell| cell as usize * each);
+                            own.flat_map(|first| &values[first..first + each]).copied().collect()
+                        }
+                    }
+                }
+            }));
+        }
+        Ok(Self { aux })
+    }
+
+    /// The values of a statement about data.
+    pub(super) fn of_data(&self, number: usize) -> &[f64] {
+        self.aux.get(number).and_then(Option::as_deref).unwrap_or_default()
+    }
+}
+
+/// The mesh that files are of.
+///
+/// # Errors
+///
+/// A mesh that is too large for one process.
+pub(super) fn whole(on: &Discretisation) -> Result<&Mesh, RunError> {
+    Ok(match on.mesh.cut() {
+        Some(cut) => cut.whole()?,
+        None => &on.mesh,
+    })
+}
+
+/// What a file has at the nodes of a space; `of_whole` makes the same one on the whole mesh.
+///
+/// # Errors
+///
+/// There is nothing in the file, or it is of another mesh.
+pub(super) fn at_nodes(
+    on: &Discretisation,
+    space: &Space,
+    of_whole: impl FnOnce(&Mesh, &Partition) -> Result<Space, SpaceError>,
+    found: &Found<'_>,
+    told: impl FnOnce(FileError) -> RunError,
+) -> Result<AtNodes, RunError> {
+    let Some(cut) = on.mesh.cut() else {
+        return found.at_nodes(space, &on.partition).map_err(told);
+    };
+    let partition = Partition::new(cut.whole()?, 1.0);
+    let all = of_whole(cut.whole()?, &partition)?;
+    let AtNodes { values, note } = found.at_nodes(&all, &partition).map_err(told)?;
+    let components = space.components();
+    let mut own = vec![0.0; space.n_dofs()];
+    for (here, &there) in cut.cells()?.iter().enumerate() {
+        let nodes = space.cell_nodes(here).iter().zip(all.cell_nodes(there as usize));
+        for (&here, &there) in nodes {
+            let (here, there) = (here as usize * components, there as usize * components);
+            own[here..here + components].copy_from_slice(&values[there..there + components]);
+        }
+    }
+    Ok(AtNodes { values: own, note })
+}
+
+/// The error that a file gives no values.
+pub(super) fn failed(taker: Taker, name: &str, stored: &Stored, source: FileError) -> RunError {
+    let (name, path) = (name.to_owned(), stored.path.clone());
+    RunError::File { taker, name, path, source: Box::new(source) }
+}

@@ -1,0 +1,158 @@
+//! Where a solve begins: `initial u = EXPR;`, a state from a file, or an earlier solution; 0 without any. What a condition
+//! says differently holds as the condition says.
+
+use super::RunError;
+use super::files::{Taker, at_nodes, failed, whole};
+use super::several::together;
+use crate::algebra::vector::Vector;
+use crate::files::stored::Wanted;
+use crate::mesh::Mesh;
+use crate::mesh::partition::Partition;
+use crate::operator::Operator;
+use crate::space::Space;
+use crate::space::discretisation::Discretisation;
+use crate::support::expression::{Parameters, evaluate};
+use fem_dsl::problem::{Problem, Values};
+
+/// A start that differs from a condition by more than this part of the largest value is said to.
+const SAME: f64 = 1e-9;
+
+/// The first time derivative where time begins, of the fields for which it is given; 0 of the others.
+///
+/// # Errors
+///
+/// A value that is no number.
+pub(super) fn rates(
+    problem: &Problem,
+    on: &Discretisation,
+    parameters: &Parameters,
+) -> Result<Option<Vec<f64>>, RunError> {
+    let moves = |field: usize| problem.form.rates.iter().any(|rate| rate.field == field);
+    let known =
+        problem.exact.iter().filter(|(field, known)| moves(*field) && !known.rates[0].is_empty());
+    let known: Vec<_> = known.collect();
+    if problem.initial_rate.is_empty() && known.is_empty() {
+        return Ok(None);
+    }
+    let mut values = vec![0.0; on.n_dofs()];
+    for (field, known) in known {
+        let points = on.fields[*field].space.points(&on.mesh, &on.partition)?;
+        let own = evaluate(known, &known.rates[0], &points, parameters, |_| f64::NAN);
+        values[on.dofs_of(*field)].copy_from_slice(&own);
+    }
+    for (field, value) in &problem.initial_rate {
+        let own = of_field(problem, on, parameters, (*field, value), &mut Vec::new())?;
+        values[on.dofs_of(*field)].copy_from_slice(&own);
+    }
+    Ok(Some(values))
+}
+
+/// What is given for a field at its nodes; of several processes all have an error where one has.
+fn of_field(
+    problem: &Problem,
+    on: &Discretisation,
+    parameters: &Parameters,
+    given: (usize, &Values),
+    notes: &mut Vec<String>,
+) -> Result<Vec<f64>, RunError> {
+    together(&on.mesh, of_field_here(problem, on, parameters, given, notes))
+}
+
+/// The same as far as this process knows by itself.
+fn of_field_here(
+    problem: &Problem,
+    on: &Discretisation,
+    parameters: &Parameters,
+    (field, value): (usize, &Values),
+    notes: &mut Vec<String>,
+) -> Result<Vec<f64>, RunError> {
+    let space = &on.fields[field].space;
+    let points = space.points(&on.mesh, &on.partition)?;
+    let of_form = &problem.form.fields[field];
+    let name = &of_form.name;
+    let own = match value {
+        Values::Formula(formula) => {
+            evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
+        }
+        Values::File(stored) => {
+            let wanted = Wanted::new(stored, name, of_form.shape, whole(on)?);
+            let told = |error| failed(Taker::Initial, name, stored, error);
+            let of_whole = |mesh: &Mesh, partition: &Partition| {
+                Space::new(mesh, partition, space.element(), space.components())
+            };
+            let found = at_nodes(on, space, of_whole, &wanted.read().map_err(told)?, told)?;
+            notes.extend(found.note.map(|note| format!("`initial {name}` {note}")));
+            found.values
+        }
+    };
+    if let Some(at) = own.iter().position(|value| !value.is_finite()) {
+        let point = points[at / space.components()];
+        let (name, value) = (name.clone(), own[at]);
+        return Err(RunError::InitialNotFinite { name, value, point });
+    }
+    Ok(own)
+}
+
+/// Puts the start into `u`, which holds the values of the conditions and 0 elsewhere; says what conditions replace.
+///
+/// # Errors
+///
+/// An earlier solution of other unknowns, a value that is no number, a device that fails.
+pub(super) fn begin(
+    problem: &Problem,
+    on: &Discretisation,
+    parameters: &Parameters,
+    earlier: Option<&[f64]>,
+    operator: &Operator,
+    u: &mut Vector,
+) -> Result<Vec<String>, RunError> {
+    // Time begins where the solution is known to be.
+    let known: &[_] = if problem.stepping.is_some() { &problem.exact } else { &[] };
+    let given = |field: usize| problem.initial.iter().any(|(own, _)| *own == field);
+    let known: Vec<_> = known.iter().filter(|(field, _)| !given(*field)).collect();
+    if earlier.is_none() && problem.initial.is_empty() && known.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut values = match earlier {
+        Some(earlier) if earlier.len() == on.n_dofs() => earlier.to_vec(),
+        Some(earlier) => {
+            return Err(RunError::Setting(format!(
+                "an earlier solution of {} unknowns is no start for {}\n\
+                 help: keep the mesh and the degree",
+                earlier.len(),
+                on.n_dofs()
+            )));
+        }
+        None => u.to_vec(),
+    };
+    let mut notes = Vec::new();
+    if earlier.is_none() {
+        for (field, formula) in known {
+            let space = &on.fields[*field].space;
+            let points = space.points(&on.mesh, &on.partition)?;
+            let own = evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN);
+            values[on.dofs_of(*field)].copy_from_slice(&own);
+        }
+        for (field, value) in &problem.initial {
+            let name = &problem.form.fields[*field].name;
+            let own = of_field(problem, on, parameters, (*field, value), &mut notes)?;
+            let largest = own.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            let differs = |(unknown, held): (usize, f64)| {
+                (own[unknown] - held).abs() > SAME * largest.max(held.abs())
+            };
+            let differing =
+                on.fields[*field].constraints.iter().filter(|&one| differs(one)).count();
+            // A state of other conditions is where solves go on.
+            if differing > 0 && value.formula().is_some() {
+                notes.push(format!(
+                    "`initial {name}` differs from the conditions in {differing} unknowns, where these hold"
+                ));
+            }
+            values[on.dofs_of(*field)].copy_from_slice(&own);
+        }
+    }
+    u.set(&values);
+    operator.impose(u)?;
+    operator.finish()?;
+    Ok(notes)
+}

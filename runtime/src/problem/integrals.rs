@@ -1,0 +1,121 @@
+//! Integrals by kernels: a form with further fields of `L2(0)` behind a solution's own → the integral of each of their
+//! components over the mesh.
+//!
+//! Constants of one cell each test what is integrated, so that the further fields' part of the residual has the integral over
+//! each cell as an entry. Their sum, by halves, is the integral. The tables of the solution's own fields are those of the
+//! operators before, and so is its vector, where it can be.
+
+use super::RunError;
+use super::kernels::compile_for;
+use super::reports::State;
+use crate::algebra::vector::Vector;
+use crate::device::Device;
+use crate::kernels::compile::Target;
+use crate::operator::{Operator, Shelf};
+use crate::solve::NonlinearSystem;
+use crate::space::discretisation::Discretisation;
+use fem_dsl::point::PointForm;
+use kernels_gen::plan::{Elements, Task};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Kernels that integrate something of one state.
+pub(super) struct Integrals<'a> {
+    operator: Operator,
+    state: Cow<'a, Vector>,
+    found: Vector,
+    /// The unknowns of the further fields, and their components.
+    further: Vec<(Range<usize>, usize)>,
+}
+
+/// What runs a form's residual beside others on one mesh.
+pub(super) struct Beside<'a> {
+    /// For what kernels are compiled.
+    pub(super) target: &'a Target,
+    /// Where they run.
+    pub(super) device: Option<&'a Arc<dyn Device>>,
+    /// What they share.
+    pub(super) shelf: &'a mut Shelf,
+}
+
+impl<'a> Integrals<'a> {
+    /// Compiles what integrates something of a state; `params` are the values of the form's parameters.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, fields that cannot be numbered.
+    pub(super) fn new(
+        form: &PointForm,
+        elements: &Elements,
+        of: State<'a>,
+        params: &[f64],
+        beside: Beside<'_>,
+    ) -> Result<Self, RunError> {
+        let own = of.on.fields.len();
+        let further = elements.spaces().split_off(own);
+        let on = of.on.with_fields(form, &further)?;
+        let unknowns = (own..on.fields.len()).map(|field| on.dofs_of(field));
+        let components = further.into_iter().map(|(_, components)| components);
+        let further = unknowns.zip(components).collect();
+        let operator = residual_of(form, elements, on, params, beside)?.of_first(own);
+        let (state, found) = (of.vector_for(&operator), operator.zeros());
+        Ok(Self { operator, state, found, further })
+    }
+
+    /// Replaces the time and the parameters.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub(super) fn set_params(&mut self, params: &[f64]) -> Result<(), RunError> {
+        Ok(self.operator.set_params(params)?)
+    }
+
+    /// The integrals of the further fields' components, one after another.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub(super) fn evaluate(&mut self) -> Result<Vec<f64>, RunError> {
+        self.operator.residual(&self.state, &mut self.found)?;
+        self.operator.finish()?;
+        let mut sums = Vec::new();
+        for (unknowns, components) in &self.further {
+            let field = self.found.part(unknowns.clone());
+            sums.extend((0..*components).map(|at| sum(&field, at, *components)));
+        }
+        self.operator.discretisation().mesh.sum_in_all(&mut sums);
+        Ok(sums)
+    }
+}
+
+/// A form's residual, without the kernels that came with the program: those are of its own forms.
+pub(super) fn residual_of(
+    form: &PointForm,
+    elements: &Elements,
+    on: Discretisation,
+    params: &[f64],
+    beside: Beside<'_>,
+) -> Result<Operator, RunError> {
+    let Beside { target, device, shelf } = beside;
+    let target = Target { linked: &[], ..*target };
+    let (on, device, known) = (Arc::new(on), device.cloned(), shelf.clone());
+    let (operator, _) =
+        compile_for(form, elements, &on, params, &[Task::Residual], &target, device, known)?;
+    shelf.keep(operator.shelf());
+    Ok(operator)
+}
+
+/// Σ of every `stride`-th number from one on, by halves, so that rounding grows with the logarithm of their number.
+fn sum(numbers: &[f64], first: usize, stride: usize) -> f64 {
+    let count = numbers.len() / stride;
+    if count <= 64 {
+        return numbers.iter().skip(first).step_by(stride).sum();
+    }
+    let (left, right) = numbers.split_at(count / 2 * stride);
+    sum(left, first, stride) + sum(right, first, stride)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! What is measured takes its tables from the solve and from what was measured before, and finds the same without them.
+
+use super::*;
+use crate::kernels::compile::Execution;
+use crate::problem::testing::problem;
+use crate::problem::{Setup, compile_operator_for};
+use fem_dsl::measures;
+use kernels_gen::plan::Task;
+
+const TEXT: &str =
+    "form f { field u: scalar; aux a: scalar on nodes; f0[u] = a * u - x[0]; f1[u] = grad(u); }
+problem p solves f { mesh = box(dim: 3, cells: 4, deform: 0.1); degree = 2; aux a = 1 + x[0];
+    dirichlet u on \"x0\"; exact u = sin(x[0] + 2 * x[1]);
+    report sum = integral(u); report side = integral(u * n[0], on: \"x1\"); }";
+
+/// The numbers of what a form integrates, the tables that were made for it, and whether the solve's vector was its state.
+fn integrated(form: &PointForm, of: State<'_>, shelf: &mut Shelf) -> (Vec<f64>, usize, bool) {
+    let target = Target { execution: Execution::Interpreted, ..Target::native() };
+    let State { elements, parameters, .. } = of;
+    let elements = Elements::new(form, elements.cell, elements.degree, elements.rule);
+    let mut params = parameters.values.clone();
+    params.resize(1 + form.params.len(), 1.0);
+    let beside = Beside { target: &target, device: None, shelf };
+    let integrals = Integrals::new(form, &elements.expect("elements"), of, &params, beside);
+    let mut integrals = integrals.expect("kernels");
+    let numbers = integrals.evaluate().expect("numbers");
+    let borrowed = matches!(integrals.state, Cow::Borrowed(_));
+    (numbers, integrals.operator.tables_made(), borrowed)
+}
+
+#[test]
+fn tables_are_made_once() {
+    let (problem, setup) = problem(TEXT);
+    let target = Target { execution: Execution::Interpreted, ..Target::native() };
+    let (operator, _) =
+        compile_operator_for(&problem.form, &setup, &[Task::Residual], &target, None)
+            .expect("an operator");
+    let mut vector = operator.vector();
+    let u: Vec<f64> = (0..vector.len()).map(|i| (i as f64 * 12.9898).sin()).collect();
+    vector.set(&u);
+    let Setup { on, elements, parameters, .. } = &setup;
+    let (form, load) = (&problem.form, None);
+    let alone = State { form, on, elements, parameters, u: &u, vector: None, load };
+    let beside = State { vector: Some(&vector), ..alone };
+    let energy = measures::energy(&problem.form).expect("an energy");
+    let errors = measures::errors(&problem.form, &problem.exact);
+    let integrals = problem.reports.integrals.clone().expect("integrals");
+    // The solve's cells are those without and those with conditions, and so are these. For each of the two, the places of the
+    // further field are to be made; of facets everything is.
+    let wanted = [(&energy, 2), (&errors, 2), (&energy, 2), (&integrals, 2 + 4)];
+    let mut shelf = operator.shelf();
+    for (form, wanted) in wanted {
+        let (numbers, made, borrowed) = integrated(form, beside, &mut shelf);
+        let (same, all, copied) = integrated(form, alone, &mut Shelf::default());
+        assert_eq!(made, wanted, "{} of {all}", form.name);
+        assert_eq!(numbers, same, "{}", form.name);
+        assert!(borrowed && !copied, "{}", form.name);
+    }
+}

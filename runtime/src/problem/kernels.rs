@@ -1,0 +1,133 @@
+//! A form's kernels, for the processor or for a device with memory of its own → an operator; from there on nobody asks which.
+
+use super::{RunError, Setup};
+use crate::device::{Backend, Device};
+use crate::kernels::compile::{Origin, Target, Why, compile, compile_for_device, facts};
+use crate::operator::{Operator, Shelf};
+use crate::space::discretisation::Discretisation;
+use fem_dsl::point::PointForm;
+use kernels_gen::ahead::TASKS;
+use kernels_gen::plan::{Elements, Plan, Scatter, Task};
+use std::sync::Arc;
+
+/// The kernels that solved a problem.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    /// What ran them.
+    pub backend: Backend,
+    /// The device's name, where it has memory of its own.
+    pub device: Option<String>,
+    /// `compiled` or `interpreted`.
+    pub word: &'static str,
+    /// Where they came from.
+    pub origin: Origin,
+    /// Their plans.
+    pub plans: Vec<Plan>,
+    /// Seconds for planning, printing, compiling and loading them.
+    pub seconds: f64,
+    /// Why they are interpreted, where nobody asked for it.
+    pub notes: Vec<String>,
+}
+
+impl Kernels {
+    /// How results come to their vector; the processor colours its chunks of cells.
+    pub fn scatter(&self) -> Scatter {
+        let plan = self.device.as_ref().and(self.plans.first());
+        plan.map_or(Scatter::Coloured, |plan| plan.scatter)
+    }
+}
+
+/// Compiles a form's kernels for the processor, or for a device, and fills their tables.
+///
+/// # Errors
+///
+/// Kernels that cannot be made, tables that cannot be filled, a device that fails.
+pub fn compile_operator(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+) -> Result<(Operator, Kernels), RunError> {
+    let how = target.representation.unwrap_or_default();
+    let others = TASKS.into_iter().filter(|&task| task != Task::Action);
+    let tasks: Vec<Task> = others.chain(how.tasks().iter().copied()).collect();
+    let target = &target.representing(how);
+    let shelf = Shelf::default();
+    let (mut operator, kernels) =
+        compile_for(form, elements, on, params, &tasks, target, device, shelf)?;
+    operator.represent(how)?;
+    Ok((operator, kernels))
+}
+
+/// The same for a problem that is set up, with no more kernels than some tasks take.
+///
+/// # Errors
+///
+/// As [`compile_operator`].
+pub fn compile_operator_for(
+    form: &PointForm,
+    setup: &Setup,
+    tasks: &[Task],
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+) -> Result<(Operator, Kernels), RunError> {
+    let params = &setup.parameters.values;
+    let shelf = Shelf::default();
+    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, shelf)
+}
+
+/// The same with what can be taken from another operator on the same mesh.
+pub(super) fn compile_for(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    tasks: &[Task],
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    shelf: Shelf,
+) -> Result<(Operator, Kernels), RunError> {
+    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
+    let (facts, precision) = (facts(on), target.precision);
+    let Some(device) = device else {
+        let compiled = compile(form, elements, &facts, tasks, target)?;
+        let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
+        let operator = Operator::on_host_with(
+            on.clone(),
+            module,
+            purposes,
+            precision,
+            params,
+            symmetric,
+            shelf,
+        )?;
+        let kernels = Kernels {
+            backend: Backend::Cpu,
+            device: None,
+            word: compiled.word(),
+            origin: compiled.origin,
+            notes: compiled.interpreted.iter().filter_map(Why::note).collect(),
+            plans: compiled.plans,
+            seconds: compiled.seconds,
+        };
+        return Ok((operator, kernels));
+    };
+    let (backend, name) = (device.backend(), device.name());
+    let wishes = &target.wishes;
+    let compiled = compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
+    let compiled = Arc::new(compiled);
+    let operator =
+        Operator::on_device_with(on.clone(), compiled.clone(), params, symmetric, shelf)?;
+    let kernels = Kernels {
+        backend,
+        device: Some(name),
+        word: "compiled",
+        notes: Vec::new(),
+        origin: compiled.origin,
+        plans: compiled.plans.clone(),
+        seconds: compiled.seconds,
+    };
+    Ok((operator, kernels))
+}

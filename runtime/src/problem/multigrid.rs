@@ -1,0 +1,329 @@
+//! The levels of a problem: a form, what it is discretised on, and what is prescribed elsewhere too → [`Multigrid`].
+//!
+//! ```text
+//! degree k, k/2 (rounded up), …, 1 on the mesh itself, then degree 1 on coarser meshes
+//! ```
+//!
+//! Each level discretises the form anew: coefficients, boundary terms and conditions are those of the problem there, and no
+//! product of matrices is formed. Levels compute in single precision. Where the mesh has no coarser one, what is left is solved by the
+//! factors of its matrix, or by levels of matrices where it is large ([`bottom`]).
+
+mod asked;
+mod at_each;
+mod blocks;
+mod bottom;
+mod gathered;
+pub mod matrices;
+#[cfg(test)]
+mod tests;
+pub mod transfer;
+
+use super::RunError;
+use super::fixed::in_any;
+use super::kernels::compile_for;
+use super::prescribed::{Above, Prescribed};
+use crate::algebra::vector::{Precision, Vector};
+use crate::device::{Device, DeviceError};
+use crate::kernels::compile::Target;
+use crate::mesh::{Coarsened, Mesh};
+use crate::operator::{Operator, Shelf};
+use crate::processes::any;
+use crate::solve::{Coarsest, Level, Multigrid, Smoothed, Transfer};
+use crate::space::discretisation::Discretisation;
+use crate::support::doing::doing;
+use crate::support::expression::Parameters;
+use crate::support::laps::seconds_of_kernels;
+pub(crate) use asked::STEPS;
+pub use asked::{Asked, Manner, OfField};
+pub(super) use at_each::AtEach;
+use bottom::Bottom;
+pub(super) use bottom::factorised;
+use fem_dsl::point::{Node, PointForm};
+use gathered::{Gathered, is_small};
+use kernels_gen::generate::exceeds_single;
+use kernels_gen::plan::{Elements, Task};
+use std::sync::Arc;
+use std::time::Instant;
+use transfer::{Between, Path, Place, State};
+
+/// Unknowns from which on a coarser mesh is looked for.
+pub(super) const FEW: usize = 1_000;
+
+/// The degree of the level below one of this degree on the same mesh: half of it, rounded up.
+pub(super) fn halved(degree: usize) -> usize {
+    degree.div_ceil(2)
+}
+
+/// Why a problem has no levels.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Unsuited {
+    /// A field of several whose block has no levels and no mass that stands for it.
+    #[error(
+        "multigrid needs a term of each field with itself, or gradients of others that it is tested with: `{field}` has neither, \
+         is not continuous, or has coefficients that follow another field"
+    )]
+    Block {
+        /// Its name.
+        field: String,
+    },
+    /// A field for which levels are asked and that has nothing to make them of.
+    #[error(
+        "there are no levels for `{field}`, which has no term with itself or is not continuous"
+    )]
+    NoBlock {
+        /// Its name.
+        field: String,
+    },
+    /// A field without continuity.
+    #[error("multigrid is for continuous fields")]
+    Discontinuous,
+    /// Conditions on combinations of unknowns.
+    #[error("multigrid does not know conditions on combinations of unknowns")]
+    Combined,
+    /// Data that is known on the problem's own mesh and for its own degree alone.
+    #[error("the problem's data is not known elsewhere")]
+    Data,
+    /// Numbers that single precision does not have.
+    #[error("multigrid computes in single precision, and the form has the number {0:e}")]
+    Range(f64),
+}
+
+/// What levels are made of.
+#[derive(Clone, Copy)]
+pub struct Problem<'a> {
+    /// The form.
+    pub form: &'a PointForm,
+    /// Its elements on the finest level.
+    pub elements: &'a Elements,
+    /// What it is discretised on there.
+    pub on: &'a Arc<Discretisation>,
+    /// Time and parameters.
+    pub parameters: &'a Parameters,
+    /// Conditions and data, also on other levels.
+    pub prescribed: &'a dyn Prescribed,
+    /// What kernels are compiled for.
+    pub target: &'a Target,
+    /// The device, if it is not the processor.
+    pub device: Option<&'a Arc<dyn Device>>,
+    /// How they are asked to be.
+    pub asked: &'a Asked,
+}
+
+impl Smoothed for Operator {
+    fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        Self::set_params(self, params)
+    }
+}
+
+/// A level before it has a way to the next.
+struct Made {
+    operator: Operator,
+    on: Arc<Discretisation>,
+    elements: Elements,
+}
+
+impl Made {
+    fn degree(&self) -> usize {
+        self.elements.fields[0].degree()
+    }
+}
+
+/// What a level is discretised on, and the coarser mesh where it is on one.
+struct Below {
+    elements: Elements,
+    on: Discretisation,
+    coarser: Option<Coarsened>,
+}
+
+impl Problem<'_> {
+    /// Whether it can have levels, as far as the form says.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot.
+    pub fn suited(&self) -> Result<(), Unsuited> {
+        let nodes = self.form.integrals.iter().flat_map(|integral| integral.graph.nodes());
+        let numbers = nodes.filter_map(|node| match node {
+            Node::Constant(number) => Some(number.get()),
+            _ => None,
+        });
+        if let Some(number) = numbers.into_iter().find(|&number| exceeds_single(number)) {
+            return Err(Unsuited::Range(number));
+        }
+        let [field] = &self.on.fields[..] else {
+            let field = self.form.fields[0].name.clone();
+            return Err(Unsuited::Block { field });
+        };
+        if !field.space.element().is_continuous() {
+            return Err(Unsuited::Discontinuous);
+        }
+        let mut combined = [!self.on.affine.is_empty() || !field.constraints.oblique().is_empty()];
+        in_any(&self.on.mesh, &mut combined);
+        if combined[0] {
+            return Err(Unsuited::Combined);
+        }
+        Ok(())
+    }
+
+    /// What kernels of levels are compiled for.
+    fn target(&self) -> Target {
+        Target { precision: Precision::F32, ..*self.target }
+    }
+
+    fn is_symmetric(&self) -> bool {
+        self.form.integrals.iter().all(|integral| integral.symmetric)
+    }
+
+    fn is_linear(&self) -> bool {
+        self.form.integrals.iter().all(|integral| integral.linear)
+    }
+
+    fn level(
+        &self,
+        (elements, on): (Elements, Arc<Discretisation>),
+        shelf: Shelf,
+    ) -> Result<Made, RunError> {
+        let target = self.target();
+        let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
+        let device = self.device.cloned();
+        let (operator, _) =
+            compile_for(self.form, &elements, &on, params, &tasks, &target, device, shelf)?;
+        Ok(Made { operator, on, elements })
+    }
+
+    /// The levels of the only field; `operator` is the finest one, which has the unknowns of the solve.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, a device that fails; within, why the problem has no levels.
+    fn levels(
+        &self,
+        operator: &Operator,
+        manner: Manner,
+    ) -> Result<Result<Multigrid, Unsuited>, RunError> {
+        if let Err(unsuited) = self.suited() {
+            return Ok(Err(unsuited));
+        }
+        let (start, before) = (Instant::now(), seconds_of_kernels());
+        let _said = doing("setting up multigrid levels");
+        let own = (self.elements.clone(), Arc::clone(self.on));
+        let mut made = self.level(own, operator.shelf().without_reals())?;
+        let mut levels = Vec::new();
+        let below = |made: &Made| match manner.of_matrix {
+            true => Ok(None),
+            false => self.below(&made.on, &made.elements),
+        };
+        let mut under = below(&made)?;
+        while let Some(Below { elements, on, coarser }) = under.take() {
+            let mut next = self.level((elements, Arc::new(on)), Shelf::default())?;
+            let path = match &coarser {
+                Some(coarser) => self.path_between(&made, &next, coarser)?,
+                None => self.path(&made, &next)?,
+            };
+            let part = next.on.mesh.cut().is_some();
+            let small = part && is_small(next.on.dofs_in_all(), self.device);
+            if !small {
+                under = below(&next)?;
+            }
+            let like = made.operator.zeros();
+            let path: Box<dyn Transfer> = if part && under.is_none() {
+                let Some(whole) = self.whole(&next)? else { return Ok(Err(Unsuited::Data)) };
+                let Some(path) = self.gathered(path, &next, &whole)? else {
+                    return Ok(Err(Unsuited::Data));
+                };
+                next = whole;
+                under = below(&next)?;
+                Box::new(path)
+            } else {
+                Box::new(path)
+            };
+            levels.push(Level::new(Box::new(made.operator), &like, path));
+            made = next;
+        }
+        if made.degree() > 1 && !manner.of_matrix {
+            return Ok(Err(Unsuited::Data));
+        }
+        let like: Vector = made.operator.zeros();
+        let bottom: Box<dyn Coarsest> = match made.on.mesh.cut() {
+            None => Box::new(Bottom::new(self, &made.elements, made.on, like.like(), manner)?),
+            Some(_) => match Gathered::new(self, &made, &like, manner)? {
+                Some(gathered) => Box::new(gathered),
+                None => return Ok(Err(Unsuited::Data)),
+            },
+        };
+        let levels = Multigrid::new(levels, bottom, &like, manner.steps);
+        let levels = levels.smoothed_by(manner.smoother);
+        // Kernels have a phase of their own.
+        let kernels = seconds_of_kernels() - before;
+        let seconds = (start.elapsed().as_secs_f64() - kernels).max(0.0);
+        Ok(Ok(levels.recorded().made_in(seconds)))
+    }
+
+    /// What is discretised below a level: half its degree, rounded up, then a coarser mesh as long as there is one and it is worth having.
+    fn below(&self, on: &Discretisation, elements: &Elements) -> Result<Option<Below>, RunError> {
+        let at = |mesh: &Arc<Mesh>, k, coarser| {
+            let above = Some(Above { on, coarser });
+            self.prescribed.at(self.form, Arc::clone(mesh), k, self.parameters, above)
+        };
+        let (degree, k) = (elements.fields[0].degree(), elements.degree);
+        if degree > 1 {
+            let Some(lower) = k.checked_sub(degree - halved(degree)) else { return Ok(None) };
+            let found = at(&on.mesh, lower, None)?;
+            // A degree that the form fixes is as high as before.
+            let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
+            return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
+        }
+        if on.dofs_in_all() <= FEW {
+            return Ok(None);
+        }
+        // Parts that were refined find theirs alone.
+        let coarser = on.mesh.coarsened().ok();
+        let cut = on.mesh.cut();
+        if cut.is_some_and(|cut| any(&**cut.group(), coarser.is_none())) {
+            return Ok(None);
+        }
+        let Some(coarser) = coarser else { return Ok(None) };
+        // Data may have no value at points that only a coarser mesh has; what is there ends the levels as well.
+        let found = at(&coarser.mesh, k, Some(&coarser)).ok().flatten();
+        if cut.is_some_and(|cut| any(&**cut.group(), found.is_none())) {
+            return Ok(None);
+        }
+        Ok(found.map(|(elements, on)| Below { elements, on, coarser: Some(coarser) }))
+    }
+
+    /// Where kernels between two levels run, with the cells of the first.
+    fn place(&self, own: &Made, other: &Made) -> Place {
+        Place {
+            target: self.target(),
+            device: self.device.cloned(),
+            shelf: own.operator.shelf(),
+            fine: other.operator.arithmetic().map(|own| own.layout().clone()),
+        }
+    }
+
+    /// The way from a level to one on a coarser mesh.
+    fn path_between(
+        &self,
+        fine: &Made,
+        coarse: &Made,
+        coarser: &Coarsened,
+    ) -> Result<Path, RunError> {
+        let place = self.place(coarse, fine);
+        let between = Between::children(&coarse.on, &fine.on, coarser, &place)?;
+        let state = (!self.is_linear()).then(|| State::at_vertices(&coarse.on, &fine.on, coarser));
+        Ok(Path { between, state })
+    }
+
+    /// The way from a level to one of lower degree.
+    fn path(&self, fine: &Made, coarse: &Made) -> Result<Path, RunError> {
+        let between = Between::degrees(&coarse.on, &fine.on, &self.place(coarse, fine))?;
+        let state = match self.is_linear() {
+            true => None,
+            false => {
+                let by = Between::states(&coarse.on, &fine.on, &self.place(fine, coarse))?;
+                Some(State::Interpolated(Box::new(by)))
+            }
+        };
+        Ok(Path { between, state })
+    }
+}

@@ -1,0 +1,123 @@
+//! What approximates J⁻¹ where there are several fields: a form → levels for each field with a term with itself, and masses for those
+//! without one ([`Blocks`]).
+
+use super::super::RunError;
+use super::super::kernels::compile_for;
+use super::{Asked, Manner, OfField, Problem, Unsuited};
+use crate::operator::Operator;
+use crate::solve::{Approximation, Block, Blocks, Mass};
+use crate::space::discretisation::{Discretisation, Field};
+use fem_dsl::point::{Degree, PointForm, Space, block, complement, eliminated};
+use kernels_gen::plan::{Elements, Task};
+use std::sync::Arc;
+
+/// The largest eigenvalue of D⁻¹M of a mass M over the smallest one, in one dimension: of linear elements, of which it is largest.
+const MASS: f64 = 3.0;
+
+impl Problem<'_> {
+    /// What approximates J⁻¹; `operator` is J's.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, a device that fails; within, why there is nothing.
+    pub fn approximation(
+        &self,
+        operator: &Operator,
+    ) -> Result<Result<Box<dyn Approximation>, Unsuited>, RunError> {
+        let Asked { fields, .. } = self.asked;
+        if self.on.fields.len() == 1 {
+            let made = self.levels(operator, self.manner(&self.form.fields[0].name))?;
+            return Ok(made.map(|levels| Box::new(levels) as Box<dyn Approximation>));
+        }
+        if !self.on.affine.is_empty() {
+            return Ok(Err(Unsuited::Combined));
+        }
+        let (mut blocks, mut masses) = (Vec::new(), Vec::new());
+        let eliminated = eliminated(self.form);
+        for (number, field) in self.form.fields.iter().enumerate() {
+            if eliminated.contains(&number) {
+                continue;
+            }
+            let name = field.name.clone();
+            let asked = fields.get(&name);
+            let fits = self.on.fields[number].space.element().is_continuous()
+                && asked != Some(&OfField::Mass);
+            if let Some(form) = block(self.form, number).filter(|_| fits) {
+                match self.block(&form, number, operator)? {
+                    Ok(levels) => {
+                        blocks.push(Block { name, part: self.on.dofs_of(number), levels });
+                    }
+                    Err(unsuited) => return Ok(Err(unsuited)),
+                }
+            } else if let Some(OfField::Levels(_)) = asked {
+                return Ok(Err(Unsuited::NoBlock { field: name }));
+            } else if let Some(form) = complement(self.form, number) {
+                masses.push(self.mass(&form, number, operator)?);
+            } else {
+                return Ok(Err(Unsuited::Block { field: name }));
+            }
+        }
+        if blocks.is_empty() {
+            return Ok(Err(Unsuited::Block { field: self.form.fields[0].name.clone() }));
+        }
+        Ok(Ok(Box::new(Blocks::new(self.on.n_dofs(), blocks, masses))))
+    }
+
+    /// The levels of one field by itself.
+    fn block(
+        &self,
+        form: &PointForm,
+        number: usize,
+        operator: &Operator,
+    ) -> Result<Result<crate::solve::Multigrid, Unsuited>, RunError> {
+        let mut form = form.clone();
+        let element = self.elements.fields[number];
+        // What levels are made of has the degree that is asked for.
+        form.fields[0].space = Space::H1(Degree::Relative(0));
+        let elements = Elements {
+            degree: element.degree(),
+            fields: vec![element],
+            components: vec![self.elements.components[number]],
+            notes: Vec::new(),
+            lost: None,
+            ..self.elements.clone()
+        };
+        let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;
+        Problem { form: &form, elements: &elements, on: &on, ..*self }
+            .levels(operator, self.manner(&self.form.fields[number].name))
+    }
+
+    /// How the levels of a field are asked to be.
+    fn manner(&self, field: &str) -> Manner {
+        match self.asked.fields.get(field) {
+            Some(OfField::Levels(manner)) => *manner,
+            Some(OfField::Mass) | None => self.asked.manner,
+        }
+    }
+
+    /// The mass that stands for Schur's complement of a field.
+    fn mass(&self, form: &PointForm, number: usize, operator: &Operator) -> Result<Mass, RunError> {
+        let on = self.restricted(form, self.on.fields.clone())?;
+        let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
+        let (device, shelf) = (self.device.cloned(), operator.shelf());
+        let (mass, _) =
+            compile_for(form, self.elements, &on, params, &tasks, self.target, device, shelf)?;
+        let like = mass.zeros();
+        let condition = match self.elements.fields[number].degree() {
+            0 => 1.0,
+            _ => MASS.powi(self.on.mesh.dim() as i32),
+        };
+        Ok(Mass::new(Box::new(mass), &like, condition))
+    }
+
+    /// The same discretisation with some of the fields, for the integrals of another form.
+    pub(in crate::problem) fn restricted(
+        &self,
+        form: &PointForm,
+        fields: Vec<Field>,
+    ) -> Result<Arc<Discretisation>, RunError> {
+        let mut on = self.on.of_fields(fields);
+        on.find_regions(form)?;
+        Ok(Arc::new(on))
+    }
+}

@@ -1,0 +1,304 @@
+//! What ends the levels: the matrix of the coarsest one → its factors, or levels of smaller matrices where it is large.
+
+use super::super::RunError;
+use super::super::kernels::compile_operator;
+use super::{Manner, Problem, matrices};
+use crate::algebra::aggregation::{self, Aggregation, constants, rigid_body_modes};
+use crate::algebra::csr::Csr;
+use crate::algebra::factor::{AVAILABLE, Analysis, Factors};
+use crate::algebra::vector::{Precision, Vector};
+use crate::device::DeviceError;
+use crate::kernels::compile::Target;
+use crate::kernels::representation::{Assembly, Representation};
+use crate::operator::Operator;
+use crate::solve::{
+    Coarsest, LinearOperator, Multigrid, NonlinearSystem, NullSpace, OperatorError, pinned,
+    pinned_rows,
+};
+use crate::space::discretisation::Discretisation;
+use crate::support::laps::Laps;
+use crate::support::parallel::*;
+use kernels_gen::plan::Elements;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Unknowns up to which a matrix is factorised.
+const FACTORISED: usize = 20_000;
+
+/// The same of a symmetric matrix on a device, which multiplies with its inverse: numbers that come from there to be solved with
+/// take longer than levels of matrices do.
+const INVERTED: usize = 2_048;
+
+/// Unknowns up to which a matrix is factorised, here or for a device.
+pub(in crate::problem) fn factorised(device: bool, symmetric: bool) -> usize {
+    if device && symmetric { INVERTED } else { FACTORISED }
+}
+
+/// Cycles of levels of matrices for one of all levels, at most,
+const CYCLES: usize = 4;
+/// as long as they are of fewer unknowns together than a part of the finest level.
+const PART: usize = 8;
+
+/// What is told of parts that take long.
+const OWN: &str = "what ends the levels";
+
+/// What solves.
+enum By {
+    Factors(Factors),
+    /// The inverse, on a device, with what it is in words.
+    Inverse(Box<dyn LinearOperator + Send + Sync>, String),
+    Aggregation(Box<Aggregation>),
+    /// The same on a device, with what it is in words.
+    Levels(Box<Multigrid>, String),
+}
+
+/// The coarsest level.
+pub(super) struct Bottom {
+    operator: Operator,
+    on: Arc<Discretisation>,
+    analysis: Analysis,
+    by: Option<By>,
+    /// A vector of what is solved for.
+    like: Vector,
+    /// Whether the matrix is the same at every state.
+    linear: bool,
+    symmetric: bool,
+    /// Whether it is solved by factors.
+    factorised: bool,
+    /// Cycles of levels of matrices.
+    cycles: usize,
+    /// Whether it is at each of several processes.
+    at_each: bool,
+    work: Mutex<Work>,
+}
+
+/// What is left of a right-hand side, and what cycles make of it.
+struct Work {
+    r: Vector,
+    z: Vector,
+}
+
+impl Bottom {
+    /// Of what is below all levels.
+    pub(super) fn new(
+        of: &Problem<'_>,
+        elements: &Elements,
+        on: Arc<Discretisation>,
+        like: Vector,
+        manner: Manner,
+    ) -> Result<Self, RunError> {
+        let most = factorised(of.device.is_some(), of.is_symmetric());
+        let factorised = AVAILABLE && !manner.of_matrix && on.n_dofs() <= most;
+        let cycles = (of.on.n_dofs() / (PART * on.n_dofs().max(1))).clamp(1, CYCLES);
+        // To read a matrix off the products of so few unknowns takes less time than to compile a kernel of element matrices.
+        let how = match factorised {
+            true => Representation::default(),
+            // A device makes it in no time without what is known beforehand of its pattern.
+            false if of.device.is_some() => Representation::Assembled(Assembly::Acoo),
+            false => Representation::Assembled(Assembly::fitting(false)),
+        };
+        let target = Target { precision: Precision::F64, ..*of.target }.representing(how);
+        let (params, device) = (&of.parameters.values, of.device.cloned());
+        let mut laps = Laps::new(OWN);
+        let (operator, _) = compile_operator(of.form, elements, &on, params, &target, device)?;
+        laps.tell("its operator is made");
+        let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
+        let analysis = Analysis::default();
+        let work = Mutex::new(Work { r: like.like(), z: like.like() });
+        Ok(Self {
+            operator,
+            on,
+            analysis,
+            by: None,
+            like,
+            linear,
+            symmetric,
+            factorised,
+            cycles,
+            at_each: of.on.mesh.cut().is_some(),
+            work,
+        })
+    }
+
+    /// Factors at a state; within, why there are none.
+    fn factors(&mut self, state: &Vector) -> Result<Result<By, String>, OperatorError> {
+        let matrix = match LinearOperator::matrix(&self.operator)? {
+            Some(matrix) => matrix,
+            None => {
+                let missing =
+                    || OperatorError::new("the matrix of the coarsest level is too dense");
+                let coupling = self.operator.coupling().ok_or_else(missing)?;
+                coupling.matrix(&self.operator, state)?
+            }
+        };
+        let null = self.operator.null_space();
+        let pins = null.map_or_else(Vec::new, NullSpace::pins);
+        let made = match self.analysis.factorise(&pinned(matrix, &pins), self.symmetric) {
+            Ok(made) => made,
+            Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
+        };
+        if self.like.len() > INVERTED {
+            return Ok(Ok(By::Factors(made)));
+        }
+        let there = matrices::inverse_on_device(&self.like, &|x| {
+            solve_without(null, x, |x| made.solve(x))
+        })?;
+        Ok(Ok(match there {
+            Some(inverse) => {
+                By::Inverse(inverse, format!("direct ({}, inverted on the device)", made.word()))
+            }
+            None => By::Factors(made),
+        }))
+    }
+
+    /// x = C b of levels of matrices, and x ← x + C (b − A x) for each cycle more.
+    fn by_cycles(
+        &self,
+        b: &Vector,
+        x: &mut Vector,
+        cycle: &dyn Fn(&Vector, &mut Vector) -> Result<(), OperatorError>,
+        product: &dyn Fn(&Vector, &mut Vector) -> Result<(), OperatorError>,
+    ) -> Result<(), OperatorError> {
+        cycle(b, x)?;
+        let Work { r, z } = &mut *self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 1..self.cycles {
+            product(x, r)?;
+            r.axpby(1.0, b, -1.0);
+            cycle(r, z)?;
+            x.axpy(1.0, z);
+        }
+        Ok(())
+    }
+
+    /// Levels of matrices, of the symmetric part where the matrix is not symmetric; within, why there are none.
+    fn aggregation(&mut self) -> Result<Result<By, String>, OperatorError> {
+        let field = &self.on.fields[0];
+        let (space, dim) = (&field.space, self.on.mesh.dim());
+        let components = space.components();
+        let held = |unknown| field.constraints.is_constrained(unknown);
+        let fixed: Vec<bool> = (0..space.n_dofs()).map(held).collect();
+        let mut laps = Laps::new(OWN);
+        let mut matrix = Csr::of(&self.operator)?;
+        laps.tell("its matrix is here");
+        if !self.symmetric {
+            matrix = matrix.symmetric_part();
+        }
+        // Components that nothing couples are as many problems with one, each with its constants.
+        let (blocks, near_null) = if is_separate(&matrix, components) {
+            (1, constants(matrix.size(), 1, &fixed))
+        } else if components == dim {
+            let points = space.points(&self.on.mesh, &self.on.partition);
+            let points = points.map_err(|error| OperatorError::new(error.to_string()))?;
+            (components, rigid_body_modes(dim, &points, &fixed))
+        } else {
+            (components, constants(space.n_nodes(), components, &fixed))
+        };
+        let pins = self.operator.null_space().map_or_else(Vec::new, NullSpace::pins);
+        if !pins.is_empty() {
+            matrix = pinned_rows(&matrix, &pins).0;
+        }
+        let settings = aggregation::Settings::default();
+        let made = match Aggregation::new(matrix, blocks, &near_null, &settings) {
+            Ok(made) => made,
+            Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
+        };
+        laps.tell("its levels are made");
+        // Factors of all need no second cycle.
+        if made.levels().is_empty() {
+            self.cycles = 1;
+        }
+        let there = matrices::on_device(&made, &self.like)?;
+        laps.tell("they are where vectors live");
+        Ok(Ok(match there {
+            Some(levels) => By::Levels(Box::new(levels), words(&made)),
+            None => By::Aggregation(Box::new(made)),
+        }))
+    }
+}
+
+impl Coarsest for Bottom {
+    fn linearise(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
+        if self.linear && self.by.is_some() {
+            return Ok(Ok(()));
+        }
+        let mut state = self.operator.vector();
+        state.convert_from(u);
+        let mut laps = Laps::new(OWN);
+        self.operator.linearise(&state)?;
+        laps.tell("its matrix is assembled");
+        let made = match self.factorised {
+            true => self.factors(&state)?,
+            false => self.aggregation()?,
+        };
+        Ok(made.map(|by| self.by = Some(by)))
+    }
+
+    fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        self.by = None;
+        self.operator.set_params(params)
+    }
+
+    fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError> {
+        match &self.by {
+            Some(By::Factors(factors)) => {
+                let mut numbers = b.to_vec();
+                solve_without(self.operator.null_space(), &mut numbers, |x| factors.solve(x));
+                x.set(&numbers);
+                Ok(())
+            }
+            Some(By::Inverse(inverse, _)) => inverse.apply(b, x),
+            Some(By::Aggregation(levels)) => {
+                let cycle = |b: &Vector, x: &mut Vector| LinearOperator::apply(&**levels, b, x);
+                self.by_cycles(b, x, &cycle, &|x, y| levels.product(x, y))
+            }
+            Some(By::Levels(levels, _)) => {
+                let cycle = |b: &Vector, x: &mut Vector| levels.apply_part(b, x, 0..b.len(), 1.0);
+                self.by_cycles(b, x, &cycle, &|x, y| levels.finest(x, y))
+            }
+            None => Err(OperatorError::new("the coarsest level has no factors")),
+        }
+    }
+
+    fn replayable(&self) -> bool {
+        match &self.by {
+            Some(By::Inverse(inverse, _)) => inverse.replayable(),
+            Some(By::Levels(levels, _)) => levels.replayable(),
+            _ => false,
+        }
+    }
+
+    fn words(&self) -> String {
+        let words = match &self.by {
+            Some(By::Factors(factors)) => format!("direct ({})", factors.word()),
+            Some(By::Inverse(_, words)) => words.clone(),
+            Some(By::Aggregation(levels)) => format!("{}{}", words(levels), times(self.cycles)),
+            Some(By::Levels(_, words)) => format!("{words} on the device{}", times(self.cycles)),
+            None => "nothing".to_owned(),
+        };
+        if self.at_each { format!("{words} at each process") } else { words }
+    }
+}
+
+/// Solves in what is orthogonal to constants.
+fn solve_without(null: Option<&NullSpace>, x: &mut [f64], solve: impl FnOnce(&mut [f64])) {
+    null.iter().for_each(|null| null.project_entries(x));
+    solve(x);
+    null.iter().for_each(|null| null.project_entries(x));
+}
+
+/// How many cycles, where there are several.
+fn times(cycles: usize) -> String {
+    if cycles > 1 { format!(", {cycles} cycles") } else { String::new() }
+}
+
+fn words(levels: &Aggregation) -> String {
+    let figures = levels.figures();
+    let (count, complexity) = (figures.levels.len(), figures.operator_complexity());
+    format!("smoothed aggregation ({count} matrices of {complexity:.2} × the entries)")
+}
+
+/// Whether a matrix couples each unknown of a node with those of the same component alone.
+fn is_separate(matrix: &Csr, components: usize) -> bool {
+    let own =
+        |i: usize| matrix.row(i).all(|(j, value)| i % components == j % components || value == 0.0);
+    (0..matrix.size()).into_par_iter().holds(own)
+}

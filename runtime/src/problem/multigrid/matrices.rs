@@ -1,0 +1,250 @@
+//! Levels of matrices where vectors live on a device: [`Aggregation`], which this machine has made → [`Multigrid`], whose operators
+//! and transfers are products with sparse matrices there.
+//!
+//! The finest of them has its rows where the unknowns lie on the device, the others in the order of their aggregates. What is left
+//! in the end is multiplied with its inverse, which lies there as a matrix of full rows: no number of a cycle comes to this machine.
+
+use crate::algebra::aggregation::{self, Aggregation, Bottom, Rectangular};
+use crate::algebra::csr::{self, Csr};
+use crate::algebra::vector::Vector;
+use crate::device::{Arithmetic, Array, DeviceError, Layout, Module, NONE};
+use crate::solve::{Coarsest, Level, LinearOperator, Multigrid, OperatorError, Transfer};
+use crate::support::parallel::*;
+use kernels_gen::dialect::c::rows::{
+    NAME, NAME_OF_ADDED, ROWS, rows_times_vector, rows_times_vector_added,
+};
+use std::sync::Arc;
+
+/// The kernels of products.
+struct Products {
+    arithmetic: Arc<Arithmetic>,
+    plain: Module,
+    added: Module,
+}
+
+impl Products {
+    fn new(arithmetic: &Arc<Arithmetic>) -> Result<Arc<Self>, DeviceError> {
+        let (device, precision) = (arithmetic.device(), arithmetic.precision());
+        let words = device.words();
+        let plain = device.load(&rows_times_vector(words, precision))?;
+        let added = device.load(&rows_times_vector_added(words, precision))?;
+        Ok(Arc::new(Self { arithmetic: Arc::clone(arithmetic), plain, added }))
+    }
+}
+
+/// Rows, columns and entries of a matrix here.
+#[derive(Clone, Copy)]
+struct Here<'a> {
+    starts: &'a [usize],
+    columns: &'a [u32],
+    values: &'a [f64],
+}
+
+impl<'a> Here<'a> {
+    fn square(a: &'a Csr) -> Self {
+        Self { starts: &a.starts, columns: &a.columns, values: &a.values }
+    }
+
+    fn transfer(p: &'a Rectangular) -> Self {
+        Self { starts: &p.starts, columns: &p.columns, values: &p.values }
+    }
+
+    /// A, P and Pᵀ of a level.
+    fn all_of(level: &'a aggregation::Level) -> [Self; 3] {
+        let [p, r] = [&level.prolongator, &level.restrictor].map(Self::transfer);
+        [Self::square(&level.matrix), p, r]
+    }
+
+    /// Bytes that it takes on a device.
+    fn bytes(&self, real: usize) -> usize {
+        4 * self.starts.len() + (4 + real) * self.columns.len()
+    }
+}
+
+/// A matrix on a device.
+struct Sparse {
+    products: Arc<Products>,
+    starts: Array,
+    columns: Array,
+    values: Array,
+    /// Whether there are rows without entries, which products do not write.
+    gaps: bool,
+    rows: usize,
+}
+
+impl Sparse {
+    /// A matrix whose rows and columns lie as layouts say, or in their order.
+    fn new(
+        products: &Arc<Products>,
+        here: Here<'_>,
+        (rows, columns): (Option<&Layout>, Option<&Layout>),
+    ) -> Result<Self, DeviceError> {
+        let n = here.starts.len() - 1;
+        let places = rows.map_or(n, |layout| layout.len(n));
+        let mut order = vec![NONE; places];
+        (0..n).for_each(|row| order[rows.map_or(row, |layout| layout.place(row))] = row as u32);
+        let lies = |column: u32| match columns {
+            Some(layout) => layout.place(column as usize) as u32,
+            None => column,
+        };
+        let fill = |place: usize, _: &mut (), own: &mut csr::Rows| {
+            if order[place] != NONE {
+                let row = order[place] as usize;
+                let range = here.starts[row]..here.starts[row + 1];
+                let entries = here.columns[range.clone()].iter().zip(&here.values[range]);
+                entries.for_each(|(&column, &value)| own.push(lies(column), value));
+            }
+        };
+        let Csr { starts, columns, values } = Csr::by_rows(places, || (), fill);
+        let mut starts: Vec<u32> = starts.into_iter().map(|start| start as u32).collect();
+        let gaps = starts.windows(2).any(|ends| ends[0] == ends[1]);
+        // A group of threads has rows of its own.
+        starts.resize(places.next_multiple_of(ROWS) + 1, columns.len() as u32);
+        let (arithmetic, products) = (&products.arithmetic, Arc::clone(products));
+        let device = arithmetic.device();
+        let (starts, columns) = (device.upload(&starts)?, device.upload(&columns)?);
+        let values = arithmetic.upload(&values)?;
+        Ok(Self { products, starts, columns, values, gaps, rows: n })
+    }
+
+    /// y = A x, or y += A x.
+    fn times(&self, x: &Vector, y: &mut Vector, added: bool) -> Result<(), OperatorError> {
+        let Products { arithmetic, plain, added: adding } = &*self.products;
+        arithmetic.check()?;
+        let (_, x) = x.array().ok_or(DeviceError::Foreign)?;
+        let y = y.array_mut().ok_or(DeviceError::Foreign)?;
+        if self.gaps && !added {
+            arithmetic.clear(y, y.len())?;
+        }
+        let kernel = match added {
+            true => adding.kernel(NAME_OF_ADDED),
+            false => plain.kernel(NAME),
+        };
+        let kernel = kernel.map_err(DeviceError::from)?;
+        let groups = 0..(self.starts.len() - 1) / ROWS;
+        let arguments = [&self.starts, &self.columns, &self.values, x, y];
+        Ok(arithmetic.device().launch(kernel, groups, &arguments)?)
+    }
+}
+
+impl LinearOperator for Sparse {
+    fn size(&self) -> usize {
+        self.rows
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.times(x, y, false)
+    }
+
+    fn replayable(&self) -> bool {
+        true
+    }
+}
+
+/// P and Pᵀ.
+struct Between {
+    prolongator: Sparse,
+    restrictor: Sparse,
+}
+
+impl Transfer for Between {
+    fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
+        self.prolongator.times(coarse, fine, true)
+    }
+
+    fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        self.restrictor.times(fine, coarse, false)
+    }
+}
+
+/// What is left, by its inverse.
+struct Left(Sparse);
+
+impl Coarsest for Left {
+    fn linearise(&mut self, _: &Vector) -> Result<Result<(), String>, OperatorError> {
+        Ok(Ok(()))
+    }
+
+    fn set_params(&mut self, _: &[f64]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError> {
+        self.0.times(b, x, false)
+    }
+
+    fn replayable(&self) -> bool {
+        true
+    }
+
+    fn words(&self) -> String {
+        format!("the inverse of {} unknowns", self.0.rows)
+    }
+}
+
+/// The inverse of a matrix of n unknowns, as full rows on a device, from what solves with it.
+fn inverse(
+    products: &Arc<Products>,
+    n: usize,
+    layout: Option<&Layout>,
+    solve: &(dyn Fn(&mut [f64]) + Sync),
+) -> Result<Sparse, DeviceError> {
+    let column = |j: usize| {
+        let mut x = vec![0.0; n];
+        x[j] = 1.0;
+        solve(&mut x);
+        x
+    };
+    let columns: Vec<Vec<f64>> = (0..n).into_par_iter().map(column).listed();
+    let values: Vec<f64> = (0..n).flat_map(|i| columns.iter().map(move |own| own[i])).collect();
+    let starts: Vec<usize> = (0..=n).map(|i| i * n).collect();
+    let numbers: Vec<u32> = (0..n).flat_map(|_| 0..n as u32).collect();
+    let here = Here { starts: &starts, columns: &numbers, values: &values };
+    Sparse::new(products, here, (layout, layout))
+}
+
+/// The same for vectors like one on a device; none where it is here.
+pub fn inverse_on_device(
+    like: &Vector,
+    solve: &(dyn Fn(&mut [f64]) + Sync),
+) -> Result<Option<Box<dyn LinearOperator + Send + Sync>>, OperatorError> {
+    let Some((arithmetic, _)) = like.array() else { return Ok(None) };
+    let plain = Arithmetic::new(Arc::clone(arithmetic.device()), arithmetic.precision())?;
+    let products = Products::new(&plain)?;
+    let made = inverse(&products, like.len(), Some(arithmetic.layout()), solve)?;
+    Ok(Some(Box::new(made)))
+}
+
+/// Levels on the device of a vector of unknowns, in its precision and where its unknowns lie. None where the vector is here, where the
+/// levels do not end in factors, or where the device has no room for them.
+pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>, OperatorError> {
+    let (Some((arithmetic, _)), Bottom::Dense(factors)) = (like.array(), made.bottom()) else {
+        return Ok(None);
+    };
+    let real = arithmetic.precision().bytes();
+    let all: Vec<[Here<'_>; 3]> = made.levels().iter().map(Here::all_of).collect();
+    let each = || all.iter().flatten();
+    let bytes: usize = each().map(|own| own.bytes(real)).sum();
+    let room = arithmetic.device().free_bytes().is_none_or(|free| free > bytes as f64);
+    if !room || each().any(|own| u32::try_from(own.columns.len()).is_err()) {
+        return Ok(None);
+    }
+    let plain = Arithmetic::new(Arc::clone(arithmetic.device()), arithmetic.precision())?;
+    let (mut own, products) = (Some(arithmetic.layout()), Products::new(&plain)?);
+    let mut at = like.like();
+    let mut levels = Vec::new();
+    for (level, &[a, p, r]) in made.levels().iter().zip(&all) {
+        let matrix = Sparse::new(&products, a, (own, own))?;
+        let prolongator = Sparse::new(&products, p, (own, None))?;
+        let restrictor = Sparse::new(&products, r, (None, own))?;
+        at.set(&level.inverse);
+        let next = Vector::on_device(level.prolongator.width, &plain);
+        let inverse = std::mem::replace(&mut at, next);
+        let between = Box::new(Between { prolongator, restrictor });
+        levels.push(Level::fixed(Box::new(matrix), between, inverse, level.largest));
+        own = None;
+    }
+    let by_factors = |x: &mut [f64]| factors.solve(x);
+    let left = Box::new(Left(inverse(&products, factors.size(), None, &by_factors)?));
+    Ok(Some(Multigrid::new(levels, left, &at, made.steps())))
+}

@@ -1,0 +1,191 @@
+//! Where a solve met a number that is not finite: a form at a state → the first point at which it, or its derivative, has no
+//! finite value. Looked for after a solve has failed only, with the reference, in the cells whose rows are not finite.
+
+use super::RunError;
+use super::fixed::in_any;
+use super::solver::System;
+use crate::algebra::vector::Vector;
+use crate::operator::Operator;
+use crate::reference::{AuxData, Inputs, Nodal, Reference};
+use crate::solve::NonlinearSystem;
+use crate::space::discretisation::{AuxValues, Discretisation};
+use fem_dsl::culprit::Given;
+use fem_dsl::point::Region;
+
+/// Cells that are looked at: all rows of a cell with such a point are not finite, so that the first few tell.
+const CELLS: usize = 512;
+
+/// A point at which a form has no finite value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spot {
+    /// The cell, in the order of the mesh.
+    pub cell: usize,
+    /// The integral's region.
+    pub region: Region,
+    /// Whether the form itself is finite there, and its derivative is not.
+    pub derivative: bool,
+    /// The point.
+    pub point: [f64; 3],
+    /// All that the form may read there.
+    pub given: Given,
+}
+
+impl std::fmt::Display for Spot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [x, y, z] = self.point.map(|x| fem_dsl::culprit::shown(&[x]));
+        let facet = if self.region.is_of_cells() { "" } else { "on the boundary of " };
+        write!(f, "({x}, {y}, {z}), {facet}cell {}", self.cell)
+    }
+}
+
+/// What a solve found that met a number that is not finite.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// The form, or its derivative, at a point.
+    Form(Box<Spot>),
+    /// The form and its derivative are finite at all points, so that sums or the solver's numbers overflowed.
+    Solver,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Form(spot) if spot.derivative => {
+                write!(f, "the derivative of the form is not finite at {spot}")
+            }
+            Self::Form(spot) => write!(f, "the form is not finite at {spot}"),
+            Self::Solver => f.write_str(
+                "the form and its derivative are finite there, so that the numbers overflowed in the solver, not in the form",
+            ),
+        }
+    }
+}
+
+impl Cause {
+    /// What to do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Form(_) => {
+                "start closer to the solution, take load steps, or keep the form away from divisions by zero and from roots \
+                 and logarithms of negative numbers"
+            }
+            Self::Solver => "scale the data so that numbers are nearer to 1, or take load steps",
+        }
+    }
+}
+
+/// Looks for the cause at the state `u` of a solve that failed; of several processes all do, and each has found what lies in its own cells.
+pub(super) fn cause(
+    system: System<'_>,
+    operator: &mut Operator,
+    u: &Vector,
+) -> Result<Cause, RunError> {
+    let state = u.to_vec();
+    let is_finite = |numbers: &[f64]| {
+        let mut lacks = [numbers.iter().any(|number| !number.is_finite())];
+        in_any(&system.on.mesh, &mut lacks);
+        !lacks[0]
+    };
+    if !is_finite(&state) {
+        return Ok(Cause::Solver);
+    }
+    let (mut r, mut direction) = (u.like(), u.like());
+    operator.residual(u, &mut r)?;
+    let mut rows = r.to_vec();
+    if is_finite(&rows) {
+        operator.linearise(u)?;
+        direction.fill(1.0);
+        operator.jacobian().apply(&direction, &mut r)?;
+        rows = r.to_vec();
+    }
+    if is_finite(&rows) {
+        operator.diagonal(&mut r)?;
+        rows = r.to_vec();
+    }
+    let aux = system.prescribed.aux(system.on, system.parameters)?;
+    for cell in cells_of(system.on, &rows).into_iter().take(CELLS) {
+        if let Some(spot) = look(system, &aux, &state, cell)? {
+            return Ok(Cause::Form(Box::new(spot)));
+        }
+    }
+    Ok(Cause::Solver)
+}
+
+/// The cells with a row that is not finite.
+fn cells_of(on: &Discretisation, rows: &[f64]) -> Vec<usize> {
+    let of_cell = |cell: &usize| {
+        (0..on.fields.len()).any(|field| {
+            let (space, start) = (&on.fields[field].space, on.dofs_of(field).start);
+            let components = space.components();
+            space.cell_nodes(*cell).iter().any(|&node| {
+                let first = start + node as usize * components;
+                rows[first..first + components].iter().any(|row| !row.is_finite())
+            })
+        })
+    };
+    (0..on.mesh.n_cells()).filter(of_cell).collect()
+}
+
+/// The first point of a cell, or of its facets, at which the form or its derivative is not finite.
+fn look(
+    system: System<'_>,
+    aux: &[AuxValues],
+    state: &[f64],
+    cell: usize,
+) -> Result<Option<Spot>, RunError> {
+    let System { form, on, parameters, rule, .. } = system;
+    let (mesh, dim) = (&on.mesh, form.dim);
+    let reference = Reference::with_rule(form, parameters.degree, mesh.order(), rule)?;
+    let per_cell = mesh.nodes().len() / mesh.n_cells();
+    let nodes = &mesh.nodes()[cell * per_cell..][..per_cell];
+    let coordinates: Vec<f64> =
+        nodes.iter().flat_map(|&node| mesh.points()[node as usize][..dim].to_vec()).collect();
+    // The cell by itself is a mesh of one.
+    let fields = on.fields.iter().enumerate();
+    let states: Vec<_> =
+        fields.map(|(number, field)| field.space.resolved(&state[on.dofs_of(number)])).collect();
+    let aux = aux.iter().zip(&form.aux).map(|(values, of)| {
+        let components = of.shape.components();
+        match values {
+            AuxValues::Nodes(space, values) => {
+                AuxData::Nodes(Nodal { map: space.cell_nodes(cell), values })
+            }
+            AuxValues::Cells(values) => AuxData::Cells(&values[cell * components..][..components]),
+            AuxValues::Points(values) => {
+                let count = rule.count() * components;
+                AuxData::Points(&values[cell * count..][..count])
+            }
+        }
+    });
+    let facets = on.facets.iter().map(|facets| {
+        let own = facets.iter().filter(|facet| facet.cell as usize == cell);
+        own.map(|facet| (0, usize::from(facet.local))).collect()
+    });
+    let cells = on.cells.iter().map(|cells| {
+        let has = |cells: &Vec<u32>| cells.binary_search(&(cell as u32)).is_ok();
+        cells.as_ref().map(|cells| if has(cells) { vec![0] } else { Vec::new() })
+    });
+    let inputs = Inputs {
+        coordinates: &coordinates,
+        state: states
+            .iter()
+            .map(|(space, values)| Nodal { map: space.cell_nodes(cell), values })
+            .collect(),
+        aux: aux.collect(),
+        params: &parameters.values[1..],
+        time: parameters.values[0],
+        facets: facets.collect(),
+        cells: cells.collect(),
+    };
+    let found = reference.not_finite(&inputs);
+    Ok(found.map(|(integral, derivative, given)| {
+        let axis = |axis| given.get(&fem_dsl::point::Input::Coordinate(axis)).copied();
+        Spot {
+            cell,
+            region: form.integrals[integral].region.clone(),
+            derivative,
+            point: [0, 1, 2].map(|i| axis(i).unwrap_or(0.0)),
+            given,
+        }
+    }))
+}

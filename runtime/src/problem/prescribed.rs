@@ -1,0 +1,643 @@
+//! What is prescribed beside the form, as functions of the parameters: the values of essential conditions, and auxiliary
+//! data. Where parameters change they are evaluated anew; which unknowns have conditions never changes.
+//!
+//! Whoever has the functions, a problem of the language or a program, says what they are at some points; where these points
+//! are and what becomes of the values is said here.
+
+mod means;
+mod meeting;
+mod normals;
+pub(crate) mod supports;
+
+use super::{Files, RunError, together};
+use crate::mesh::{Facet, Mesh};
+use crate::operator::geometry::places;
+use crate::space::Space;
+use crate::space::constraint::{Constraints, NotFinite};
+use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::support::expression::{Parameters, evaluate};
+use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
+use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Stepping, Support, Trace, Values};
+use kernels_gen::generate::elements;
+use kernels_gen::plan::Elements;
+use std::sync::Arc;
+
+pub use means::Above;
+pub use meeting::{Meeting, meetings};
+
+/// Spaces on a mesh, with the facets of a form and without conditions and data; `tags` are those that conditions name.
+///
+/// # Errors
+///
+/// Tags that the mesh does not have, spaces that cannot be numbered.
+pub fn discretise<'t>(
+    form: &'t PointForm,
+    elements: &Elements,
+    mesh: impl Into<Arc<Mesh>>,
+    tags: impl IntoIterator<Item = &'t String>,
+) -> Result<Discretisation, RunError> {
+    // Where rank is lost, the mesh decides first.
+    let notes = elements.notes.iter().filter(|_| elements.lost.is_none());
+    notes.for_each(|note| tracing::warn!("{note}"));
+    let mut on = Discretisation::new(mesh, &elements.spaces())?;
+    on.expect_tags(form, tags)?;
+    on.find_regions(form)?;
+    Ok(on)
+}
+
+/// Where an essential condition holds: the nodes of a field on a part of the boundary.
+pub struct Held {
+    field: usize,
+    name: String,
+    trace: Trace,
+    support: Support,
+    /// Those of its support, ascending.
+    facets: Vec<Facet>,
+    /// Ascending.
+    nodes: Vec<u32>,
+    places: Vec<[f64; 3]>,
+    /// Of each node, where only the normal component is given.
+    normals: Vec<Vec<[f64; 3]>>,
+}
+
+impl Held {
+    /// Where a support says; a field as a whole, one component, or its normal one.
+    ///
+    /// # Errors
+    ///
+    /// Tags that the mesh lacks, a normal component where there are no sides, an element without points.
+    pub fn new(
+        form: &PointForm,
+        on: &Discretisation,
+        (field, trace): (usize, Trace),
+        support: &Support,
+    ) -> Result<Self, RunError> {
+        let space = &on.fields[field].space;
+        let points = space.points(&on.mesh, &on.partition)?;
+        let (mut facets, nodes) = supports::find(&on.mesh, space, support)?;
+        let nodes = held_by_any(&on.mesh, space, nodes);
+        let places = nodes.iter().map(|&node| points[node as usize]).collect();
+        let normals = match trace {
+            Trace::Normal => {
+                has_sides(&on.mesh, support)?;
+                let own = normals::at_nodes(&on.mesh, space, &facets, &nodes)?;
+                normals::of_all(&on.mesh, space, &nodes, own)
+            }
+            Trace::Whole | Trace::Component(_) => Vec::new(),
+        };
+        facets.sort_unstable();
+        let name = form.fields[field].name.clone();
+        let support = support.clone();
+        Ok(Self { field, name, trace, support, facets, nodes, places, normals })
+    }
+
+    /// The name of the field.
+    pub fn field(&self) -> &str {
+        &self.name
+    }
+
+    /// What it gives, as the language writes it.
+    fn what(&self) -> String {
+        match self.trace {
+            Trace::Whole => self.name.clone(),
+            Trace::Component(component) => format!("{}[{component}]", self.name),
+            Trace::Normal => format!("dot({}, n)", self.name),
+        }
+    }
+
+    /// Its support, as the language writes it.
+    fn place(&self) -> String {
+        match &self.support {
+            Support::Boundary => "on all".to_owned(),
+            Support::Tags(tags) => {
+                let tags: Vec<String> = tags.iter().map(|tag| format!("\"{tag}\"")).collect();
+                format!("on {}", tags.join(", "))
+            }
+            Support::Vertex(to) => format!("at {}", super::shown(to)),
+        }
+    }
+}
+
+/// Whether a support has a normal.
+fn has_sides(mesh: &Mesh, support: &Support) -> Result<(), RunError> {
+    match support {
+        Support::Boundary => Ok(()),
+        Support::Tags(tags) => Ok(mesh.expect_facet_tags(tags)?),
+        Support::Vertex(_) => Err(RunError::Setting(
+            "a single vertex has no normal: give the components of the field there".to_owned(),
+        )),
+    }
+}
+
+/// The nodes of this process under tags of sides, curves and points, and those that others have there.
+///
+/// # Errors
+///
+/// Tags that the mesh lacks.
+pub(super) fn nodes_under(
+    mesh: &Mesh,
+    space: &Space,
+    support: &Support,
+) -> Result<Vec<u32>, RunError> {
+    let (_, nodes) = supports::find(mesh, space, support)?;
+    Ok(held_by_any(mesh, space, nodes))
+}
+
+/// Some nodes of a space, ascending, and those that they are at other processes.
+pub(super) fn held_by_any(mesh: &Mesh, space: &Space, nodes: Vec<u32>) -> Vec<u32> {
+    let Some(cut) = mesh.cut() else { return nodes };
+    let sharing = space.sharing(cut.group());
+    let mut held = vec![0.0f64; space.n_nodes()];
+    nodes.iter().for_each(|&node| held[node as usize] = 1.0);
+    sharing.largest(&mut held);
+    let nodes = held.iter().zip(0..).filter(|(held, _)| **held > 0.0);
+    nodes.map(|(_, node)| node).collect()
+}
+
+/// The conditions of each field; where two meet in a node, the later one holds, and both where they give different
+/// directions ([`normals`]). `values` gives those of a condition, by its number, at some places: the components of the
+/// field, or the one, place by place; of a normal component one number, or a vector whose normal component is meant.
+///
+/// # Errors
+///
+/// A value that is no number, and what `values` says.
+pub fn conditions<'h, E: From<RunError>>(
+    on: &Discretisation,
+    held: impl IntoIterator<Item = &'h Held>,
+    mut values: impl FnMut(usize, &[[f64; 3]]) -> Result<Vec<f64>, E>,
+) -> Result<Vec<Constraints>, E> {
+    let spaces = on.fields.iter().map(|field| &*field.space);
+    let mut all: Vec<Constraints> = spaces.map(Constraints::none).collect();
+    let mut stated = Vec::new();
+    for (index, held) in held.into_iter().enumerate() {
+        let Held { field, name, trace, nodes, places, .. } = held;
+        let values = values(index, places)?;
+        stated.push((held, values));
+        let (held, values) = &stated[index];
+        let component = match trace {
+            Trace::Whole => None,
+            Trace::Component(component) => Some(*component),
+            Trace::Normal => {
+                let bad = values.iter().position(|value| !value.is_finite());
+                if let Some(at) = bad {
+                    let point = places[at * places.len() / values.len()];
+                    let source = NotFinite { value: values[at], component: 0, point };
+                    return Err(
+                        RunError::Condition { index, field: held.name.clone(), source }.into()
+                    );
+                }
+                continue;
+            }
+        };
+        let count = component.map_or(on.fields[*field].space.components(), |_| 1);
+        let mut rows = values.chunks(count.max(1));
+        let fixed = all[*field].fix_at(nodes, component, places, |_, row| {
+            if let Some(values) = rows.next() {
+                row.copy_from_slice(values);
+            }
+        });
+        let error = |source| RunError::Condition { index, field: name.clone(), source };
+        fixed.map_err(error)?;
+    }
+    for (field, all) in all.iter_mut().enumerate() {
+        let own = stated.iter().filter(|(held, _)| held.field == field);
+        normals::hold(on.mesh.order(), &own.collect::<Vec<_>>(), all);
+    }
+    Ok(all)
+}
+
+/// The diameter of the cell of a point, by the point's number; no number at nodes.
+pub type Diameter<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
+
+/// The auxiliary data of a form. `values` gives one, by its number, at some points, its components point by point; nothing
+/// where it has no value.
+///
+/// # Errors
+///
+/// Data without a value, a value that is no number, and what `values` says.
+pub fn data<E: From<RunError>>(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+    mut values: impl FnMut(usize, &[[f64; 3]], Diameter<'_>) -> Result<Option<Vec<f64>>, E>,
+) -> Result<Vec<AuxValues>, E> {
+    let mut one = |index| {
+        datum(form, elements, on, index, |points, diameter| values(index, points, diameter))
+    };
+    (0..form.aux.len()).map(&mut one).collect()
+}
+
+/// One of them, by its number.
+///
+/// # Errors
+///
+/// As [`data`].
+pub fn datum<E: From<RunError>>(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+    index: usize,
+    values: impl FnOnce(&[[f64; 3]], Diameter<'_>) -> Result<Option<Vec<f64>>, E>,
+) -> Result<AuxValues, E> {
+    let aux = &form.aux[index];
+    let (space, points) = sites(index, form, elements, on)?;
+    let each = if aux.location == Location::Points { elements.rule.count() } else { 1 };
+    let diameter = |point: usize| match space {
+        Some(_) => f64::NAN,
+        None => on.mesh.diameter(point / each),
+    };
+    let Some(numbers) = values(&points, &diameter)? else {
+        return Err(RunError::NoAux { name: aux.name.clone() }.into());
+    };
+    if let Some(at) = numbers.iter().position(|value| !value.is_finite()) {
+        let point = points[at / aux.shape.components()];
+        let (name, value) = (aux.name.clone(), numbers[at]);
+        return Err(RunError::AuxNotFinite { name, value, point }.into());
+    }
+    Ok(match (space, aux.location) {
+        (Some(space), _) => AuxValues::at_nodes(space, numbers),
+        (None, Location::Cells) => AuxValues::on_cells(numbers),
+        (None, _) => AuxValues::at_points(numbers),
+    })
+}
+
+/// The points at which auxiliary data is taken: the nodes of a space, the image of the reference centre of each cell, or
+/// that of each quadrature point.
+fn sites(
+    index: usize,
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+) -> Result<(Option<Space>, Vec<[f64; 3]>), RunError> {
+    let aux = &form.aux[index];
+    Ok(match aux.location {
+        Location::Nodes(_) => {
+            let element = elements.element_of_aux(index)?;
+            let space = on.aux_space(element, aux.shape.components())?;
+            let points = space.points(&on.mesh, &on.partition)?;
+            (Some(space), points)
+        }
+        Location::Cells => (None, places(&on.mesh, &[on.mesh.cell().centre()])?),
+        Location::Points => (None, places(&on.mesh, &elements.rule.points())?),
+    })
+}
+
+/// What is prescribed beside a form.
+pub trait Prescribed: Sync {
+    /// The conditions of each field where the parameters have these values.
+    ///
+    /// # Errors
+    ///
+    /// A value that is no number.
+    fn conditions(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Vec<Constraints>, RunError>;
+
+    /// The auxiliary data where the parameters have these values.
+    ///
+    /// # Errors
+    ///
+    /// A value that is no number.
+    fn aux(&self, on: &Discretisation, parameters: &Parameters)
+    -> Result<Vec<AuxValues>, RunError>;
+
+    /// Whether the value of some condition reads t.
+    fn conditions_read_time(&self) -> bool;
+
+    /// The conditions, and those with the first and with the second time derivative of their values in the place of these; none
+    /// where only values are known.
+    ///
+    /// # Errors
+    ///
+    /// A value or a derivative that is no number.
+    fn conditions_with_rates(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Option<[Vec<Constraints>; 3]>, RunError> {
+        let _ = (on, parameters);
+        Ok(None)
+    }
+
+    /// Whether some auxiliary data depends on a parameter.
+    fn aux_depends_on(&self, param: usize) -> bool;
+
+    /// The same of another degree, or on another mesh of the same domain: elements, conditions and data; none where those are
+    /// not known there. Data of which nobody can say what it is there is the mean of what the level above has, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Spaces that cannot be numbered, a value that is no number.
+    fn at(
+        &self,
+        form: &PointForm,
+        mesh: Arc<Mesh>,
+        degree: usize,
+        parameters: &Parameters,
+        above: Option<Above<'_>>,
+    ) -> Result<Option<(Elements, Discretisation)>, RunError> {
+        let _ = (form, mesh, degree, parameters, above);
+        Ok(None)
+    }
+}
+
+/// What a problem prescribes.
+#[derive(Clone, Copy)]
+pub struct OfProblem<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// The elements of its form.
+    pub elements: &'a Elements,
+    /// Its data from files.
+    pub files: &'a Files,
+}
+
+impl OfProblem<'_> {
+    /// The conditions on fields of a form, which may have only some of the problem's, each with the number of its field there.
+    fn dirichlet<'f>(&self, form: &'f PointForm) -> impl Iterator<Item = (&'f Dirichlet, usize)>
+    where
+        Self: 'f,
+    {
+        let problem = self.problem;
+        problem.dirichlet.iter().filter_map(move |condition| {
+            let name = &problem.form.fields[condition.field].name;
+            let field = form.fields.iter().position(|own| own.name == *name)?;
+            Some((condition, field))
+        })
+    }
+
+    /// Auxiliary data by its number.
+    fn datum(
+        &self,
+        index: usize,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<AuxValues, RunError> {
+        let Problem { form, aux, .. } = self.problem;
+        datum(form, self.elements, on, index, |points, diameter| {
+            let own = aux.iter().enumerate().filter(|(_, data)| data.aux == index);
+            let own: Vec<(usize, &Data)> = own.collect();
+            let value = |(number, data): (usize, &Data)| match &data.value {
+                Values::Formula(formula) => at_points(formula, points, parameters, diameter),
+                Values::File(_) => self.files.of_data(number).to_vec(),
+            };
+            match &own[..] {
+                [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),
+                // What a scheme knows of the past, of which there is none yet.
+                [] if form.rates.iter().any(|rate| rate.aux == index) => {
+                    Ok(Some(vec![0.0; points.len() * form.aux[index].shape.components()]))
+                }
+                [] => Ok(None),
+                several => {
+                    let cells = cells_of(index, form, self.elements, on, points.len())?;
+                    by_region(&form.aux[index].name, on, several, &cells, value).map(Some)
+                }
+            }
+        })
+    }
+
+    /// Where the conditions on the fields of a form hold.
+    fn held(&self, form: &PointForm, on: &Discretisation) -> Result<Vec<Held>, RunError> {
+        let held = self.dirichlet(form).map(|(condition, field)| {
+            Held::new(form, on, (field, condition.trace), &condition.support)
+        });
+        held.collect()
+    }
+
+    /// The conditions; for each of several parts of the formulas of their values, with what that is.
+    fn conditions_of<const N: usize>(
+        &self,
+        form: &PointForm,
+        on: &Discretisation,
+        parameters: &Parameters,
+        of: impl Fn(&Expression, usize) -> &[NodeId],
+    ) -> Result<[Vec<Constraints>; N], RunError> {
+        let held = self.held(form, on)?;
+        self.conditions_at(form, (on, &held), parameters, of)
+    }
+
+    fn conditions_at<const N: usize>(
+        &self,
+        form: &PointForm,
+        (on, held): (&Discretisation, &[Held]),
+        parameters: &Parameters,
+        of: impl Fn(&Expression, usize) -> &[NodeId],
+    ) -> Result<[Vec<Constraints>; N], RunError> {
+        let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
+        let mut parts = std::array::from_fn(|_| Vec::new());
+        for (part, all) in parts.iter_mut().enumerate() {
+            *all = conditions(on, held, |index, places| {
+                let value = &given[index].0.value;
+                Ok::<_, RunError>(evaluate(value, of(value, part), places, parameters, |_| {
+                    f64::NAN
+                }))
+            })?;
+            for (field, mean) in &self.problem.mean {
+                let name = &self.problem.form.fields[*field].name;
+                if let Some(own) = form.fields.iter().position(|own| own.name == *name) {
+                    all[own].set_mean(mean.clone());
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    /// The conditions where the problem begins, and notes on those that meet with different values, there or later.
+    ///
+    /// # Errors
+    ///
+    /// A value that is no number, tags that the mesh does not have.
+    pub(super) fn first_conditions(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<(Vec<Constraints>, Vec<String>), RunError> {
+        let form = &self.problem.form;
+        let held = together(&on.mesh, self.held(form, on))?;
+        let all = self.conditions_at(form, (on, &held), parameters, |value, _| &value.value);
+        let [all] = together(&on.mesh, all)?;
+        let mut found: Vec<Meeting> = Vec::new();
+        for time in self.times() {
+            let mut then = parameters.clone();
+            then.values[0] = time;
+            let values = |index: usize, places: &[[f64; 3]]| {
+                let value = &self.problem.dirichlet[index].value;
+                Ok::<_, RunError>(at_points(value, places, &then, |_| f64::NAN))
+            };
+            let more = together(&on.mesh, meetings(on, &held.iter().collect::<Vec<_>>(), values))?;
+            let known = |(pair, _): &Meeting| found.iter().all(|(other, _)| other != pair);
+            let more: Vec<Meeting> = more.into_iter().filter(known).collect();
+            found.extend(more);
+        }
+        Ok((all, found.into_iter().map(|(_, note)| note).collect()))
+    }
+
+    /// Times at which conditions are compared.
+    fn times(&self) -> Vec<f64> {
+        let of = |own: &Stepping| [0.0, 0.382, 1.0].map(|s| own.from + s * (own.to - own.from));
+        let depends = self.problem.dirichlet.iter().any(|condition| {
+            let mut nodes = condition.value.graph.nodes().iter();
+            nodes.any(|node| matches!(node, Node::Input(Input::Time)))
+        });
+        let stepping = self.problem.stepping.as_ref().filter(|_| depends);
+        stepping.map_or_else(|| vec![self.problem.time], |own| of(own).into())
+    }
+}
+
+impl Prescribed for OfProblem<'_> {
+    fn conditions(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Vec<Constraints>, RunError> {
+        let found = self.conditions_of(&self.problem.form, on, parameters, |value, _| &value.value);
+        together(&on.mesh, found).map(|[conditions]| conditions)
+    }
+
+    fn conditions_read_time(&self) -> bool {
+        let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value.graph);
+        values.any(|graph| graph.nodes().iter().any(|node| *node == Node::Input(Input::Time)))
+    }
+
+    fn conditions_with_rates(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Option<[Vec<Constraints>; 3]>, RunError> {
+        let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value);
+        if values.any(|value| value.rates.iter().any(Vec::is_empty)) {
+            return Ok(None);
+        }
+        let found =
+            self.conditions_of(&self.problem.form, on, parameters, |value, part| match part {
+                0 => &value.value,
+                order => &value.rates[order - 1],
+            });
+        together(&on.mesh, found).map(Some)
+    }
+
+    fn aux(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Vec<AuxValues>, RunError> {
+        let datum = |index| together(&on.mesh, self.datum(index, on, parameters));
+        (0..self.problem.form.aux.len()).map(datum).collect()
+    }
+
+    fn at(
+        &self,
+        form: &PointForm,
+        mesh: Arc<Mesh>,
+        degree: usize,
+        parameters: &Parameters,
+        above: Option<Above<'_>>,
+    ) -> Result<Option<(Elements, Discretisation)>, RunError> {
+        let problem = self.problem;
+        if above.is_none() && problem.aux.iter().any(|data| data.value.formula().is_none()) {
+            return Ok(None);
+        }
+        let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
+        let tags = self.dirichlet(form).flat_map(|(condition, _)| condition.support.tags());
+        let mut on = discretise(form, &elements, mesh, tags)?;
+        let own = OfProblem { problem, elements: &elements, files: self.files };
+        let mut parameters = parameters.clone();
+        parameters.degree = degree;
+        let found = own.conditions_of(form, &on, &parameters, |value, _| &value.value);
+        let [conditions] = together(&on.mesh, found)?;
+        on.constrain(conditions);
+        let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
+        let datum = |index| match above {
+            Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {
+                above.datum(index, &problem.form, &elements, &on)
+            }
+            _ => together(&on.mesh, own.datum(index, &on, &parameters)),
+        };
+        on.aux = (0..problem.form.aux.len()).map(datum).collect::<Result<_, _>>()?;
+        Ok(Some((elements, on)))
+    }
+
+    fn aux_depends_on(&self, param: usize) -> bool {
+        let depends = |expression: &Expression| {
+            let mut nodes = expression.graph.nodes().iter();
+            nodes.any(|node| matches!(node, Node::Input(Input::Param(of, _)) if *of == param))
+        };
+        self.problem.aux.iter().filter_map(|data| data.value.formula()).any(depends)
+    }
+}
+
+/// The cell of each point at which auxiliary data is taken; its nodes, if it has any, are of one cell each.
+fn cells_of(
+    index: usize,
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+    points: usize,
+) -> Result<Vec<u32>, RunError> {
+    let each = match form.aux[index].location {
+        Location::Cells => 1,
+        Location::Points => elements.rule.count(),
+        Location::Nodes(_) => {
+            let element = elements.element_of_aux(index)?;
+            let space = on.aux_space(element, form.aux[index].shape.components())?;
+            let mut cells = vec![0; points];
+            for cell in 0..on.mesh.n_cells() {
+                space.cell_nodes(cell).iter().for_each(|&node| cells[node as usize] = cell as u32);
+            }
+            return Ok(cells);
+        }
+    };
+    Ok((0..points).map(|point| (point / each) as u32).collect())
+}
+
+/// Data whose value is that of the last statement about a cell.
+fn by_region(
+    name: &str,
+    on: &Discretisation,
+    several: &[(usize, &Data)],
+    cells: &[u32],
+    value: impl Fn((usize, &Data)) -> Vec<f64>,
+) -> Result<Vec<f64>, RunError> {
+    const NONE: usize = usize::MAX;
+    let mesh = &on.mesh;
+    let mut chosen = vec![NONE; mesh.n_cells()];
+    for (number, (_, data)) in several.iter().enumerate() {
+        match &data.tags {
+            None => chosen.fill(number),
+            Some(tags) => {
+                let cells = mesh.cells_under(tags)?;
+                cells.iter().for_each(|&cell| chosen[cell as usize] = number);
+            }
+        }
+    }
+    if let Some(cell) = chosen.iter().position(|&number| number == NONE) {
+        let of_cell = |(_, cells): &(&String, &Vec<u32>)| cells.contains(&(cell as u32));
+        let tag = mesh.cell_tags().iter().find(of_cell).map(|(tag, _)| tag.clone());
+        let (name, point) = (name.to_owned(), mesh.centre(cell));
+        return Err(RunError::NoAuxInRegion { name, tag, point });
+    }
+    let mut values: Vec<f64> = Vec::new();
+    for (number, data) in several.iter().enumerate() {
+        let own = value(*data);
+        values.resize(own.len(), 0.0);
+        let count = own.len() / cells.len().max(1);
+        for (at, &cell) in cells.iter().enumerate() {
+            if chosen[cell as usize] == number {
+                let range = at * count..(at + 1) * count;
+                values[range.clone()].copy_from_slice(&own[range]);
+            }
+        }
+    }
+    Ok(values)
+}
+
+fn at_points(
+    expression: &Expression,
+    points: &[[f64; 3]],
+    parameters: &Parameters,
+    diameter: impl Fn(usize) -> f64 + Sync,
+) -> Vec<f64> {
+    evaluate(expression, &expression.value, points, parameters, diameter)
+}

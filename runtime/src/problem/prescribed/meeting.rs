@@ -1,0 +1,288 @@
+//! Conditions with different values that meet in nodes: the later one holds there, and a note says so.
+//!
+//! Two conditions meet in the nodes of one that lie on facets of the other, without the facets that both hold: a condition
+//! on a part of the boundary behind one on all of it is an exception from it and meets it at the part's edge alone. A normal
+//! component and one along an axis meet on the same facets, too. Values
+//! differ by more than [`ROUNDING`] of the largest value of both. A condition also meets itself, where its nodes lie on two
+//! periodic sides.
+
+use super::{Held, normals};
+use crate::mesh::{Facet, Mesh};
+use crate::problem::{RunError, shown};
+use crate::processes::Reduce;
+use crate::space::Space;
+use crate::space::discretisation::Discretisation;
+use fem_dsl::problem::Trace;
+use kernels_gen::element::{ElementError, Lagrange, tabulate};
+
+/// The part of the largest value by which two values may differ: files have coordinates of seven digits.
+const ROUNDING: f64 = 1e-6;
+
+/// The same of a normal component: normals at the nodes of curved sides are means over facets.
+const OF_NORMALS: f64 = 0.02;
+
+/// The part of the size of the mesh by which a node's places on two periodic sides differ at least.
+const APART: f64 = 1e-6;
+
+/// A note on two conditions, by their numbers; on one and itself for periodic sides.
+pub type Meeting = ((usize, usize), String);
+
+/// A condition with its values, `[node][number]`.
+struct Stated<'h> {
+    held: &'h Held,
+    values: Vec<f64>,
+}
+
+impl Stated<'_> {
+    fn row(&self, place: usize) -> &[f64] {
+        let count = self.values.len() / self.held.nodes.len().max(1);
+        &self.values[place * count..][..count]
+    }
+
+    /// The value of a component, where one is given.
+    fn component(&self, place: usize, component: usize) -> Option<f64> {
+        match self.held.trace {
+            Trace::Whole => self.row(place).get(component).copied(),
+            Trace::Component(own) => (own == component).then(|| self.row(place)[0]),
+            Trace::Normal => None,
+        }
+    }
+
+    /// The value along a unit normal.
+    fn along(&self, place: usize, normal: &[f64; 3]) -> f64 {
+        match self.row(place) {
+            [value] => *value,
+            several => several.iter().zip(normal).map(|(a, b)| a * b).sum(),
+        }
+    }
+}
+
+/// Notes on the conditions that meet with different values; `values` are as for
+/// [`conditions`](super::conditions).
+///
+/// # Errors
+///
+/// Tags that the mesh does not have, an element without points, and what `values` says.
+pub fn meetings<E: From<RunError>>(
+    on: &Discretisation,
+    held: &[&Held],
+    mut values: impl FnMut(usize, &[[f64; 3]]) -> Result<Vec<f64>, E>,
+) -> Result<Vec<Meeting>, E> {
+    let mut stated = Vec::with_capacity(held.len());
+    for (index, held) in held.iter().enumerate() {
+        stated.push(Stated { held, values: values(index, &held.places)? });
+    }
+    let mut notes = Vec::new();
+    for (j, later) in stated.iter().enumerate() {
+        for (i, earlier) in stated[..j].iter().enumerate() {
+            if earlier.held.field == later.held.field {
+                let found = meeting(on, earlier, later)?;
+                notes.extend(found.map(|note| ((i, j), note)));
+            }
+        }
+    }
+    if on.mesh.is_periodic() {
+        for (index, own) in stated.iter().enumerate() {
+            let images = images(on, own.held)?;
+            let places: Vec<[f64; 3]> = images.iter().map(|(_, place)| *place).collect();
+            let there = values(index, &places)?;
+            let note = beside_itself(on, own, &images, &there);
+            notes.extend(note.map(|note| ((index, index), note)));
+        }
+    }
+    Ok(notes)
+}
+
+/// The largest magnitude among some values at all processes.
+fn size<'v>(mesh: &Mesh, values: impl Iterator<Item = &'v f64>) -> f64 {
+    let mut largest = [values.fold(0.0f64, |all, value| all.max(value.abs()))];
+    mesh.reduce_in_all(Reduce::Largest, &mut largest);
+    largest[0]
+}
+
+fn meeting(
+    on: &Discretisation,
+    earlier: &Stated<'_>,
+    later: &Stated<'_>,
+) -> Result<Option<String>, RunError> {
+    let (mesh, space) = (&on.mesh, &on.fields[later.held.field].space);
+    let [first, second] = [&earlier.held.facets, &later.held.facets];
+    // A normal component and one along an axis are no exceptions from each other.
+    let is_normal = |own: &Stated<'_>| own.held.trace == Trace::Normal;
+    let both = first == second && is_normal(earlier) != is_normal(later);
+    let is_alone = |facet: &&Facet| both || second.binary_search(facet).is_err();
+    let alone: Vec<Facet> = first.iter().filter(is_alone).copied().collect();
+    let mut nodes = super::held_by_any(mesh, space, space.nodes_on(&alone));
+    // Those of curves and points have no facet.
+    let on_sides = super::held_by_any(mesh, space, space.nodes_on(first));
+    let others = earlier.held.nodes.iter().filter(|node| on_sides.binary_search(node).is_err());
+    nodes.extend(others);
+    nodes.sort_unstable();
+    nodes.dedup();
+    let size = size(mesh, earlier.values.iter().chain(&later.values));
+    let differs = |node: &u32| {
+        let place = |own: &Stated<'_>| own.held.nodes.binary_search(node).ok();
+        let (Some(a), Some(b)) = (place(earlier), place(later)) else { return false };
+        differ(mesh, (earlier, a), (later, b), size)
+    };
+    let found: Vec<u32> = nodes.into_iter().filter(differs).collect();
+    let at = |node: u32| {
+        let place = later.held.nodes.binary_search(&node).unwrap_or(0);
+        [later.held.places[place]]
+    };
+    let found = counted(on, space, &found, at);
+    Ok(found.map(|(count, [place])| {
+        let (own, other) = (later.held.place(), earlier.held.place());
+        format!(
+            "the conditions `{}` {other} and `{}` {own} meet with different values in {}, such as {}: the later \
+             one, {own}, holds there",
+            earlier.held.what(),
+            later.held.what(),
+            nodes_in_words(count),
+            shown(&place),
+        )
+    }))
+}
+
+fn nodes_in_words(count: usize) -> String {
+    if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") }
+}
+
+/// Whether two conditions give different values at a node, of which they have the places.
+fn differ(
+    mesh: &Mesh,
+    (a, at_a): (&Stated<'_>, usize),
+    (b, at_b): (&Stated<'_>, usize),
+    size: f64,
+) -> bool {
+    let of_normal = |own: &Stated<'_>| own.held.trace == Trace::Normal;
+    let beyond = |a: f64, b: f64, part: f64| (a - b).abs() > part * size;
+    let walls =
+        |own: &Stated<'_>, at: usize| normals::walls_at(mesh.order(), &own.held.normals[at]);
+    match (of_normal(a), of_normal(b)) {
+        (false, false) => {
+            (0..3).any(|c| {
+                let both = a.component(at_a, c).zip(b.component(at_b, c));
+                both.is_some_and(|(a, b)| beyond(a, b, ROUNDING))
+            }) || tensors_differ(a.row(at_a), b.row(at_b), |a, b| beyond(a, b, ROUNDING))
+        }
+        (true, true) => {
+            let others = walls(b, at_b);
+            walls(a, at_a).iter().any(|own| {
+                let same =
+                    others.iter().find(|other| normals::are_smooth(mesh.order(), own, other));
+                same.is_some_and(|other| {
+                    beyond(a.along(at_a, own), b.along(at_b, other), OF_NORMALS)
+                })
+            })
+        }
+        (normal, _) => {
+            let ((wall, at), (fixed, at_fixed)) = match normal {
+                true => ((a, at_a), (b, at_b)),
+                false => ((b, at_b), (a, at_a)),
+            };
+            walls(wall, at).iter().any(|normal| {
+                // All components along the normal are given, or nothing is known of it.
+                let given = (0..3)
+                    .filter(|&c| normal[c].abs() > OF_NORMALS)
+                    .map(|c| fixed.component(at_fixed, c).map(|value| value * normal[c]));
+                let along: Option<f64> = given.sum();
+                along.is_some_and(|along| beyond(along, wall.along(at, normal), OF_NORMALS))
+            })
+        }
+    }
+}
+
+/// Whether whole values of more than three components differ beyond the first three.
+fn tensors_differ(a: &[f64], b: &[f64], beyond: impl Fn(f64, f64) -> bool) -> bool {
+    a.len() == b.len() && a.iter().zip(b).skip(3).any(|(a, b)| beyond(*a, *b))
+}
+
+/// The places of a condition's nodes on other periodic sides than those that the nodes are taken at: the number of a node
+/// among the condition's, and its place there.
+fn images(on: &Discretisation, held: &Held) -> Result<Vec<(usize, [f64; 3])>, RunError> {
+    let (mesh, space) = (&on.mesh, &on.fields[held.field].space);
+    let element = space.element();
+    let table = geometry_at_nodes(mesh, element)?;
+    let far = APART * mesh.size();
+    let mut images = Vec::new();
+    for facet in &held.facets {
+        let nodes = space.cell_nodes(facet.cell as usize);
+        for &local in space.facet_nodes(usize::from(facet.local)) {
+            let Ok(at) = held.nodes.binary_search(&nodes[local as usize]) else { continue };
+            let place = mesh.place_of(facet.cell as usize, &table[local as usize]);
+            let known = held.places[at];
+            if (0..3).any(|axis| (place[axis] - known[axis]).abs() > far) {
+                images.push((at, place));
+            }
+        }
+    }
+    Ok(images)
+}
+
+/// The geometry's functions at the nodes of an element, `[node][function]`.
+fn geometry_at_nodes(mesh: &Mesh, element: Lagrange) -> Result<Vec<Vec<f64>>, ElementError> {
+    let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
+    let table = tabulate(geometry, &element.points());
+    Ok(table.values.chunks(table.nodes).map(<[f64]>::to_vec).collect())
+}
+
+/// A note where a condition has other values at the images of its nodes.
+fn beside_itself(
+    on: &Discretisation,
+    own: &Stated<'_>,
+    images: &[(usize, [f64; 3])],
+    there: &[f64],
+) -> Option<String> {
+    let space = &on.fields[own.held.field].space;
+    let size = size(&on.mesh, own.values.iter().chain(there));
+    let count = there.len() / images.len().max(1);
+    let mut found: Vec<(u32, [f64; 3])> = Vec::new();
+    for ((at, place), row) in images.iter().zip(there.chunks(count.max(1))) {
+        let differs = own.row(*at).iter().zip(row).any(|(a, b)| (a - b).abs() > ROUNDING * size);
+        if differs {
+            found.push((own.held.nodes[*at], *place));
+        }
+    }
+    found.sort_by_key(|(node, _)| *node);
+    found.dedup_by_key(|(node, _)| *node);
+    let nodes: Vec<u32> = found.iter().map(|(node, _)| *node).collect();
+    let at = |node: u32| {
+        let own = &own.held;
+        let taken = own.places[own.nodes.binary_search(&node).unwrap_or(0)];
+        let other = found.iter().find(|(of, _)| *of == node).map_or(taken, |(_, place)| *place);
+        [taken, other]
+    };
+    let (count, [taken, other]) = counted(on, space, &nodes, at)?;
+    Some(format!(
+        "the condition `{}` {} has different values on two periodic sides, in {}: that at {} holds, not that at {}",
+        own.held.what(),
+        own.held.place(),
+        nodes_in_words(count),
+        shown(&taken),
+        shown(&other),
+    ))
+}
+
+/// How many nodes there are at all processes, each once, and the places of one of them; none where there are none.
+fn counted<const N: usize>(
+    on: &Discretisation,
+    space: &Space,
+    nodes: &[u32],
+    at: impl Fn(u32) -> [[f64; 3]; N],
+) -> Option<(usize, [[f64; 3]; N])> {
+    let mesh = &on.mesh;
+    let sharing = mesh.cut().map(|cut| space.sharing(cut.group()));
+    let own = |node: &&u32| !sharing.as_ref().is_some_and(|own| own.is_of_others(**node as usize));
+    let mut count = [nodes.iter().filter(own).count() as f64];
+    let first = nodes.iter().find(own).map(|&node| at(node));
+    let rank = mesh.cut().map_or(0.0, |cut| cut.group().rank() as f64);
+    let mut least = [first.map_or(f64::INFINITY, |_| rank)];
+    mesh.sum_in_all(&mut count);
+    mesh.reduce_in_all(Reduce::Least, &mut least);
+    let shown = first.filter(|_| least[0] == rank).unwrap_or([[0.0; 3]; N]);
+    let mut numbers = shown.concat();
+    mesh.sum_in_all(&mut numbers);
+    let place = |i: usize| std::array::from_fn(|c| numbers[3 * i + c]);
+    (count[0] > 0.0).then(|| (count[0] as usize, std::array::from_fn(place)))
+}

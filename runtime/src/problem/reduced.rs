@@ -1,0 +1,96 @@
+//! Whether a quadrature that loses rank in a cell (reduced integration) leaves the problem regular on its mesh, with its conditions.
+//!
+//! With a vector z of random entries the system J x = J z is solved. Where J is regular, x is z, and z − x is what the solver has left:
+//! the same again, with z − x in the place of z, leaves far less. Where J is singular, z − x is a null vector, which stays.
+
+use super::RunError;
+use super::solver::{System, suits};
+use crate::algebra::vector::Vector;
+use crate::operator::Operator;
+use crate::solve::{
+    CgSettings, NonlinearSystem, OperatorError, Outcome, Wrapper, silent, solve_affine,
+};
+use kernels_gen::plan::PlanError;
+
+/// The part of a vector that stays where it is a null vector.
+const STAYS: f64 = 0.5;
+
+/// A problem whose quadrature sees fewer functions in a cell than the form tells apart must be regular at the state `u`; returns a note
+/// where that is not known.
+///
+/// # Errors
+///
+/// The matrix is singular; an operator that cannot be applied.
+pub(crate) fn check_rank(
+    operator: &mut Operator,
+    system: System<'_>,
+    u: &Vector,
+) -> Result<Option<String>, RunError> {
+    let Some(lost) = system.levels.and_then(|levels| levels.elements.lost.clone()) else {
+        return Ok(None);
+    };
+    operator.linearise(u)?;
+    let singular = || Err(RunError::Plan(PlanError::Quadrature(lost.clone())));
+    let mut z = u.like();
+    z.set(&system.on.noise(7));
+    z.agree();
+    let mut sizes = Vec::new();
+    for _ in 0..2 {
+        let mut b = u.like();
+        operator.jacobian().apply(&z, &mut b)?;
+        let linear = suits(system, operator);
+        let mut x = u.like();
+        let mut fixed = Fixed { operator: &mut *operator, b };
+        let report = solve_affine(&mut fixed, &mut x, CgSettings::default(), linear, &mut silent)?;
+        match report.outcome {
+            Outcome::Singular { .. } => return singular(),
+            outcome if !outcome.is_success() => {
+                let note = "whether the quadrature leaves the matrix regular on this mesh is not known: the solve that looks has not converged";
+                return Ok(Some(note.to_owned()));
+            }
+            _ => {}
+        }
+        sizes.push(z.norm());
+        z.axpy(-1.0, &x);
+        // Constants of fields with a mean are null vectors, as they should be.
+        operator.null_space().iter().for_each(|null| null.project(&mut z));
+    }
+    sizes.push(z.norm());
+    // What is left of the first solve, and of the second.
+    if sizes[1] > 0.0 && sizes[2] > STAYS * sizes[1] {
+        return singular();
+    }
+    tracing::warn!("{}", lost.note());
+    Ok(None)
+}
+
+/// J x = b with the Jacobian at one state.
+struct Fixed<'a> {
+    operator: &'a mut Operator,
+    b: Vector,
+}
+
+impl Wrapper for Fixed<'_> {
+    fn inner(&self) -> &dyn NonlinearSystem {
+        self.operator
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn NonlinearSystem {
+        self.operator
+    }
+
+    fn residual(&self, x: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.operator.jacobian().apply(x, r)?;
+        r.axpy(-1.0, &self.b);
+        Ok(())
+    }
+
+    fn linearise(&mut self, _: &Vector) -> Result<(), OperatorError> {
+        Ok(())
+    }
+
+    /// A direction has neither means nor the constants of constraints.
+    fn complete(&self, _: &mut Vector) -> Result<(), OperatorError> {
+        Ok(())
+    }
+}

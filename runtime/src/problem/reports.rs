@@ -1,0 +1,531 @@
+//! What a problem reports of its solution: [`Reports`] → numbers.
+//!
+//! Integrals are kernels (`integrals`). Reactions are the residual of the problem's own form without its conditions: with φ_i
+//! the basis functions of the nodes on a part of the boundary,
+//!
+//! ```text
+//! Σ_i R_i(u) = ∫ Σ_i φ_i f0 + ∇(Σ_i φ_i) : f1 dx,        Σ_i φ_i = 1 there,
+//! ```
+//!
+//! is what holds the field there: the force of a support, the flux f1 n through an inlet. It balances the sources as exactly as
+//! the equations are solved, which an integral of f1 n does only up to the error of the discretisation.
+
+use super::RunError;
+use super::integrals::{Beside, Integrals, residual_of};
+use super::prescribed::nodes_under;
+use crate::algebra::vector::{Vector, root_of_squares};
+use crate::device::Device;
+use crate::kernels::compile::{Execution, Target};
+use crate::mesh::locate::{Located, Locator};
+use crate::operator::functional::{Extrema, extrema, rule_of_data, values_at};
+use crate::operator::{Operator, Shelf};
+use crate::processes::Reduce;
+use crate::solve::NonlinearSystem;
+use crate::space::discretisation::Discretisation;
+use crate::support::expression::Parameters;
+use crate::support::parallel::*;
+use fem_dsl::eval::eval;
+use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
+use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports, Support};
+use kernels_gen::plan::Elements;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The points for which kernels are interpreted at most: compiling takes longer.
+const FEW: usize = 100_000;
+
+/// A point that is further from the mesh than this part of the mesh's size is said to be beside it.
+const BESIDE: f64 = 1e-9;
+
+/// A report of a solution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub value: Figure,
+}
+
+/// What is reported.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figure {
+    /// A number, vector or matrix; components row-major.
+    Value(Shape, Vec<f64>),
+    /// Values of this shape along a line: each place with its components.
+    Line(Shape, Vec<([f64; 3], Vec<f64>)>),
+}
+
+impl Figure {
+    /// The number that it is; none where it is a vector, a matrix or a line.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Value(Shape::Scalar, values) => values.first().copied(),
+            Self::Value(..) | Self::Line(..) => None,
+        }
+    }
+}
+
+/// A state of a form's fields, of which something is measured.
+#[derive(Clone, Copy)]
+pub struct State<'a> {
+    /// The form that was solved.
+    pub form: &'a PointForm,
+    /// What it is on.
+    pub on: &'a Discretisation,
+    /// The elements of its form.
+    pub elements: &'a Elements,
+    /// Time and parameters.
+    pub parameters: &'a Parameters,
+    /// The unknowns.
+    pub u: &'a [f64],
+    /// The same where an operator has them.
+    pub vector: Option<&'a Vector>,
+    /// The right-hand side, where there is one beside the form's.
+    pub load: Option<&'a [f64]>,
+}
+
+impl<'a> State<'a> {
+    /// The unknowns as a state of an operator, with 0 in its further fields.
+    pub(super) fn vector_for(&self, operator: &Operator) -> Cow<'a, Vector> {
+        if let Some(vector) = self.vector.filter(|vector| operator.reads(vector)) {
+            return Cow::Borrowed(vector);
+        }
+        let mut vector = operator.zeros();
+        let mut entries = Vec::with_capacity(vector.len());
+        entries.extend_from_slice(self.u);
+        entries.resize(vector.len(), 0.0);
+        vector.set(&entries);
+        Cow::Owned(vector)
+    }
+}
+
+/// What reports are of a state, and what should be known of them. A point outside of the mesh has no value: NaN, with a
+/// warning, as any value that is not finite has one. `shelf` has what its operators need not make: [`Operator::shelf`], or nothing.
+///
+/// # Errors
+///
+/// Kernels that cannot be made, tags that the mesh does not have.
+pub fn report(
+    reports: &Reports,
+    of: State<'_>,
+    target: &Target,
+    device: Option<&Arc<dyn Device>>,
+    shelf: &mut Shelf,
+) -> Result<(Vec<Outcome>, Vec<String>), RunError> {
+    if reports.items.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let integrals = reports.integrals.as_ref().map(|form| resolved(form, of.on)).transpose()?;
+    let mut reporter = Reporter {
+        of,
+        target,
+        device,
+        shelf,
+        integrals: Vec::new(),
+        pointwise: reports.pointwise.as_ref().map(|form| Pointwise::new(form, of)),
+        extrema: Vec::new(),
+        locator: None,
+        residual: None,
+        gaps: 0,
+        notes: Vec::new(),
+    };
+    if let Some(form) = &integrals {
+        reporter.integrals = reporter.integrate(form, &norms(reports))?;
+    }
+    if reports.items.iter().any(asks_for_extrema) {
+        reporter.search()?;
+    }
+    let outcome = |report: &Report| {
+        let gaps = reporter.gaps;
+        let value = reporter.figure(report)?;
+        if reporter.gaps == gaps {
+            warn_of_infinity(&report.name, &value);
+        }
+        Ok(Outcome { name: report.name.clone(), value })
+    };
+    let outcomes: Vec<Outcome> =
+        reports.items.iter().map(outcome).collect::<Result<_, RunError>>()?;
+    Ok((outcomes, reporter.notes))
+}
+
+/// Warns of a report that is not finite.
+fn warn_of_infinity(name: &str, value: &Figure) {
+    let found = match value {
+        Figure::Value(_, values) => values.iter().find(|value| !value.is_finite()),
+        Figure::Line(_, points) => {
+            points.iter().flat_map(|(_, values)| values).find(|value| !value.is_finite())
+        }
+    };
+    if let Some(value) = found {
+        tracing::warn!(
+            "the report `{name}` is {value}\n\
+             help: look for a division by 0, or a root or logarithm of what is below 0"
+        );
+    }
+}
+
+/// The integrals that are squares of norms.
+fn norms(reports: &Reports) -> Vec<usize> {
+    let measures = reports.items.iter().flat_map(|report| match &report.value {
+        Reported::Value { of, .. } => of.as_slice(),
+        Reported::Line { .. } => &[],
+    });
+    let norm = |measure: &Measure| match measure.kind {
+        Measured::Norm { first, .. } => Some(first),
+        _ => None,
+    };
+    measures.filter_map(norm).collect()
+}
+
+fn asks_for_extrema(report: &Report) -> bool {
+    let Reported::Value { of, .. } = &report.value else { return false };
+    let extremum = |measure: &Measure| {
+        matches!(measure.kind, Measured::Minimum { .. } | Measured::Maximum { .. })
+    };
+    of.iter().any(extremum)
+}
+
+/// Expressions that are evaluated point by point: the f0 of a form's further fields.
+struct Pointwise<'a> {
+    form: &'a PointForm,
+    roots: Vec<NodeId>,
+    /// The place of each component among the roots; one that is missing is 0.
+    places: BTreeMap<usize, usize>,
+}
+
+impl<'a> Pointwise<'a> {
+    fn new(form: &'a PointForm, of: State<'_>) -> Self {
+        let own = of.form.fields.len();
+        let (mut roots, mut places) = (Vec::new(), BTreeMap::new());
+        for (slot, node) in form.integrals.iter().flat_map(|integral| &integral.residual) {
+            let number = form.row(slot.field, slot.component) - form.row(own, 0);
+            places.insert(number, roots.len());
+            roots.push(*node);
+        }
+        Self { form, roots, places }
+    }
+
+    /// The components of something, of what there is for each root.
+    fn pick<T>(&self, of: &[T], first: usize, count: usize, value: impl Fn(&T) -> f64) -> Vec<f64> {
+        let of_component = |at: usize| self.places.get(&at).map_or(0.0, |&at| value(&of[at]));
+        (first..first + count).map(of_component).collect()
+    }
+}
+
+struct Reporter<'a> {
+    of: State<'a>,
+    target: &'a Target,
+    device: Option<&'a Arc<dyn Device>>,
+    shelf: &'a mut Shelf,
+    /// The components that are integrated.
+    integrals: Vec<f64>,
+    pointwise: Option<Pointwise<'a>>,
+    /// The extrema of the roots, where any are asked for.
+    extrema: Vec<Extrema>,
+    locator: Option<Locator<'a>>,
+    /// R(u) without any condition.
+    residual: Option<Vec<f64>>,
+    /// Places outside of the mesh so far.
+    gaps: usize,
+    notes: Vec<String>,
+}
+
+impl<'a> Reporter<'a> {
+    /// The integrals of a form's further fields, one after another, and of some of them the roots.
+    fn integrate(&mut self, form: &PointForm, norms: &[usize]) -> Result<Vec<f64>, RunError> {
+        let State { on, elements, .. } = self.of;
+        let rule = rule_of_data(on, elements.rule);
+        let own = Elements::new(form, elements.cell, elements.degree, rule)?;
+        if form.integrals.is_empty() {
+            // All that is integrated is 0 everywhere.
+            let further = own.spaces().split_off(on.fields.len());
+            return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
+        }
+        let target = self.target_of(&own);
+        let beside = Beside { target: &target, device: self.device, shelf: self.shelf };
+        // The form of norms has one parameter more, which scales what is squared.
+        let scalable = form.params.len() > self.of.form.params.len();
+        let params = |scale: f64| -> Vec<f64> {
+            let more = scalable.then_some(scale);
+            self.of.parameters.values.iter().copied().chain(more).collect()
+        };
+        let mut integrals = Integrals::new(form, &own, self.of, &params(1.0), beside)?;
+        let mut found = integrals.evaluate()?;
+        for &at in norms {
+            let sum = found[at];
+            found[at] = root_of_squares(sum, |factor| {
+                integrals.set_params(&params(factor))?;
+                Ok::<_, RunError>(integrals.evaluate()?[at])
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// For what kernels are compiled; few points do not repay it.
+    fn target_of(&self, elements: &Elements) -> Target {
+        let points = self.of.on.mesh.n_cells() * elements.rule.count();
+        match self.target.execution {
+            Execution::Automatic if points < FEW => {
+                Target { execution: Execution::Interpreted, ..*self.target }
+            }
+            _ => *self.target,
+        }
+    }
+
+    /// R(u) without any condition.
+    fn residual(&mut self) -> Result<Vec<f64>, RunError> {
+        let State { form, on, elements, .. } = self.of;
+        let (params, target) = (&self.of.parameters.values, self.target_of(elements));
+        let beside = Beside { target: &target, device: self.device, shelf: self.shelf };
+        let free = on.with_fields(form, &[])?;
+        let operator = residual_of(form, elements, free, params, beside)?;
+        let operator = operator.of_first(on.fields.len());
+        let (state, mut r) = (self.of.vector_for(&operator), operator.zeros());
+        operator.residual(&state, &mut r)?;
+        operator.finish()?;
+        Ok(r.to_vec())
+    }
+
+    /// Looks for extrema over the mesh.
+    fn search(&mut self) -> Result<(), RunError> {
+        let (Some(pointwise), of) = (&self.pointwise, self.of) else { return Ok(()) };
+        if let Some(integral) = pointwise.form.integrals.first() {
+            self.extrema = extrema(of.on, (integral, &pointwise.roots), of.u, of.parameters)?;
+            let mut least: Vec<f64> = self.extrema.iter().map(|found| found.least.0).collect();
+            let mut most: Vec<f64> = self.extrema.iter().map(|found| found.most.0).collect();
+            of.on.mesh.reduce_in_all(Reduce::Least, &mut least);
+            of.on.mesh.reduce_in_all(Reduce::Largest, &mut most);
+            for (found, (least, most)) in self.extrema.iter_mut().zip(least.into_iter().zip(most)) {
+                (found.least.0, found.most.0) = (least, most);
+            }
+        }
+        Ok(())
+    }
+
+    fn figure(&mut self, report: &Report) -> Result<Figure, RunError> {
+        match &report.value {
+            Reported::Value { value, of } => {
+                let mut measured = Vec::new();
+                for measure in of {
+                    measured.push(self.measure(&report.name, measure)?);
+                }
+                Ok(Figure::Value(value.shape, self.arithmetic(value, &measured)))
+            }
+            Reported::Line { shape, first, ends: [from, to], points } => {
+                let last = (points - 1).max(1) as f64;
+                let at = |i: usize| {
+                    let s = i as f64 / last;
+                    let mut x = *from;
+                    (0..3).for_each(|axis| x[axis] = (1.0 - s) * from[axis] + s * to[axis]);
+                    x
+                };
+                let places: Vec<[f64; 3]> = (0..*points).map(at).collect();
+                let values = self.values(&report.name, &places, *first, shape.components())?;
+                Ok(Figure::Line(*shape, places.into_iter().zip(values).collect()))
+            }
+        }
+    }
+
+    /// An expression in parameters, of which those behind the form's are measured.
+    fn arithmetic(&self, value: &Expression, measured: &[Vec<f64>]) -> Vec<f64> {
+        let own = self.of.form.params.len();
+        let all = eval(&value.graph, |input| match input {
+            Input::Param(at, component) if at >= own => measured[at - own][component],
+            input => self.of.parameters.constant(input).unwrap_or(f64::NAN),
+        });
+        value.value.iter().map(|&node| all[node]).collect()
+    }
+
+    fn measure(&mut self, report: &str, measure: &Measure) -> Result<Vec<f64>, RunError> {
+        let count = measure.shape.components();
+        let extremum = |own: &Self, first: usize, value: fn(&Extrema) -> f64| {
+            own.pointwise
+                .as_ref()
+                .map_or_else(Vec::new, |of| of.pick(&own.extrema, first, 1, value))
+        };
+        Ok(match &measure.kind {
+            Measured::Integral { first } => self.integrals[*first..first + count].to_vec(),
+            Measured::Norm { first, .. } => vec![self.integrals[*first]],
+            Measured::Minimum { first } => extremum(self, *first, |found| found.least.0),
+            Measured::Maximum { first } => extremum(self, *first, |found| found.most.0),
+            Measured::Value { first, at } => {
+                let mut values = self.values(report, &[*at], *first, count)?;
+                values.pop().unwrap_or_default()
+            }
+            Measured::Reaction { field, tags } => self.reaction(*field, tags.as_deref())?,
+        })
+    }
+
+    /// Components of what is evaluated point by point, at some places.
+    fn values(
+        &mut self,
+        report: &str,
+        places: &[[f64; 3]],
+        first: usize,
+        count: usize,
+    ) -> Result<Vec<Vec<f64>>, RunError> {
+        let (located, gaps) = self.locate(report, places)?;
+        let (Some(pointwise), of) = (&self.pointwise, self.of) else { return Ok(Vec::new()) };
+        let Some(integral) = pointwise.form.integrals.first() else {
+            return Ok(gaps
+                .iter()
+                .map(|gap| vec![if *gap { f64::NAN } else { 0.0 }; count])
+                .collect());
+        };
+        let roots = (integral, &pointwise.roots[..]);
+        let own: Vec<Located> = located.iter().flatten().copied().collect();
+        let values = values_at(of.on, roots, of.u, of.parameters, &own)?;
+        let mut values = values.into_iter();
+        // Of each place one process knows the values.
+        let mut all = vec![0.0; places.len() * count];
+        for (row, _) in all.chunks_mut(count).zip(&located).filter(|(_, own)| own.is_some()) {
+            let own = values.next().unwrap_or_default();
+            row.copy_from_slice(&pointwise.pick(&own, first, count, |value| *value));
+        }
+        of.on.mesh.sum_in_all(&mut all);
+        all.chunks_mut(count)
+            .zip(gaps)
+            .filter(|(_, gap)| *gap)
+            .for_each(|(row, _)| row.fill(f64::NAN));
+        Ok(all.chunks(count).map(<[f64]>::to_vec).collect())
+    }
+
+    /// Where some places lie, each at the process that is nearest, and which lie outside of the mesh.
+    fn locate(
+        &mut self,
+        report: &str,
+        places: &[[f64; 3]],
+    ) -> Result<(Vec<Option<Located>>, Vec<bool>), RunError> {
+        let mesh = &self.of.on.mesh;
+        if self.locator.is_none() {
+            self.locator = Some(Locator::new(mesh)?);
+        }
+        let (Some(locator), size) = (&self.locator, mesh.size()) else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let mut located = Vec::with_capacity(places.len());
+        let mut gaps = Vec::with_capacity(places.len());
+        let (mut beside, mut first): (Option<([f64; 3], f64)>, Option<[f64; 3]>) = (None, None);
+        let found: Vec<Option<Located>> = places.iter().map(|place| locator.find(place)).collect();
+        let far = |found: &Option<Located>| found.map_or(f64::INFINITY, |found| found.distance);
+        let mut least: Vec<f64> = found.iter().map(far).collect();
+        mesh.reduce_in_all(Reduce::Least, &mut least);
+        let rank = mesh.cut().map_or(0.0, |cut| cut.group().rank() as f64);
+        let nearest = |(found, least): (&Option<Located>, &f64)| match far(found) <= *least {
+            true => rank,
+            false => f64::INFINITY,
+        };
+        let mut nearest: Vec<f64> = found.iter().zip(&least).map(nearest).collect();
+        mesh.reduce_in_all(Reduce::Least, &mut nearest);
+        for (((place, found), distance), nearest) in
+            places.iter().zip(found).zip(least).zip(nearest)
+        {
+            let outside = distance.is_infinite();
+            if outside {
+                first = first.or(Some(*place));
+            }
+            gaps.push(outside);
+            if !outside && distance > BESIDE * size && beside.is_none_or(|(_, d)| d < distance) {
+                beside = Some((*place, distance));
+            }
+            located.push(found.filter(|_| nearest == rank));
+        }
+        if let Some((place, distance)) = beside {
+            let place = super::shown(&place);
+            self.notes.push(format!(
+                "`{report}`: {place} lies {distance:.1e} beside the mesh, and has the value of its nearest point"
+            ));
+        }
+        if let Some(first) = first {
+            let (count, all) = (gaps.iter().filter(|gap| **gap).count(), places.len());
+            self.gaps += count;
+            let which = match all {
+                1 => format!("{} lies", super::shown(&first)),
+                _ => format!("{count} of {all} points, {} the first, lie", super::shown(&first)),
+            };
+            tracing::warn!(
+                "the report `{report}` has a gap: {which} outside of the mesh\n\
+                 help: name a place inside; a gap is NaN, empty in CSV and null in JSON"
+            );
+        }
+        Ok((located, gaps))
+    }
+
+    /// Σ_i R_i(u) over the nodes of a field with some tags.
+    fn reaction(&mut self, field: usize, tags: Option<&[String]>) -> Result<Vec<f64>, RunError> {
+        let State { on, load, .. } = self.of;
+        if self.residual.is_none() {
+            let mut residual = self.residual()?;
+            let load = load.into_iter().flatten();
+            residual.iter_mut().zip(load).for_each(|(row, load)| *row -= load);
+            self.residual = Some(residual);
+        }
+        let support = tags.map_or(Support::Boundary, |tags| Support::Tags(tags.to_vec()));
+        let space = &on.fields[field].space;
+        let (components, range) = (space.components(), on.dofs_of(field));
+        let own = self.residual.as_ref().map_or(&[][..], |residual| &residual[range]);
+        let mut sums = vec![0.0; components];
+        let nodes = nodes_under(&on.mesh, space, &support)?;
+        let sharing = on.mesh.cut().map(|cut| space.sharing(cut.group()));
+        let counted =
+            |node: &u32| !sharing.as_ref().is_some_and(|own| own.is_of_others(*node as usize));
+        for node in nodes.into_iter().filter(counted) {
+            let rows = &own[node as usize * components..][..components];
+            sums.iter_mut().zip(rows).for_each(|(sum, row)| *sum += row);
+        }
+        on.mesh.sum_in_all(&mut sums);
+        Ok(sums)
+    }
+}
+
+/// The smallest and the largest value of each component of a field at its nodes.
+pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 2]> {
+    let components = on.fields[field].space.components();
+    let none = || vec![[f64::INFINITY, f64::NEG_INFINITY]; components];
+    let of_some = |own: &[f64]| {
+        let mut ranges = none();
+        for node in own.chunks(components) {
+            for (range, &value) in ranges.iter_mut().zip(node) {
+                *range = [range[0].min(value), range[1].max(value)];
+            }
+        }
+        ranges
+    };
+    let parts: Vec<Vec<[f64; 2]>> =
+        u[on.dofs_of(field)].par_chunks(components << 14).map(of_some).listed();
+    let both = |(a, b): (&[f64; 2], &[f64; 2])| [a[0].min(b[0]), a[1].max(b[1])];
+    let all: Vec<[f64; 2]> =
+        parts.iter().fold(none(), |all, part| all.iter().zip(part).map(both).collect());
+    let [mut least, mut most] =
+        [0, 1].map(|end| all.iter().map(|range| range[end]).collect::<Vec<f64>>());
+    on.mesh.reduce_in_all(Reduce::Least, &mut least);
+    on.mesh.reduce_in_all(Reduce::Largest, &mut most);
+    least.into_iter().zip(most).map(|(least, most)| [least, most]).collect()
+}
+
+/// A form with regions that the mesh has: a tag may be one of cells, or of facets where something is asked of these that
+/// cells do not have.
+fn resolved(form: &PointForm, on: &Discretisation) -> Result<PointForm, RunError> {
+    let (mut form, mesh) = (form.clone(), &on.mesh);
+    for integral in &mut form.integrals {
+        let Region::Facets(tags) = &integral.region else { continue };
+        let normal = integral.depends_on(|input| matches!(input, Input::Normal(_)));
+        let mut asked = integral.residual.iter().map(|(_, node)| normal[*node]);
+        let (sides, any) = (asked.clone().any(|normal| normal), asked.any(|normal| !normal));
+        let of_cells = |tag: &String| mesh.cell_tags().contains_key(tag);
+        // Of several reports over one tag each must mean the same as alone.
+        if any && tags.iter().all(of_cells) {
+            if let Some(tag) = tags.iter().find(|tag| mesh.facet_tags().contains_key(*tag)) {
+                return Err(RunError::Setting(format!(
+                    "\"{tag}\" is a tag of cells and of facets, and a report does not say which it integrates over\n\
+                     help: give them different names in the mesh"
+                )));
+            }
+            if !sides {
+                integral.region = Region::CellsUnder(tags.clone());
+            }
+        }
+    }
+    Ok(form)
+}

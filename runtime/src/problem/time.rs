@@ -1,0 +1,330 @@
+//! A problem through time: its scheme ([`crate::solve::time`]) and the solves of its stages → solutions at the times that are asked for.
+//!
+//! ```text
+//! step → stages: t, s and r into the operator, conditions and data at t, F = 0 → state → what is written there → step …
+//! ```
+//!
+//! What is made for a Jacobian, factors or levels, is kept as long as that is the same: s changes with the length of a step, and
+//! coefficients may follow t or the solution. A step that cannot be solved is taken again with half its length.
+
+mod alike;
+mod checkpoint;
+mod error;
+mod explicit;
+mod held;
+mod identity;
+mod mass;
+mod pace;
+mod shown;
+mod stability;
+mod stages;
+mod times;
+mod travel;
+mod whole;
+
+use super::clock::{Clock, Phase};
+use super::step::{Monitor, Step, StepKind};
+use super::{
+    OfProblem, Reached, RunError, Setup, Solution, System, check_fixed, check_room, check_unique,
+    compile_operator, initial, set_up, solver, with_periodic_sides,
+};
+use crate::device::Device;
+use crate::kernels::compile::Target;
+use crate::mesh::Mesh;
+use crate::problem::solver::Levels;
+use crate::solve::time::{State, Stepper, Taken};
+use crate::solve::{Continue, NonlinearSystem};
+use crate::support::doing::doing;
+use crate::support::expression::Parameters;
+pub use checkpoint::Checkpoint;
+pub use error::TimeError;
+use explicit::Explicit;
+use fem_dsl::point::PointForm;
+use fem_dsl::problem::{Problem, Scheme, Stepping};
+use kernels_gen::generate::elements;
+use mass::Mass;
+use pace::Pace;
+use shown::Shown;
+pub(crate) use stages::at_nodes;
+pub use stages::rate_data;
+use stages::{How, Memory, Staged};
+use std::sync::Arc;
+use times::Times;
+pub use travel::Travel;
+use whole::Whole;
+
+/// What takes steps.
+enum Way {
+    /// By stages.
+    Implicit(Stepper),
+    /// By the inverse of a mass.
+    Explicit(Box<Explicit>),
+}
+
+impl Way {
+    /// From what is given where time begins, before a step of some length; what is not known is said.
+    fn begin(
+        scheme: Scheme,
+        (mut state, length): (State, f64),
+        staged: &mut Staged<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, RunError> {
+        staged.length = length;
+        staged.start(&mut state, notes)?;
+        let (state, mass) = explicit::begin(scheme, state, staged, notes)?;
+        Self::new(scheme, state, mass, staged)
+    }
+
+    /// From a state with its rates, whose mass may be known.
+    fn new(
+        scheme: Scheme,
+        state: State,
+        mass: Option<Mass>,
+        staged: &mut Staged<'_>,
+    ) -> Result<Self, RunError> {
+        let second = state.a.is_some();
+        Ok(match scheme.is_explicit() {
+            true => Self::Explicit(Box::new(Explicit::new(scheme, state, mass, staged)?)),
+            false => Self::Implicit(Stepper::new(scheme, second, state, mass.is_some())),
+        })
+    }
+
+    fn state(&self) -> &State {
+        match self {
+            Self::Implicit(stepper) => stepper.state(),
+            Self::Explicit(explicit) => explicit.state(),
+        }
+    }
+
+    fn order(&self) -> usize {
+        match self {
+            Self::Implicit(stepper) => stepper.order(),
+            Self::Explicit(_) => 1,
+        }
+    }
+
+    /// A step: what it has come to, or nothing where it cannot be taken back.
+    fn step(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<Option<Taken>, RunError> {
+        staged.length = length;
+        match self {
+            Self::Implicit(stepper) => stepper.step(length, staged).map(Some),
+            Self::Explicit(explicit) => explicit.step(length, staged).map(|()| None),
+        }
+    }
+
+    /// Goes on from what a step has come to, at a time for what rounding has made of it.
+    fn accept(&mut self, taken: Option<Taken>, time: Option<f64>) {
+        match (self, taken) {
+            (Self::Implicit(stepper), Some(Taken { mut state, .. })) => {
+                state.time = time.unwrap_or(state.time);
+                stepper.accept(state);
+            }
+            (Self::Explicit(explicit), None) => {
+                time.into_iter().for_each(|time| explicit.arrive(time));
+            }
+            _ => unreachable!("a step was taken in one of both ways"),
+        }
+    }
+
+    /// Gets ready for steps of a length, which an explicit scheme must not find too long.
+    fn prepare(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
+        match self {
+            Self::Implicit(_) => Ok(()),
+            Self::Explicit(explicit) => {
+                explicit.check(length, staged.ends)?;
+                explicit.quieten(staged)
+            }
+        }
+    }
+
+    /// Sees that all of the state is what it should be.
+    fn confirm(&mut self, staged: &mut Staged<'_>) -> Result<(), RunError> {
+        match self {
+            Self::Implicit(_) => Ok(()),
+            Self::Explicit(explicit) => explicit.confirm(staged),
+        }
+    }
+}
+
+/// Solves a problem from the beginning of its time to the end, and gives the last solution.
+pub(super) fn march(
+    problem: &Problem,
+    stepping: &Stepping,
+    mesh: Arc<Mesh>,
+    start_at: Option<&[f64]>,
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution, RunError> {
+    let mut clock = Clock::start();
+    let setting_up = doing("numbering the degrees of freedom");
+    let (form, named) = (&problem.form, problem.solver.as_ref());
+    stepping.scheme.check(&form.rates, form.fields.len())?;
+    stepping.check()?;
+    let mesh = with_periodic_sides(problem, mesh)?;
+    let planned = elements(form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
+    check_room(form, &planned, &mesh, named, device.as_deref())?;
+    let Setup { elements, on, mut parameters, files } = set_up(problem, mesh)?;
+    let first = stepping.first();
+    // What is looked at before the first step is the Jacobian of one.
+    parameters_at(form, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
+    check_fixed(form, &on, &parameters)?;
+    let represented = solver::represented(target, &on, named, device.is_some());
+    let (mut operator, kernels) =
+        compile_operator(form, &elements, &on, &parameters.values, &represented, device.clone())?;
+    drop(setting_up);
+    let prescribed = OfProblem { problem, elements: &elements, files: &files };
+    let system = System {
+        form,
+        on: &on,
+        parameters: &parameters,
+        prescribed: &prescribed,
+        rule: elements.rule,
+        levels: Some(Levels { elements: &elements, target, device: device.as_ref() }),
+    };
+    let mut notes = check_unique(&mut operator, system)?;
+    let mut u = operator.initial()?;
+    notes.extend(initial::begin(problem, &on, &parameters, start_at, &operator, &mut u)?);
+    let mut v = u.like();
+    if let Some(rates) = initial::rates(problem, &on, &parameters)? {
+        v.set(&rates);
+        v.agree();
+    }
+    let second = form.rates.iter().any(|rate| rate.order == 2);
+    let restart = monitor.restart();
+    let points = restart.is_some() || monitor.wants_checkpoints();
+    let whole = points.then(|| Whole::of(&on)).transpose()?;
+    let state = State { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
+    clock.end(Phase::SetUp);
+    let shown =
+        Shown { problem, elements: &elements, target, device: device.as_ref(), kernels: &kernels };
+    let mut staged =
+        Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
+    staged.ends = stepping.to;
+    let who = (problem, stepping.scheme);
+    let mut way = match restart.as_ref().zip(whole.as_ref()) {
+        Some((left, whole)) => left.resume(who, &state.u, &mut staged, whole, &mut notes)?,
+        None => {
+            let begun = (state, first);
+            let mut way = Way::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
+            way.prepare(first, &mut staged)?;
+            way
+        }
+    };
+    let times = Times::new(stepping);
+    let mut pace = Pace::new(stepping, first, restart.as_ref().map(|left| left.length));
+    let mut count_shown = restart.as_ref().map_or(0, |left| left.shown);
+    let mut going = Continue::Yes;
+    let mut last = None;
+    if let Some(left) = &restart {
+        let now = left.time();
+        if times.next(now).is_none() {
+            return Err(RunError::Setting(format!(
+                "the checkpoint is at t = {now}, where the time of the problem has ended\nhelp: write a later `to` in `time`"
+            )));
+        }
+        way.prepare(pace.length(), &mut staged)?;
+        notes.push(format!("the run goes on from t = {now}"));
+    } else if times.shows_start() {
+        count_shown += 1;
+        clock.end(Phase::Solve);
+        let solution = shown.solution(way.state(), &staged, &mut clock)?;
+        going = shown.tell(&solution, way.state().time, staged.monitor());
+        clock.end(Phase::Write);
+        last = Some(solution);
+    }
+    while going == Continue::Yes
+        && let Some(next) = times.next(way.state().time)
+    {
+        let (own, ends) = pace.towards(next - way.state().time);
+        let taken = match way.step(own, &mut staged) {
+            Ok(taken) => taken,
+            Err(error) if staged.cancelled() => return Err(error),
+            Err(_) if !stepping.scheme.is_explicit() && pace.halve(own) => continue,
+            Err(error) => return Err(failed(error, way.state(), own, &staged)),
+        };
+        let estimate = taken.as_ref().and_then(|taken| taken.estimate);
+        let stands = pace.judge(own, way.order(), estimate);
+        if !stands.map_err(|error| failed(error, way.state(), own, &staged))? {
+            continue;
+        }
+        way.accept(taken, ends.then_some(next));
+        pace.take(own);
+        let now = way.state().time;
+        staged.monitor().time(now, stepping.to);
+        if times.shows(now) || now >= stepping.to {
+            if let Err(error) = way.confirm(&mut staged) {
+                return Err(failed(error, way.state(), own, &staged));
+            }
+            clock.end(Phase::Solve);
+            let solution = shown.solution(way.state(), &staged, &mut clock)?;
+            if times.shows(now) {
+                count_shown += 1;
+                going = shown.tell(&solution, now, staged.monitor());
+                if let Some(whole) = whole.as_ref().filter(|_| staged.monitor().wants_checkpoints())
+                {
+                    let point = (pace.length(), count_shown);
+                    let left = Checkpoint::leave(&mut way, who, point, &mut staged, whole)?;
+                    going = if going == Continue::Yes {
+                        staged.monitor().checkpoint(&left)
+                    } else {
+                        going
+                    };
+                }
+            }
+            clock.end(Phase::Write);
+            last = Some(solution);
+        }
+    }
+    clock.end(Phase::Solve);
+    let mut solution = match last {
+        Some(solution) => solution,
+        None => shown.solution(way.state(), &staged, &mut clock)?,
+    };
+    notes.extend(staged.notes().iter().cloned());
+    notes.push(pace.told(stepping.scheme));
+    solution.notes = [on.mesh.notes(), &elements.notes, &kernels.notes, &notes].concat();
+    solution.report = staged.report();
+    solution.linear_iterations = staged.iterations();
+    solution.multigrid = staged.figures();
+    let (mut r, u) = (way.state().u.like(), &way.state().u);
+    staged.quiet(way.state())?;
+    staged.operator.precondition_by(None);
+    staged.operator.residual(u, &mut r)?;
+    solution.residual = staged.last_residual();
+    solution.throughput = super::measure(staged.operator, u, &mut r)?;
+    staged.operator.finish()?;
+    clock.end(Phase::Measure);
+    solution.seconds = clock.seconds();
+    Ok(solution)
+}
+
+/// The error that time has come to a stop, with the last state.
+fn failed(source: RunError, state: &State, length: f64, staged: &Staged<'_>) -> RunError {
+    let source =
+        Box::new(RunError::TimeStep { time: state.time, length, source: Box::new(source) });
+    let u = state.u.to_vec();
+    match u.iter().all(|value| value.is_finite()) {
+        true => RunError::Unconverged {
+            source,
+            reached: Box::new(Reached { on: Arc::clone(staged.on()), u }),
+        },
+        false => *source,
+    }
+}
+
+impl Step {
+    /// The figures of a solution at a time.
+    fn at(time: f64, solution: &Solution) -> Self {
+        Self { time: Some(time), ..Self::of(StepKind::Time, solution) }
+    }
+}
+
+/// Gives parameters a time and s.
+fn parameters_at(form: &PointForm, parameters: &mut Parameters, time: f64, s: [f64; 2]) {
+    parameters.values[0] = time;
+    for rate in &form.rates {
+        let range = parameters.range(rate.param);
+        parameters.values[range].fill(s[rate.order - 1]);
+    }
+}

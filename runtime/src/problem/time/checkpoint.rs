@@ -1,0 +1,360 @@
+//! Where a run through time has come to, as a list of numbers ⇄ what its next steps depend on. Both a run that leaves a checkpoint and
+//! one that begins at it forget what was made for Jacobians there, so that both go on to the same bits. Vectors are those of the whole
+//! mesh, of however many processes.
+
+use super::super::RunError;
+use super::identity::{Identity, of_states, refused};
+use super::stages::Staged;
+use super::whole::{EXACT, Known, Whole};
+use super::{Way, parameters_at};
+use crate::algebra::vector::Vector;
+use crate::solve::time::{InitialState, State, Stepper};
+use fem_dsl::problem::{Problem, Scheme};
+use std::collections::VecDeque;
+
+/// What a list begins with: "weakform".
+const MAGIC: f64 = 8_619_717.0;
+/// The version of its layout, which follows. The first did not know its mesh, the second not its equations, the third had no checksum.
+const VERSION: f64 = 4.0;
+/// Numbers before the states, of each version.
+const HEADS: [(f64, usize); 4] = [(1.0, 10), (2.0, 13), (3.0, 19), (VERSION, 19)];
+
+/// The checksum of numbers, to the bit: the last number of a list.
+fn checksum(numbers: &[f64]) -> f64 {
+    let mut hash = blake3::Hasher::new();
+    numbers.iter().for_each(|number| {
+        hash.update(&number.to_le_bytes());
+    });
+    let number = hash
+        .finalize()
+        .as_bytes()
+        .iter()
+        .take(8)
+        .fold(0, |all: u64, &byte| all << 8 | u64::from(byte));
+    (number % EXACT) as f64
+}
+
+/// A point from which a run through time can go on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// Of the scheme and of the form's fields and derivatives.
+    identity: f64,
+    /// Of the mesh and its unknowns; a list of the first version does not say it.
+    mesh: Option<Known>,
+    /// Of the equations; a list of the first two versions does not say it.
+    problem: Option<Identity>,
+    begun: InitialState,
+    second: bool,
+    /// The newest first: the state, and before it what the scheme knows of the past.
+    past: Vec<Past>,
+    /// The length of the next step.
+    pub(super) length: f64,
+    /// The largest ‖u‖, and the largest ‖R‖ that a solve began with.
+    largest: [f64; 2],
+    /// Solutions that were shown until then.
+    pub shown: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Past {
+    time: f64,
+    u: Vec<f64>,
+    v: Vec<f64>,
+    a: Vec<f64>,
+}
+
+impl Past {
+    fn of(state: &State, whole: &Whole) -> Self {
+        let numbers = |vector: &Vector| whole.gathered(vector.to_vec());
+        let a = state.a.as_ref().map_or_else(Vec::new, numbers);
+        Self { time: state.time, u: numbers(&state.u), v: numbers(&state.v), a }
+    }
+
+    fn state(&self, like: &Vector, whole: &Whole) -> State {
+        let vector = |numbers: &[f64]| {
+            let mut made = like.like();
+            made.set(&whole.part(numbers));
+            made
+        };
+        let a = (!self.a.is_empty()).then(|| vector(&self.a));
+        State { time: self.time, u: vector(&self.u), v: vector(&self.v), a }
+    }
+}
+
+impl Checkpoint {
+    /// t.
+    pub fn time(&self) -> f64 {
+        self.past[0].time
+    }
+
+    /// As a list: 19 numbers and the values of the parameters, then of each state, the newest first, t, u, u̇ and, where the form has it, ü; last a checksum.
+    pub fn numbers(&self) -> Vec<f64> {
+        let second = f64::from(u8::from(self.second));
+        let size = self.past[0].u.len() as f64;
+        let version = match (&self.mesh, &self.problem) {
+            (None, _) => HEADS[0].0,
+            (_, None) => HEADS[1].0,
+            _ => VERSION,
+        };
+        let mut all = vec![MAGIC, version];
+        all.extend([self.identity, second, size, self.past.len() as f64]);
+        all.extend([self.length, self.shown as f64]);
+        all.extend(self.largest);
+        if let Some(Known { order, cells, vertices }) = self.mesh {
+            all.extend([order, cells, vertices].map(|number| number as f64));
+        }
+        if let Some(Identity { form, prescribed, params }) = &self.problem {
+            let InitialState { rates, norm, tried } = self.begun;
+            all.extend([f64::from(u8::from(rates)), norm, tried]);
+            all.extend([*form as f64, *prescribed as f64, params.len() as f64]);
+            all.extend_from_slice(params);
+        }
+        for Past { time, u, v, a } in &self.past {
+            all.push(*time);
+            [u, v, a].into_iter().for_each(|numbers| all.extend_from_slice(numbers));
+        }
+        if version == VERSION {
+            all.push(checksum(&all));
+        }
+        all
+    }
+
+    /// From a list.
+    ///
+    /// # Errors
+    ///
+    /// One that is none of a checkpoint, or not whole.
+    pub fn from_numbers(numbers: &[f64]) -> Result<Self, RunError> {
+        let damaged = || RunError::Setting("the file holds no checkpoint, or a part of one".into());
+        let [MAGIC, version, ..] = *numbers else { return Err(damaged()) };
+        let found = HEADS.iter().find(|(own, _)| *own == version);
+        let &(_, length) = found.ok_or_else(|| {
+            let found = format!("the checkpoint is of version {version} of its layout");
+            RunError::Setting(format!(
+                "{found}, and this build knows those up to {VERSION}\nhelp: go on with the build that wrote it, or leave --restart out"
+            ))
+        })?;
+        let numbers = match numbers.split_last() {
+            Some((&own, before)) if version == VERSION => {
+                if own.to_bits() != checksum(before).to_bits() {
+                    return Err(RunError::Setting(
+                        "the checkpoint is damaged: its checksum is not that of its numbers\n\
+                         help: restart from another checkpoint, or leave --restart out"
+                            .into(),
+                    ));
+                }
+                before
+            }
+            _ => numbers,
+        };
+        let (head, rest) = numbers.split_at_checked(length).ok_or_else(damaged)?;
+        let count = |at: usize| {
+            let whole = (0.0..EXACT as f64).contains(&head[at]) && head[at].fract() == 0.0;
+            if whole { Ok(head[at] as usize) } else { Err(damaged()) }
+        };
+        let knows = version >= 3.0;
+        let params = if knows { count(18)? } else { 0 };
+        let (params, mut rest) = rest.split_at_checked(params).ok_or_else(damaged)?;
+        let (second, size, states) = (count(3)? == 1, count(4)?, count(5)?);
+        let vectors = if second { 3 } else { 2 };
+        let each = size.checked_mul(vectors).and_then(|all| all.checked_add(1));
+        if states == 0 || each.and_then(|each| each.checked_mul(states)) != Some(rest.len()) {
+            return Err(damaged());
+        }
+        let mut take = |n: usize| {
+            let (own, others) = rest.split_at(n);
+            rest = others;
+            own.to_vec()
+        };
+        let mut past = Vec::with_capacity(states);
+        for _ in 0..states {
+            let time = take(1)[0];
+            let (u, v) = (take(size), take(size));
+            past.push(Past { time, u, v, a: if second { take(size) } else { Vec::new() } });
+        }
+        let (length, shown, largest) = (head[6], count(7)?, [head[8], head[9]]);
+        let begun = match knows {
+            true => InitialState { rates: count(13)? == 1, norm: head[14], tried: head[15] },
+            false => InitialState { rates: true, norm: largest[0], tried: 0.0 },
+        };
+        let problem = match knows {
+            true => {
+                let [form, prescribed] = [count(16)?, count(17)?].map(|n| n as u64);
+                Some(Identity { form, prescribed, params: params.to_vec() })
+            }
+            false => None,
+        };
+        let mesh = match version > HEADS[0].0 {
+            true => {
+                let [order, cells, vertices] =
+                    [count(10)?, count(11)?, count(12)?].map(|n| n as u64);
+                Some(Known { order, cells, vertices })
+            }
+            false => None,
+        };
+        Ok(Self { identity: head[2], mesh, problem, begun, second, past, length, largest, shown })
+    }
+
+    /// Of what takes steps, where it is, of all processes; what does so forgets all that a run which begins there would not know.
+    pub(super) fn leave(
+        way: &mut Way,
+        (problem, scheme): (&Problem, Scheme),
+        (length, shown): (f64, usize),
+        staged: &mut Staged<'_>,
+        whole: &Whole,
+    ) -> Result<Self, RunError> {
+        let of = |state: &State| Past::of(state, whole);
+        let (past, largest, begun): (Vec<Past>, f64, InitialState) = match &*way {
+            Way::Implicit(stepper) => {
+                (stepper.past().map(of).collect(), stepper.largest(), stepper.begun())
+            }
+            Way::Explicit(explicit) => {
+                let begun = InitialState { rates: true, norm: 0.0, tried: 0.0 };
+                (vec![of(explicit.state())], 0.0, begun)
+            }
+        };
+        let second = way.state().a.is_some();
+        let largest = [largest, staged.largest()];
+        let identity = of_states(scheme, &problem.form);
+        let (mesh, of) = (Some(whole.mesh), Some(Identity::of(problem, staged)));
+        let left =
+            Self { identity, mesh, problem: of, begun, second, past, length, largest, shown };
+        forget(way, scheme, staged)?;
+        Ok(left)
+    }
+
+    /// Whether it is of this mesh and its unknowns, as far as it says.
+    fn check_mesh(&self, whole: &Whole) -> Result<(), RunError> {
+        let (size, own) = (self.past[0].u.len(), whole.size);
+        if size != own {
+            return Err(refused(&format!("has {size} unknowns, where the problem has {own}")));
+        }
+        let (Some(there), here) = (self.mesh, whole.mesh) else { return Ok(()) };
+        if there == here {
+            return Ok(());
+        }
+        let [there, here] = [there, here].map(|Known { cells, vertices, .. }| [cells, vertices]);
+        let how = match there == here {
+            true => {
+                "whose cells, vertices or unknowns are elsewhere, or in another order".to_owned()
+            }
+            false => {
+                let [[cells, vertices], [own, of_own]] = [there, here];
+                format!(
+                    "with {cells} cells and {vertices} vertices, where the problem has {own} and {of_own}"
+                )
+            }
+        };
+        Err(refused(&format!("is of another mesh or degree, {how}")))
+    }
+
+    /// What takes steps, as it goes on; what differs from the problem that left the checkpoint is said.
+    ///
+    /// # Errors
+    ///
+    /// A checkpoint of another form, scheme or mesh.
+    pub(super) fn resume(
+        &self,
+        (problem, scheme): (&Problem, Scheme),
+        like: &Vector,
+        staged: &mut Staged<'_>,
+        whole: &Whole,
+        notes: &mut Vec<String>,
+    ) -> Result<Way, RunError> {
+        self.check_mesh(whole)?;
+        if self.identity != of_states(scheme, &problem.form) {
+            return Err(refused("is of another scheme, or of a form with other fields"));
+        }
+        if let Some(left) = &self.problem {
+            notes.extend(left.compare(&Identity::of(problem, staged), &problem.form)?);
+        }
+        let mut past: VecDeque<State> =
+            self.past.iter().map(|past| past.state(like, whole)).collect();
+        let [largest, begun] = self.largest;
+        staged.set_largest(begun);
+        Ok(match scheme.is_explicit() {
+            true => {
+                let Some(state) = past.pop_front() else { unreachable!("there is one state") };
+                at(staged, state.time);
+                Way::new(scheme, state, None, staged)?
+            }
+            false => {
+                Way::Implicit(Stepper::resume(scheme, self.second, past, (largest, self.begun)))
+            }
+        })
+    }
+}
+
+/// Parameters as before a step from a time.
+fn at(staged: &mut Staged<'_>, time: f64) {
+    let form = staged.system().form;
+    parameters_at(form, staged.parameters_mut(), time, [0.0; 2]);
+}
+
+/// Leaves nothing that was made for earlier steps.
+fn forget(way: &mut Way, scheme: Scheme, staged: &mut Staged<'_>) -> Result<(), RunError> {
+    staged.forget();
+    if let Way::Explicit(explicit) = way {
+        let state = explicit.state().clone();
+        at(staged, state.time);
+        *way = Way::new(scheme, state, None, staged)?;
+        if let Way::Explicit(explicit) = way {
+            explicit.quieten(staged)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_a_checkpoint_again_or_none() {
+        let past = |time: f64| Past { time, u: vec![time, 1.0], v: vec![2.0, 3.0], a: Vec::new() };
+        let (length, largest) = (0.125, [4.0, 0.0]);
+        let past = vec![past(0.5), past(0.25)];
+        let (identity, mesh) = (7.0, Some(Known { order: 11, cells: 1, vertices: 4 }));
+        let begun = InitialState { rates: true, norm: 4.0, tried: 0.0 };
+        let second = Checkpoint {
+            identity,
+            mesh,
+            problem: None,
+            begun,
+            second: false,
+            past,
+            length,
+            largest,
+            shown: 3,
+        };
+        let first = Checkpoint { mesh: None, ..second.clone() };
+        let problem = Identity { form: 5, prescribed: 6, params: vec![0.5, 0.25] };
+        let begun = InitialState { rates: false, norm: 0.5, tried: 2.0 };
+        let left = Checkpoint { problem: Some(problem), begun, ..second.clone() };
+        for earlier in [first, second] {
+            assert_eq!(Checkpoint::from_numbers(&earlier.numbers()).expect("whole"), earlier);
+        }
+        let numbers = left.numbers();
+        assert_eq!(Checkpoint::from_numbers(&numbers).expect("whole"), left);
+        for cut in 0..numbers.len() {
+            assert!(Checkpoint::from_numbers(&numbers[..cut]).is_err(), "{cut}");
+        }
+        for at in 0..numbers.len() {
+            for bit in [0, 20, 51, 52, 62, 63] {
+                let mut flipped = numbers.clone();
+                flipped[at] = f64::from_bits(flipped[at].to_bits() ^ 1 << bit);
+                assert!(Checkpoint::from_numbers(&flipped).is_err(), "{at} {bit}");
+            }
+        }
+        let mut third = numbers[..numbers.len() - 1].to_vec();
+        third[1] = 3.0;
+        assert_eq!(Checkpoint::from_numbers(&third).expect("whole"), left);
+        let mut other = third;
+        other[5] = 1e300;
+        assert!(Checkpoint::from_numbers(&other).is_err());
+        let mut later = numbers.clone();
+        later[1] = VERSION + 1.0;
+        let error = Checkpoint::from_numbers(&later).expect_err("unknown").to_string();
+        assert!(error.contains("version 5"), "{error}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Constrained unknowns through time: the conditions at t → their values and the first two time derivatives of these, in states
+//! and stages.
+//!
+//! ```text
+//! u_c = g(t)    u̇_c = g'(t)    ü_c = g''(t)        so that r₁ = g' − s₁ g and r₂ = g'' − s₂ g there
+//! ```
+//!
+//! A scheme's own formulas would give u̇_c and ü_c by differences of g, whose errors Newmark's carry on undamped. Derivatives are
+//! those of the condition's formula, or differences over a step where that is a function of a program.
+
+use super::super::RunError;
+use super::super::fixed::in_any;
+use super::super::solver::{System, values};
+use super::stages::{Moving, Staged};
+use crate::algebra::vector::Vector;
+use crate::solve::time::{Stage, State, derivative};
+use crate::space::constraint::Constraints;
+use std::rc::Rc;
+
+/// Rates that differ by less than this part of the largest are the same.
+const SAME: f64 = 1e-9;
+
+impl Staged<'_> {
+    /// Conditions and data at a time.
+    pub(super) fn prescribe(&mut self, time: f64) -> Result<(), RunError> {
+        let System { on, prescribed, .. } = self.system();
+        let [conditions, data] = self.how.timed;
+        if conditions {
+            match self.moving(time)? {
+                Some(moving) => self.operator.set_conditions(&moving.0[0])?,
+                None => self.operator.set_conditions(&values(&self.conditions_at(time)?))?,
+            }
+        }
+        if data {
+            let mut parameters = self.parameters().clone();
+            parameters.values[0] = time;
+            self.operator.set_aux(&prescribed.aux(on, &parameters)?)?;
+        }
+        Ok(())
+    }
+
+    fn conditions_at(&self, time: f64) -> Result<Vec<Constraints>, RunError> {
+        let mut parameters = self.parameters().clone();
+        parameters.values[0] = time;
+        self.system().prescribed.conditions(self.on(), &parameters)
+    }
+
+    /// The conditions at a time; none where no value reads t, or nothing is constrained.
+    fn moving(&mut self, time: f64) -> Result<Option<Rc<Moving>>, RunError> {
+        let System { on, prescribed, .. } = self.system();
+        if !prescribed.conditions_read_time() {
+            return Ok(None);
+        }
+        let at = [time, self.length];
+        if let Some((known, moving)) = &self.evaluated
+            && *known == at
+        {
+            return Ok(Some(Rc::clone(moving)));
+        }
+        // Of several processes all ask for the values, where any has some.
+        let oblique = on.fields.iter().any(|field| !field.constraints.oblique().is_empty());
+        let mut are = [on.conditions().next().is_some() || oblique];
+        in_any(&on.mesh, &mut are);
+        if !are[0] {
+            return Ok(None);
+        }
+        let mut parameters = self.parameters().clone();
+        parameters.values[0] = time;
+        let moving = match prescribed.conditions_with_rates(on, &parameters)? {
+            Some(all) => Moving(all.map(|of| values(&of))),
+            None => self.by_differences(time, values(&prescribed.conditions(on, &parameters)?))?,
+        };
+        let moving = Rc::new(moving);
+        self.evaluated = Some((at, Rc::clone(&moving)));
+        Ok(Some(moving))
+    }
+
+    /// The same from values at five times around, or from this one on where time begins.
+    fn by_differences(&self, time: f64, own: Vec<f64>) -> Result<Moving, RunError> {
+        // Before time begins a condition may have no value.
+        let at = if time - self.length >= self.begins { 2 } else { 0 };
+        let part = |i: usize| 0.5 * self.length * (i as f64 - at as f64);
+        let times: Vec<f64> = (0..5).map(|i| time + part(i)).collect();
+        let weights = [1, 2].map(|order| derivative(order, &times, at));
+        let mut rates = [vec![0.0; own.len()], vec![0.0; own.len()]];
+        for (number, &t) in times.iter().enumerate() {
+            let there = if number == at { own.clone() } else { values(&self.conditions_at(t)?) };
+            for (rates, weights) in rates.iter_mut().zip(&weights) {
+                rates.iter_mut().zip(&there).for_each(|(rate, g)| *rate += weights[number] * g);
+            }
+        }
+        let [first, second] = rates;
+        Ok(Moving([own, first, second]))
+    }
+
+    /// Gives the constrained unknowns of a rate of an order what their conditions say at a time. The operator has the conditions of
+    /// that time then.
+    pub(super) fn hold_rate(
+        &mut self,
+        order: usize,
+        time: f64,
+        rate: &mut Vector,
+    ) -> Result<(), RunError> {
+        let moving = match self.moving(time)? {
+            Some(moving) => moving,
+            None => {
+                let own = values(&self.conditions_at(time)?);
+                let still = vec![0.0; own.len()];
+                Rc::new(Moving([own, still.clone(), still]))
+            }
+        };
+        self.operator.impose_rate(&moving.0[order], rate)?;
+        Ok(self.operator.set_conditions(&moving.0[0])?)
+    }
+
+    /// The same of a vector that is 0 otherwise; none where no condition follows t.
+    pub(super) fn held_rate(
+        &mut self,
+        order: usize,
+        time: f64,
+    ) -> Result<Option<Vector>, RunError> {
+        let Some(moving) = self.moving(time)? else { return Ok(None) };
+        let mut rate = self.operator.vector();
+        self.operator.impose_rate(&moving.0[order], &mut rate)?;
+        self.operator.set_conditions(&moving.0[0])?;
+        Ok(Some(rate))
+    }
+
+    /// Gives the constrained unknowns of the state where time begins what their conditions say; where that is another velocity than
+    /// the one that was given, a note says so.
+    pub(super) fn start(
+        &mut self,
+        state: &mut State,
+        notes: &mut Vec<String>,
+    ) -> Result<(), RunError> {
+        self.prescribe(state.time)?;
+        self.operator.impose(&mut state.u)?;
+        let given = state.v.to_vec();
+        self.hold_rate(1, state.time, &mut state.v)?;
+        let held = state.v.to_vec();
+        let largest = state.v.largest(given.iter().fold(0.0, |most: f64, v| most.max(v.abs())));
+        let differs = |(given, held): (&f64, &f64)| {
+            *given != 0.0 && (given - held).abs() > SAME * largest.max(held.abs())
+        };
+        let count = given.iter().zip(&held).filter(|pair| differs(*pair)).count();
+        let count = self.on().mesh.in_all(count);
+        if count > 0 {
+            notes.push(format!(
+                "the initial `dt` differs from the time derivative of the conditions in {count} unknowns, where that holds"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Gives the constrained unknowns of a state what their conditions say at its time; nothing where these are the same at all times.
+    pub(super) fn hold_state(&mut self, state: &mut State) -> Result<(), RunError> {
+        let Some(moving) = self.moving(state.time)? else { return Ok(()) };
+        let Moving([own, first, second]) = &*moving;
+        self.operator.impose_rate(first, &mut state.v)?;
+        if let Some(a) = &mut state.a {
+            self.operator.impose_rate(second, a)?;
+        }
+        self.operator.set_conditions(own)?;
+        Ok(self.operator.impose(&mut state.u)?)
+    }
+
+    /// What a stage knows of the past, where its constrained unknowns have the derivatives that their conditions say.
+    pub(super) fn stage_rates(
+        &mut self,
+        stage: &Stage<'_>,
+    ) -> Result<Option<[Vector; 2]>, RunError> {
+        let Some(moving) = self.moving(stage.time)? else { return Ok(None) };
+        let [own, rates @ ..] = &moving.0;
+        let mut held = stage.rates.map(Vector::clone);
+        for ((held, rate), s) in held.iter_mut().zip(rates).zip(stage.factors) {
+            let left: Vec<f64> = rate.iter().zip(own).map(|(rate, g)| rate - s * g).collect();
+            self.operator.impose_rate(&left, held)?;
+        }
+        self.operator.set_conditions(own)?;
+        Ok(Some(held))
+    }
+}

@@ -1,0 +1,279 @@
+//! The mass of a form: M = ∂F/∂u̇ or ∂F/∂ü → M⁻¹ r, with the mass as it is, with its diagonal, or lumped.
+//!
+//! ```text
+//! s M = J with some s, less J with s = 0
+//! ```
+//!
+//! s is so large that s M has the most of their difference; it stands for the highest derivative of each field. Lumped, M is the sum
+//! of its rows in each component of each field; a mass that couples components has no such sums, and is refused. With quadrature at the
+//! nodes M is diagonal: that is seen, and its inverse taken as what it is.
+
+use super::super::solver::Levels;
+use super::super::{RunError, kernels};
+use super::error::TimeError;
+use super::parameters_at;
+use super::stages::Staged;
+use crate::algebra::vector::Vector;
+use crate::operator::Operator;
+use crate::solve::{
+    CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, OperatorError, Outcome,
+    Preconditioner, cg, gmres,
+};
+use fem_dsl::point::{Field, PointForm, Shape};
+use fem_dsl::problem::Mass as Kind;
+use kernels_gen::plan::Task;
+use std::sync::Mutex;
+
+/// How far residuals of solves with a mass fall.
+const RTOL: f64 = 1e-12;
+/// s M over what is taken from it, on the diagonal.
+const SHARE: f64 = 1e3;
+/// What rounding may make of a product with a diagonal matrix.
+const DIAGONAL: f64 = 1e-10;
+
+/// Numbers between −½ and ½ without order.
+pub(super) fn scattered(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 7919 + 13) % 1009) as f64 / 1009.0 - 0.5).collect()
+}
+
+/// The values of parameters at a time with s for the highest derivative of each field.
+fn parameters_with(s: f64, time: f64, staged: &Staged<'_>) -> Vec<f64> {
+    let (mut parameters, form) = (staged.parameters().clone(), staged.system().form);
+    parameters_at(form, &mut parameters, time, [0.0; 2]);
+    for rate in form.rates.iter().filter(|rate| highest(form, rate.field) == rate.order) {
+        let range = parameters.range(rate.param);
+        parameters.values[range].fill(s);
+    }
+    parameters.values
+}
+
+/// The order of the highest time derivative of a field that a form reads; 0 where there is none.
+pub(super) fn highest(form: &PointForm, field: usize) -> usize {
+    let own = form.rates.iter().filter(|rate| rate.field == field && rate.read);
+    own.map(|rate| rate.order).max().unwrap_or(0)
+}
+
+/// The name of a component of a field.
+fn component_of(form: &PointForm, field: usize, component: usize) -> String {
+    let Field { name, shape, .. } = &form.fields[field];
+    if *shape == Shape::Scalar { name.clone() } else { format!("{name}[{component}]") }
+}
+
+/// The mass of a form.
+pub(super) struct Mass {
+    with: Operator,
+    /// J with s = 0.
+    pub(super) without: Operator,
+    s: f64,
+    /// Of the lumped mass, or of the diagonal of the one that is not.
+    pub(super) inverse: Vector,
+    /// 0 for unknowns with conditions, whose rows of M are 0, and 1 for the others.
+    pub(super) free: Vector,
+    /// Lumped where it is diagonal, too.
+    pub(super) kind: Kind,
+    work: Mutex<Vector>,
+}
+
+impl Mass {
+    /// Of the highest derivatives of all fields, at a state, as it is.
+    pub(super) fn new(u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
+        let form = staged.system().form;
+        let missing = || RunError::Setting("the elements of the system are not known".to_owned());
+        let Levels { elements, target, device } = staged.system().levels.ok_or_else(missing)?;
+        let parameters = |s: f64| parameters_with(s, staged.parameters().values[0], staged);
+        let made = |s: f64| {
+            let (params, tasks) = (parameters(s), [Task::Action, Task::Diagonal]);
+            let (on, shelf) = (staged.on(), staged.operator.shelf());
+            let device = device.cloned();
+            let made =
+                kernels::compile_for(form, elements, on, &params, &tasks, target, device, shelf);
+            let (mut made, _) = made?;
+            made.linearise(u)?;
+            Ok::<_, RunError>(made)
+        };
+        let (mut with, without) = (made(1.0)?, made(0.0)?);
+        let (mut own, mut less) = (u.like(), u.like());
+        with.diagonal(&mut own)?;
+        without.diagonal(&mut less)?;
+        let ratios = own.to_vec().into_iter().zip(less.to_vec());
+        let ratios = ratios.map(|(with, without)| (without / (with - without)).abs());
+        let largest = u.largest(ratios.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max));
+        let s = SHARE * largest.max(1.0);
+        with.set_params(&parameters(s))?;
+        with.linearise(u)?;
+        let work = Mutex::new(u.like());
+        let mut numbers = vec![1.0; staged.on().n_dofs()];
+        staged.on().conditions().for_each(|(dof, _)| numbers[dof] = 0.0);
+        let mut free = u.like();
+        free.set(&numbers);
+        let kind = Kind::Consistent;
+        let mut own = Self { with, without, s, inverse: u.like(), free, kind, work };
+        own.with.diagonal(&mut own.inverse)?;
+        own.inverse.axpy(-1.0, &less);
+        own.inverse.scale(1.0 / s);
+        if own.is_diagonal()? {
+            own.kind = Kind::Lumped;
+        }
+        own.inverse.invert();
+        Ok(own)
+    }
+
+    /// The sums of its rows in its place, in each component of each field.
+    ///
+    /// # Errors
+    ///
+    /// A mass that couples components, or has rows whose sums are none of a mass.
+    pub(super) fn lumped(mut self, u: &Vector, staged: &mut Staged<'_>) -> Result<Self, RunError> {
+        if self.kind == Kind::Lumped {
+            return Ok(self);
+        }
+        let (form, on) = (staged.system().form, staged.system().on);
+        let (mut x, mut y) = (self.free.like(), self.free.like());
+        let free = self.free.to_vec();
+        let sums = self.sums_of_rows(u, staged)?;
+        for (field, of_form) in form.fields.iter().enumerate() {
+            let (range, count) = (on.dofs_of(field), of_form.shape.components());
+            for component in 0..count {
+                let own =
+                    |at: usize| range.contains(&at) && (at - range.start) % count == component;
+                let mut product = |numbers: Vec<f64>| {
+                    x.set(&numbers);
+                    x.agree();
+                    self.times(&x, &mut y)?;
+                    Ok::<_, OperatorError>(y.to_vec())
+                };
+                let some = scattered(free.len()).into_iter().enumerate();
+                let some = product(some.map(|(at, x)| if own(at) { x } else { 0.0 }).collect())?;
+                let largest = |which: bool| {
+                    let these = (0..free.len()).filter(|&at| own(at) == which && free[at] > 0.0);
+                    self.free.largest(these.map(|at| some[at].abs()).fold(0.0, f64::max))
+                };
+                if largest(false) > DIAGONAL * largest(true) {
+                    let name = component_of(form, field, component);
+                    let how = format!("which couples `{name}` with another component or field");
+                    return Err(TimeError::Lumped { how }.into());
+                }
+            }
+        }
+        // The inverse is that of the diagonal, whose sign the sums share where they are those of a mass.
+        let shares = sums.iter().zip(self.inverse.to_vec()).zip(&free);
+        let shares =
+            shares.filter(|(_, free)| **free > 0.0).map(|((sum, inverse), _)| sum * inverse);
+        let least = -self.free.largest(-shares.fold(f64::INFINITY, f64::min));
+        if least < DIAGONAL {
+            let how = "whose rows do not all have a positive sum, as on simplices of degree 2";
+            return Err(TimeError::Lumped { how: how.to_owned() }.into());
+        }
+        self.inverse.set(&sums);
+        self.inverse.invert();
+        self.kind = Kind::Lumped;
+        Ok(self)
+    }
+
+    /// The sums of the rows of free unknowns: F with the derivative c in all unknowns, less F without one, over c. These have the columns
+    /// of unknowns with a condition, which products with M leave out.
+    fn sums_of_rows(&self, u: &Vector, staged: &mut Staged<'_>) -> Result<Vec<f64>, RunError> {
+        let form = staged.system().form;
+        let order = (0..form.fields.len()).map(|field| highest(form, field)).max();
+        let time = staged.parameters().values[0];
+        let mut at = |rate: Option<&Vector>| -> Result<Vector, RunError> {
+            let (mut u, mut r) = (u.clone(), u.like());
+            let rates = if order == Some(2) { [None, rate] } else { [rate, None] };
+            staged.residual_at(time, &mut u, rates, &mut r)?;
+            r.multiply(&self.free);
+            Ok(r)
+        };
+        let less = at(None)?;
+        // c M has the most of F.
+        let mut share = less.clone();
+        share.multiply(&self.inverse);
+        let largest = share.to_vec().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        let c = SHARE * u.largest(largest).max(1.0);
+        let mut rate = u.like();
+        rate.fill(c);
+        let mut sums = at(Some(&rate))?;
+        sums.axpy(-1.0, &less);
+        sums.scale(1.0 / c);
+        Ok(sums.to_vec())
+    }
+
+    /// Takes J at another state and time, of which the mass is the same.
+    pub(super) fn renew(
+        &mut self,
+        time: f64,
+        u: &Vector,
+        staged: &Staged<'_>,
+    ) -> Result<(), RunError> {
+        for (operator, s) in [(&mut self.with, self.s), (&mut self.without, 0.0)] {
+            let parameters = parameters_with(s, time, staged);
+            operator.set_params(&parameters)?;
+            if staged.data_follows_time() {
+                let mut at = staged.parameters().clone();
+                at.values[0] = time;
+                operator.set_aux(&staged.system().prescribed.aux(staged.on(), &at)?)?;
+            }
+            operator.linearise(u)?;
+        }
+        Ok(())
+    }
+
+    /// Whether M x is what the diagonal makes of x, some numbers without order: with quadrature at the nodes it is.
+    fn is_diagonal(&self) -> Result<bool, OperatorError> {
+        let (mut x, mut y) = (self.inverse.like(), self.inverse.like());
+        x.set(&scattered(self.inverse.len()));
+        x.agree();
+        x.multiply(&self.free);
+        self.times(&x, &mut y)?;
+        y.multiply(&self.free);
+        x.multiply(&self.inverse);
+        let norm = x.norm();
+        y.axpy(-1.0, &x);
+        Ok(y.norm() <= DIAGONAL * norm)
+    }
+
+    fn times(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let mut work = self.work.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.with.apply(x, y)?;
+        self.without.apply(x, &mut work)?;
+        y.axpy(-1.0, &work);
+        y.scale(1.0 / self.s);
+        Ok(())
+    }
+
+    /// w ← −M⁻¹ r; nothing is left of r.
+    pub(super) fn solve(&self, r: &mut Vector, w: &mut Vector) -> Result<(), RunError> {
+        r.scale(-1.0);
+        r.multiply(&self.free);
+        match self.kind {
+            Kind::Lumped => {
+                w.copy_from(r);
+                w.multiply(&self.inverse);
+            }
+            Kind::Consistent => {
+                let stop = CgSettings { rtol: RTOL, ..CgSettings::default() };
+                let by = Preconditioner::Jacobi(&self.inverse);
+                w.fill(0.0);
+                let report = cg(self, r, w, by, stop, &mut |_| Continue::Yes)?;
+                if !matches!(report.outcome, Outcome::Indefinite { .. }) {
+                    report.converged()?;
+                    return Ok(());
+                }
+                // Fields may count their mass with either sign.
+                w.fill(0.0);
+                let stop = GmresSettings { rtol: RTOL, ..GmresSettings::default() };
+                gmres(self, r, w, by, stop, &mut |_| Continue::Yes)?.converged()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LinearOperator for Mass {
+    fn size(&self) -> usize {
+        self.inverse.len()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.times(x, y)
+    }
+}

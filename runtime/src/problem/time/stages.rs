@@ -1,0 +1,454 @@
+//! The solves of stages: t, s and r into an operator, conditions and data at t, then F = 0.
+
+use super::super::RunError;
+use super::super::solver::{Again, System, solve_above};
+use super::super::step::Monitor;
+use super::parameters_at;
+use crate::algebra::vector::Vector;
+use crate::operator::Operator;
+use crate::solve::time::{Stage, Stages, State};
+use crate::solve::{
+    Continue, Figures, LinearOperator as _, Newton, NonlinearSystem, Outcome, Progress, Report,
+};
+use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::support::expression::Parameters;
+use fem_dsl::point::{Graph, Input, Node, PointForm, reachable};
+use fem_dsl::problem::{Expression, Problem, Solver, Values};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// s that differ by less than this part of them are the same: those of steps whose lengths differ by rounding.
+const SAME: f64 = 1e-9;
+
+/// How stages are solved.
+#[derive(Clone, Copy)]
+pub(super) struct How<'a> {
+    /// The solver, where one is named.
+    pub(super) named: Option<&'a Solver>,
+    /// Whether conditions, and data, follow t.
+    pub(super) timed: [bool; 2],
+    /// Whether something is reported of states.
+    pub(super) reported: bool,
+}
+
+impl<'a> How<'a> {
+    /// As a problem says.
+    pub(super) fn of(problem: &'a Problem) -> Self {
+        let follows = |expression: &Expression| reads_time(&expression.graph);
+        let conditions = problem.dirichlet.iter().any(|condition| follows(&condition.value));
+        let data = problem.aux.iter().any(|data| match &data.value {
+            Values::Formula(formula) => follows(formula),
+            Values::File(_) => false,
+        });
+        Self {
+            named: problem.solver.as_ref(),
+            timed: [conditions, data],
+            reported: !problem.reports.items.is_empty(),
+        }
+    }
+}
+
+/// What is remembered from stage to stage.
+#[derive(Default)]
+pub(super) struct Memory {
+    again: Option<Again>,
+    newton: Option<Newton>,
+    /// The s for which the Jacobian was made; none before the first, or where it follows t or the state.
+    made_for: Option<[f64; 2]>,
+    /// The largest ‖R‖ at the beginning of a solve: what steps that begin nearer to their solution need not fall further below.
+    largest: f64,
+    /// Linear iterations so far.
+    iterations: usize,
+    /// The last ‖R‖.
+    residual: f64,
+    report: Option<Report>,
+    notes: Vec<String>,
+    figures: Vec<Figures>,
+}
+
+/// The values of all conditions and their first two time derivatives, in the order of [`super::super::solver::values`].
+pub(super) struct Moving(pub(super) [Vec<f64>; 3]);
+
+/// What was evaluated last: at which time, with differences over which length.
+pub(super) type Evaluated = Option<([f64; 2], Rc<Moving>)>;
+
+/// What solves stages.
+pub(super) struct Staged<'a> {
+    system: System<'a>,
+    pub(super) operator: &'a mut Operator,
+    pub(super) how: How<'a>,
+    monitor: &'a mut dyn Monitor,
+    parameters: Parameters,
+    /// Whether the Jacobian depends on s alone.
+    steady: bool,
+    /// The unknowns of fields without time derivatives.
+    algebraic: Vec<Range<usize>>,
+    memory: Memory,
+    cancelled: bool,
+    /// The time of the system as it was given, before which nothing needs to have a value.
+    pub(super) begins: f64,
+    /// The time to which a run goes; that of the system where it is not said.
+    pub(super) ends: f64,
+    /// The length of a step, over which differences show derivatives that are not known otherwise.
+    pub(super) length: f64,
+    /// The conditions as they were last evaluated.
+    pub(super) evaluated: Evaluated,
+}
+
+fn reads_time(graph: &Graph) -> bool {
+    graph.nodes().iter().any(|node| *node == Node::Input(Input::Time))
+}
+
+impl<'a> Staged<'a> {
+    pub(super) fn new(
+        system: System<'a>,
+        operator: &'a mut Operator,
+        how: How<'a>,
+        monitor: &'a mut dyn Monitor,
+        memory: Memory,
+    ) -> Self {
+        let form = system.form;
+        let coefficients = form.integrals.iter().any(|integral| {
+            let roots: Vec<_> = integral.jacobian.iter().map(|entry| entry.value).collect();
+            let mut read = reachable(&integral.graph, &roots).into_iter();
+            read.any(|node| integral.graph.nodes()[node] == Node::Input(Input::Time))
+        });
+        let steady = system.is_linear() && !coefficients && !how.timed[1];
+        let has = |field: usize| form.rates.iter().any(|rate| rate.field == field);
+        let fields = 0..form.fields.len();
+        let algebraic =
+            fields.filter(|&field| !has(field)).map(|field| system.on.dofs_of(field)).collect();
+        let parameters = system.parameters.clone();
+        let begins = parameters.values[0];
+        Self {
+            system,
+            operator,
+            how,
+            monitor,
+            parameters,
+            steady,
+            algebraic,
+            memory,
+            cancelled: false,
+            begins,
+            ends: begins,
+            length: 0.0,
+            evaluated: None,
+        }
+    }
+
+    /// What is remembered, for the next one.
+    pub(super) fn into_memory(self) -> Memory {
+        self.memory
+    }
+
+    pub(super) fn system(&self) -> System<'a> {
+        self.system
+    }
+
+    /// Whether something is reported of states.
+    pub(super) fn is_reported(&self) -> bool {
+        self.how.reported
+    }
+
+    /// Linear iterations so far.
+    pub(super) fn iterations(&self) -> usize {
+        self.memory.iterations
+    }
+
+    /// The last ‖R‖.
+    pub(super) fn last_residual(&self) -> f64 {
+        self.memory.residual
+    }
+
+    pub(super) fn on(&self) -> &Arc<Discretisation> {
+        self.system.on
+    }
+
+    pub(super) fn monitor(&mut self) -> &mut dyn Monitor {
+        self.monitor
+    }
+
+    pub(super) fn cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    pub(super) fn notes(&self) -> &[String] {
+        &self.memory.notes
+    }
+
+    pub(super) fn figures(&self) -> Vec<Figures> {
+        self.memory.figures.clone()
+    }
+
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    pub(super) fn parameters_mut(&mut self) -> &mut Parameters {
+        &mut self.parameters
+    }
+
+    /// The largest ‖R‖ that a solve began with.
+    pub(super) fn largest(&self) -> f64 {
+        self.memory.largest
+    }
+
+    pub(super) fn set_largest(&mut self, largest: f64) {
+        self.memory.largest = largest;
+    }
+
+    /// Forgets what was made for earlier solves: what comes next depends on states alone.
+    pub(super) fn forget(&mut self) {
+        let memory = &mut self.memory;
+        (memory.again, memory.newton, memory.made_for) = (None, None, None);
+        self.operator.precondition_by(None);
+    }
+
+    /// Whether data follows t.
+    pub(super) fn data_follows_time(&self) -> bool {
+        self.how.timed[1]
+    }
+
+    /// Whether the Jacobian depends on s alone.
+    pub(super) fn is_steady(&self) -> bool {
+        self.steady
+    }
+
+    /// Whether some field has no time derivative.
+    pub(super) fn is_algebraic(&self) -> bool {
+        !self.algebraic.is_empty()
+    }
+
+    /// The report of the last solve.
+    pub(super) fn report(&self) -> Report {
+        self.memory.report.clone().unwrap_or_else(|| Report {
+            solver: "explicit",
+            outcome: Outcome::Converged,
+            iterations: 0,
+            history: vec![0.0],
+            target: 0.0,
+            seconds: 0.0,
+            notes: Vec::new(),
+            newton: Vec::new(),
+        })
+    }
+
+    /// Gives the operator what a scheme knows of the past, 0 where that is nothing.
+    fn set_rates(&mut self, rates: [Option<&Vector>; 2]) -> Result<(), RunError> {
+        let on = self.system.on;
+        for rate in &self.system.form.rates {
+            let from = || unknowns_at_nodes(on, (rate.aux, rate.field));
+            self.operator.set_at_nodes(rate.aux, rates[rate.order - 1], from)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the operator a time and s, without changing what was made for the Jacobian where that stays the same; whether it does.
+    fn set_time(&mut self, time: f64, factors: [f64; 2]) -> Result<bool, RunError> {
+        let near = |old: [f64; 2]| {
+            old.iter().zip(&factors).all(|(old, new)| (old - new).abs() <= SAME * new.abs())
+        };
+        let same = self.steady && self.memory.made_for.is_some_and(near);
+        parameters_at(self.system.form, &mut self.parameters, time, factors);
+        let kept = if same { self.operator.take_approximation() } else { None };
+        self.operator.set_params(&self.parameters.values)?;
+        if kept.is_some() {
+            self.operator.precondition_by(kept);
+        }
+        self.memory.made_for = self.steady.then_some(factors);
+        Ok(same)
+    }
+
+    /// Whether F asks a device for the same work at all times: nothing that is prescribed follows t.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.how.timed == [false; 2] && self.operator.replayable()
+    }
+
+    /// Whether F itself reads t.
+    pub(super) fn follows_time(&self) -> bool {
+        self.system.form.integrals.iter().any(|integral| reads_time(&integral.graph))
+    }
+
+    /// Brings the operator to a time, with derivatives at it: parameters, conditions, data.
+    pub(super) fn arrive(
+        &mut self,
+        time: f64,
+        rates: [Option<&Vector>; 2],
+    ) -> Result<(), RunError> {
+        self.set_time(time, [0.0; 2])?;
+        self.prescribe(time)?;
+        self.set_rates(rates)
+    }
+
+    /// F at a state and at the time where the operator is, into `r`; the state takes the values of the conditions.
+    pub(super) fn residual_here(&mut self, u: &mut Vector, r: &mut Vector) -> Result<(), RunError> {
+        self.operator.impose(u)?;
+        Ok(self.operator.residual(u, r)?)
+    }
+
+    /// The same at a time, with the derivatives that the state has.
+    pub(super) fn residual_at(
+        &mut self,
+        time: f64,
+        u: &mut Vector,
+        rates: [Option<&Vector>; 2],
+        r: &mut Vector,
+    ) -> Result<(), RunError> {
+        self.arrive(time, rates)?;
+        self.residual_here(u, r)
+    }
+
+    /// Leaves the operator with the derivatives of a state.
+    pub(super) fn quiet(&mut self, state: &State) -> Result<(), RunError> {
+        self.arrive(state.time, [Some(&state.v), state.a.as_ref()])
+    }
+
+    /// What a state is measured with: the discretisation with the data and the derivatives at its time.
+    pub(super) fn seen(
+        &self,
+        state: &State,
+    ) -> Result<(Arc<Discretisation>, Parameters), RunError> {
+        let System { on, prescribed, .. } = self.system;
+        let mut parameters = self.parameters.clone();
+        parameters_at(self.system.form, &mut parameters, state.time, [0.0; 2]);
+        let rates = &self.system.form.rates;
+        let reported = self.how.reported;
+        if !self.how.timed[1] && (rates.is_empty() || !reported) {
+            return Ok((Arc::clone(on), parameters));
+        }
+        let mut own = Discretisation::clone(on);
+        if self.how.timed[1] {
+            own.aux = prescribed.aux(on, &parameters)?;
+        }
+        for (order, values) in [(1, Some(&state.v)), (2, state.a.as_ref())] {
+            let Some(values) = values else { continue };
+            let data = rate_data(self.system.form, &own, order, &values.to_vec());
+            data.into_iter().for_each(|(index, values)| own.aux[index] = values);
+        }
+        Ok((Arc::new(own), parameters))
+    }
+
+    /// Keeps what was said of a solve.
+    fn keep(&mut self, mut report: Report, linear: usize) {
+        self.memory.iterations += linear;
+        self.memory.largest =
+            report.history.first().copied().unwrap_or(0.0).max(self.memory.largest);
+        self.memory.residual = report.residual();
+        for note in std::mem::take(&mut report.notes) {
+            if !self.memory.notes.contains(&note) {
+                self.memory.notes.push(note);
+            }
+        }
+        self.memory.report = Some(report);
+        self.memory.figures =
+            self.operator.approximation().map(|own| own.figures()).unwrap_or_default();
+    }
+}
+
+/// The data that time derivatives of an order are in forms, with its number, from a vector of them.
+pub fn rate_data(
+    form: &PointForm,
+    on: &Discretisation,
+    order: usize,
+    values: &[f64],
+) -> Vec<(usize, AuxValues)> {
+    let rates = form.rates.iter().filter(|rate| rate.order == order);
+    let data = rates.filter_map(|rate| match &on.aux[rate.aux] {
+        AuxValues::Nodes(space, _) => {
+            let numbers = at_nodes(on, (rate.aux, rate.field), values);
+            Some((rate.aux, AuxValues::Nodes(Arc::clone(space), Arc::new(numbers))))
+        }
+        _ => None,
+    });
+    data.collect()
+}
+
+/// The numbers of a field's unknowns in the order of data at the nodes of its space.
+pub(crate) fn at_nodes(on: &Discretisation, at: (usize, usize), numbers: &[f64]) -> Vec<f64> {
+    unknowns_at_nodes(on, at).into_iter().map(|at| numbers[at as usize]).collect()
+}
+
+/// The unknowns of a field in the order of data at the nodes of its space.
+fn unknowns_at_nodes(on: &Discretisation, (aux, field): (usize, usize)) -> Vec<u32> {
+    let first = on.dofs_of(field).start;
+    let space = &on.fields[field].space;
+    let (components, own) = (space.components(), space.n_dofs());
+    let AuxValues::Nodes(data, _) = &on.aux[aux] else {
+        return (first..first + own).map(|at| at as u32).collect();
+    };
+    let mut from = vec![0; data.n_nodes() * components];
+    for (&to, &node) in data.nodes().iter().zip(space.nodes()) {
+        for component in 0..components {
+            let at = first + node as usize * components + component;
+            from[to as usize * components + component] = at as u32;
+        }
+    }
+    from
+}
+
+impl Stages for Staged<'_> {
+    type Error = RunError;
+
+    fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), RunError> {
+        let same = self.set_time(stage.time, stage.factors)?;
+        self.prescribe(stage.time)?;
+        match self.stage_rates(stage)? {
+            Some(rates) => self.set_rates(rates.each_ref().map(Some))?,
+            None => self.set_rates(stage.rates.map(Some))?,
+        }
+        let parameters = self.parameters.clone();
+        let system = System { parameters: &parameters, ..self.system };
+        let by_newton = self.how.named.is_some_and(|solver| solver.name == "newton");
+        if system.is_linear() && !by_newton {
+            let mut again = match self.memory.again.take() {
+                Some(again) => again,
+                None => Again::new(self.operator, system, x, self.how.named)?,
+            };
+            let largest = self.memory.largest;
+            let Self { operator, monitor, cancelled, .. } = self;
+            let mut observe = |now: Progress| {
+                let go = monitor.iteration(now);
+                *cancelled |= go == Continue::No;
+                go
+            };
+            let solved = again.solve(operator, system, x, (same, largest), &mut observe);
+            self.memory.notes.extend(again.note.take());
+            self.memory.again = Some(again);
+            let report = solved.inspect_err(|_| self.memory.made_for = None)?;
+            let iterations = report.iterations;
+            self.keep(report, iterations);
+            return Ok(());
+        }
+        let how = (self.how.named, self.memory.largest);
+        let mut newton = self.memory.newton.take();
+        let Self { operator, monitor, cancelled, .. } = self;
+        let mut observe = |now: Progress| {
+            let go = monitor.iteration(now);
+            *cancelled |= go == Continue::No;
+            go
+        };
+        let solved = solve_above(operator, system, x, how, Some(&mut newton), &mut observe);
+        self.memory.newton = newton;
+        let (report, linear) = solved?;
+        let report = report.converged()?;
+        self.keep(report, linear);
+        Ok(())
+    }
+
+    fn keep_algebraic(&self, from: &Vector, to: &mut Vector) {
+        if self.algebraic.is_empty() {
+            return;
+        }
+        let (from, mut all) = (from.to_vec(), to.to_vec());
+        for range in &self.algebraic {
+            all[range.clone()].copy_from_slice(&from[range.clone()]);
+        }
+        to.set(&all);
+    }
+
+    fn hold(&mut self, state: &mut State) -> Result<(), RunError> {
+        self.hold_state(state)
+    }
+}

@@ -1,0 +1,317 @@
+//! What a linear form and its conditions leave open, as its operator shows: null vectors J z = 0 with z = 0 where a
+//! condition holds.
+//!
+//! ```text
+//! an unknown with (J x)_i = 0 for vectors x without any order              its equation reads 0 = 0
+//! z = 1 in a field that only other fields' equations read (a pressure)     a constant
+//! z = a + b × x in a vector field, where conditions leave some             a rigid motion
+//! ```
+//!
+//! Vectors z are one for each connected part of the mesh, and one product serves all parts. A row counts as 0 where it is
+//! less than rounding leaves of the terms that are summed; they are as large as in a product with numbers without any
+//! order. A curved wall whose normals are those of a mesh holds a rotation a little, as far as it is not round there; that
+//! is a motion which is left, too, or a note ([`motions`]). What a field has from elsewhere, be it weak, is left alone: where a term reads the value of a component in
+//! its own equations, nothing is said of its constants and motions. What [`super::fixed`] sees has been looked at before.
+
+mod motions;
+
+use super::fixed::{Of, Parts, Terms, in_any, unfixed};
+use super::mean::check_constants;
+use super::solver::Levels;
+use super::{RunError, System, compile_operator};
+use crate::algebra::vector::{Precision, Vector};
+use crate::operator::Operator;
+use crate::processes::Reduce;
+use crate::solve::NonlinearSystem;
+use crate::space::constraint::Constraints;
+use crate::space::discretisation::Discretisation;
+use fem_dsl::point::{Coefficient, Part, Shape};
+use fem_dsl::problem::Freedom;
+use motions::Motion;
+use std::sync::Arc;
+
+/// What rounding may leave of a sum, as a part of the terms.
+const ROUNDING: f64 = 1e-12;
+
+/// A linear form must have one solution, as far as its operator shows, up to the constants of fields with a mean. Returns notes on
+/// motions that conditions hold weakly.
+///
+/// # Errors
+///
+/// [`RunError::Unfixed`]; an operator that cannot be applied.
+pub fn check_unique(operator: &mut Operator, system: System<'_>) -> Result<Vec<String>, RunError> {
+    let (form, on) = (system.form, system.on);
+    let start = operator.initial()?;
+    check_constants(operator, system, &start)?;
+    if !system.is_linear() || operator.vector().precision() != Precision::F64 {
+        return Ok(Vec::new());
+    }
+    let terms = Terms::new(form, on, system.parameters);
+    let all = || {
+        let fields = form.fields.iter().enumerate();
+        fields.flat_map(|(field, own)| {
+            (0..own.shape.components()).map(move |component| Of { field, component })
+        })
+    };
+    let itself = |of: Of| terms.constant_of_cells(|term| of.is(term.test) && of.is(term.trial));
+    let elsewhere: Vec<Of> = all().filter(|&of| is_elsewhere(&terms, on, of)).collect();
+    let vectors = (0..form.fields.len()).filter(|&field| {
+        let shape = form.fields[field].shape;
+        let reads =
+            |term: &Coefficient| term.trial.field == field && term.trial.part == Part::Value;
+        shape == Shape::Vector(form.dim)
+            && on.fields[field].space.element().is_continuous()
+            && !terms.of_cells(reads)
+            && !terms.in_parts(on, reads)
+    });
+    let vectors: Vec<usize> = vectors.collect();
+    let known = all().all(itself);
+    if known && elsewhere.is_empty() && vectors.is_empty() {
+        return Ok(Vec::new());
+    }
+    let parts = Parts::new(&on.mesh);
+    let motions = motions::left(on, &vectors, &parts)?;
+    if known && elsewhere.is_empty() && motions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let at = operator.vector();
+    operator.linearise(&at)?;
+    let mut tried = Tried { operator, on, free: free(on), parts: &parts };
+    if !known && let Some((of, at)) = tried.empty_row()? {
+        return Err(unfixed(form, of, Freedom::Everything { at }));
+    }
+    for of in elsewhere {
+        let held = parts.held(on, of);
+        let components = on.fields[of.field].space.components();
+        let z = on_parts(on, &parts, of.field, |part, node| {
+            [(node * components + of.component, if held[part] { 0.0 } else { 1.0 })]
+        });
+        let left: Vec<bool> = held.iter().map(|held| !held).collect();
+        let null = tried.null(of.field, &z, left)?;
+        let free = null.iter().filter(|null| **null).count();
+        if let Some(first) = null.iter().position(|null| *null) {
+            let (count, at) = (parts.count, parts.place(&on.mesh, first));
+            let mean = on.fields[of.field].constraints.mean().is_some();
+            let freedom = match count {
+                1 => Freedom::Constant,
+                _ => Freedom::Part { parts: count, free, at, mean },
+            };
+            return Err(unfixed(form, of, freedom));
+        }
+    }
+    let (held, left): (Vec<_>, Vec<_>) = motions.into_iter().partition(Motion::is_held);
+    for motion in left {
+        let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
+        if let Some(first) = null.iter().position(|null| *null) {
+            let freedom = Freedom::Motion(Box::new(motion.named(on, &parts, first)));
+            return Err(unfixed(form, Of { field: motion.field, component: 0 }, freedom));
+        }
+    }
+    weakly_held(system, &parts, held)
+}
+
+/// Of the motions that only the error of a mesh's normals holds those that take no energy where there are no conditions: notes, and an
+/// error where a solve would lose all digits to one.
+///
+/// # Errors
+///
+/// [`RunError::Unfixed`]; an operator that cannot be made.
+fn weakly_held(
+    system: System<'_>,
+    parts: &Parts,
+    weak: Vec<Motion>,
+) -> Result<Vec<String>, RunError> {
+    let Some(Levels { elements, target, .. }) = system.levels.filter(|_| !weak.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let mut on = (**system.on).clone();
+    for motion in &weak {
+        let field = &mut on.fields[motion.field];
+        field.constraints = Constraints::none(&field.space);
+    }
+    let (on, params) = (Arc::new(on), &system.parameters.values);
+    let (mut operator, _) = compile_operator(system.form, elements, &on, params, target, None)?;
+    let at = operator.vector();
+    operator.linearise(&at)?;
+    let on = &*on;
+    let mut tried = Tried { operator: &mut operator, on, free: free(on), parts };
+    let mut notes = Vec::new();
+    for motion in weak {
+        let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
+        let Some(first) = null.iter().position(|null| *null) else { continue };
+        let (name, named) =
+            (&system.form.fields[motion.field].name, motion.named(on, parts, first));
+        if !motion.is_seen() {
+            let of = Of { field: motion.field, component: 0 };
+            return Err(unfixed(system.form, of, Freedom::Motion(Box::new(named))));
+        }
+        let digit = 10f64.powf((1.0 / motion.strength).log10().floor());
+        let part = (1.0 / motion.strength / digit).round() * digit;
+        notes.push(format!(
+            "the conditions on `{name}` let it {named} but for the error of the mesh's normals, 1 in {part:.0}: loads that \
+             drive this motion give a wrong solution; add `{}`",
+            named.condition(name)
+        ));
+    }
+    Ok(notes)
+}
+
+/// A free unknown whose row of the Jacobian, at the state where that was taken, has no entry in a free column: its field, and where
+/// it is.
+pub(super) fn empty_row(
+    operator: &mut Operator,
+    on: &Discretisation,
+) -> Result<Option<(Of, [f64; 3])>, RunError> {
+    let parts = Parts::new(&on.mesh);
+    Tried { operator, on, free: free(on), parts: &parts }.empty_row()
+}
+
+/// Whether the value of a component is read, but in no equation of its own field.
+fn is_elsewhere(terms: &Terms, on: &Discretisation, of: Of) -> bool {
+    let own = |term: &Coefficient| of.is_value(term.trial) && term.test.field == of.field;
+    terms.of_cells(|term| of.is_value(term.trial))
+        && !terms.of_cells(own)
+        && !terms.in_parts(on, own)
+}
+
+/// Which unknowns no condition holds.
+fn free(on: &Discretisation) -> Vec<bool> {
+    let mut free = vec![true; on.n_dofs()];
+    on.conditions().for_each(|(dof, _)| free[dof] = false);
+    on.affine.unknowns().iter().for_each(|&dof| free[dof as usize] = false);
+    free
+}
+
+/// The component of an unknown, and its place.
+pub(super) fn row_at(on: &Discretisation, row: usize) -> Result<(Of, [f64; 3]), RunError> {
+    let field = (0..on.fields.len()).find(|&field| on.dofs_of(field).contains(&row));
+    let field = field.unwrap_or(0);
+    let (space, own) = (&on.fields[field].space, row - on.dofs_of(field).start);
+    let node = own / space.components();
+    let at = space.points_here(&on.mesh, &on.partition)?[node];
+    Ok((Of { field, component: own % space.components() }, at))
+}
+
+/// A vector with entries of one field, given for the nodes of each part.
+fn on_parts<const N: usize>(
+    on: &Discretisation,
+    parts: &Parts,
+    field: usize,
+    entries: impl Fn(usize, usize) -> [(usize, f64); N],
+) -> Vec<f64> {
+    let (start, space) = (on.dofs_of(field).start, &on.fields[field].space);
+    let mut z = vec![0.0; on.n_dofs()];
+    for (cell, &part) in parts.of.iter().enumerate() {
+        for &node in space.cell_nodes(cell) {
+            for (dof, value) in entries(part as usize, node as usize) {
+                z[start + dof] = value;
+            }
+        }
+    }
+    z
+}
+
+/// An operator at a state.
+struct Tried<'a> {
+    operator: &'a mut Operator,
+    on: &'a Discretisation,
+    free: Vec<bool>,
+    parts: &'a Parts,
+}
+
+impl Tried<'_> {
+    fn apply(&mut self, x: &[f64]) -> Result<Vec<f64>, RunError> {
+        let mut direction: Vector = self.operator.vector();
+        direction.set(x);
+        direction.agree();
+        let mut y = direction.like();
+        self.operator.jacobian().apply(&direction, &mut y)?;
+        Ok(y.to_vec())
+    }
+
+    /// A free unknown whose row has no entry in a free column.
+    fn empty_row(&mut self) -> Result<Option<(Of, [f64; 3])>, RunError> {
+        let on = self.on;
+        let products = [self.apply(&self.on.noise(1))?, self.apply(&self.on.noise(2))?];
+        let empty = |i: usize| self.free[i] && products.iter().all(|y| y[i] == 0.0);
+        let row = (0..on.n_dofs()).find(|&i| empty(i));
+        let row = match on.mesh.cut() {
+            None => row,
+            Some(cut) => {
+                let none = f64::INFINITY;
+                let mut first = [row.map_or(none, |_| cut.group().rank() as f64)];
+                on.mesh.reduce_in_all(Reduce::Least, &mut first);
+                if first[0] == none {
+                    None
+                } else {
+                    return self
+                        .empty_row_of(row.filter(|_| first[0] == cut.group().rank() as f64));
+                }
+            }
+        };
+        let Some(row) = row else { return Ok(None) };
+        row_at(self.on, row).map(Some)
+    }
+
+    /// The same where one process alone has found it.
+    fn empty_row_of(&self, own: Option<usize>) -> Result<Option<(Of, [f64; 3])>, RunError> {
+        let found = own.map(|row| row_at(self.on, row)).transpose()?;
+        let at = self.on.mesh.first_in_all(found.map(|(_, at)| at)).unwrap_or_default();
+        let mut of = found.map_or([0.0; 2], |(of, _)| [of.field as f64, of.component as f64]);
+        self.on.mesh.sum_in_all(&mut of);
+        Ok(Some((Of { field: of[0] as usize, component: of[1] as usize }, at)))
+    }
+
+    /// For each of some parts whether J z = 0 in its free rows, where `z` is of one field.
+    fn null(
+        &mut self,
+        field: usize,
+        z: &[f64],
+        mut parts: Vec<bool>,
+    ) -> Result<Vec<bool>, RunError> {
+        let product = self.apply(z)?;
+        // Components that z has not are not among the terms.
+        let mut largest = [z.iter().fold(0.0f64, |largest, z| largest.max(z.abs()))];
+        self.on.mesh.reduce_in_all(Reduce::Largest, &mut largest);
+        let [largest] = largest;
+        let components = self.on.fields[field].space.components();
+        let range = self.on.dofs_of(field);
+        let mut has: Vec<bool> = (0..components)
+            .map(|c| z[range.clone()].iter().skip(c).step_by(components).any(|z| *z != 0.0))
+            .collect();
+        in_any(&self.on.mesh, &mut has);
+        let mut sizes = vec![0.0f64; z.len()];
+        for seed in [3, 4] {
+            let mut x = self.on.noise(seed);
+            for (i, x) in x.iter_mut().enumerate() {
+                let own = range.contains(&i) && has[(i - range.start) % components];
+                *x *= if own { largest } else { 0.0 };
+            }
+            for (size, y) in sizes.iter_mut().zip(self.apply(&x)?) {
+                *size = size.max(y.abs());
+            }
+        }
+        for (cell, &part) in self.parts.of.iter().enumerate() {
+            if !parts[part as usize] {
+                continue;
+            }
+            let rows = self.on.fields.iter().enumerate().flat_map(|(number, own)| {
+                let (start, components) = (self.on.dofs_of(number).start, own.space.components());
+                let nodes = own.space.cell_nodes(cell).iter();
+                nodes.flat_map(move |&node| {
+                    let first = start + node as usize * components;
+                    first..first + components
+                })
+            });
+            // Written so that what is not a number is no null vector.
+            let mut rows = rows;
+            parts[part as usize] =
+                rows.all(|i| !self.free[i] || product[i].abs() <= ROUNDING * sizes[i]);
+        }
+        // Those that are none at any process.
+        parts.iter_mut().for_each(|part| *part = !*part);
+        in_any(&self.on.mesh, &mut parts);
+        parts.iter_mut().for_each(|part| *part = !*part);
+        Ok(parts)
+    }
+}

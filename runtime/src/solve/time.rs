@@ -1,0 +1,511 @@
+//! Schemes for F(t, u, u̇, ü) = 0: what is known of the past and the length of a step → stages, each a solve for x in
+//!
+//! ```text
+//! F(t*, x, s₁ x + r₁, s₂ x + r₂) = 0        s a scheme's factor, r what it knows of the past
+//! ```
+//!
+//! and from these the state behind the step. Constrained unknowns are functions of time, and no scheme integrates them: at each stage
+//! x, u̇ and ü there are the condition's value and its derivatives at t*, and so they are in each state. A scheme for first derivatives takes ü as the derivative of an added velocity v = u̇,
+//! which its own formula eliminates: s₂ = s₁², r₂ = s₁ r₁ + q, where v̇ = s₁ v + q. So no scheme needs more unknowns than the form has.
+//!
+//! | scheme | order | stages |
+//! | --- | --- | --- |
+//! | `theta` | 2 at θ = ½, else 1 | x = u at t + θ Δt |
+//! | `bdf` | 1 to 5 | differences of the last values, of steps that may differ; begun by Runge-Kutta |
+//! | `sdirk` | 2, 3, 3 | Alexander (1977), and one of four stages with γ = ¼; L-stable, stiffly accurate |
+//! | `newmark` | 2 at γ = ½, else 1 | Newmark (1959) |
+//! | `generalised_alpha` | 2 | Chung and Hulbert (1993) |
+//!
+//! A field without time derivatives takes the values of the last stage.
+
+mod tableau;
+#[cfg(test)]
+mod tests;
+
+use crate::algebra::vector::Vector;
+use fem_dsl::problem::Scheme;
+use std::collections::VecDeque;
+use tableau::Tableau;
+
+/// A state below this part of what a step leads to begins at 0.
+const FROM_REST: f64 = 1e-3;
+/// Norms below this part of the largest one that u had are as good as 0.
+const SMALL: f64 = 1e-12;
+
+/// What is known at a time.
+#[derive(Clone)]
+pub struct State {
+    /// t.
+    pub time: f64,
+    /// u.
+    pub u: Vector,
+    /// u̇.
+    pub v: Vector,
+    /// ü, where the form has it.
+    pub a: Option<Vector>,
+}
+
+/// One solve.
+pub struct Stage<'a> {
+    /// t*.
+    pub time: f64,
+    /// s₁ and s₂.
+    pub factors: [f64; 2],
+    /// r₁ and r₂.
+    pub rates: [&'a Vector; 2],
+}
+
+impl<'a> Stage<'a> {
+    /// Of a velocity that is eliminated, s₂ = s₁².
+    fn at(time: f64, s: f64, rates: [&'a Vector; 2]) -> Self {
+        Self { time, factors: [s, s * s], rates }
+    }
+}
+
+/// Solves stages.
+pub trait Stages {
+    /// Why one cannot be solved.
+    type Error;
+
+    /// Solves for x, from where it is.
+    ///
+    /// # Errors
+    ///
+    /// A solve that fails.
+    fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), Self::Error>;
+
+    /// Gives `to` the entries that `from` has for fields without time derivatives.
+    fn keep_algebraic(&self, from: &Vector, to: &mut Vector);
+
+    /// Gives the constrained unknowns of a state the values of their conditions at its time, and the derivatives of these.
+    ///
+    /// # Errors
+    ///
+    /// A condition without a value.
+    fn hold(&mut self, state: &mut State) -> Result<(), Self::Error>;
+}
+
+/// What a step has come to.
+pub struct Taken {
+    /// The state behind it.
+    pub state: State,
+    /// What it adds to the error, relative to u, where that can be told; of u that begins at 0, relative to what the first steps that
+    /// were tried have led to.
+    pub estimate: Option<f64>,
+}
+
+/// Goes through time.
+pub struct Stepper {
+    scheme: Scheme,
+    /// Whether the form has second derivatives.
+    second: bool,
+    /// The newest first.
+    past: VecDeque<State>,
+    /// The largest ‖u‖ so far.
+    largest: f64,
+    begun: InitialState,
+}
+
+/// Properties of the state at the start time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InitialState {
+    /// Whether its newest rates are those of its time.
+    pub rates: bool,
+    /// Its ‖u‖.
+    pub norm: f64,
+    /// The largest ‖u‖ that steps from it have led to, also those that were not accepted.
+    pub tried: f64,
+}
+
+/// Σ cᵢ xᵢ.
+fn combined(terms: &[(f64, &Vector)]) -> Vector {
+    let mut terms = terms.iter();
+    let Some((c, x)) = terms.next() else { unreachable!("combinations have terms") };
+    let mut sum = (*x).clone();
+    sum.scale(*c);
+    terms.for_each(|(c, x)| sum.axpy(*c, x));
+    sum
+}
+
+/// The derivative at the first of some times of each of the polynomials that are 1 at one of them and 0 at the others.
+fn differences(times: &[f64]) -> Vec<f64> {
+    let at = times[0];
+    let weight = |j: usize| {
+        let others = || times.iter().enumerate().filter(move |(i, _)| *i != j);
+        let terms = others().map(|(i, ti)| {
+            let rest = others().filter(|(k, _)| *k != i);
+            let product: f64 = rest.map(|(_, tk)| (at - tk) / (times[j] - tk)).product();
+            product / (times[j] - ti)
+        });
+        terms.sum()
+    };
+    (0..times.len()).map(weight).collect()
+}
+
+/// The derivative of this order at a time that is one of some, as weights of the values at these.
+pub fn derivative(order: usize, times: &[f64], at: usize) -> Vec<f64> {
+    // Row i is the first derivative at time i.
+    let row = |i: usize| -> Vec<f64> {
+        let mut turned = times.to_vec();
+        turned.swap(0, i);
+        let mut weights = differences(&turned);
+        weights.swap(0, i);
+        weights
+    };
+    let mut weights = row(at);
+    for _ in 1..order {
+        let rows: Vec<Vec<f64>> = (0..times.len()).map(row).collect();
+        let sum = |j: usize| weights.iter().zip(&rows).map(|(w, row)| w * row[j]).sum();
+        weights = (0..times.len()).map(sum).collect();
+    }
+    weights
+}
+
+/// The values at a time of the polynomials that are 1 at one of some times and 0 at the others.
+fn lagrange(at: f64, times: &[f64]) -> Vec<f64> {
+    let weight = |j: usize| {
+        let others = times.iter().enumerate().filter(|(i, _)| *i != j);
+        others.map(|(_, t)| (at - t) / (times[j] - t)).product()
+    };
+    (0..times.len()).map(weight).collect()
+}
+
+impl Stepper {
+    /// From a state, of which it is known whether it has its rates.
+    pub fn new(scheme: Scheme, second: bool, state: State, rates: bool) -> Self {
+        let largest = state.u.norm();
+        let begun = InitialState { rates, norm: largest, tried: 0.0 };
+        Self { scheme, second, past: VecDeque::from([state]), largest, begun }
+    }
+
+    /// Of states that another one has kept, the newest first, with its largest ‖u‖ and what it knows of its beginning.
+    pub fn resume(
+        scheme: Scheme,
+        second: bool,
+        past: VecDeque<State>,
+        (largest, begun): (f64, InitialState),
+    ) -> Self {
+        Self { scheme, second, past, largest, begun }
+    }
+
+    /// What is known of the state where time began.
+    pub fn begun(&self) -> InitialState {
+        self.begun
+    }
+
+    /// All that is known of the past, the newest first.
+    pub fn past(&self) -> impl Iterator<Item = &State> {
+        self.past.iter()
+    }
+
+    /// The largest ‖u‖ so far.
+    pub fn largest(&self) -> f64 {
+        self.largest
+    }
+
+    /// The last state.
+    pub fn state(&self) -> &State {
+        &self.past[0]
+    }
+
+    /// The order of what a step adds to the error: it is of the order Δt to this and one more.
+    pub fn order(&self) -> usize {
+        match self.scheme {
+            Scheme::Theta { theta: 0.5 } => 2,
+            Scheme::Theta { .. } => 1,
+            Scheme::Bdf { order } => order,
+            Scheme::Sdirk { stages } => Tableau::of(stages).embedded_order,
+            Scheme::RungeKutta { order, .. } => order,
+            _ => 2,
+        }
+    }
+
+    /// A step of some length. No state changes before it is [accepted](Self::accept).
+    ///
+    /// # Errors
+    ///
+    /// A stage that cannot be solved.
+    pub fn step<S: Stages>(&mut self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+        let mut taken = self.by_formula(length, stages)?;
+        stages.hold(&mut taken.state)?;
+        let size = taken.state.u.norm();
+        if (self.past.len() == 1 || self.largest == 0.0) && size.is_finite() {
+            self.begun.tried = self.begun.tried.max(size);
+        }
+        taken.estimate = taken.estimate.map(|error| self.relative(error, size));
+        Ok(taken)
+    }
+
+    /// The same, with constrained unknowns as the scheme's formula leaves them.
+    fn by_formula<S: Stages>(&self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+        match self.scheme {
+            Scheme::Theta { theta } => self.theta(theta, length, stages),
+            Scheme::Bdf { order } if self.past.len() < order => self.begin(order, length, stages),
+            Scheme::Bdf { order } => self.backward_differences(order, length, stages),
+            Scheme::Sdirk { stages: count } => {
+                self.runge_kutta(self.state(), &Tableau::of(count), length, stages)
+            }
+            Scheme::Newmark { beta, gamma } => self.newmark(
+                Averages { beta, gamma, of_rates: 0.0, of_states: 0.0 },
+                length,
+                stages,
+            ),
+            Scheme::GeneralisedAlpha { rho } => {
+                self.newmark(Averages::of_radius(rho), length, stages)
+            }
+            _ => unreachable!("explicit schemes solve no stages"),
+        }
+    }
+
+    /// Goes on from a step's state.
+    pub fn accept(&mut self, taken: State) {
+        self.largest = self.largest.max(taken.u.norm());
+        self.past.push_front(taken);
+        let kept = match self.scheme {
+            // One more than a step needs, for the estimate.
+            Scheme::Bdf { order } => order + 1,
+            _ => 2,
+        };
+        self.past.truncate(kept);
+    }
+
+    /// An error over ‖u‖.
+    fn relative(&self, error: f64, size: f64) -> f64 {
+        let InitialState { norm, tried, .. } = self.begun;
+        // Where u begins at 0 it is as small as a step is short, and with it what a step adds to the error.
+        let least = if norm <= FROM_REST * tried { tried } else { 0.0 };
+        let size = size.max(SMALL * self.largest).max(least);
+        if error == 0.0 { 0.0 } else { error / size }
+    }
+
+    /// A rate at the end of a step of the θ-scheme from that of its stage: along the line through that of the step before, which is
+    /// the difference of `of`; through that where time begins, if it is known, in the first step.
+    fn at_end(
+        &self,
+        (theta, length): (f64, f64),
+        stage: Vector,
+        of: impl Fn(&State) -> &Vector,
+        begun: Option<&Vector>,
+    ) -> Vector {
+        let ahead = (1.0 - theta) * length;
+        let known = begun.filter(|_| self.begun.rates);
+        let (share, older) = match (self.past.get(1), known) {
+            _ if theta == 1.0 => return stage,
+            (Some(older), _) => {
+                let (last, h) = (of(self.state()), self.state().time - older.time);
+                let apart = (1.0 - theta) * h + theta * length;
+                (ahead / apart, combined(&[(1.0 / h, last), (-1.0 / h, of(older))]))
+            }
+            (None, Some(begun)) => (ahead / (theta * length), begun.clone()),
+            (None, None) => return stage,
+        };
+        combined(&[(1.0 + share, &stage), (-share, &older)])
+    }
+
+    /// Where a solve for u at a time begins: along the polynomial through the last states.
+    fn extrapolated(&self, time: f64) -> Vector {
+        let states: Vec<&State> = self.past.iter().take(3).collect();
+        let times: Vec<f64> = states.iter().map(|state| state.time).collect();
+        let weights = lagrange(time, &times);
+        let terms: Vec<(f64, &Vector)> =
+            weights.into_iter().zip(states.iter().map(|state| &state.u)).collect();
+        combined(&terms)
+    }
+
+    fn theta<S: Stages>(&self, theta: f64, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+        let before = self.state();
+        let s = 1.0 / (theta * length);
+        let r = combined(&[(-s, &before.u)]);
+        let r2 = combined(&[(-s * s, &before.u), (-s, &before.v)]);
+        let (time, end) = (before.time + theta * length, before.time + length);
+        let mut x = self.extrapolated(time);
+        stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
+        let v = combined(&[(s, &x), (1.0, &r)]);
+        let behind =
+            |old: &Vector, at: &Vector| combined(&[(1.0 / theta, at), (1.0 - 1.0 / theta, old)]);
+        let mut u = behind(&before.u, &x);
+        stages.keep_algebraic(&x, &mut u);
+        // Nothing follows from the newest rates, which are those of a time within the step.
+        let step = (theta, length);
+        let a = self.second.then(|| {
+            let stage = combined(&[(s * s, &x), (1.0, &r2)]);
+            self.at_end(step, stage, |state| &state.v, before.a.as_ref())
+        });
+        let v = match self.second {
+            true => behind(&before.v, &v),
+            false => self.at_end(step, v, |state| &state.u, Some(&before.v)),
+        };
+        Ok(Taken { state: State { time: end, u, v, a }, estimate: None })
+    }
+
+    fn backward_differences<S: Stages>(
+        &self,
+        order: usize,
+        length: f64,
+        stages: &mut S,
+    ) -> Result<Taken, S::Error> {
+        let time = self.state().time + length;
+        let past: Vec<&State> = self.past.iter().take(order).collect();
+        let times: Vec<f64> =
+            std::iter::once(time).chain(past.iter().map(|state| state.time)).collect();
+        let weights = differences(&times);
+        let (s, rest) = (weights[0], &weights[1..]);
+        let of = |part: fn(&State) -> &Vector| {
+            let terms: Vec<(f64, &Vector)> =
+                rest.iter().copied().zip(past.iter().map(|state| part(state))).collect();
+            combined(&terms)
+        };
+        let r = of(|state| &state.u);
+        let r2 = match self.second {
+            true => combined(&[(s, &r), (1.0, &of(|state| &state.v))]),
+            false => r.like(),
+        };
+        let known: Vec<&State> = self.past.iter().collect();
+        let predicted = {
+            let times: Vec<f64> = known.iter().map(|state| state.time).collect();
+            let terms: Vec<(f64, &Vector)> = lagrange(time, &times)
+                .into_iter()
+                .zip(known.iter().map(|state| &state.u))
+                .collect();
+            combined(&terms)
+        };
+        let mut x = predicted.clone();
+        stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
+        // The polynomial through one value more than the formula has misses u by what the formula misses and more.
+        let estimate = (known.len() > order).then(|| {
+            let reach = time - known[order].time;
+            let difference = combined(&[(length / reach, &x), (-length / reach, &predicted)]);
+            difference.norm()
+        });
+        let v = combined(&[(s, &x), (1.0, &r)]);
+        let a = self.second.then(|| combined(&[(s * s, &x), (1.0, &r2)]));
+        Ok(Taken { state: State { time, u: x, v, a }, estimate })
+    }
+
+    /// A step from where differences have too few values, of one order less than theirs, which a few steps may have: by a formula
+    /// of order 3, for those of order 5 in two and in four parts, whose errors are 8 to 1 and taken out.
+    fn begin<S: Stages>(
+        &self,
+        order: usize,
+        length: f64,
+        stages: &mut S,
+    ) -> Result<Taken, S::Error> {
+        let tableau = Tableau::of(order.clamp(2, 3));
+        if order < 5 {
+            return self.runge_kutta(self.state(), &tableau, length, stages);
+        }
+        let mut in_parts = |parts: usize| {
+            let part = length / parts as f64;
+            let mut taken = self.runge_kutta(self.state(), &tableau, part, stages)?;
+            for _ in 1..parts {
+                taken = self.runge_kutta(&taken.state, &tableau, part, stages)?;
+            }
+            Ok(taken)
+        };
+        let (coarse, fine) = (in_parts(2)?, in_parts(4)?);
+        let better =
+            |fine: &Vector, coarse: &Vector| combined(&[(8.0 / 7.0, fine), (-1.0 / 7.0, coarse)]);
+        let (old, new) = (coarse.state, fine.state);
+        let u = better(&new.u, &old.u);
+        let estimate = Some(combined(&[(1.0, &u), (-1.0, &new.u)]).norm());
+        let (v, a) =
+            (better(&new.v, &old.v), new.a.zip(old.a).map(|(new, old)| better(&new, &old)));
+        Ok(Taken { state: State { time: self.state().time + length, u, v, a }, estimate })
+    }
+
+    fn runge_kutta<S: Stages>(
+        &self,
+        before: &State,
+        tableau: &Tableau,
+        length: f64,
+        stages: &mut S,
+    ) -> Result<Taken, S::Error> {
+        let s = 1.0 / (tableau.gamma * length);
+        // The derivatives of u and of v at the stages.
+        let (mut of_u, mut of_v): (Vec<Vector>, Vec<Vector>) = (Vec::new(), Vec::new());
+        let mut x = self.extrapolated(before.time + tableau.nodes[0] * length);
+        let mut r2 = x.like();
+        for (row, node) in tableau.rows.iter().zip(&tableau.nodes) {
+            let base = |old: &Vector, rates: &[Vector]| {
+                let known = row.iter().zip(rates).map(|(a, rate)| (length * a, rate));
+                combined(&std::iter::once((1.0, old)).chain(known).collect::<Vec<_>>())
+            };
+            let mut r = base(&before.u, &of_u);
+            r.scale(-s);
+            let v_base = self.second.then(|| base(&before.v, &of_v));
+            if let Some(v_base) = &v_base {
+                r2 = combined(&[(s, &r), (-s, v_base)]);
+            }
+            let time = before.time + node * length;
+            stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
+            let rate = combined(&[(s, &x), (1.0, &r)]);
+            if let Some(v_base) = &v_base {
+                of_v.push(combined(&[(s, &rate), (-s, v_base)]));
+            }
+            of_u.push(rate);
+        }
+        let difference: Vec<(f64, &Vector)> =
+            tableau.error.iter().zip(&of_u).map(|(e, rate)| (length * e, rate)).collect();
+        let mut difference = combined(&difference);
+        stages.keep_algebraic(&x.like(), &mut difference);
+        let estimate = Some(difference.norm());
+        let time = before.time + length;
+        let v = of_u.pop().unwrap_or_else(|| x.like());
+        Ok(Taken { state: State { time, u: x, v, a: of_v.pop() }, estimate })
+    }
+
+    fn newmark<S: Stages>(
+        &self,
+        Averages { beta, gamma, of_rates, of_states }: Averages,
+        length: f64,
+        stages: &mut S,
+    ) -> Result<Taken, S::Error> {
+        let before = self.state();
+        let none = before.u.like();
+        let old_a = before.a.as_ref().unwrap_or(&none);
+        // a = p u + q, v = b u + c at the end.
+        let p = 1.0 / (beta * length * length);
+        let q = combined(&[(-p, &before.u), (-p * length, &before.v), (1.0 - 0.5 / beta, old_a)]);
+        let b = gamma * length * p;
+        let c =
+            combined(&[(1.0, &before.v), (length * (1.0 - gamma), old_a), (length * gamma, &q)]);
+        // x = (1 − α_f) u + α_f u_before, and rates likewise.
+        let share = 1.0 - of_states;
+        let (s1, s2) = (b, (1.0 - of_rates) * p / share);
+        let r1 = combined(&[(share, &c), (of_states, &before.v), (-of_states * b, &before.u)]);
+        let r2 = combined(&[
+            (1.0 - of_rates, &q),
+            (of_rates, old_a),
+            (-of_states * (1.0 - of_rates) * p / share, &before.u),
+        ]);
+        let (time, end) = (before.time + share * length, before.time + length);
+        let mut x = self.extrapolated(time);
+        stages.solve(&Stage { time, factors: [s1, s2], rates: [&r1, &r2] }, &mut x)?;
+        let mut u = combined(&[(1.0 / share, &x), (-of_states / share, &before.u)]);
+        stages.keep_algebraic(&x, &mut u);
+        let a = combined(&[(p, &u), (1.0, &q)]);
+        let v = combined(&[(b, &u), (1.0, &c)]);
+        Ok(Taken { state: State { time: end, u, v, a: Some(a) }, estimate: None })
+    }
+}
+
+/// Where Newmark's formulas and the equation hold.
+#[derive(Clone, Copy)]
+struct Averages {
+    beta: f64,
+    gamma: f64,
+    /// α_m.
+    of_rates: f64,
+    /// α_f.
+    of_states: f64,
+}
+
+impl Averages {
+    /// Chung and Hulbert (1993): of the spectral radius for steps that are long.
+    fn of_radius(rho: f64) -> Self {
+        let of_rates = (2.0 * rho - 1.0) / (rho + 1.0);
+        let of_states = rho / (rho + 1.0);
+        let beta = (1.0 - of_rates + of_states).powi(2) / 4.0;
+        Self { beta, gamma: 0.5 - of_rates + of_states, of_rates, of_states }
+    }
+}

@@ -1,0 +1,477 @@
+//! What a form is discretised on: a mesh, its chunks, the spaces of the fields with their essential
+//! conditions, and auxiliary data.
+
+use crate::mesh::partition::Partition;
+use crate::mesh::periodic::PeriodicError;
+use crate::mesh::{Facet, Mesh, MeshError};
+use crate::processes::Reduce;
+use crate::processes::sharing::{Shared, Sharing};
+use crate::space::constraint::Constraints;
+use crate::space::constraint::affine::AffineConstraints;
+use crate::space::{Space, SpaceError};
+use crate::support::fingerprint::Fingerprint;
+use crate::support::random::random_entries;
+use fem_dsl::point::{
+    Input, Integral, Location, NodeId, Part, PointForm, Region, Slot, WHOLE_BOUNDARY,
+};
+use kernels_gen::element::Lagrange;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Why there is nothing on the whole mesh of which this is a part.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WholeError {
+    /// The mesh is too large for one process.
+    #[error(transparent)]
+    Mesh(#[from] PeriodicError),
+    /// Its unknowns cannot be numbered.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+}
+
+/// An unknown field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Its unknowns.
+    pub space: Arc<Space>,
+    /// Its essential conditions.
+    pub constraints: Constraints,
+}
+
+/// Why there cannot be further fields.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WithFieldsError {
+    /// They cannot be numbered.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// The mesh has no such facets.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+}
+
+/// Auxiliary data of a form. Copies share the numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AuxValues {
+    /// At the nodes of a space, node-major.
+    Nodes(Arc<Space>, Arc<Vec<f64>>),
+    /// One value a cell, `[cell][component]`.
+    Cells(Arc<Vec<f64>>),
+    /// One value a quadrature point, `[cell][point][component]`.
+    Points(Arc<Vec<f64>>),
+}
+
+impl AuxValues {
+    /// Numbers at the nodes of a space, node-major.
+    pub fn at_nodes(space: Space, numbers: Vec<f64>) -> Self {
+        Self::Nodes(Arc::new(space), Arc::new(numbers))
+    }
+
+    /// Numbers of cells, `[cell][component]`.
+    pub fn on_cells(numbers: Vec<f64>) -> Self {
+        Self::Cells(Arc::new(numbers))
+    }
+
+    /// Numbers at quadrature points, `[cell][point][component]`.
+    pub fn at_points(numbers: Vec<f64>) -> Self {
+        Self::Points(Arc::new(numbers))
+    }
+
+    /// All of them.
+    pub fn numbers(&self) -> &[f64] {
+        let (Self::Nodes(_, numbers) | Self::Cells(numbers) | Self::Points(numbers)) = self;
+        numbers
+    }
+}
+
+/// A mesh with the spaces of a form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Discretisation {
+    /// The mesh.
+    pub mesh: Arc<Mesh>,
+    /// Its chunks.
+    pub partition: Partition,
+    /// The fields, in the form's order.
+    pub fields: Vec<Field>,
+    /// Auxiliary data, in the form's order.
+    pub aux: Vec<AuxValues>,
+    /// For each of the form's integrals the facets that it is over, in the order of the cells; none for cells.
+    pub facets: Vec<Vec<Facet>>,
+    /// For each of the form's integrals the cells that it is over, ascending, where these are not all.
+    pub cells: Vec<Option<Vec<u32>>>,
+    /// Unknowns that are given by others, of whatever field.
+    pub affine: Arc<AffineConstraints>,
+    /// The unknowns of a finer space that lie at the points of the cells, where it is for kernels between the two.
+    pub targets: Option<Arc<Targets>>,
+}
+
+/// Where the points of cells have their numbers among the unknowns of a finer space.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Targets {
+    /// `[cell][component · points + point]`; `u32::MAX` where another cell names the unknown, or nothing lies there.
+    pub unknowns: Vec<u32>,
+    /// Numbers of a cell.
+    pub of_cell: usize,
+    /// The length of the finer vector.
+    pub len: usize,
+}
+
+impl Discretisation {
+    /// Numbers the fields, each given by its element and its number of components; there are no
+    /// conditions and no auxiliary data yet.
+    pub fn new(
+        mesh: impl Into<Arc<Mesh>>,
+        fields: &[(Lagrange, usize)],
+    ) -> Result<Self, SpaceError> {
+        let mesh = mesh.into();
+        let unknowns: usize = fields
+            .iter()
+            .map(|&(element, components)| components * Space::count(&mesh, element))
+            .sum();
+        let partition = Partition::new(&mesh, unknowns as f64 / mesh.n_cells().max(1) as f64);
+        let field = |&(element, components): &(Lagrange, usize)| {
+            let space = Space::new(&mesh, &partition, element, components)?;
+            Ok(Field { constraints: Constraints::none(&space), space: Arc::new(space) })
+        };
+        let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
+        let (aux, facets, cells) = (Vec::new(), Vec::new(), Vec::new());
+        let (affine, targets) = (Arc::default(), None);
+        Ok(Self { mesh, partition, fields, aux, facets, cells, affine, targets })
+    }
+
+    /// The same without any condition, with further fields behind those that there are, the facets of another form, and as
+    /// much of the data as that has.
+    ///
+    /// # Errors
+    ///
+    /// Fields that cannot be numbered, facets that the mesh does not have.
+    pub fn with_fields(
+        &self,
+        form: &PointForm,
+        fields: &[(Lagrange, usize)],
+    ) -> Result<Self, WithFieldsError> {
+        let free = |space: &Arc<Space>| Field {
+            constraints: Constraints::none(space),
+            space: Arc::clone(space),
+        };
+        let mut all: Vec<Field> = self.fields.iter().map(|field| free(&field.space)).collect();
+        for &(element, components) in fields {
+            let space = Space::new(&self.mesh, &self.partition, element, components)?;
+            all.push(free(&Arc::new(space)));
+        }
+        let mut on = self.of_fields(all);
+        on.aux.truncate(form.aux.len());
+        on.find_regions_of(form, self.fields.len())?;
+        Ok(on)
+    }
+
+    /// Other fields on the same mesh with the same data, over no region yet.
+    pub(crate) fn of_fields(&self, fields: Vec<Field>) -> Self {
+        Self {
+            mesh: Arc::clone(&self.mesh),
+            partition: self.partition.clone(),
+            fields,
+            aux: self.aux.clone(),
+            facets: Vec::new(),
+            cells: Vec::new(),
+            affine: Arc::default(),
+            targets: None,
+        }
+    }
+
+    /// Checks the tags that a form and its conditions name.
+    ///
+    /// # Errors
+    ///
+    /// All of them that the mesh does not have.
+    pub fn expect_tags<'a>(
+        &self,
+        form: &'a PointForm,
+        conditions: impl IntoIterator<Item = &'a String>,
+    ) -> Result<(), MeshError> {
+        let of_form = form.integrals.iter().flat_map(|integral| match &integral.region {
+            Region::Cells | Region::CellsUnder(_) => &[][..],
+            Region::Facets(tags) => tags,
+        });
+        let named = of_form.filter(|tag| *tag != WHOLE_BOUNDARY);
+        self.mesh.expect_facet_tags(named)?;
+        self.mesh.expect_condition_tags(conditions)
+    }
+
+    /// Finds the facets and the cells of a form's integrals.
+    ///
+    /// # Errors
+    ///
+    /// The mesh has no facets or cells with a tag that the form names, or such facets lie between two cells.
+    pub fn find_regions(&mut self, form: &PointForm) -> Result<(), MeshError> {
+        self.find_regions_of(form, usize::MAX)
+    }
+
+    /// The same; from the field number `measured` on fields only measure the others. What these measure may be over
+    /// facets inside the domain where it is the same from both sides.
+    fn find_regions_of(&mut self, form: &PointForm, measured: usize) -> Result<(), MeshError> {
+        let cells = form.integrals.iter().map(|integral| match &integral.region {
+            Region::CellsUnder(tags) => Ok(Some(self.mesh.cells_under(tags)?)),
+            Region::Cells | Region::Facets(_) => Ok(None),
+        });
+        self.cells = cells.collect::<Result<_, MeshError>>()?;
+        let whole = |tags: &[String]| tags.iter().any(|tag| tag == WHOLE_BOUNDARY);
+        let facets = form.integrals.iter().map(|integral| match &integral.region {
+            Region::Cells | Region::CellsUnder(_) => Ok(Vec::new()),
+            Region::Facets(tags) if whole(tags) => Ok(self.mesh.boundary()),
+            Region::Facets(tags) if self.has_one_value(form, integral, measured) => {
+                self.mesh.facets_under(tags)
+            }
+            Region::Facets(tags) => self.mesh.outer_facets_under(tags),
+        });
+        self.facets = facets.collect::<Result<_, MeshError>>()?;
+        Ok(())
+    }
+
+    /// Whether an integral only measures what has one value on a facet, seen from either of its cells: no normal, no
+    /// derivative, nothing discontinuous.
+    fn has_one_value(&self, form: &PointForm, integral: &Integral, measured: usize) -> bool {
+        let continuous = |field: usize| {
+            self.fields.get(field).is_some_and(|field| field.space.element().is_continuous())
+        };
+        let sided = integral.depends_on(|input| match input {
+            Input::State(slot) => slot.part != Part::Value || !continuous(slot.field),
+            Input::Aux(slot) => {
+                let place = form.aux[slot.field].location;
+                slot.part != Part::Value
+                    || !matches!(place, Location::Nodes(fem_dsl::point::Space::H1(_)))
+            }
+            Input::Normal(_) | Input::Diameter | Input::Direction(_) => true,
+            Input::Param(..) | Input::Coordinate(_) | Input::Time | Input::Degree => false,
+        });
+        let measures = |(slot, node): &(Slot, NodeId)| {
+            slot.field >= measured && slot.part == Part::Value && !sided[*node]
+        };
+        integral.residual.iter().all(measures)
+    }
+
+    /// Gives each field its conditions.
+    pub fn constrain(&mut self, conditions: Vec<Constraints>) {
+        let fields = self.fields.iter_mut().zip(conditions);
+        fields.for_each(|(field, own)| field.constraints = own);
+    }
+
+    /// The cells of an integral, where these are not all.
+    pub fn cells_of(&self, integral: usize) -> Option<&[u32]> {
+        self.cells.get(integral)?.as_deref()
+    }
+
+    /// The facets of an integral.
+    pub fn facets_of(&self, integral: usize) -> &[Facet] {
+        self.facets.get(integral).map_or(&[], Vec::as_slice)
+    }
+
+    /// The facets of each integral, as the reference takes them.
+    pub fn numbered_facets(&self) -> Vec<Vec<(usize, usize)>> {
+        let numbers = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
+        self.facets.iter().map(|facets| facets.iter().map(numbers).collect()).collect()
+    }
+
+    /// A space for auxiliary data.
+    pub fn aux_space(&self, element: Lagrange, components: usize) -> Result<Space, SpaceError> {
+        Space::of_data(&self.mesh, &self.partition, element, components)
+    }
+
+    /// Each field's space and conditions.
+    pub fn constrained(&self) -> Vec<(&Space, &Constraints)> {
+        self.fields.iter().map(|field| (&*field.space, &field.constraints)).collect()
+    }
+
+    /// Unknowns of all fields.
+    pub fn n_dofs(&self) -> usize {
+        self.fields.iter().map(|field| field.space.n_dofs()).sum()
+    }
+
+    /// Random entries of a vector, other ones at each process: a cell may have the same unknown of each of several, and a constant
+    /// is what many rows do not see. Those of shared unknowns differ.
+    pub(crate) fn noise(&self, seed: u64) -> Vec<f64> {
+        let rank = self.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
+        random_entries(self.n_dofs(), seed + 1000 * rank)
+    }
+
+    /// A number that tells apart what entries of vectors mean: it is the same for the same spaces, field after field, on
+    /// the same mesh, whatever form, conditions and data there are.
+    pub fn numbering(&self) -> u64 {
+        let mut hash = Fingerprint::new();
+        for field in &self.fields {
+            hash.take(field.space.components() as u64);
+            hash.text(&format!("{:?}", field.space.element()));
+        }
+        hash.mesh(self.mesh.nodes(), self.mesh.points());
+        self.mesh.periodic_sides().as_flattened().iter().for_each(|tag| hash.text(tag));
+        hash.number()
+    }
+
+    /// A number that tells apart vectors whose numbers mean something else: of the places of the mesh, and of each field the element and
+    /// the unknowns of each cell, so that it is another for another mesh, other elements, other periodic sides and another order of any of
+    /// them.
+    pub fn order_of_unknowns(&self) -> u64 {
+        let mut hash = Fingerprint::new();
+        hash.mesh(self.mesh.nodes(), self.mesh.points());
+        for Field { space, .. } in &self.fields {
+            hash.take(space.components() as u64);
+            hash.text(&format!("{:?}", space.element()));
+            space.nodes().iter().for_each(|&node| hash.take(u64::from(node)));
+        }
+        hash.number()
+    }
+
+    /// Which unknowns other processes have too, where there are others.
+    pub fn sharing(&self) -> Option<Arc<Sharing>> {
+        let cut = self.mesh.cut()?;
+        let fields = self.fields.iter().enumerate();
+        let of_field = fields.map(|(number, field)| (self.dofs_of(number).start, &*field.space));
+        let all = of_field.flat_map(|(start, space)| {
+            space.shared_nodes().iter().flat_map(move |shared| {
+                let components = space.components();
+                let range = shared.nodes.start as usize * components
+                    ..shared.nodes.end as usize * components;
+                range.map(move |own| Shared { unknown: start + own, ranks: &shared.ranks })
+            })
+        });
+        Some(Arc::new(Sharing::new(Arc::clone(cut.group()), all)))
+    }
+
+    /// Of each unknown of a part of a mesh its place on the whole mesh, where the fields have the same elements; none where this is no
+    /// part of that.
+    pub fn places_in(&self, whole: &Self) -> Option<Vec<usize>> {
+        let cells = self.mesh.cut()?.cells().ok()?;
+        let mut places = vec![0; self.n_dofs()];
+        for (number, (own, all)) in self.fields.iter().zip(&whole.fields).enumerate() {
+            let (from, to) = (self.dofs_of(number).start, whole.dofs_of(number).start);
+            let components = own.space.components();
+            for (here, &there) in cells.iter().enumerate() {
+                let there = all.space.cell_nodes(there as usize);
+                for (&here, &there) in own.space.cell_nodes(here).iter().zip(there) {
+                    for c in 0..components {
+                        places[from + here as usize * components + c] =
+                            to + there as usize * components + c;
+                    }
+                }
+            }
+        }
+        Some(places)
+    }
+
+    /// The unknowns on the whole mesh, from those of all parts.
+    pub fn gathered(&self, whole: &Self, u: &[f64]) -> Option<Vec<f64>> {
+        let (places, sharing) = (self.places_in(whole)?, self.sharing()?);
+        Some(sharing.gathered(u, &places, whole.n_dofs()))
+    }
+
+    /// The same fields on the whole mesh of which this is a part, without conditions, data and regions; none where this is no part.
+    ///
+    /// # Errors
+    ///
+    /// A mesh that is too large for one process, unknowns that cannot be numbered.
+    pub fn on_whole(&self) -> Result<Option<Self>, WholeError> {
+        let Some(cut) = self.mesh.cut() else { return Ok(None) };
+        let fields = self.fields.iter().map(|field| &field.space);
+        let fields: Vec<_> = fields.map(|space| (space.element(), space.components())).collect();
+        Ok(Some(Self::new(Arc::clone(cut.whole()?), &fields)?))
+    }
+
+    /// The same with the data of all parts, and the unknowns on the whole mesh, at each process; none where this is no part. All
+    /// processes call it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::on_whole`].
+    pub fn joined(&self, u: &[f64]) -> Result<Option<(Self, Vec<f64>)>, WholeError> {
+        let (Some(cut), Some(mut whole)) = (self.mesh.cut(), self.on_whole()?) else {
+            return Ok(None);
+        };
+        let Some(u) = self.gathered(&whole, u) else { return Ok(None) };
+        let (own, all) = (cut.cells()?, cut.whole()?.n_cells());
+        // Numbers of each cell, which a process without cells does not know.
+        let of_cells = |numbers: &[f64]| {
+            let mut each = [(numbers.len() / own.len().max(1)) as f64];
+            self.mesh.reduce_in_all(Reduce::Largest, &mut each);
+            let each = each[0] as usize;
+            let places = own.iter().flat_map(|&cell| {
+                let first = cell as usize * each;
+                first..first + each
+            });
+            self.spread(numbers.iter().copied().zip(places), all * each)
+        };
+        let mut aux = Vec::with_capacity(self.aux.len());
+        for values in &self.aux {
+            aux.push(match values {
+                AuxValues::Cells(numbers) => AuxValues::on_cells(of_cells(numbers)),
+                AuxValues::Points(numbers) => AuxValues::at_points(of_cells(numbers)),
+                AuxValues::Nodes(space, numbers) => {
+                    let components = space.components();
+                    let of_whole = whole.aux_space(space.element(), components)?;
+                    let nodes = own.iter().enumerate().flat_map(|(here, &there)| {
+                        let there = of_whole.cell_nodes(there as usize).iter();
+                        space.cell_nodes(here).iter().copied().zip(there.copied())
+                    });
+                    let places = nodes.flat_map(|(here, there)| {
+                        let [here, there] = [here, there].map(|node| node as usize * components);
+                        (0..components).map(move |c| (numbers[here + c], there + c))
+                    });
+                    let numbers = self.spread(places, of_whole.n_dofs());
+                    AuxValues::at_nodes(of_whole, numbers)
+                }
+            });
+        }
+        whole.aux = aux;
+        Ok(Some((whole, u)))
+    }
+
+    /// Numbers of the whole mesh, from those that parts have of it with their places there; where several differ by rounding, the largest.
+    fn spread(&self, own: impl Iterator<Item = (f64, usize)>, all: usize) -> Vec<f64> {
+        let mut numbers = vec![f64::NEG_INFINITY; all];
+        own.for_each(|(number, place)| numbers[place] = number);
+        self.mesh.reduce_in_all(Reduce::Largest, &mut numbers);
+        numbers
+    }
+
+    /// Unknowns of all fields, those of other processes too.
+    pub fn dofs_in_all(&self) -> usize {
+        let own = self.n_dofs();
+        self.mesh.in_all(self.sharing().map_or(own, |sharing| sharing.counted(own)))
+    }
+
+    /// Where the unknowns of each field lie in a vector.
+    pub fn ranges(&self) -> Vec<Range<usize>> {
+        (0..self.fields.len()).map(|field| self.dofs_of(field)).collect()
+    }
+
+    /// Where the unknowns of a field lie in a vector: the fields follow one another.
+    pub fn dofs_of(&self, field: usize) -> Range<usize> {
+        let lengths = || self.fields.iter().map(|field| field.space.n_dofs());
+        let start = lengths().take(field).sum();
+        start..start + lengths().nth(field).unwrap_or(0)
+    }
+
+    /// The field, the node and the component of an unknown, by its place in a vector.
+    pub fn unknown(&self, dof: usize) -> Option<(usize, usize, usize)> {
+        let field = (0..self.fields.len()).find(|&field| self.dofs_of(field).contains(&dof))?;
+        let (own, components) =
+            (dof - self.dofs_of(field).start, self.fields[field].space.components());
+        Some((field, own / components, own % components))
+    }
+
+    /// The constrained unknowns of all fields that this process counts, by their place in a vector: no process before has them.
+    pub fn counted_conditions(&self) -> impl Iterator<Item = usize> {
+        let sharing = self.sharing();
+        let counts =
+            move |dof: &usize| sharing.as_ref().is_none_or(|sharing| !sharing.is_of_others(*dof));
+        self.conditions().map(|(dof, _)| dof).filter(counts)
+    }
+
+    /// The constrained unknowns of all fields with their values, by their place in a vector.
+    pub fn conditions(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.fields.iter().enumerate().flat_map(|(number, field)| {
+            let start = self.dofs_of(number).start;
+            field.constraints.iter().map(move |(dof, value)| (start + dof, value))
+        })
+    }
+}

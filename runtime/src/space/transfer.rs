@@ -1,0 +1,359 @@
+//! Solutions from one mesh of a forest to another: at each node of the new mesh the value that the old function has there.
+//!
+//! A cell of the new mesh lies in one leaf of the old or is made of several. For each that it meets, the places of its nodes
+//! in that leaf are a product of one list an axis, so that values go axis by axis:
+//!
+//! ```text
+//! v(i, j, k) = Σ_abc φ_a(x_i) φ_b(y_j) φ_c(z_k) u_abc      x_i = (h ξ_i + o − o') / h' where that is in [0, 1]
+//! ```
+//!
+//! Of several processes each sends what its old leaves have to those that have new ones there: all know all leaves, and both sides have one
+//! list of these.
+
+use crate::mesh::Mesh;
+use crate::mesh::refine::forest::Dealt;
+use crate::mesh::refine::forest::{Key, Layout, UNITS};
+use crate::mesh::refined::Descendants;
+use crate::processes::{Group, Parcel};
+use crate::space::Space;
+use crate::space::discretisation::{Discretisation, Field};
+use crate::support::parallel::*;
+use kernels_gen::element::{LinePoints, LineTable};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The unknowns on `to` of the function with the unknowns `u` on `from`; none where the meshes are not of one forest, or the
+/// fields of other elements. Where conditions hold, they are the function's own values. Of parts of meshes all processes call it.
+pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
+    let (there, here) = (Leaves::of(&from.mesh)?, Leaves::of(&to.mesh)?);
+    let coarse = |mesh: &Mesh| mesh.refined_from().map(|refined| Arc::clone(&refined.coarse));
+    let same = coarse(&from.mesh)
+        .zip(coarse(&to.mesh))
+        .is_some_and(|(a, b)| Arc::ptr_eq(&a, &b) || a == b);
+    if !same || from.fields.len() != to.fields.len() {
+        return None;
+    }
+    let alike = |field: &Field| (field.space.element(), field.space.components());
+    if from.fields.iter().zip(&to.fields).any(|(old, new)| alike(old) != alike(new)) {
+        return None;
+    }
+    let parts = dealt(&from.mesh).zip(dealt(&to.mesh));
+    if from.mesh.cut().is_some() || to.mesh.cut().is_some() {
+        let own = to.mesh.cut()?.group();
+        let (old, new) = parts?;
+        let beyond = Beyond::new(&**own, [&old, &new], from, u);
+        return Some(beyond.to(own, there, (to, &here)));
+    }
+    let mut all = Vec::with_capacity(to.n_dofs());
+    for (number, (old, new)) in from.fields.iter().zip(&to.fields).enumerate() {
+        let (space, values) = old.space.resolved(&u[from.dofs_of(number)]);
+        let components = space.components();
+        let read = |cell: usize, node: usize, c: usize| {
+            values[space.cell_nodes(cell)[node] as usize * components + c]
+        };
+        all.extend(field(&there, &read, (&here, &new.space)).0);
+    }
+    Some(all)
+}
+
+/// Who has which leaf, of a part of a mesh that is dealt out by its leaves.
+fn dealt(mesh: &Mesh) -> Option<Arc<Dealt>> {
+    let (by, _) = mesh.cut()?.dealer()?;
+    Arc::clone(by).as_any().downcast().ok()
+}
+
+/// Tells of each leaf of one forest and each of another that lies in it, or in which it lies, along both.
+fn along_both(layout: Layout, [a, b]: [&[Key]; 2], mut tell: impl FnMut(usize, usize)) {
+    let (mut i, mut j) = (0, 0);
+    while let (Some(&own), Some(&other)) = (a.get(i), b.get(j)) {
+        tell(i, j);
+        let in_own = |key: Option<&Key>| key.is_some_and(|&key| layout.contains(own, key));
+        let in_other = |key: Option<&Key>| key.is_some_and(|&key| layout.contains(other, key));
+        match own.level().cmp(&other.level()) {
+            std::cmp::Ordering::Equal => (i, j) = (i + 1, j + 1),
+            std::cmp::Ordering::Less => {
+                j += 1;
+                i += usize::from(!in_own(b.get(j)));
+            }
+            std::cmp::Ordering::Greater => {
+                i += 1;
+                j += usize::from(!in_other(a.get(i)));
+            }
+        }
+    }
+}
+
+/// What the cells of a part have, and what other processes have of old leaves that new ones of this process meet.
+struct Beyond {
+    /// The leaves of those.
+    keys: Vec<Key>,
+    /// All numbers of each cell, those of the part first: `[cell][field][node][component]`.
+    rows: Vec<f64>,
+    /// Where those of each field begin, and how many there are.
+    starts: Vec<usize>,
+    each: usize,
+}
+
+impl Beyond {
+    fn new(group: &dyn Group, [old, new]: [&Dealt; 2], from: &Discretisation, u: &[f64]) -> Self {
+        let (mut starts, mut each) = (Vec::new(), 0);
+        for field in &from.fields {
+            starts.push(each);
+            each += field.space.nodes_per_cell() * field.space.components();
+        }
+        let cells = from.mesh.n_cells();
+        let mut rows = vec![0.0; cells * each];
+        for (number, field) in from.fields.iter().enumerate() {
+            let (space, values) = field.space.resolved(&u[from.dofs_of(number)]);
+            let (components, start) = (space.components(), starts[number]);
+            for (cell, row) in rows.chunks_exact_mut(each.max(1)).enumerate() {
+                let into = row[start..].chunks_exact_mut(components);
+                for (into, &node) in into.zip(space.cell_nodes(cell)) {
+                    into.copy_from_slice(&values[node as usize * components..][..components]);
+                }
+            }
+        }
+        let rank = group.rank() as u32;
+        // The old leaves that go to each process, and those that come from it.
+        let mut told: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
+        let layout = old.forest().coarse().layout;
+        along_both(layout, [old.forest().leaves(), new.forest().leaves()], |leaf, at| {
+            let (has, wants) = (old.rank_of()[leaf], new.rank_of()[at]);
+            if has == wants || has != rank && wants != rank {
+                return;
+            }
+            let lists = told.entry(if has == rank { wants } else { has }).or_default();
+            let list = &mut lists[usize::from(has != rank)];
+            if list.last() != Some(&(leaf as u32)) {
+                list.push(leaf as u32);
+            }
+        });
+        let mut cell_of = vec![u32::MAX; old.forest().n_leaves()];
+        let numbers = from.mesh.leaves().unwrap_or_default();
+        (0..).zip(&*numbers).for_each(|(cell, &leaf)| cell_of[leaf as usize] = cell);
+        let parcel = |(&with, [sent, received]): (&u32, &[Vec<u32>; 2])| {
+            let row = |&leaf: &u32| &rows[cell_of[leaf as usize] as usize * each..][..each];
+            let sent = sent.iter().flat_map(row).copied().collect();
+            Parcel { with: with as usize, sent, received: vec![0.0; received.len() * each] }
+        };
+        let mut parcels: Vec<Parcel> = told.iter().map(parcel).collect();
+        group.exchange(&mut parcels, &mut || {});
+        let mut keys = Vec::new();
+        for ([_, received], parcel) in told.values().zip(&parcels) {
+            keys.extend(received.iter().map(|&leaf| old.forest().leaves()[leaf as usize]));
+            rows.extend_from_slice(&parcel.received);
+        }
+        Self { keys, rows, starts, each }
+    }
+
+    /// The unknowns of a part; those that only cells of others can say are theirs.
+    fn to(
+        &self,
+        group: &Arc<dyn Group>,
+        there: Leaves<'_>,
+        (to, here): (&Discretisation, &Leaves<'_>),
+    ) -> Vec<f64> {
+        let keys: Vec<Key> = there.keys.iter().chain(&self.keys).copied().collect();
+        let mut sorted: Vec<u32> = (0..keys.len() as u32).collect();
+        sorted.sort_unstable_by_key(|&cell| keys[cell as usize]);
+        let there = Leaves { keys: &keys, sorted, ..there };
+        let mut all = Vec::with_capacity(to.n_dofs());
+        for (field, &start) in to.fields.iter().zip(&self.starts) {
+            let (space, components) = (&*field.space, field.space.components());
+            let read = |cell: usize, node: usize, c: usize| {
+                self.rows[cell * self.each + start + node * components + c]
+            };
+            let (mut values, known) = self::field(&there, &read, (here, space));
+            agree(group, space, &known, &mut values);
+            all.extend(values);
+        }
+        all
+    }
+}
+
+/// Gives the nodes that several processes have the values that the first has which knows one.
+fn agree(group: &Arc<dyn Group>, space: &Space, known: &[bool], values: &mut [f64]) {
+    let (sharing, rank) = (space.sharing(group), group.rank() as f64);
+    let mut rank_of: Vec<f64> =
+        known.iter().map(|known| if *known { rank } else { f64::INFINITY }).collect();
+    sharing.least(&mut rank_of);
+    let components = space.components();
+    for c in 0..components {
+        let own =
+            |node: usize| if rank_of[node] == rank { values[node * components + c] } else { 0.0 };
+        let mut column: Vec<f64> = (0..space.n_nodes()).map(own).collect();
+        sharing.sum(&mut column);
+        (0..).zip(column).for_each(|(node, value): (usize, f64)| {
+            values[node * components + c] = value;
+        });
+    }
+}
+
+/// The leaves that the cells of a mesh are.
+struct Leaves<'a> {
+    layout: Layout,
+    keys: &'a [Key],
+    /// The cells along the leaves.
+    sorted: Vec<u32>,
+    dim: usize,
+}
+
+impl<'a> Leaves<'a> {
+    fn of(mesh: &'a Mesh) -> Option<Self> {
+        let Descendants::Forest { layout, keys, leaves } = &mesh.refined_from()?.cells else {
+            return None;
+        };
+        let mut sorted: Vec<u32> = (0..leaves.len() as u32).collect();
+        match leaves.iter().max() {
+            // All leaves of a forest, or some of them.
+            Some(&last) if last as usize + 1 == leaves.len() => {
+                (0..).zip(leaves).for_each(|(cell, &leaf)| sorted[leaf as usize] = cell);
+            }
+            _ => sorted.sort_unstable_by_key(|&cell| leaves[cell as usize]),
+        }
+        Some(Self { layout: *layout, keys, sorted, dim: mesh.dim() })
+    }
+
+    /// The cells that a cell of another mesh is in or consists of.
+    fn meeting(&self, key: Key) -> &[u32] {
+        let own = |cell: &u32| self.keys[*cell as usize];
+        // An ancestor comes before its descendants.
+        let end = self.sorted.partition_point(|cell| !self.layout.is_behind(own(cell), key));
+        let start = self.sorted.partition_point(|cell| own(cell) < key);
+        match start < end && self.layout.contains(key, own(&self.sorted[start])) {
+            true => &self.sorted[start..end],
+            false => &self.sorted[start.saturating_sub(1)..start],
+        }
+    }
+}
+
+/// The values of a field at the nodes of a new space, from those of the old one in each cell there, and which nodes have one: those that do
+/// not hang wherever they are.
+fn field(
+    there: &Leaves<'_>,
+    read: &(dyn Fn(usize, usize, usize) -> f64 + Sync),
+    (here, new): (&Leaves<'_>, &Space),
+) -> (Vec<f64>, Vec<bool>) {
+    let (components, mut known) = (new.components(), vec![false; new.n_nodes()]);
+    let Some(line) = new.element().line() else { return (vec![0.0; new.n_dofs()], known) };
+    let (per_cell, tables) = (new.nodes_per_cell(), Tables::new(line));
+    let mut own = vec![f64::NAN; here.keys.len() * per_cell * components];
+    let cells = own.par_chunks_mut(per_cell * components).zip(here.keys).with_min_len(64);
+    cells.each(|(into, &key)| {
+        for &cell in there.meeting(key) {
+            let (cell, other) = (cell as usize, there.keys[cell as usize]);
+            if other == key {
+                for (node, into) in into.chunks_exact_mut(components).enumerate() {
+                    (0..).zip(into).for_each(|(c, into)| *into = read(cell, node, c));
+                }
+                continue;
+            }
+            let read = |node: usize, c: usize| read(cell, node, c);
+            let axes = tables.axes(here, key, other);
+            put(&axes[..here.dim], line.count(), components, &read, into);
+        }
+    });
+    let mut all = vec![0.0; new.n_dofs()];
+    let hangs = new.hanging_nodes();
+    for (cell, own) in own.chunks_exact(per_cell * components).enumerate() {
+        for (local, &node) in new.cell_nodes(cell).iter().enumerate() {
+            if hangs.as_ref().is_none_or(|hangs| !hangs(cell, local)) {
+                let row = &own[local * components..][..components];
+                all[node as usize * components..][..components].copy_from_slice(row);
+                known[node as usize] = true;
+            }
+        }
+    }
+    (all, known)
+}
+
+/// The nodes of a cell along an axis that lie in another with the functions there.
+type Axis = Vec<(usize, Vec<f64>)>;
+
+/// Where h ξ + o lies in [0, 1].
+fn axis(line: LinePoints, scale: f64, shift: f64) -> Axis {
+    let points: Vec<f64> = line.points().iter().map(|xi| scale * xi + shift).collect();
+    let inside = (0..points.len()).filter(|&i| (0.0..=1.0).contains(&points[i]));
+    let row = |i: usize| {
+        let table = LineTable::at(line, &points[i..=i]);
+        (i, (0..line.count()).map(|j| table.value(0, j)).collect())
+    };
+    inside.map(row).collect()
+}
+
+/// What is the same for many cells.
+struct Tables {
+    line: LinePoints,
+    /// Of the lower and the upper child in its parent.
+    children: [Axis; 2],
+    /// Of a parent in its lower and its upper child.
+    parents: [Axis; 2],
+}
+
+impl Tables {
+    fn new(line: LinePoints) -> Self {
+        let children = [0.0, 0.5].map(|shift| axis(line, 0.5, shift));
+        let parents = [0.0, -1.0].map(|shift| axis(line, 2.0, shift));
+        Self { line, children, parents }
+    }
+
+    /// For each axis, the nodes of a cell that lie in another.
+    fn axes(&self, here: &Leaves<'_>, key: Key, other: Key) -> [Cow<'_, [(usize, Vec<f64>)]>; 3] {
+        let (own, theirs) = (here.layout.corner(key), here.layout.corner(other));
+        let (size, whole) = (UNITS >> key.level(), UNITS >> other.level());
+        [0, 1, 2].map(|axis| match (key.level(), other.level()) {
+            (level, above) if level == above + 1 => {
+                Cow::from(&self.children[usize::from(own[axis] > theirs[axis])])
+            }
+            (level, below) if level + 1 == below => {
+                Cow::from(&self.parents[usize::from(own[axis] < theirs[axis])])
+            }
+            _ => {
+                let shift = f64::from(own[axis]) - f64::from(theirs[axis]);
+                let whole = f64::from(whole);
+                Cow::from(self::axis(self.line, f64::from(size) / whole, shift / whole))
+            }
+        })
+    }
+}
+
+/// The values at the nodes inside, axis by axis: nodes of a cell are lexicographic, x fastest.
+fn put(
+    axes: &[Cow<'_, [(usize, Vec<f64>)]>],
+    n: usize,
+    components: usize,
+    read: &dyn Fn(usize, usize) -> f64,
+    into: &mut [f64],
+) {
+    for c in 0..components {
+        let mut all: Vec<f64> = (0..n.pow(axes.len() as u32)).map(|node| read(node, c)).collect();
+        // What is done is behind: [axis to do … ][axes done], the first axis fastest at the start.
+        for axis in axes {
+            let rest = all.len() / n;
+            let mut next = Vec::with_capacity(rest * axis.len());
+            for (_, row) in &**axis {
+                for line in all.chunks_exact(n) {
+                    next.push(row.iter().zip(line).map(|(a, u)| a * u).sum());
+                }
+            }
+            // Now the next axis is fastest, and this one slowest.
+            all = next;
+        }
+        let mut value = all.iter();
+        let mut at = vec![0; axes.len()];
+        // The first axis is fastest again, once all have been done.
+        let total: usize = axes.iter().map(|axis| axis.len()).product();
+        for number in 0..total {
+            let mut rest = number;
+            for (place, axis) in at.iter_mut().zip(axes) {
+                *place = axis[rest % axis.len()].0;
+                rest /= axis.len();
+            }
+            let node = at.iter().rev().fold(0, |node, &i| node * n + i);
+            if let Some(&value) = value.next() {
+                into[node * components + c] = value;
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The bytes of files that users name: so many as there is memory for, and of what may have no end (a pipe, a device) only as long as it
+//! looks like what is wanted.
+
+use crate::support::memory::{Bytes, Room, TooMuch};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// The most bytes that are taken from what is no file on a disk.
+const MOST: u64 = 16 << 30;
+
+/// As many of them show what they are.
+pub const BEGINNING: u64 = 1 << 12;
+
+/// Why there are no bytes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// What the system says.
+    #[error(transparent)]
+    Open(#[from] io::Error),
+    /// More than there is memory for.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
+}
+
+/// All bytes of a file, if there is memory for so many times as many; of what is no file on a disk only its beginning where `fits` does
+/// not know that.
+///
+/// # Errors
+///
+/// [`InputError`].
+pub fn read(path: &Path, times: f64, fits: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, InputError> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    if found.is_file() {
+        drop(file);
+        let length = found.len() as f64;
+        room(|| format!("reading a file of {}", Bytes(length)), times * length)?;
+        return Ok(std::fs::read(path)?);
+    }
+    // Of its end nothing is known, but of the memory.
+    let room = Room::now().map_or(f64::INFINITY, |room| room.bytes / times);
+    Ok(stream(file, MOST.min(room as u64).max(BEGINNING), fits)?)
+}
+
+/// Whether there is memory for what a file says that it holds.
+///
+/// # Errors
+///
+/// What does not fit.
+pub fn room(what: impl FnOnce() -> String, bytes: f64) -> Result<(), TooMuch> {
+    Room::check(what, bytes).map_err(|error| TooMuch { remedy: "a smaller file", ..error })
+}
+
+/// What comes out of a stream: all, or its beginning where that does not fit.
+fn stream(mut from: impl io::Read, most: u64, fits: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.by_ref().take(BEGINNING).read_to_end(&mut bytes)?;
+    if fits(&bytes) {
+        from.take(most.saturating_add(1).saturating_sub(BEGINNING)).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > most {
+        let text = format!("it gives more than {}; save it to a file", Bytes(most as f64));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(bytes)
+}
+
+/// Whether bytes may begin a text.
+pub fn is_text(bytes: &[u8]) -> bool {
+    !bytes.contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_without_an_end_are_not_read_for_ever() {
+        let zeros = stream(io::repeat(0), u64::MAX, is_text).expect("no text");
+        assert_eq!(zeros.len() as u64, BEGINNING);
+        let text = || io::Cursor::new("$MeshFormat").chain(io::repeat(b' '));
+        let error = stream(text(), 1 << 20, is_text).expect_err("too much");
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(stream(text().take(1 << 16), 1 << 20, is_text).expect("an end").len(), 1 << 16);
+        assert_eq!(stream(io::empty(), 1, is_text).expect("nothing"), []);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_device_is_no_text() {
+        let zeros = read(Path::new("/dev/zero"), 2.0, is_text).expect("zeros");
+        assert_eq!(zeros.len() as u64, BEGINNING);
+        assert!(matches!(read(Path::new("/no/such"), 2.0, is_text), Err(InputError::Open(_))));
+    }
+}

@@ -4,7 +4,7 @@ use crate::{Emission, Error, Solution, emit_program, threads};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::{Quadrature, Reports, Solver};
+use fem_dsl::problem::{Quadrature, Reports, SolverSettings};
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::device::Device;
@@ -95,9 +95,9 @@ impl Form {
         found.map_err(|found| Error::language(self.program.source(), found))
     }
 
-    /// Checks a solver as if a problem of the form named it.
-    pub(crate) fn check_solver(&self, form: &PointForm, solver: &Solver) -> Result<(), Error> {
-        let found = self.program.solver(&self.name, form, solver);
+    /// Reads a solver as the language writes it, and checks that it suits the form.
+    pub(crate) fn solver(&self, form: &PointForm, text: &str) -> Result<SolverSettings, Error> {
+        let found = self.program.solver(&self.name, form, text);
         found.map_err(|found| Error::language(self.program.source(), found))
     }
 

@@ -67,6 +67,7 @@ mod output;
 pub mod picture;
 pub mod render;
 mod solution;
+pub mod solve;
 mod system;
 mod threads;
 pub mod verify;
@@ -76,9 +77,7 @@ pub use emit::{
 };
 pub use error::Error;
 pub use fem_dsl::point::Shape;
-pub use fem_dsl::problem::{
-    Argument, Mass, Quadrature, Scheme, SchemeError, Solver, SteppingError,
-};
+pub use fem_dsl::problem::{Mass, Quadrature, Scheme, SchemeError, SolverSettings, SteppingError};
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_in_pieces, write_vtu_to};
 pub use runtime::algebra::vector::Vector;

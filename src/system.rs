@@ -19,7 +19,7 @@ use crate::{Error, Form, Mesh, Vector, threads, write_vtu};
 use conditions::Conditions;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::Solver;
+use fem_dsl::problem::SolverSettings;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::plan::Elements;
@@ -305,12 +305,35 @@ impl System {
         self.solve_with(u, None)
     }
 
-    /// Solves with a solver of the language and its settings.
+    /// Reads a solver with its settings as the language writes it, and checks that it suits the form.
+    ///
+    /// ```
+    /// use weakform::{Form, mesh};
+    ///
+    /// let form = Form::parse("form f { field u: scalar; f0[u] = -1; f1[u] = grad(u); }", "f")?;
+    /// let system = form.on(mesh("box(dim: 2, cells: 4)")?).build()?;
+    /// let cg = system.solver("cg(rtol: 1e-8)")?;
+    /// assert_eq!(cg.to_string(), "cg(rtol: 1e-8)");
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Unknown names, values out of range, a solver that does not suit the form.
+    pub fn solver(&self, text: &str) -> Result<SolverSettings, Error> {
+        self.source.solver(&self.form, text)
+    }
+
+    /// Solves with the settings of a solver: see [`crate::solve`].
     ///
     /// # Errors
     ///
     /// As for [`System::solve`].
-    pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
+    pub fn solve_with(
+        &mut self,
+        u: &mut Vector,
+        solver: Option<&SolverSettings>,
+    ) -> Result<Report, Error> {
         self.rates_are_given()?;
         self.fits(u)?;
         self.checks(solver)?;
@@ -330,9 +353,9 @@ impl System {
         })
     }
 
-    /// Checks a solver as if the language named it.
-    fn checks(&self, solver: Option<&Solver>) -> Result<(), Error> {
-        solver.map_or(Ok(()), |solver| self.source.check_solver(&self.form, solver))
+    /// Checks the settings of a solver as if the language named it.
+    fn checks(&self, solver: Option<&SolverSettings>) -> Result<(), Error> {
+        solver.map_or(Ok(()), |solver| self.solver(&solver.to_string()).map(drop))
     }
 
     /// Does something with the operator and what it is of.

@@ -4,7 +4,7 @@
 use super::devices;
 use std::sync::Arc;
 use weakform::{
-    ALL, AffineConstraint, Device, Error, Execution, Form, Setup, Solver, System, Vector, mesh,
+    ALL, AffineConstraint, Device, Error, Execution, Form, Setup, System, Vector, mesh,
 };
 
 /// A form whose Jacobian is symmetric, and one where it is not.
@@ -236,10 +236,6 @@ fn nodes_that_slip_may_give_others() -> Result<(), Error> {
     Ok(())
 }
 
-fn solver(name: &str) -> Solver {
-    Solver { name: name.to_owned(), arguments: [].into() }
-}
-
 #[test]
 fn solutions_fulfil_constraints_whatever_the_solver() -> Result<(), Error> {
     let form = Form::parse(FORMS[0], "nonlinear")?;
@@ -270,11 +266,8 @@ fn solutions_fulfil_constraints_whatever_the_solver() -> Result<(), Error> {
         for name in ["newton", "direct", "cg"] {
             let mut u = system.initial();
             let linear = name != "newton";
-            let arguments = [("linear".to_owned(), weakform::Argument::Word(name.to_owned()))];
-            let newton = Solver {
-                name: "newton".to_owned(),
-                arguments: if linear { arguments.into() } else { [].into() },
-            };
+            let newton = if linear { format!("newton(linear: {name})") } else { name.to_owned() };
+            let newton = system.solver(&newton)?;
             system.solve_with(&mut u, Some(&newton))?;
             solutions.push(u.to_vec());
         }
@@ -319,7 +312,8 @@ fn a_mean_is_a_constraint() -> Result<(), Error> {
         system.constrain(&[row])?;
         // From 0 the one that is given would be some thousands, and so would the residual be, which tolerances refer to.
         let mut u = system.interpolate("u", |_| 3.0)?;
-        system.solve_with(&mut u, Some(&solver("cg")))?;
+        let cg = system.solver("cg")?;
+        system.solve_with(&mut u, Some(&cg))?;
         let (u, wanted) = (u.to_vec(), wanted.values());
         let far = u.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(far < 1e-7, "{far:e}");

@@ -1,8 +1,9 @@
 //! Misuse of the library: the language's checks hold for programs too, and remedies are the library's.
 
+use weakform::solve::{LinearSettings, Method};
 use weakform::{
-    ALL, Argument, Boundary, Cell, Emission, Error, Execution, Form, Isa, Language, Scatter,
-    Scheme, Setup, Solver, System, Task, Vector, emit, mesh, weak_form,
+    ALL, Boundary, Cell, Emission, Error, Execution, Form, Isa, Language, Scatter, Scheme, Setup,
+    SolverSettings, System, Task, Vector, emit, mesh, weak_form,
 };
 
 weak_form! {
@@ -43,15 +44,6 @@ fn centre(system: &System) -> usize {
     points.iter().position(|point| *point == [0.5, 0.5, 0.0]).expect("a node in the middle")
 }
 
-fn solver(name: &str, arguments: &[(&str, Argument)]) -> Solver {
-    let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-    Solver { name: name.to_owned(), arguments: arguments.collect() }
-}
-
-fn word(text: &str) -> Argument {
-    Argument::Word(text.to_owned())
-}
-
 fn message<T>(result: Result<T, Error>) -> String {
     result.err().map_or_else(|| "nothing was refused".to_owned(), |error| error.to_string())
 }
@@ -70,48 +62,58 @@ fn names_an_option(text: &str) -> bool {
 /// By the tables of the language, with its codes.
 #[test]
 fn solvers_are_those_of_the_language_from_rust_too() {
-    let number = Argument::Number;
-    let deep = Argument::Made {
-        name: "multigrid".to_owned(),
-        arguments: [("degree".to_owned(), number(99.0))].into(),
-    };
     let cases = [
-        (solver("magic", &[]), "unknown solver `magic`"),
-        (solver("", &[]), "expected"),
-        (solver("cg", &[("rtoll", number(1e-8))]), "`cg` has no argument `rtoll`"),
-        (solver("cg", &[("restart", number(3.0))]), "`cg` has no argument `restart`"),
-        (solver("cg", &[("rtol", number(2.0))]), "`rtol` should be a number from 0 on and below 1"),
-        (solver("cg", &[("rtol", number(f64::NAN))]), "NaN"),
-        (solver("cg", &[("atol", number(-1.0))]), "`atol` should be"),
-        (solver("gmres", &[("restart", number(0.5))]), "`restart` should be a whole number"),
-        (solver("cg", &[("max_iterations", number(0.0))]), "`max_iterations` should be"),
-        (solver("cg", &[("preconditioner", word("magic"))]), "`preconditioner` should be"),
-        (solver("cg", &[("preconditioner", deep)]), "`degree` should be"),
-        (solver("cg", &[("rtol", word("u; dirichlet u = 0 on all"))]), "expected"),
-        (solver("newton", &[("load", word("f"))]), "`load` is for load steps"),
-        (solver("newton", &[("load", word("g")), ("steps", number(2.0))]), "has no parameter `g`"),
+        ("magic", "unknown solver `magic`"),
+        ("", "expected"),
+        ("cg(rtoll: 1e-8)", "`cg` has no argument `rtoll`"),
+        ("cg(restart: 3)", "`cg` has no argument `restart`"),
+        ("cg(rtol: 2)", "`rtol` should be a number from 0 on and below 1"),
+        ("cg(rtol: NaN)", "NaN"),
+        ("cg(atol: -1)", "`atol` should be"),
+        ("gmres(restart: 0.5)", "`restart` should be a whole number"),
+        ("cg(max_iterations: 0)", "`max_iterations` should be"),
+        ("cg(preconditioner: magic)", "`preconditioner` should be"),
+        ("cg(preconditioner: multigrid(degree: 99))", "`degree` should be"),
+        ("cg(rtol: u; dirichlet u = 0 on all)", "expected"),
+        ("newton(load: f)", "`load` is for load steps"),
+        ("newton(load: g, steps: 2)", "has no parameter `g`"),
     ];
     let mut system = held(&poisson::form());
-    for (solver, part) in cases {
-        let mut u = system.initial();
-        let found = system.solve_with(&mut u, Some(&solver));
+    let refused = |found: Result<(), Error>, solver: &str, part: &str| {
         let is_language = matches!(found, Err(Error::Language { .. }));
         let found = message(found);
-        assert!(is_language && found.contains(part), "{solver:?}: {part:?} in {found}");
+        assert!(is_language && found.contains(part), "{solver}: {part:?} in {found}");
         assert!(!names_an_option(&found), "{found}");
+    };
+    for (solver, part) in cases {
+        refused(system.solver(solver).map(drop), solver, part);
+    }
+    // Values are looked at as well as text.
+    let mut u = system.initial();
+    let cg = LinearSettings::new(Method::Cg);
+    let restart = LinearSettings { restart: Some(3), ..cg.clone() };
+    for (settings, part) in [
+        (LinearSettings { rtol: Some(2.0), ..cg.clone() }, "`rtol` should be"),
+        (LinearSettings { rtol: Some(f64::NAN), ..cg.clone() }, "NaN"),
+        (LinearSettings { max_iterations: Some(0), ..cg.clone() }, "`max_iterations` should be"),
+        (restart, "`cg` has no argument `restart`"),
+    ] {
+        let settings = SolverSettings::from(settings);
+        let found = system.solve_with(&mut u, Some(&settings)).map(drop);
+        refused(found, &settings.to_string(), part);
     }
     assert!(matches!(system.solve(&mut cubic_vector()), Err(Error::Vector(_))));
     let mut u = system.initial();
-    let fine = solver("newton", &[("linear", word("direct")), ("steps", number(3.0))]);
+    let fine = system.solver("newton(linear: direct, steps: 3)").expect("a solver");
     assert!(system.solve_with(&mut u, Some(&fine)).is_ok());
     // What suits a form is looked at, too.
     let mut cubic = held(&cubic::form());
     let mut u = cubic.initial();
-    let found = message(cubic.solve_with(&mut u, Some(&solver("cg", &[]))));
+    let found = message(cubic.solve_with(&mut u, Some(&cg.clone().into())));
     assert!(found.contains("`cg` solves linear problems"), "{found}");
     let mut swept = held(&swept::form());
     let mut u = swept.initial();
-    let found = message(swept.solve_with(&mut u, Some(&solver("cg", &[]))));
+    let found = message(swept.solve_with(&mut u, Some(&cg.into())));
     assert!(found.contains("needs a symmetric Jacobian"), "{found}");
 }
 
@@ -123,8 +125,9 @@ fn solvers_of_steps_through_time_are_checked() {
     let start = system.initial();
     let begun = system.begin(Scheme::Bdf { order: 1 }, 0.0, &start, None);
     let mut motion = begun.expect("a beginning");
-    let found = message(system.advance(&mut motion, 0.1, Some(&solver("magic", &[]))));
-    assert!(found.contains("unknown solver `magic`"), "{found}");
+    let cg = LinearSettings { restart: Some(3), ..LinearSettings::new(Method::Cg) };
+    let found = message(system.advance(&mut motion, 0.1, Some(&cg.into())));
+    assert!(found.contains("`cg` has no argument `restart`"), "{found}");
     assert_eq!(motion.time(), 0.0);
 }
 

@@ -1,7 +1,6 @@
 //! States of a solve: what it starts from, what is imposed on it, the way that load steps take, and where it has no value.
 
-use fem_dsl::problem::{Argument, Solver};
-use std::collections::BTreeMap;
+use fem_dsl::problem::{Method, NewtonSettings};
 use weakform::{ALL, Execution, Form, Setup, Solution, System, mesh};
 
 /// A form on a mesh, with interpreted kernels.
@@ -18,13 +17,13 @@ fn interpreted(text: &str, form: &str, problem: &str) -> Result<Solution, String
 }
 
 /// `newton(linear: direct, steps: N, load: NAME)`.
-fn in_steps(steps: f64, load: Option<&str>) -> Solver {
-    let mut arguments = BTreeMap::from([
-        ("steps".to_owned(), Argument::Number(steps)),
-        ("linear".to_owned(), Argument::Word("direct".to_owned())),
-    ]);
-    arguments.extend(load.map(|name| ("load".to_owned(), Argument::Word(name.to_owned()))));
-    Solver { name: "newton".to_owned(), arguments }
+fn in_steps(steps: usize, load: Option<&str>) -> NewtonSettings {
+    NewtonSettings {
+        steps: Some(steps),
+        linear: Some(Method::Direct),
+        load: load.map(str::to_owned),
+        ..NewtonSettings::default()
+    }
 }
 
 const LAPLACE: &str = "form laplace { field u: scalar; param height = 1; f1[u] = grad(u); }";
@@ -35,7 +34,8 @@ fn conditions_are_imposed_whatever_the_state() {
     let mut system =
         setup(LAPLACE, "laplace", square).dirichlet("u", ALL, |_| 1.0).build().expect("a system");
     let wild = system.interpolate("u", |x| 3.0 * x[0]).expect("a state");
-    for solver in [None, Some(in_steps(1.0, None)), Some(in_steps(3.0, None))] {
+    for steps in [None, Some(1), Some(3)] {
+        let solver = steps.map(|steps| in_steps(steps, None).into());
         for mut u in [system.vector(), wild.clone(), system.initial()] {
             system.solve_with(&mut u, solver.as_ref()).expect("a solution");
             let error = system.error_l2("u", &u, |_| 1.0).expect("an error");
@@ -63,7 +63,7 @@ fn conditions_follow_parameters_in_a_continuation() {
     assert!(said.contains("height"), "{said}");
     assert!((system.initial().norm() - 11.0 * 3f64.sqrt()).abs() < 1e-12, "nothing is replaced");
     // What is scaled in load steps is as it was afterwards.
-    system.solve_with(&mut u, Some(&in_steps(4.0, Some("height")))).expect("a solution");
+    system.solve_with(&mut u, Some(&in_steps(4, Some("height")).into())).expect("a solution");
     assert!(system.error_l2("u", &u, |x| 11.0 * (1.0 - x[0])).expect("an error") < 1e-7);
     assert!((system.initial().norm() - 11.0 * 3f64.sqrt()).abs() < 1e-12);
 }
@@ -103,7 +103,7 @@ fn a_bar_is_twisted_by_half_a_turn_in_load_steps() {
         .build()
         .expect("a system");
     let mut u = system.vector();
-    system.solve_with(&mut u, Some(&in_steps(12.0, Some("angle")))).expect("a twisted bar");
+    system.solve_with(&mut u, Some(&in_steps(12, Some("angle")).into())).expect("a twisted bar");
     let points = system.points("u").expect("points");
     let values = system.values("u", &u).expect("values");
     let end = points.iter().zip(values.chunks(3)).filter(|(x, _)| x[2] == 4.0);
@@ -347,13 +347,14 @@ fn load_steps_of_a_linear_form_are_one() {
         .dirichlet("u", "x1", |_| 0.0)
         .build()
         .expect("a system");
-    let mut solver = in_steps(3.0, Some("height"));
-    solver.arguments.insert("rtol".to_owned(), Argument::Number(1e-9));
+    let mut solver = in_steps(3, Some("height"));
+    solver.rtol = Some(1e-9);
     let mut u = system.initial();
-    let report = system.solve_with(&mut u, Some(&solver)).expect("a solution");
+    let report = system.solve_with(&mut u, Some(&solver.clone().into())).expect("a solution");
     assert!(report.notes.iter().any(|note| note.contains("load steps change nothing")));
     assert!(system.error_l2("u", &u, |x| 1.0 - x[0]).expect("an error") < 1e-12);
-    solver.arguments.insert("load".to_owned(), Argument::Word("width".to_owned()));
-    let said = system.solve_with(&mut u, Some(&solver)).expect_err("no such parameter");
+    solver.load = Some("width".to_owned());
+    let said =
+        system.solve_with(&mut u, Some(&solver.clone().into())).expect_err("no such parameter");
     assert!(said.to_string().contains("no parameter `width`"), "{said}");
 }

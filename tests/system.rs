@@ -2,8 +2,7 @@
 //! language can report, and names that the compiler knows.
 
 use weakform::{
-    ALL, Argument, Error, Execution, FieldName, Figure, Scheme, Setup, Solver, System, Vector, at,
-    mesh, weak_form,
+    ALL, Error, Execution, FieldName, Figure, Scheme, Setup, System, Vector, at, mesh, weak_form,
 };
 
 weak_form! {
@@ -249,19 +248,16 @@ fn names_are_those_of_the_form() -> Result<(), Error> {
 /// Elasticity, and a flow with data of its own mesh, by the levels of multigrid, in a third of the iterations of the diagonal or fewer.
 #[test]
 fn levels_precondition_a_system() -> Result<(), Error> {
-    let with = |solver: &str, word: &str| {
-        let word = Argument::Word(word.to_owned());
-        let arguments =
-            [("preconditioner".to_owned(), word), ("rtol".to_owned(), Argument::Number(1e-8))];
-        Solver { name: solver.to_owned(), arguments: arguments.into() }
+    let with = |system: &System, solver: &str, word: &str| {
+        system.solver(&format!("{solver}(preconditioner: {word}, rtol: 1e-8)"))
     };
-    let by = |word: &str| with("cg", word);
     let clamped = stiff::form().on(mesh("box(dim: 2, cells: 8)")?).degree(4);
     let clamped = clamped.execution(Execution::Interpreted).dirichlet("u", "x0", |_| [0.0, 0.0]);
     let mut system = clamped.dirichlet("u", "x1", |x| [x[1], 0.1]).build()?;
     let mut solve = |word: &str| {
         let mut u = system.initial();
-        let report = system.solve_with(&mut u, Some(&by(word)))?;
+        let cg = with(&system, "cg", word)?;
+        let report = system.solve_with(&mut u, Some(&cg))?;
         Ok::<_, Error>((report.iterations, u))
     };
     let ((few, u), (many, v)) = (solve("multigrid")?, solve("jacobi")?);
@@ -277,7 +273,8 @@ fn levels_precondition_a_system() -> Result<(), Error> {
     let mut flow = flow.build()?;
     let mut solve = |word: &str| {
         let mut u = flow.initial();
-        let report = flow.solve_with(&mut u, Some(&with("fgmres", word)))?;
+        let fgmres = with(&flow, "fgmres", word)?;
+        let report = flow.solve_with(&mut u, Some(&fgmres))?;
         Ok::<_, Error>((report.iterations, u))
     };
     let ((few, u), (many, v)) = (solve("multigrid")?, solve("jacobi")?);

@@ -3,12 +3,17 @@
 //! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's
 //! parameters, so that one evaluator serves both.
 
+pub mod solver;
 pub mod stepping;
 mod unfixed;
 
 pub use unfixed::{Freedom, Motion, Point, Unfixed};
 
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
+pub use solver::{
+    BlockSettings, Forcing, LineSearch, LinearSettings, Method, MultigridSettings, NewtonSettings,
+    PreconditionerSettings, Smoother, SolverSettings,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -121,7 +126,7 @@ pub struct Problem {
     /// The eigenvalues that are asked for in the place of a solution.
     pub eigen: Option<Eigen>,
     /// The solver, where it was named.
-    pub solver: Option<Solver>,
+    pub solver: Option<SolverSettings>,
     /// What is reported of the solution.
     pub reports: Reports,
 }
@@ -282,7 +287,7 @@ pub enum MeshSource {
     },
 }
 
-/// A named argument of a generator or a solver.
+/// A named argument of a generator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
     /// A number.
@@ -403,15 +408,6 @@ impl Support {
             Self::Boundary | Self::Vertex(_) => &[],
         }
     }
-}
-
-/// A solver with its named settings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Solver {
-    /// `cg`, `minres`, `gmres`, `fgmres`, `bicgstab`, `direct` or `newton`.
-    pub name: String,
-    /// Settings by name.
-    pub arguments: BTreeMap<String, Argument>,
 }
 
 /// Two fields whose spaces are not inf-sup stable: of a saddle point, with as many unknowns in the one that has no term with

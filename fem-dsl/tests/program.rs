@@ -100,7 +100,7 @@ fn a_problem_is_all_that_was_written() {
     assert_eq!(value(&conditions[2].value, [0.0; 3], &params), [pi]);
     assert_eq!(conditions[2].support, Support::Tags(vec!["y1".to_owned(), "y0".to_owned()]));
     let solver = problem.solver.expect("a solver was named");
-    assert_eq!(solver.arguments["rtol"], Argument::Number(1e-9));
+    assert_eq!(solver.tolerances(), [Some(1e-9), None]);
     program.problem("warm", 2, &Overrides::default()).expect("a right problem");
 }
 
@@ -132,7 +132,7 @@ fn overrides_replace_items() {
     assert_eq!(problem.degree, 2);
     assert_eq!(problem.params, vec![(0, vec![3.0]), (1, vec![6.0]), (2, vec![3.0, 0.0])]);
     assert_eq!(value(formula(&problem.aux[0].value), [0.0, 7.0, 0.0], &[]), [7.0]);
-    assert_eq!(problem.solver.map(|solver| solver.name), Some("newton".to_owned()));
+    assert_eq!(problem.solver.map(|solver| solver.word()), Some("newton"));
 }
 
 #[test]

@@ -10,18 +10,17 @@ mod assess;
 mod clock;
 mod difficulty;
 mod eigen;
-mod estimate;
-mod factors;
 mod files;
 mod fixed;
-mod forecast;
 mod initial;
 mod integrals;
 mod kernels;
 mod local;
 mod mean;
+mod memory;
 pub mod multigrid;
 mod not_finite;
+mod plan;
 mod prescribed;
 mod reduced;
 mod reports;
@@ -43,12 +42,15 @@ use clock::{Clock, Phase};
 use difficulty::unconverged;
 pub use difficulty::{Degenerate, Difficulty};
 pub use eigen::{Mode, side_by_side};
-pub use estimate::{check_room, estimate};
 pub use files::{Files, Taker};
 pub use fixed::check_fixed;
-pub use forecast::{Forecast, ForecastLevel, Where, forecast};
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
+pub use memory::{check_room, estimate};
 pub use not_finite::{Cause, Spot};
+pub use plan::{
+    Facts, LinearPlan, NewtonPlan, PreconditionerPlan, PredictedLevel, Prediction, Requirement,
+    Resources, Size, SolvePlan, plan_solve, predict,
+};
 pub use prescribed::{
     Above, Diameter, Held, Meeting, OfProblem, Prescribed, conditions, data, datum, discretise,
     meetings,
@@ -58,7 +60,8 @@ use reports::ranges;
 pub use reports::{Figure, Outcome, State, report};
 pub(crate) use several::together;
 pub use singular::Singular;
-pub use solver::{Levels, System, solve, suits, values};
+use solver::solve_planned;
+pub use solver::{Levels, System, solve, values};
 pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
 pub(crate) use time::at_nodes;
 pub use time::{Checkpoint, TimeError, Travel, rate_data};
@@ -521,7 +524,8 @@ fn run_started(
         check_fixed(form, &on, &parameters)?;
     }
     let reporting = device.clone();
-    let represented = solver::represented(target, &on, solver, device.is_some());
+    let plan = plan_solve(&Facts::of(form, &on, device.is_some()), solver)?;
+    let represented = solver::represented(target, &on, &plan);
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, &represented, device)?;
     drop(setting_up);
@@ -599,7 +603,7 @@ fn run_started(
             throughput,
         });
     }
-    let solved = solve(&mut operator, system, &mut u, problem.solver.as_ref(), observe);
+    let solved = solve_planned(&mut operator, system, &mut u, (&plan, 0.0), None, observe);
     // What went wrong on a device comes before what it made of the numbers.
     operator.finish()?;
     let solved = solved

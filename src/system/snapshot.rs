@@ -4,7 +4,7 @@
 use super::System;
 use super::time::Motion;
 use crate::{Error, Vector};
-use fem_dsl::problem::Solver;
+use fem_dsl::problem::SolverSettings;
 use fem_dsl::problem::stepping::check_steps;
 use runtime::problem::RunError;
 
@@ -117,7 +117,7 @@ impl System {
         motion: &'a mut Motion,
         step: f64,
         to: f64,
-        solver: Option<&'a Solver>,
+        solver: Option<&'a SolverSettings>,
     ) -> Steps<'a> {
         Steps { system: self, motion, step, to, solver, failed: false }
     }
@@ -129,7 +129,7 @@ pub struct Steps<'a> {
     motion: &'a mut Motion,
     step: f64,
     to: f64,
-    solver: Option<&'a Solver>,
+    solver: Option<&'a SolverSettings>,
     failed: bool,
 }
 

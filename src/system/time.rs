@@ -3,7 +3,7 @@
 use super::System;
 use crate::{Error, Vector};
 use fem_dsl::problem::stepping::check_step;
-use fem_dsl::problem::{Scheme, Solver};
+use fem_dsl::problem::{Scheme, SolverSettings};
 use runtime::problem::{RunError, Travel, rate_data};
 use runtime::solve::time::State;
 
@@ -194,7 +194,7 @@ impl System {
         &mut self,
         motion: &mut Motion,
         step: f64,
-        solver: Option<&Solver>,
+        solver: Option<&SolverSettings>,
     ) -> Result<Option<f64>, Error> {
         self.forget_rates();
         check_step("step", step, motion.time()).map_err(RunError::from)?;

@@ -9,7 +9,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::{Field, Input, Node, Space};
-use fem_dsl::problem::{Argument, MeshSource, Problem, Solver, Stepping};
+use fem_dsl::problem::{MeshSource, Method, Problem, SolverSettings, Stepping};
 use fem_dsl::program::Program;
 use kernels_gen::plan::PlanError;
 use runtime::kernels::compile::{CompileError, Target};
@@ -431,7 +431,6 @@ fn impossible(error: &RunError) -> bool {
         )
 }
 
-fn relies_on_definiteness(solver: &Solver) -> bool {
-    let inner = solver.arguments.get("linear").and_then(Argument::word);
-    inner.unwrap_or(&solver.name) == "cg"
+fn relies_on_definiteness(solver: &SolverSettings) -> bool {
+    solver.method() == Some(Method::Cg)
 }

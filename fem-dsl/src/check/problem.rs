@@ -35,8 +35,8 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
 use crate::problem::{
-    Adapt, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, Quadrature, Solver, Stepping,
-    Values,
+    Adapt, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, Quadrature, SolverSettings,
+    Stepping, Values,
 };
 use crate::source::Span;
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ pub(crate) struct Content {
     pub(crate) eigen: Option<WantedEigen>,
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
     pub(crate) manufactured: Option<Solutions>,
-    pub(crate) solver: Option<Solver>,
+    pub(crate) solver: Option<SolverSettings>,
     pub(crate) reports: CheckedReports,
     /// Whether there is a manufactured solution, right or wrong.
     pub(crate) manufacturing: bool,

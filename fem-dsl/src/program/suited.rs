@@ -7,7 +7,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
 use crate::point::{Input, Integral, Part, PointForm, Slot, eliminated, is_read};
-use crate::problem::{Argument, Problem, Solver};
+use crate::problem::{Method, Problem, SolverSettings};
 use crate::source::Span;
 
 /// Points at which a Jacobian is looked at.
@@ -27,7 +27,7 @@ pub(super) fn unsuited_solver(
 pub(super) fn unsuited_statement(
     statements: &[Statement<'_>],
     form: &PointForm,
-    solver: Option<&Solver>,
+    solver: Option<&SolverSettings>,
 ) -> Option<Diagnostic> {
     let unsuited = unsuited(form, solver?)?;
     let (piece, named) = statements.iter().rev().find_map(|statement| match statement.kind {
@@ -53,29 +53,22 @@ impl Unsuited {
 }
 
 /// Why a solver does not suit a form, if it does not.
-fn unsuited(form: &PointForm, solver: &Solver) -> Option<Unsuited> {
+fn unsuited(form: &PointForm, solver: &SolverSettings) -> Option<Unsuited> {
     let linear = form.integrals.iter().all(|integral| integral.linear);
-    let inner = match solver.arguments.get("linear") {
-        Some(Argument::Word(word)) => word,
-        _ => &solver.name,
-    };
-    let needs_symmetry = inner == "minres" || inner == "cg";
-    if !linear && solver.name != "newton" {
+    let (name, method) = (solver.word(), solver.method());
+    if !linear && name != "newton" {
         return Some(Unsuited {
-            message: format!(
-                "`{}` solves linear problems, but `{}` is not linear",
-                solver.name, form.name
-            ),
+            message: format!("`{name}` solves linear problems, but `{}` is not linear", form.name),
             remark: "a linear solver",
-            help: format!(
-                "write `solver = newton(linear: {});`, or leave the solver out",
-                solver.name
-            ),
+            help: format!("write `solver = newton(linear: {name});`, or leave the solver out"),
         });
     }
-    (needs_symmetry && is_surely_unsymmetric(form)).then(|| Unsuited {
+    let needing = method.filter(|method| matches!(method, Method::Cg | Method::Minres));
+    let needing = needing.filter(|_| is_surely_unsymmetric(form));
+    needing.map(|method| Unsuited {
         message: format!(
-            "`{inner}` needs a symmetric Jacobian, but that of `{}` is not",
+            "`{}` needs a symmetric Jacobian, but that of `{}` is not",
+            method.word(),
             form.name
         ),
         remark: "for symmetric Jacobians",

@@ -5,12 +5,14 @@
 
 mod shifted;
 
+use super::RunError;
 use super::kernels::compile_for;
-use super::multigrid::{Asked, Problem as OfLevels};
+use super::multigrid::{HierarchySettings, Problem as OfLevels};
+use super::plan::cost::factorisation_for_modes;
+use super::plan::is_saddle;
 use super::reports::{self, Outcome as Reported, State, ranges};
-use super::solver::{Levels, System, is_saddle};
+use super::solver::{Levels, System};
 use super::unique::row_at;
-use super::{RunError, factors};
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
 use crate::algebra::vector::{Vector, epsilon};
@@ -225,8 +227,8 @@ pub(super) fn modes(
     refuse(system, operator)?;
     let (form, on, parameters) = (system.form, system.on, system.parameters);
     let prescribed = system.prescribed;
-    let asked = &Asked::default();
-    let of = OfLevels { form, elements, on, parameters, prescribed, target, device, asked };
+    let settings = &HierarchySettings::default();
+    let of = OfLevels { form, elements, on, parameters, prescribed, target, device, settings };
     let mass_on = of.restricted(&eigen.mass, on.fields.clone())?;
     let (tasks, shelf) = ([Task::Action, Task::Diagonal], operator.shelf());
     let (mut mass, _) = compile_for(
@@ -260,7 +262,7 @@ pub(super) fn modes(
     let ways = match eigen.preconditioner.as_deref() {
         Some("direct") => solve::Factors::First,
         Some(_) => solve::Factors::Never,
-        None => factors::for_modes(system.on),
+        None => factorisation_for_modes(system.on),
     };
     let mut found = None;
     if ways != solve::Factors::First {
@@ -517,7 +519,7 @@ fn inverse(
         _ => {}
     }
     let asked = eigen.preconditioner.is_some();
-    let why = match system.make_levels(operator, &Asked::default())? {
+    let why = match system.make_levels(operator, &HierarchySettings::default())? {
         Ok(()) => match precondition(operator)? {
             Ok(()) => return Ok(Inverse::Approximation),
             // J may be singular.
@@ -561,8 +563,9 @@ fn with_shifted<T>(
     let params = &problem.params;
     let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
     let prescribed = system.prescribed;
-    let (on, asked) = (system.on, &Asked::default());
-    let own = OfLevels { form: &form, elements, on, parameters, prescribed, target, device, asked };
+    let (on, settings) = (system.on, &HierarchySettings::default());
+    let own =
+        OfLevels { form: &form, elements, on, parameters, prescribed, target, device, settings };
     let on = &own.restricted(&form, system.on.fields.clone())?;
     then(OfLevels { on, ..own }).map(Some)
 }

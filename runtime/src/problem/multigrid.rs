@@ -8,12 +8,12 @@
 //! product of matrices is formed. Levels compute in single precision. Where the mesh has no coarser one, what is left is solved by the
 //! factors of its matrix, or by levels of matrices where it is large ([`bottom`]).
 
-mod asked;
 mod at_each;
 mod blocks;
 mod bottom;
 mod gathered;
 pub mod matrices;
+mod settings;
 #[cfg(test)]
 mod tests;
 pub mod transfer;
@@ -33,8 +33,6 @@ use crate::space::discretisation::Discretisation;
 use crate::support::doing::doing;
 use crate::support::expression::Parameters;
 use crate::support::laps::seconds_of_kernels;
-pub(crate) use asked::STEPS;
-pub use asked::{Asked, Manner, OfField};
 pub(super) use at_each::AtEach;
 use bottom::Bottom;
 pub(super) use bottom::factorised;
@@ -42,6 +40,8 @@ use fem_dsl::point::{Node, PointForm};
 use gathered::{Gathered, is_small};
 use kernels_gen::generate::exceeds_single;
 use kernels_gen::plan::{Elements, Task};
+pub(crate) use settings::STEPS;
+pub use settings::{FieldPreconditioner, HierarchySettings, LevelSettings};
 use std::sync::Arc;
 use std::time::Instant;
 use transfer::{Between, Path, Place, State};
@@ -106,7 +106,7 @@ pub struct Problem<'a> {
     /// The device, if it is not the processor.
     pub device: Option<&'a Arc<dyn Device>>,
     /// How they are asked to be.
-    pub asked: &'a Asked,
+    pub settings: &'a HierarchySettings,
 }
 
 impl Smoothed for Operator {
@@ -199,7 +199,7 @@ impl Problem<'_> {
     fn levels(
         &self,
         operator: &Operator,
-        manner: Manner,
+        settings: LevelSettings,
     ) -> Result<Result<Multigrid, Unsuited>, RunError> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
@@ -209,7 +209,7 @@ impl Problem<'_> {
         let own = (self.elements.clone(), Arc::clone(self.on));
         let mut made = self.level(own, operator.shelf().without_reals())?;
         let mut levels = Vec::new();
-        let below = |made: &Made| match manner.of_matrix {
+        let below = |made: &Made| match settings.is_algebraic {
             true => Ok(None),
             false => self.below(&made.on, &made.elements),
         };
@@ -240,19 +240,19 @@ impl Problem<'_> {
             levels.push(Level::new(Box::new(made.operator), &like, path));
             made = next;
         }
-        if made.degree() > 1 && !manner.of_matrix {
+        if made.degree() > 1 && !settings.is_algebraic {
             return Ok(Err(Unsuited::Data));
         }
         let like: Vector = made.operator.zeros();
         let bottom: Box<dyn Coarsest> = match made.on.mesh.cut() {
-            None => Box::new(Bottom::new(self, &made.elements, made.on, like.like(), manner)?),
-            Some(_) => match Gathered::new(self, &made, &like, manner)? {
+            None => Box::new(Bottom::new(self, &made.elements, made.on, like.like(), settings)?),
+            Some(_) => match Gathered::new(self, &made, &like, settings)? {
                 Some(gathered) => Box::new(gathered),
                 None => return Ok(Err(Unsuited::Data)),
             },
         };
-        let levels = Multigrid::new(levels, bottom, &like, manner.steps);
-        let levels = levels.smoothed_by(manner.smoother);
+        let levels = Multigrid::new(levels, bottom, &like, settings.steps);
+        let levels = levels.smoothed_by(settings.smoother);
         // Kernels have a phase of their own.
         let kernels = seconds_of_kernels() - before;
         let seconds = (start.elapsed().as_secs_f64() - kernels).max(0.0);

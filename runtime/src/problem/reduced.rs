@@ -4,7 +4,7 @@
 //! the same again, with z − x in the place of z, leaves far less. Where J is singular, z − x is a null vector, which stays.
 
 use super::RunError;
-use super::solver::{System, suits};
+use super::solver::System;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::solve::{
@@ -38,7 +38,7 @@ pub(crate) fn check_rank(
     for _ in 0..2 {
         let mut b = u.like();
         operator.jacobian().apply(&z, &mut b)?;
-        let linear = suits(system, operator);
+        let linear = system.default_linear(operator);
         let mut x = u.like();
         let mut fixed = Fixed { operator: &mut *operator, b };
         let report = solve_affine(&mut fixed, &mut x, CgSettings::default(), linear, &mut silent)?;

@@ -1,41 +1,36 @@
-//! The solver of a problem: the one that it names with its settings, or one that fits the form.
-//!
-//! Left out, a linear problem is solved by the factors of its matrix where that is cheap (`factors`), else with a
-//! symmetric Jacobian by CG and otherwise by GMRES, and where these fail by factors after all; a nonlinear one by
-//! Newton's method with these. A form in which a field has no term with itself (a pressure) is indefinite, and Jacobi's
-//! preconditioner serves it badly: it is solved by factors, or by MINRES or GMRES where it is large. On a device
-//! iterations come first, because they stay there.
+//! Execution of a [`SolvePlan`]: an operator, its system and a start → the solution and a report.
 
 mod again;
 mod apart;
 mod ramp;
 mod slow;
 
-use super::factors::{self, Facts};
 use super::local::local;
 use super::mean::{Compatibility, check_constants, not_constant};
-use super::multigrid::{Asked, Problem, Unsuited};
+use super::multigrid::{HierarchySettings, Problem, Unsuited};
 use super::not_finite::{Cause, cause};
+use super::plan::cost::worth_matrices;
+use super::plan::{
+    Facts, LinearPlan, NewtonPlan, PreconditionerPlan, SolvePlan, plan_linear, plan_solve,
+};
 use super::reduced::check_rank;
 use super::several::told;
 use super::singular::Singular;
 use super::{Prescribed, RunError};
-use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::vector::Vector;
 use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::Operator;
 use crate::solve::{
-    CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, Loaded, Newton, NewtonSettings,
-    NonlinearSystem, Outcome, Preconditioning, Progress, Report, SolveError, newton,
-    newton_in_load_steps, solve_affine,
+    CgSettings, Continue, Linear, Loaded, Newton, NewtonSettings, NonlinearSystem, Outcome,
+    Preconditioning, Progress, Report, SolveError, newton, newton_in_load_steps, solve_affine,
 };
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
-use fem_dsl::point::{Coefficient, Part, PointForm, eliminated, is_symmetric_without, switches};
-use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
+use fem_dsl::point::{Coefficient, Part, PointForm};
+use fem_dsl::problem::{SolverSettings, UnstablePair, unstable};
 use kernels_gen::element::Rule;
 use kernels_gen::plan::Elements;
 use std::fmt::Display;
@@ -44,15 +39,6 @@ use std::sync::Arc;
 pub(super) use again::Again;
 pub(super) use apart::UNKNOWN_DATA;
 use ramp::{Load, Ramp, Sweep};
-
-/// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
-const RESTART: usize = 100;
-
-/// η of steps of Newton's method that are to be exact.
-const EXACT: f64 = 1e-10;
-
-/// Full steps in a row of a form with switches: an active set settles in as many.
-const FULL_STEPS: usize = 20;
 
 /// What is solved.
 #[derive(Clone, Copy)]
@@ -82,23 +68,15 @@ pub struct Levels<'a> {
     pub device: Option<&'a Arc<dyn Device>>,
 }
 
-/// Whether some field has no term with itself.
-pub(super) fn is_saddle(form: &PointForm) -> bool {
-    let coefficients = || form.integrals.iter().flat_map(|integral| &integral.jacobian);
-    (0..form.fields.len()).any(|field| {
-        !coefficients().any(|entry| entry.test.field == field && entry.trial.field == field)
-    })
-}
-
 impl System<'_> {
     /// Whether the residual is affine in u.
     pub fn is_linear(&self) -> bool {
         self.form.integrals.iter().all(|integral| integral.linear)
     }
 
-    /// Whether the Jacobian is symmetric, once what is local to cells is eliminated.
-    fn symmetric(&self) -> bool {
-        is_symmetric_without(self.form, &eliminated(self.form))
+    /// The facts by which a solve is planned, with an operator on a device or not.
+    pub fn facts(&self, has_device: bool) -> Facts {
+        Facts::of(self.form, self.on, has_device)
     }
 
     /// Has an operator eliminate the fields that are local to cells.
@@ -108,38 +86,25 @@ impl System<'_> {
         }
     }
 
-    /// Whether the form switches with the solution, as at a contact.
-    fn has_switches(&self) -> bool {
-        !switches(self.form).is_empty()
-    }
-
     /// Gives an operator levels; within, why it has none.
     pub(super) fn make_levels(
         &self,
         operator: &mut Operator,
-        asked: &Asked,
+        settings: &HierarchySettings,
     ) -> Result<Result<(), Unsuited>, RunError> {
         let Some(Levels { elements, target, device }) = self.levels else {
             return Ok(Err(Unsuited::Data));
         };
         let Self { form, on, parameters, prescribed, .. } = *self;
-        let problem = Problem { form, elements, on, parameters, prescribed, target, device, asked };
+        let problem =
+            Problem { form, elements, on, parameters, prescribed, target, device, settings };
         Ok(problem.approximation(operator)?.map(|made| operator.precondition_by(Some(made))))
     }
 
-    /// The linear solver where none is named, on a device or not, and when it takes factors.
-    fn fitting(&self, device: bool) -> (InnerSolver, Factors) {
-        let facts = Facts { linear: self.is_linear(), saddle: is_saddle(self.form), device };
-        let factors = factors::unasked(self.on, &eliminated(self.form), facts);
-        // Neither factors nor levels in blocks need be positive definite.
-        let own = self.on.mesh.cut().is_some()
-            && facts.saddle
-            && (factors::at_each(self.on, true) || !self.symmetric());
-        if own {
-            return (InnerSolver::Fgmres, factors);
-        }
-        let indefinite = facts.saddle && factors != Factors::First;
-        (if indefinite { InnerSolver::Indefinite } else { InnerSolver::Automatic }, factors)
+    /// The linear solver where none is named, with the diagonal as its preconditioner.
+    pub(crate) fn default_linear(&self, operator: &Operator) -> Linear {
+        let facts = self.facts(operator.is_on_device());
+        plan_linear(&facts, None).with(Preconditioning::Jacobi)
     }
 
     /// Two fields that are known not to be inf-sup stable.
@@ -197,75 +162,58 @@ impl System<'_> {
     }
 }
 
-/// What kernels are compiled for: for element matrices where factors are asked for and products would take long.
-pub(super) fn represented(
-    target: &Target,
-    on: &Discretisation,
-    named: Option<&Solver>,
-    on_a_device: bool,
-) -> Target {
-    let settings = Settings { named, floor: 0.0 };
-    let direct = settings.is_direct().unwrap_or(false) && on.affine.is_empty();
-    if target.representation.is_none() && direct && factors::worth_matrices(on) {
-        return target.representing(Representation::Assembled(Assembly::fitting(on_a_device)));
+/// The target of kernels: for element matrices where factorisation is named and products would take long.
+pub(super) fn represented(target: &Target, on: &Discretisation, plan: &SolvePlan) -> Target {
+    let direct = plan.linear.names_direct() && on.affine.is_empty();
+    if target.representation.is_none() && direct && worth_matrices(on) {
+        let assembly = Assembly::fitting(plan.facts.resources.has_device);
+        return target.representing(Representation::Assembled(assembly));
     }
     *target
 }
 
-/// How linear systems are solved where no solver is named.
-pub fn suits(system: System<'_>, operator: &Operator) -> Linear {
-    let (solver, factors) = system.fitting(operator.is_on_device());
-    Linear { solver, restart: RESTART, preconditioning: Preconditioning::Jacobi, factors }
-}
-
-/// Solves R(u) = 0 from the state `u`, whatever it has in the unknowns with conditions, with the solver that was named or
-/// the one that suits the form: the report, and the linear iterations in all.
+/// Solves R(u) = 0 from the state `u`, whose constrained entries may have any value, with the named solver or the one that
+/// suits the form. Returns the report and the linear iterations in all.
 ///
 /// # Errors
 ///
-/// Settings that do not fit, a singular matrix, a load step that does not converge. Whether the solve as a whole has
-/// converged stands in the report.
+/// Settings that do not fit, a singular matrix, a load step that does not converge. The report says whether the solve as a
+/// whole has converged.
 pub fn solve(
     operator: &mut Operator,
     system: System<'_>,
     u: &mut Vector,
-    named: Option<&Solver>,
+    named: Option<&SolverSettings>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    solve_above(operator, system, u, (named, 0.0), None, observe)
+    let plan = plan_solve(&system.facts(operator.is_on_device()), named)?;
+    solve_planned(operator, system, u, (&plan, 0.0), None, observe)
 }
 
-/// The same where a residual of the size of a floor, times the relative tolerance, is small enough, with what a nonlinear solve before
-/// has left for the next, where there is to be one.
-pub(super) fn solve_above(
+/// Solves by a plan, where a residual of the size of `floor` times the relative tolerance is small enough. `kept` is the
+/// state of Newton's method from solve to solve through time.
+pub(super) fn solve_planned(
     operator: &mut Operator,
     system: System<'_>,
     u: &mut Vector,
-    (named, floor): (Option<&Solver>, f64),
+    (plan, floor): (&SolvePlan, f64),
     kept: Option<&mut Option<Newton>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    let settings = Settings { named, floor };
-    settings.available()?;
     operator.impose(u)?;
     system.eliminate(operator);
     // Through time the mass and the steps before decide, too.
     let rank = if kept.is_none() { check_rank(operator, system, u)? } else { None };
     let compatibility = Compatibility::of(operator, system)?;
-    let name = named.map_or("", |solver| solver.name.as_str());
-    let (mut report, iterations) = match (name, system.is_linear()) {
-        ("newton", _) | ("", false) => {
-            solve_by_newton(operator, system, u, settings, kept, observe)?
+    let (mut report, iterations) = match &plan.newton {
+        Some(newton) => {
+            let by = (plan, newton, floor);
+            solve_by_newton(operator, system, u, by, kept, observe)?
         }
-        (name, true) => {
-            let report = solve_linear(operator, system, u, name, settings, observe)?;
+        None => {
+            let report = solve_linear(operator, system, u, (plan, floor), observe)?;
             let iterations = report.iterations;
             (report, iterations)
-        }
-        (name, false) => {
-            return Err(RunError::Setting(format!(
-                "`{name}` solves linear forms, and this one is nonlinear\nhelp: use `solver = newton(…);`"
-            )));
         }
     };
     if let Some(error) = system.failed(&report) {
@@ -285,7 +233,7 @@ pub(super) fn solve_above(
         report.notes.extend(compatibility.settle(operator, system, u)?);
     }
     report.notes.extend(system.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
-    if operator.is_on_device() && name.is_empty() && report.solver == "direct" {
+    if operator.is_on_device() && plan.reason.is_some() && report.solver == "direct" {
         report.notes.push("the matrix was factorised on the processor".to_owned());
     }
     Ok((report, iterations))
@@ -308,40 +256,26 @@ fn not_finite(
     told(&system.on.mesh, found).err().unwrap_or_else(|| error(Cause::Solver))
 }
 
-/// How a linear problem is solved, until when, and what should be known of that.
-fn linear(
-    operator: &mut Operator,
-    system: System<'_>,
-    name: &str,
-    settings: Settings<'_>,
-) -> Result<(Linear, CgSettings, Option<String>), RunError> {
-    let (solver, factors) = settings.solver(name, system, operator);
-    let defaults = CgSettings::default();
-    let (rtol, atol) = settings.tolerances(defaults.rtol)?;
-    let stop = CgSettings {
-        rtol,
-        atol,
-        max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
-        strict: settings.strict()?,
-    };
-    let restart = settings.count("restart", RESTART)?;
-    let (preconditioning, note) = settings.preconditioning(system, operator)?;
-    Ok((Linear { solver, restart, preconditioning, factors }, stop, note))
+impl SolvePlan {
+    /// The stopping criterion of a linear solve, where a residual of the size of `floor` was large elsewhere.
+    fn stop(&self, floor: f64) -> CgSettings {
+        let Self { rtol, atol, max_iterations, strict, .. } = *self;
+        CgSettings { rtol, atol: atol.max(rtol * floor), max_iterations, strict }
+    }
 }
 
 fn solve_linear(
     operator: &mut Operator,
     system: System<'_>,
     u: &mut Vector,
-    name: &str,
-    settings: Settings<'_>,
+    (plan, floor): (&SolvePlan, f64),
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Report, RunError> {
-    let (linear, stop, note) = linear(operator, system, name, settings)?;
-    let levels = linear.preconditioning == Preconditioning::Multigrid;
-    let mut report = solve_affine(operator, u, stop, linear, observe)?;
+    let (preconditioning, note) = precondition(operator, system, &plan.linear)?;
+    let linear = plan.linear.with(preconditioning);
+    let mut report = solve_affine(operator, u, plan.stop(floor), linear, observe)?;
     report.notes.extend(note);
-    if levels {
+    if preconditioning == Preconditioning::Multigrid {
         let kept = operator.approximation().is_some();
         report.notes.extend(slow::told(system, &u.to_vec(), &report, kept)?);
     }
@@ -352,39 +286,27 @@ fn solve_by_newton(
     operator: &mut Operator,
     system: System<'_>,
     u: &mut Vector,
-    settings: Settings<'_>,
+    (plan, by, floor): (&SolvePlan, &NewtonPlan, f64),
     kept: Option<&mut Option<Newton>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    let defaults = NewtonSettings::default();
-    let named = settings.word("linear")?.unwrap_or("automatic");
-    let (solver, mut factors) = settings.solver(named, system, operator);
-    // Steps that are cut short on purpose have not failed.
-    if settings.find("max_inner").is_some() && factors != Factors::First {
-        factors = Factors::Never;
-    }
-    let restart = settings.count("restart", defaults.linear.restart)?;
-    let (preconditioning, note) = settings.preconditioning(system, operator)?;
-    let (rtol, atol) = settings.tolerances(defaults.rtol)?;
+    let (preconditioning, note) = precondition(operator, system, &plan.linear)?;
+    let CgSettings { rtol, atol, max_iterations, strict } = plan.stop(floor);
     let newton_settings = NewtonSettings {
         rtol,
         atol,
-        max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
-        max_inner: settings.count("max_inner", defaults.max_inner)?,
-        linear: Linear { solver, restart, preconditioning, factors },
-        line_search: settings.word("line_search")? != Some("none"),
-        forcing: match settings.word("forcing")? {
-            Some("exact") => Forcing::Fixed(EXACT),
-            None if system.is_linear() => Forcing::Target,
-            _ => defaults.forcing,
-        },
-        full_steps: if system.has_switches() { FULL_STEPS } else { defaults.full_steps },
-        switches: system.has_switches(),
-        strict: settings.strict()?,
+        max_iterations,
+        max_inner: by.max_inner,
+        linear: plan.linear.with(preconditioning),
+        line_search: by.line_search,
+        forcing: by.forcing,
+        full_steps: by.full_steps,
+        switches: plan.facts.has_switches,
+        strict,
     };
     let inner = &mut |_| Continue::Yes;
-    let steps = settings.count("steps", 1)?;
-    let load = match settings.word("load")? {
+    let steps = by.load_steps;
+    let load = match by.load.as_deref() {
         None => Load::Everything { boundary: operator.initial()? },
         Some(name) => {
             let found = system.form.params.iter().position(|param| param.name == name);
@@ -397,7 +319,7 @@ fn solve_by_newton(
     let at_once = system.is_linear() && steps > 1;
     if steps == 1 || at_once {
         // Through time a shorter step helps.
-        let may_sweep = kept.is_none() && settings.find("max_iterations").is_none();
+        let may_sweep = kept.is_none() && by.may_sweep;
         let start = (may_sweep && !system.is_linear()).then(|| u.clone());
         let mut report = match kept {
             Some(kept) => {
@@ -466,158 +388,41 @@ pub fn values(constraints: &[Constraints]) -> Vec<f64> {
     own.chain(oblique).collect()
 }
 
-/// The settings of a solver, each with a default.
-#[derive(Clone, Copy)]
-struct Settings<'a> {
-    named: Option<&'a Solver>,
-    /// A residual that was large elsewhere.
-    floor: f64,
-}
-
-impl<'a> Settings<'a> {
-    /// Whether factors are asked for.
-    fn is_direct(self) -> Result<bool, RunError> {
-        let name = self.named.map(|solver| solver.name.as_str());
-        Ok(name == Some("direct") || self.word("linear")? == Some("direct"))
+/// Makes the preconditioner of a plan, unless the operator has one of an earlier solve with the same data. Returns what
+/// preconditions, and a note where that is not what was planned.
+fn precondition(
+    operator: &mut Operator,
+    system: System<'_>,
+    plan: &LinearPlan,
+) -> Result<(Preconditioning, Option<String>), RunError> {
+    if system.factorise_at_each(operator, plan)? {
+        return Ok((Preconditioning::Multigrid, None));
     }
-
-    fn find(self, key: &str) -> Option<&'a Argument> {
-        self.named.and_then(|solver| solver.arguments.get(key))
-    }
-
-    fn number(self, key: &str, default: f64) -> Result<f64, RunError> {
-        match self.find(key) {
-            None => Ok(default),
-            Some(Argument::Number(value)) => Ok(*value),
-            Some(_) => Err(RunError::Setting(format!("the setting `{key}` should be a number"))),
+    let refused = |why: &dyn Display| {
+        RunError::Setting(format!("{why}\nhelp: write `preconditioner: jacobi`, or leave it out"))
+    };
+    match &plan.preconditioner {
+        PreconditionerPlan::None => Ok((Preconditioning::None, None)),
+        PreconditionerPlan::Multigrid { .. } if operator.approximation().is_some() => {
+            Ok((Preconditioning::Multigrid, None))
         }
-    }
-
-    /// The relative and the absolute tolerance.
-    fn tolerances(self, default: f64) -> Result<(f64, f64), RunError> {
-        let rtol = self.number("rtol", default)?;
-        Ok((rtol, self.number("atol", 0.0)?.max(rtol * self.floor)))
-    }
-
-    fn count(self, key: &str, default: usize) -> Result<usize, RunError> {
-        let value = self.number(key, default as f64)?;
-        match value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) {
-            true => Ok(value as usize),
-            false => Err(RunError::Setting(format!(
-                "the setting `{key}` is {value}\nhelp: it should be a whole number from 1 on"
-            ))),
+        PreconditionerPlan::Multigrid { settings, is_required: true } => {
+            let made = system.make_levels(operator, settings)?;
+            made.map_err(|unsuited| refused(&unsuited))?;
+            Ok((Preconditioning::Multigrid, None))
         }
-    }
-
-    /// Whether a tolerance was asked for that must be reached: none at all means as much as rounding allows.
-    fn strict(self) -> Result<bool, RunError> {
-        let (rtol, atol) = (self.number("rtol", 0.0)?, self.number("atol", 0.0)?);
-        Ok(self.find("rtol").is_some() && (rtol > 0.0 || atol > 0.0))
-    }
-
-    /// Refuses a solver by factors where this build has none.
-    fn available(self) -> Result<(), RunError> {
-        let direct = self.is_direct()?;
-        match direct && !AVAILABLE {
-            true => Err(RunError::Setting(format!(
-                "{}, or use another solver than `direct`",
-                FactorError::Absent
-            ))),
-            false => Ok(()),
+        PreconditionerPlan::Multigrid { settings, is_required: false } => {
+            let why = match system.make_levels(operator, settings) {
+                Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
+                Ok(Err(unsuited)) => unsuited.to_string(),
+                // Other processes may not have the error.
+                Err(error) if system.on.mesh.cut().is_some() => return Err(error),
+                Err(error) => error.to_string(),
+            };
+            let why = why.lines().next().unwrap_or_default();
+            let note = format!("no multigrid: {why}; the diagonal preconditions");
+            Ok((Preconditioning::Jacobi, Some(note)))
         }
-    }
-
-    /// The linear solver of this name, or the one that fits, and when that takes factors.
-    fn solver(self, name: &str, system: System<'_>, operator: &Operator) -> (InnerSolver, Factors) {
-        let named = match InnerSolver::named(name) {
-            // By what stands for factors there.
-            Some(InnerSolver::Direct) if system.on.mesh.cut().is_some() => {
-                Some((InnerSolver::Fgmres, Factors::Never))
-            }
-            named => named.map(|solver| (solver, Factors::Never)),
-        };
-        named.unwrap_or_else(|| system.fitting(operator.is_on_device()))
-    }
-
-    fn word(self, key: &str) -> Result<Option<&'a str>, RunError> {
-        match self.find(key) {
-            None => Ok(None),
-            Some(Argument::Word(word) | Argument::Made { name: word, .. }) => Ok(Some(word)),
-            Some(_) => Err(RunError::Setting(format!("the setting `{key}` should be a word"))),
-        }
-    }
-
-    /// Whether levels are worth making where nobody has asked for a preconditioner: CG is tried, and the diagonal would take it
-    /// longer than they take to be made.
-    fn may_have_levels(self, system: System<'_>, operator: &Operator) -> bool {
-        let name = |key| self.named.is_none_or(|_| matches!(self.word(key), Ok(None)));
-        let solver = self.named.map_or("", |solver| solver.name.as_str());
-        let tried = match solver {
-            "" | "cg" => true,
-            "newton" => name("linear") || matches!(self.word("linear"), Ok(Some("cg"))),
-            _ => false,
-        };
-        let (_, factors) = system.fitting(operator.is_on_device());
-        // Where factors would be taken, and the diagonal serves badly.
-        if system.on.mesh.cut().is_some() && is_saddle(system.form) {
-            return matches!(solver, "" | "newton") && name("linear");
-        }
-        tried
-            && system.symmetric()
-            && factors != Factors::First
-            && factors::worth_levels(
-                system.on,
-                &eliminated(system.form),
-                is_saddle(system.form),
-                operator.is_on_device(),
-            )
-    }
-
-    /// What preconditions iterations, and what should be known of it; levels are made here, where there are to be any.
-    fn preconditioning(
-        self,
-        system: System<'_>,
-        operator: &mut Operator,
-    ) -> Result<(Preconditioning, Option<String>), RunError> {
-        let refused = |why: &dyn Display| {
-            RunError::Setting(format!(
-                "{why}\nhelp: write `preconditioner: jacobi`, or leave it out"
-            ))
-        };
-        if let Some(made) = self.factors_at_each(system, operator)? {
-            return Ok((made, None));
-        }
-        match self.word("preconditioner")? {
-            Some("none") => Ok((Preconditioning::None, None)),
-            // Nothing iterates there.
-            Some("multigrid" | "algebraic" | "block") if self.is_direct()? => {
-                Ok((Preconditioning::Jacobi, None))
-            }
-            Some("multigrid" | "algebraic" | "block") => {
-                // Levels of an earlier solve with the same data.
-                if operator.approximation().is_some() {
-                    return Ok((Preconditioning::Multigrid, None));
-                }
-                let asked = self.find("preconditioner").map(Asked::of).unwrap_or_default();
-                let made = system.make_levels(operator, &asked)?;
-                made.map_err(|unsuited| refused(&unsuited))?;
-                Ok((Preconditioning::Multigrid, None))
-            }
-            // Nobody has asked for them: where they cannot be made, the solve goes on without.
-            None if operator.approximation().is_some() => Ok((Preconditioning::Multigrid, None)),
-            None if self.may_have_levels(system, operator) => {
-                let why = match system.make_levels(operator, &Asked::default()) {
-                    Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
-                    Ok(Err(unsuited)) => unsuited.to_string(),
-                    // Which others may not have.
-                    Err(error) if system.on.mesh.cut().is_some() => return Err(error),
-                    Err(error) => error.to_string(),
-                };
-                let why = why.lines().next().unwrap_or_default();
-                let note = format!("no multigrid: {why}; the diagonal preconditions");
-                Ok((Preconditioning::Jacobi, Some(note)))
-            }
-            _ => Ok((Preconditioning::Jacobi, None)),
-        }
+        PreconditionerPlan::Jacobi => Ok((Preconditioning::Jacobi, None)),
     }
 }

@@ -23,6 +23,7 @@ mod travel;
 mod whole;
 
 use super::clock::{Clock, Phase};
+use super::plan::{Facts, plan_solve};
 use super::step::{Monitor, Step, StepKind};
 use super::{
     OfProblem, Reached, RunError, Setup, Solution, System, check_fixed, check_room, check_unique,
@@ -47,7 +48,7 @@ use pace::Pace;
 use shown::Shown;
 pub(crate) use stages::at_nodes;
 pub use stages::rate_data;
-use stages::{How, Memory, Staged};
+use stages::{Memory, StageSettings, Staged};
 use std::sync::Arc;
 use times::Times;
 pub use travel::Travel;
@@ -169,7 +170,8 @@ pub(super) fn march(
     // What is looked at before the first step is the Jacobian of one.
     parameters_at(form, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
     check_fixed(form, &on, &parameters)?;
-    let represented = solver::represented(target, &on, named, device.is_some());
+    let plan = plan_solve(&Facts::of(form, &on, device.is_some()), named)?;
+    let represented = solver::represented(target, &on, &plan);
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, &represented, device.clone())?;
     drop(setting_up);
@@ -198,8 +200,8 @@ pub(super) fn march(
     clock.end(Phase::SetUp);
     let shown =
         Shown { problem, elements: &elements, target, device: device.as_ref(), kernels: &kernels };
-    let mut staged =
-        Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
+    let settings = StageSettings::of(problem, plan);
+    let mut staged = Staged::new(system, &mut operator, settings, monitor, Memory::default());
     staged.ends = stepping.to;
     let who = (problem, stepping.scheme);
     let mut way = match restart.as_ref().zip(whole.as_ref()) {

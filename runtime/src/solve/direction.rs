@@ -38,17 +38,28 @@ pub enum InnerSolver {
 }
 
 impl InnerSolver {
-    /// The solver of this name in the language; none for `newton`, `automatic` and other words.
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "cg" => Self::Cg,
-            "minres" => Self::Minres,
-            "gmres" => Self::Gmres,
-            "fgmres" => Self::Fgmres,
-            "bicgstab" => Self::Bicgstab,
-            "direct" => Self::Direct,
-            _ => return None,
-        })
+    /// The Krylov method that iterates with a symmetric Jacobian or another one, preconditioned by multigrid or the diagonal.
+    pub fn iterating(self, symmetric: bool, multigrid: bool) -> Self {
+        match (self, symmetric, multigrid) {
+            (Self::Automatic, true, _) => Self::Cg,
+            (Self::Automatic, false, true) | (Self::Indefinite, _, true) => Self::Fgmres,
+            (Self::Indefinite, true, false) => Self::Minres,
+            (Self::Automatic | Self::Indefinite, false, false) => Self::Gmres,
+            (named, ..) => named,
+        }
+    }
+
+    /// The word of the language; `automatic` where the system decides.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Automatic | Self::Indefinite => "automatic",
+            Self::Cg => "cg",
+            Self::Minres => "minres",
+            Self::Gmres => "gmres",
+            Self::Fgmres => "fgmres",
+            Self::Bicgstab => "bicgstab",
+            Self::Direct => "direct",
+        }
     }
 }
 
@@ -400,11 +411,7 @@ impl Direction {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Result<Report, Left>, OperatorError> {
-        let solver = match (self.linear.solver, system.symmetric()) {
-            (InnerSolver::Automatic, true) => InnerSolver::Cg,
-            (InnerSolver::Automatic, false) | (InnerSolver::Indefinite, _) => InnerSolver::Fgmres,
-            (named, _) => named,
-        };
+        let solver = self.linear.solver.iterating(system.symmetric(), true);
         let Some(levels) = system.preconditioner() else {
             return Ok(Err(Left::Unused("the system has no levels".to_owned())));
         };
@@ -476,9 +483,9 @@ impl Direction {
             positive_inverse(jacobian, &mut self.inverse)?;
         }
         let (delta, jacobi) = (&mut self.delta, preconditioner(&self.inverse, self.linear));
-        let solver = match (self.linear.solver, system.symmetric()) {
-            (InnerSolver::Indefinite, true) => InnerSolver::Minres,
-            (solver, _) => solver,
+        let solver = match self.linear.solver {
+            InnerSolver::Automatic => InnerSolver::Gmres,
+            solver => solver.iterating(system.symmetric(), false),
         };
         let (how, balance) = ((solver, self.linear.restart), self.balance.as_ref());
         let mut report = krylov(balance, how, jacobian, rhs, delta, jacobi, settings, observe)?;

@@ -8,7 +8,7 @@ use crate::algebra::vector::Vector;
 use crate::kernels::compile::Target;
 use crate::operator::Operator;
 use crate::operator::functional::{errors, mean, measuring_rule, set_mean};
-use crate::problem::{Levels, OfProblem, RunError, Setup, System, check_rank, suits};
+use crate::problem::{Levels, OfProblem, RunError, Setup, System, check_rank};
 use crate::processes::Reduce;
 use crate::solve::{
     CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Progress,
@@ -102,7 +102,7 @@ impl Trial<'_> {
             Some(InnerSolver::Direct) if apart => Factors::First,
             Some(_) => Factors::Never,
         };
-        let suits = suits(system, operator);
+        let suits = system.default_linear(operator);
         let by = |solver| Linear { solver, factors: Factors::Never, ..suits };
         let named = named.filter(|named| *named != InnerSolver::Direct || !apart);
         let linear = named.map_or(suits, by);
@@ -164,10 +164,7 @@ impl Trial<'_> {
 
     /// The linear solver that is named.
     fn named(&self) -> Option<InnerSolver> {
-        let solver = self.problem.solver.as_ref()?;
-        let inner = solver.arguments.get("linear");
-        let inner = inner.and_then(fem_dsl::problem::Argument::word);
-        InnerSolver::named(inner.unwrap_or(&solver.name))
+        self.problem.solver.as_ref()?.method().map(InnerSolver::from)
     }
 
     /// The norm of R(u) that rounding alone may leave.

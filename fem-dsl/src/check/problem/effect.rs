@@ -8,7 +8,9 @@ use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
 use crate::form::{Expr, Form, Terminal};
 use crate::point::{Degree, Input, Node, Space};
-use crate::problem::{Argument, Dirichlet, Expression, Support, Trace, Values};
+use crate::problem::{
+    Dirichlet, Expression, Method, NewtonSettings, SolverSettings, Support, Trace, Values,
+};
 
 /// Places at which two values are compared.
 const PLACES: u32 = 3;
@@ -187,13 +189,16 @@ fn reads(expression: &Expression, input: Input) -> bool {
 
 /// Settings of Newton's linear solver that the one which is named does not have.
 fn solver(statements: &[Statement<'_>], content: &Content) -> Vec<Diagnostic> {
-    let linear = content.solver.as_ref().and_then(|solver| solver.arguments.get("linear"));
-    let Some(linear) = linear.and_then(Argument::word) else { return Vec::new() };
-    let idle: &[&str] = match linear {
-        "direct" => &["max_inner", "restart", "preconditioner"],
-        "cg" | "minres" | "bicgstab" => &["restart"],
-        _ => &[],
+    let Some(SolverSettings::Newton(NewtonSettings { linear: Some(linear), .. })) = content.solver
+    else {
+        return Vec::new();
     };
+    let idle: &[&str] = match linear {
+        Method::Direct => &["max_inner", "restart", "preconditioner"],
+        Method::Cg | Method::Minres | Method::Bicgstab => &["restart"],
+        Method::Gmres | Method::Fgmres => &[],
+    };
+    let linear = linear.word();
     let mut found = Vec::new();
     for statement in statements {
         let ProblemItemKind::Solver(named) = statement.kind else { continue };

@@ -7,7 +7,10 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
 use crate::habits;
-use crate::problem::{Argument, Solver};
+use crate::problem::{
+    Argument, BlockSettings, Forcing, LineSearch, LinearSettings, Method, MultigridSettings,
+    NewtonSettings, PreconditionerSettings, Smoother, SolverSettings,
+};
 use std::collections::BTreeMap;
 
 const ITERATIONS: Kind = Kind::Whole(1, u32::MAX);
@@ -80,7 +83,7 @@ pub(super) fn check(
     piece: &Piece,
     named: &ast::Named,
     form: &Form,
-) -> (Option<Solver>, Vec<Diagnostic>) {
+) -> (Option<SolverSettings>, Vec<Diagnostic>) {
     let name = named.name.name.as_str();
     let Some((_, table)) = SOLVERS.iter().find(|(known, _)| *known == name) else {
         let names = SOLVERS.iter().map(|(name, _)| *name);
@@ -106,7 +109,80 @@ pub(super) fn check(
     if let Some((argument, _)) = known.iter().find(|(argument, _)| argument.name.name == "load") {
         diagnostics.extend(load(piece, named, argument, &values, form));
     }
-    (Some(Solver { name: name.to_owned(), arguments: values }), diagnostics)
+    (Some(typed(name, &values)), diagnostics)
+}
+
+/// The settings of a solver, of values that fit its table.
+fn typed(name: &str, values: &BTreeMap<String, Argument>) -> SolverSettings {
+    let number = |key: &str| match values.get(key) {
+        Some(Argument::Number(value)) => Some(*value),
+        _ => None,
+    };
+    let count = |key: &str| number(key).map(|value| value as usize);
+    let word = |key: &str| values.get(key).and_then(Argument::word);
+    let (rtol, atol, max_iterations) = (number("rtol"), number("atol"), count("max_iterations"));
+    let (restart, preconditioner) =
+        (count("restart"), values.get("preconditioner").map(preconditioner));
+    if let Some(method) = Method::named(name) {
+        let settings =
+            LinearSettings { method, rtol, atol, max_iterations, restart, preconditioner };
+        return SolverSettings::Linear(settings);
+    }
+    SolverSettings::Newton(NewtonSettings {
+        rtol,
+        atol,
+        max_iterations,
+        max_inner: count("max_inner"),
+        linear: word("linear").and_then(Method::named),
+        forcing: word("forcing").map(|word| match word {
+            "exact" => Forcing::Exact,
+            _ => Forcing::EisenstatWalker,
+        }),
+        line_search: word("line_search").map(|word| match word {
+            "none" => LineSearch::None,
+            _ => LineSearch::Backtracking,
+        }),
+        preconditioner,
+        restart,
+        steps: count("steps"),
+        load: word("load").map(str::to_owned),
+    })
+}
+
+fn preconditioner(value: &Argument) -> PreconditionerSettings {
+    match value.word() {
+        Some("none") => PreconditionerSettings::None,
+        Some("jacobi") => PreconditionerSettings::Jacobi,
+        Some("block") => {
+            let fields = match value {
+                Argument::Made { arguments, .. } => arguments.iter().collect(),
+                _ => Vec::new(),
+            };
+            let field = |(name, of): (&String, &Argument)| {
+                let settings = match of.word() {
+                    Some("mass") => BlockSettings::Mass,
+                    _ => BlockSettings::Multigrid(levels(of)),
+                };
+                (name.clone(), settings)
+            };
+            PreconditionerSettings::Block(fields.into_iter().map(field).collect())
+        }
+        _ => PreconditionerSettings::Multigrid(levels(value)),
+    }
+}
+
+fn levels(value: &Argument) -> MultigridSettings {
+    MultigridSettings {
+        is_algebraic: value.word() == Some("algebraic"),
+        smoother: value.setting("smoother").and_then(Argument::word).map(|word| match word {
+            "jacobi" => Smoother::Jacobi,
+            _ => Smoother::Chebyshev,
+        }),
+        degree: match value.setting("degree") {
+            Some(Argument::Number(degree)) => Some(*degree as usize),
+            _ => None,
+        },
+    }
 }
 
 /// What is wrong with the parameter that grows with the load.

@@ -12,8 +12,8 @@
 //! there differs by rounding: of each unknown what the first process has counts.
 
 use super::super::RunError;
-use super::super::factors::worth_matrices;
 use super::super::kernels::compile_operator;
+use super::super::plan::cost::worth_matrices;
 use super::Problem;
 use crate::algebra::coupling::Coupling;
 use crate::algebra::factor::{Analysis, FactorError, Factors};

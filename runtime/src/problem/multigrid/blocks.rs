@@ -3,7 +3,7 @@
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
-use super::{Asked, Manner, OfField, Problem, Unsuited};
+use super::{FieldPreconditioner, HierarchySettings, Problem, Unsuited};
 use crate::operator::Operator;
 use crate::solve::{Approximation, Block, Blocks, Mass};
 use crate::space::discretisation::{Discretisation, Field};
@@ -24,9 +24,9 @@ impl Problem<'_> {
         &self,
         operator: &Operator,
     ) -> Result<Result<Box<dyn Approximation>, Unsuited>, RunError> {
-        let Asked { fields, .. } = self.asked;
+        let HierarchySettings { fields, .. } = self.settings;
         if self.on.fields.len() == 1 {
-            let made = self.levels(operator, self.manner(&self.form.fields[0].name))?;
+            let made = self.levels(operator, self.settings.of_field(&self.form.fields[0].name))?;
             return Ok(made.map(|levels| Box::new(levels) as Box<dyn Approximation>));
         }
         if !self.on.affine.is_empty() {
@@ -41,7 +41,7 @@ impl Problem<'_> {
             let name = field.name.clone();
             let asked = fields.get(&name);
             let fits = self.on.fields[number].space.element().is_continuous()
-                && asked != Some(&OfField::Mass);
+                && asked != Some(&FieldPreconditioner::Mass);
             if let Some(form) = block(self.form, number).filter(|_| fits) {
                 match self.block(&form, number, operator)? {
                     Ok(levels) => {
@@ -49,7 +49,7 @@ impl Problem<'_> {
                     }
                     Err(unsuited) => return Ok(Err(unsuited)),
                 }
-            } else if let Some(OfField::Levels(_)) = asked {
+            } else if let Some(FieldPreconditioner::Levels(_)) = asked {
                 return Ok(Err(Unsuited::NoBlock { field: name }));
             } else if let Some(form) = complement(self.form, number) {
                 masses.push(self.mass(&form, number, operator)?);
@@ -84,15 +84,7 @@ impl Problem<'_> {
         };
         let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;
         Problem { form: &form, elements: &elements, on: &on, ..*self }
-            .levels(operator, self.manner(&self.form.fields[number].name))
-    }
-
-    /// How the levels of a field are asked to be.
-    fn manner(&self, field: &str) -> Manner {
-        match self.asked.fields.get(field) {
-            Some(OfField::Levels(manner)) => *manner,
-            Some(OfField::Mass) | None => self.asked.manner,
-        }
+            .levels(operator, self.settings.of_field(&self.form.fields[number].name))
     }
 
     /// The mass that stands for Schur's complement of a field.

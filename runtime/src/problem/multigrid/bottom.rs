@@ -2,7 +2,7 @@
 
 use super::super::RunError;
 use super::super::kernels::compile_operator;
-use super::{Manner, Problem, matrices};
+use super::{LevelSettings, Problem, matrices};
 use crate::algebra::aggregation::{self, Aggregation, constants, rigid_body_modes};
 use crate::algebra::csr::Csr;
 use crate::algebra::factor::{AVAILABLE, Analysis, Factors};
@@ -84,10 +84,10 @@ impl Bottom {
         elements: &Elements,
         on: Arc<Discretisation>,
         like: Vector,
-        manner: Manner,
+        settings: LevelSettings,
     ) -> Result<Self, RunError> {
         let most = factorised(of.device.is_some(), of.is_symmetric());
-        let factorised = AVAILABLE && !manner.of_matrix && on.n_dofs() <= most;
+        let factorised = AVAILABLE && !settings.is_algebraic && on.n_dofs() <= most;
         let cycles = (of.on.n_dofs() / (PART * on.n_dofs().max(1))).clamp(1, CYCLES);
         // To read a matrix off the products of so few unknowns takes less time than to compile a kernel of element matrices.
         let how = match factorised {

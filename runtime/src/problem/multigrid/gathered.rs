@@ -12,7 +12,7 @@
 
 use super::super::RunError;
 use super::transfer::Path;
-use super::{Bottom, Made, Manner, Problem};
+use super::{Bottom, LevelSettings, Made, Problem};
 use crate::algebra::vector::Vector;
 use crate::device::{Arithmetic, Device, DeviceError, Moved};
 use crate::processes::sharing::Sharing;
@@ -200,7 +200,7 @@ impl Gathered {
         of: &Problem<'_>,
         made: &Made,
         like: &Vector,
-        manner: Manner,
+        settings: LevelSettings,
     ) -> Result<Option<Self>, RunError> {
         let Some(Made { operator, on, elements }) = of.whole(made)? else { return Ok(None) };
         let Some(places) = made.on.places_in(&on) else { return Ok(None) };
@@ -209,7 +209,7 @@ impl Gathered {
             return Ok(None);
         };
         let work = Mutex::new([whole.like(), whole.like()]);
-        let bottom = Bottom::new(of, &elements, on, whole, manner)?;
+        let bottom = Bottom::new(of, &elements, on, whole, settings)?;
         Ok(Some(Self { bottom, ways, work }))
     }
 }

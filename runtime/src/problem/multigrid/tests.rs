@@ -1,12 +1,14 @@
 //! Levels that are made are those that are predicted.
 
-use super::{Asked, Below, Problem};
+use super::{Below, HierarchySettings, Problem};
 use crate::kernels::compile::Target;
 use crate::mesh::Counts;
-use crate::problem::forecast::{Where, forecast};
+use crate::problem::plan::{Facts, Resources, plan_solve, predict};
 use crate::problem::prescribed::OfProblem;
 use crate::problem::testing::problem;
-use fem_dsl::problem::{Argument, Solver};
+use fem_dsl::problem::{
+    LinearSettings, Method, MultigridSettings, PreconditionerSettings, SolverSettings,
+};
 
 /// The degrees of levels that are made of the only field on two cells, which have no coarser mesh worth having.
 fn made(degree: usize) -> Vec<usize> {
@@ -15,7 +17,7 @@ fn made(degree: usize) -> Vec<usize> {
          problem p solves f {{ mesh = box(dim: 2, cells: [2, 1]); degree = {degree}; dirichlet u = 0; }}"
     );
     let (problem, setup) = problem(&text);
-    let (target, asked) = (Target::native(), Asked::default());
+    let (target, settings) = (Target::native(), HierarchySettings::default());
     let prescribed =
         OfProblem { problem: &problem, elements: &setup.elements, files: &setup.files };
     let levels = Problem {
@@ -26,7 +28,7 @@ fn made(degree: usize) -> Vec<usize> {
         prescribed: &prescribed,
         target: &target,
         device: None,
-        asked: &asked,
+        settings: &settings,
     };
     let mut below = levels.below(&setup.on, &setup.elements).expect("a level");
     let mut degrees = vec![degree];
@@ -36,10 +38,18 @@ fn made(degree: usize) -> Vec<usize> {
     }
     // What is predicted from counts alone, where levels are asked for.
     let counts = [Counts::of(&setup.on.mesh)];
-    let arguments = [("preconditioner".to_owned(), Argument::Word("multigrid".to_owned()))];
-    let cg = Solver { name: "cg".to_owned(), arguments: arguments.into() };
-    let place = Where::Cores(1);
-    let predicted = forecast(&problem.form, &setup.elements, &counts, Some(&cg), place);
+    let multigrid = PreconditionerSettings::Multigrid(MultigridSettings::default());
+    let cg = LinearSettings { preconditioner: Some(multigrid), ..LinearSettings::new(Method::Cg) };
+    let cg = SolverSettings::from(cg);
+    let facts = Facts::counted(&problem.form, &setup.elements, &counts[0], Resources::cores(1));
+    let plan = plan_solve(&facts, Some(&cg)).expect("a plan");
+    let made = Facts {
+        resources: facts.resources,
+        room: facts.room,
+        ..Facts::of(&problem.form, &setup.on, false)
+    };
+    assert_eq!(facts, made, "facts of counts are those of the discretisation");
+    let predicted = predict(&plan, &problem.form, &setup.elements, &counts);
     let predicted = predicted.expect("a prediction").levels;
     let predicted: Vec<usize> = predicted.iter().map(|level| level.degree).collect();
     assert_eq!(predicted, degrees, "degree {degree}");

@@ -1,6 +1,7 @@
 //! Linear systems one after another: a problem's solver → solves that share what was made of a Jacobian.
 
-use super::{Settings, System, linear, not_finite};
+use super::super::plan::SolvePlan;
+use super::{System, not_finite, precondition};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::RunError;
@@ -9,7 +10,6 @@ use crate::solve::{
     Affine, CgSettings, Continue, NonlinearSystem, OperatorError, Outcome, Progress, Report,
     Wrapper,
 };
-use fem_dsl::problem::Solver;
 
 /// Solves linear systems one after another, as [`solve`](super::solve) does one: what was made for a Jacobian serves as long as that is the same.
 pub(in crate::problem) struct Again {
@@ -20,7 +20,7 @@ pub(in crate::problem) struct Again {
 }
 
 impl Again {
-    /// With the solver that was named or the one that suits the form; `u` is any state.
+    /// Prepares solves by a plan; `u` is any state.
     ///
     /// # Errors
     ///
@@ -29,14 +29,12 @@ impl Again {
         operator: &mut Operator,
         system: System<'_>,
         u: &Vector,
-        named: Option<&Solver>,
+        plan: &SolvePlan,
     ) -> Result<Self, RunError> {
-        let settings = Settings { named, floor: 0.0 };
-        settings.available()?;
-        let name = named.map_or("", |solver| solver.name.as_str());
         system.eliminate(operator);
-        let (linear, stop, note) = linear(operator, system, name, settings)?;
-        Ok(Self { affine: Affine::new(u, linear), stop, note })
+        let (preconditioning, note) = precondition(operator, system, &plan.linear)?;
+        let affine = Affine::new(u, plan.linear.with(preconditioning));
+        Ok(Self { affine, stop: plan.stop(0.0), note })
     }
 
     /// One system, of which the Jacobian may be the same as of the last one.

@@ -1,15 +1,15 @@
 //! Solvers of several processes: the factors of the whole matrix at each of them, where these are asked for or nothing else serves.
 
 use super::super::RunError;
-use super::super::factors::{self, Facts};
 use super::super::fixed::in_any;
-use super::super::multigrid::{Asked, AtEach, Problem};
-use super::{Levels, RESTART, Settings, System, is_saddle};
+use super::super::multigrid::{AtEach, HierarchySettings, Problem};
+use super::super::plan::cost::factorisation;
+use super::super::plan::{Facts, LinearPlan, Requirement};
+use super::{Levels, System};
 use crate::algebra::factor::FactorError;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
-use fem_dsl::point::eliminated;
 
 /// Why several processes have no factors of the whole matrix each.
 pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not known on the whole mesh\n\
@@ -22,8 +22,8 @@ impl System<'_> {
             return Factors::Never;
         }
         // Those of one state serve others: Newton's method may begin with them, too.
-        let facts = Facts { linear: true, saddle: is_saddle(self.form), device: false };
-        let found = factors::of_one(self.on, &eliminated(self.form), facts);
+        let facts = Facts { is_linear: true, ..self.facts(false).at_one_process() };
+        let found = factorisation(&facts);
         // Each has looked at its own memory.
         let mut never = [found == Factors::Never];
         in_any(&self.on.mesh, &mut never);
@@ -38,7 +38,8 @@ impl System<'_> {
         u: &Vector,
     ) -> Result<Option<Linear>, RunError> {
         let (solver, preconditioning) = (InnerSolver::Fgmres, Preconditioning::Multigrid);
-        let linear = Linear { solver, restart: RESTART, preconditioning, factors: Factors::Never };
+        let defaults = Linear::default();
+        let linear = Linear { solver, preconditioning, factors: Factors::Never, ..defaults };
         let Some(mut made) = self.at_each()? else { return Ok(None) };
         if let (true, Err(FactorError::Singular { unknown, condition })) =
             (self.is_linear(), made.take(u)?)
@@ -53,8 +54,8 @@ impl System<'_> {
     pub(in crate::problem) fn at_each(&self) -> Result<Option<AtEach>, RunError> {
         let Some(Levels { elements, target, device }) = self.levels else { return Ok(None) };
         let Self { form, on, parameters, prescribed, .. } = *self;
-        let asked = &Asked::default();
-        Problem { form, elements, on, parameters, prescribed, target, device, asked }.at_each()
+        let settings = &HierarchySettings::default();
+        Problem { form, elements, on, parameters, prescribed, target, device, settings }.at_each()
     }
 
     /// Gives an operator of several processes the factors of the whole matrix at each; whether it has them.
@@ -64,37 +65,22 @@ impl System<'_> {
         operator.precondition_by(made.map(|made| Box::new(made) as Box<dyn Approximation>));
         Ok(is_made)
     }
-}
 
-impl Settings<'_> {
-    /// Whether several processes have factors of the whole matrix each, as asked or because nothing else serves.
-    fn may_have_factors(self, system: System<'_>) -> Result<bool, RunError> {
-        if system.on.mesh.cut().is_none() {
-            return Ok(false);
-        }
-        let solver = self.named.map_or("", |solver| solver.name.as_str());
-        let unnamed = self.named.is_none() || solver == "newton" && self.word("linear")?.is_none();
-        let unasked = self.named.is_none() || self.word("preconditioner")?.is_none();
-        let own = unnamed && unasked && factors::at_each(system.on, is_saddle(system.form));
-        Ok(self.is_direct()? || own)
-    }
-
-    /// What preconditions by such factors; none where there are to be none.
-    pub(super) fn factors_at_each(
-        self,
-        system: System<'_>,
+    /// Gives an operator of several processes the factors of the whole matrix at each, where the plan wants that. Returns
+    /// whether it has them.
+    pub(super) fn factorise_at_each(
+        &self,
         operator: &mut Operator,
-    ) -> Result<Option<Preconditioning>, RunError> {
-        if !self.may_have_factors(system)? {
-            return Ok(None);
-        }
+        plan: &LinearPlan,
+    ) -> Result<bool, RunError> {
+        let Some(requirement) = plan.factors_at_each else { return Ok(false) };
         // Those of an earlier solve, or new ones.
-        if operator.approximation().is_some() || system.make_factors(operator)? {
-            return Ok(Some(Preconditioning::Multigrid));
+        if operator.approximation().is_some() || self.make_factors(operator)? {
+            return Ok(true);
         }
-        match self.is_direct()? {
-            true => Err(RunError::Setting(UNKNOWN_DATA.to_owned())),
-            false => Ok(None),
+        match requirement {
+            Requirement::Required => Err(RunError::Setting(UNKNOWN_DATA.to_owned())),
+            Requirement::Preferred => Ok(false),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A solve by levels that took many iterations → why, as far as a form and a mesh can tell, and what helps.
 
-use super::{System, is_saddle};
+use super::super::plan::is_saddle;
+use super::System;
 use crate::mesh::Mesh;
 use crate::operator::functional::extrema;
 use crate::problem::RunError;
@@ -40,7 +41,7 @@ pub(super) fn told(
              sides"
         ));
     }
-    if !system.symmetric() {
+    if !system.facts(false).is_symmetric {
         reasons.push(
             "the form is not symmetric, and levels fit it only as far as its symmetric part rules inside a cell (for convection by b with the \
              diffusion κ: |b| h < 2 κ): use smaller cells, or stabilise it"

@@ -216,7 +216,7 @@ impl Explicit {
             let State { time, u, v, a } = &mut self.state;
             let a = a.get_or_insert_with(|| u.like());
             v.kick(0.5 * length, a, &self.r, &self.mass.inverse);
-            if staged.how.timed[0] {
+            if staged.settings.timed[0] {
                 staged.hold_rate(1, *time, v)?;
                 staged.hold_rate(2, *time, a)?;
             }
@@ -394,7 +394,7 @@ impl Explicit {
                 let held = if lumped { None } else { staged.held_rate(1, time)? };
                 staged.residual_at(time, u, [held.as_ref(), None], r)?;
                 mass.solve(r, rate)?;
-                if staged.how.timed[0] { staged.hold_rate(1, time, rate) } else { Ok(()) }
+                if staged.settings.timed[0] { staged.hold_rate(1, time, rate) } else { Ok(()) }
             })?,
         }
         std::mem::swap(u, sum);

@@ -24,7 +24,7 @@ impl Staged<'_> {
     /// Conditions and data at a time.
     pub(super) fn prescribe(&mut self, time: f64) -> Result<(), RunError> {
         let System { on, prescribed, .. } = self.system();
-        let [conditions, data] = self.how.timed;
+        let [conditions, data] = self.settings.timed;
         if conditions {
             match self.moving(time)? {
                 Some(moving) => self.operator.set_conditions(&moving.0[0])?,

@@ -1,7 +1,8 @@
 //! The solves of stages: t, s and r into an operator, conditions and data at t, then F = 0.
 
 use super::super::RunError;
-use super::super::solver::{Again, System, solve_above};
+use super::super::plan::SolvePlan;
+use super::super::solver::{Again, System, solve_planned};
 use super::super::step::Monitor;
 use super::parameters_at;
 use crate::algebra::vector::Vector;
@@ -13,7 +14,7 @@ use crate::solve::{
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::Parameters;
 use fem_dsl::point::{Graph, Input, Node, PointForm, reachable};
-use fem_dsl::problem::{Expression, Problem, Solver, Values};
+use fem_dsl::problem::{Expression, Problem, Values};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,31 +22,27 @@ use std::sync::Arc;
 /// s that differ by less than this part of them are the same: those of steps whose lengths differ by rounding.
 const SAME: f64 = 1e-9;
 
-/// How stages are solved.
-#[derive(Clone, Copy)]
-pub(super) struct How<'a> {
-    /// The solver, where one is named.
-    pub(super) named: Option<&'a Solver>,
+/// Settings of the solves of stages.
+#[derive(Clone)]
+pub(super) struct StageSettings {
+    /// The plan of a solve.
+    pub(super) plan: SolvePlan,
     /// Whether conditions, and data, follow t.
     pub(super) timed: [bool; 2],
     /// Whether something is reported of states.
     pub(super) reported: bool,
 }
 
-impl<'a> How<'a> {
-    /// As a problem says.
-    pub(super) fn of(problem: &'a Problem) -> Self {
+impl StageSettings {
+    /// The settings of a problem.
+    pub(super) fn of(problem: &Problem, plan: SolvePlan) -> Self {
         let follows = |expression: &Expression| reads_time(&expression.graph);
         let conditions = problem.dirichlet.iter().any(|condition| follows(&condition.value));
         let data = problem.aux.iter().any(|data| match &data.value {
             Values::Formula(formula) => follows(formula),
             Values::File(_) => false,
         });
-        Self {
-            named: problem.solver.as_ref(),
-            timed: [conditions, data],
-            reported: !problem.reports.items.is_empty(),
-        }
+        Self { plan, timed: [conditions, data], reported: !problem.reports.items.is_empty() }
     }
 }
 
@@ -77,7 +74,7 @@ pub(super) type Evaluated = Option<([f64; 2], Rc<Moving>)>;
 pub(super) struct Staged<'a> {
     system: System<'a>,
     pub(super) operator: &'a mut Operator,
-    pub(super) how: How<'a>,
+    pub(super) settings: StageSettings,
     monitor: &'a mut dyn Monitor,
     parameters: Parameters,
     /// Whether the Jacobian depends on s alone.
@@ -104,7 +101,7 @@ impl<'a> Staged<'a> {
     pub(super) fn new(
         system: System<'a>,
         operator: &'a mut Operator,
-        how: How<'a>,
+        settings: StageSettings,
         monitor: &'a mut dyn Monitor,
         memory: Memory,
     ) -> Self {
@@ -114,7 +111,7 @@ impl<'a> Staged<'a> {
             let mut read = reachable(&integral.graph, &roots).into_iter();
             read.any(|node| integral.graph.nodes()[node] == Node::Input(Input::Time))
         });
-        let steady = system.is_linear() && !coefficients && !how.timed[1];
+        let steady = system.is_linear() && !coefficients && !settings.timed[1];
         let has = |field: usize| form.rates.iter().any(|rate| rate.field == field);
         let fields = 0..form.fields.len();
         let algebraic =
@@ -124,7 +121,7 @@ impl<'a> Staged<'a> {
         Self {
             system,
             operator,
-            how,
+            settings,
             monitor,
             parameters,
             steady,
@@ -149,7 +146,7 @@ impl<'a> Staged<'a> {
 
     /// Whether something is reported of states.
     pub(super) fn is_reported(&self) -> bool {
-        self.how.reported
+        self.settings.reported
     }
 
     /// Linear iterations so far.
@@ -208,7 +205,7 @@ impl<'a> Staged<'a> {
 
     /// Whether data follows t.
     pub(super) fn data_follows_time(&self) -> bool {
-        self.how.timed[1]
+        self.settings.timed[1]
     }
 
     /// Whether the Jacobian depends on s alone.
@@ -263,7 +260,7 @@ impl<'a> Staged<'a> {
 
     /// Whether F asks a device for the same work at all times: nothing that is prescribed follows t.
     pub(super) fn is_repeatable(&self) -> bool {
-        self.how.timed == [false; 2] && self.operator.replayable()
+        self.settings.timed == [false; 2] && self.operator.replayable()
     }
 
     /// Whether F itself reads t.
@@ -314,12 +311,12 @@ impl<'a> Staged<'a> {
         let mut parameters = self.parameters.clone();
         parameters_at(self.system.form, &mut parameters, state.time, [0.0; 2]);
         let rates = &self.system.form.rates;
-        let reported = self.how.reported;
-        if !self.how.timed[1] && (rates.is_empty() || !reported) {
+        let reported = self.settings.reported;
+        if !self.settings.timed[1] && (rates.is_empty() || !reported) {
             return Ok((Arc::clone(on), parameters));
         }
         let mut own = Discretisation::clone(on);
-        if self.how.timed[1] {
+        if self.settings.timed[1] {
             own.aux = prescribed.aux(on, &parameters)?;
         }
         for (order, values) in [(1, Some(&state.v)), (2, state.a.as_ref())] {
@@ -400,11 +397,10 @@ impl Stages for Staged<'_> {
         }
         let parameters = self.parameters.clone();
         let system = System { parameters: &parameters, ..self.system };
-        let by_newton = self.how.named.is_some_and(|solver| solver.name == "newton");
-        if system.is_linear() && !by_newton {
+        if self.settings.plan.newton.is_none() {
             let mut again = match self.memory.again.take() {
                 Some(again) => again,
-                None => Again::new(self.operator, system, x, self.how.named)?,
+                None => Again::new(self.operator, system, x, &self.settings.plan)?,
             };
             let largest = self.memory.largest;
             let Self { operator, monitor, cancelled, .. } = self;
@@ -421,15 +417,15 @@ impl Stages for Staged<'_> {
             self.keep(report, iterations);
             return Ok(());
         }
-        let how = (self.how.named, self.memory.largest);
         let mut newton = self.memory.newton.take();
-        let Self { operator, monitor, cancelled, .. } = self;
+        let Self { operator, monitor, cancelled, settings, .. } = self;
+        let plan = (&settings.plan, self.memory.largest);
         let mut observe = |now: Progress| {
             let go = monitor.iteration(now);
             *cancelled |= go == Continue::No;
             go
         };
-        let solved = solve_above(operator, system, x, how, Some(&mut newton), &mut observe);
+        let solved = solve_planned(operator, system, x, plan, Some(&mut newton), &mut observe);
         self.memory.newton = newton;
         let (report, linear) = solved?;
         let report = report.converged()?;

@@ -1,13 +1,14 @@
 //! A form through time from a program: steps one after another, with whatever it does between them.
 
+use super::super::plan::{SolvePlan, plan_solve};
 use super::super::step::Unwatched;
 use super::super::{RunError, System};
 use super::Way;
-use super::stages::{How, Memory, Staged};
+use super::stages::{Memory, StageSettings, Staged};
 use crate::operator::Operator;
 use crate::solve::time::State;
 use crate::space::discretisation::Discretisation;
-use fem_dsl::problem::{Scheme, Solver};
+use fem_dsl::problem::{Scheme, SolverSettings};
 use std::sync::Arc;
 
 /// Lengths that are tried, from 1 on.
@@ -26,8 +27,8 @@ pub struct Travel {
 }
 
 /// With a program's functions anything may follow t.
-fn how(named: Option<&Solver>) -> How<'_> {
-    How { named, timed: [true, false], reported: true }
+fn settings(plan: SolvePlan) -> StageSettings {
+    StageSettings { plan, timed: [true, false], reported: true }
 }
 
 /// The length over which differences show best how fast conditions change where time begins, before a step says how long it is: the one
@@ -63,8 +64,9 @@ impl Travel {
         operator: &mut Operator,
     ) -> Result<Self, RunError> {
         scheme.check(&system.form.rates, system.form.fields.len())?;
+        let settings = settings(plan_solve(&system.facts(operator.is_on_device()), None)?);
         let mut monitor = Unwatched;
-        let mut staged = Staged::new(system, operator, how(None), &mut monitor, Memory::default());
+        let mut staged = Staged::new(system, operator, settings, &mut monitor, Memory::default());
         let mut notes = Vec::new();
         let length = scale(&mut staged, state.time)?;
         let way = Way::begin(scheme, (state, length), &mut staged, &mut notes)?;
@@ -96,11 +98,12 @@ impl Travel {
         length: f64,
         system: System<'_>,
         operator: &mut Operator,
-        named: Option<&Solver>,
+        named: Option<&SolverSettings>,
     ) -> Result<Option<f64>, RunError> {
+        let plan = plan_solve(&system.facts(operator.is_on_device()), named)?;
         let mut monitor = Unwatched;
         let memory = std::mem::take(&mut self.memory);
-        let mut staged = Staged::new(system, operator, how(named), &mut monitor, memory);
+        let mut staged = Staged::new(system, operator, settings(plan), &mut monitor, memory);
         let taken = self.way.step(length, &mut staged).and_then(|taken| {
             let estimate = taken.as_ref().and_then(|taken| taken.estimate);
             self.way.accept(taken, None);
@@ -122,9 +125,10 @@ impl Travel {
         system: System<'_>,
         operator: &mut Operator,
     ) -> Result<Arc<Discretisation>, RunError> {
+        let plan = plan_solve(&system.facts(operator.is_on_device()), None)?;
         let mut monitor = Unwatched;
         let memory = std::mem::take(&mut self.memory);
-        let mut staged = Staged::new(system, operator, how(None), &mut monitor, memory);
+        let mut staged = Staged::new(system, operator, settings(plan), &mut monitor, memory);
         let state = self.way.state();
         let done = staged.quiet(state).and_then(|()| Ok(staged.seen(state)?.0));
         self.memory = staged.into_memory();

@@ -9,7 +9,10 @@ use runtime::device::Device;
 use runtime::mesh::parted::made_by_all;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::{Counts, LoadError, generate};
-use runtime::problem::{Forecast, RunError, Where, estimate, forecast};
+use runtime::problem::{
+    Facts, PredictedLevel, Prediction, Resources, RunError, SolvePlan, estimate, plan_solve,
+    predict,
+};
 use runtime::support::memory::{Bytes, Estimate, Room};
 use serde_json::{Value, json};
 
@@ -58,22 +61,19 @@ pub(super) fn estimated(
     let (form, degree) = (&problem.form, problem.degree);
     let elements = elements(form, counts.cell, degree, counts.order, problem.quadrature)
         .map_err(|error| which.run(&problem, RunError::from(error)))?;
-    let (solver, several) = (problem.solver.as_ref(), processes.all > 1);
-    let mut estimate = estimate(form, &elements, &counts, solver, several);
-    let cores = processes.all * rayon::current_num_threads();
-    let place = match device {
-        Some(_) => Where::Device(cores),
-        None if several => Where::Processes(cores),
-        None => Where::Cores(cores),
-    };
-    // Eigenvalues are found otherwise, and what several devices take is not known.
+    let several = processes.all > 1;
+    let resources = Resources::cores(processes.all * rayon::current_num_threads())
+        .in_processes(processes.all)
+        .with_device(device.is_some());
+    let facts = Facts::counted(form, &elements, &counts, resources);
+    let solve = plan_solve(&facts, problem.solver.as_ref());
+    let solve = solve.map_err(|error| which.run(&problem, error))?;
+    let mut estimate = estimate(form, &elements, &counts, &solve);
+    // Eigenvalues are found otherwise, and the costs of several devices are not known.
     let is_known = problem.eigen.is_none() && !(several && device.is_some());
-    let forecast = is_known.then(|| forecast(form, &elements, &meshes, solver, place)).flatten();
-    estimate.parts.extend(
-        forecast
-            .iter()
-            .filter_map(|forecast| (forecast.bytes > 0.0).then_some(("levels", forecast.bytes))),
-    );
+    let predicted = is_known.then(|| predict(&solve, form, &elements, &meshes)).flatten();
+    let levels = predicted.iter().map(|predicted| predicted.bytes).filter(|bytes| *bytes > 0.0);
+    estimate.parts.extend(levels.map(|bytes| ("levels", bytes)));
     // Adaptive steps, factors, and simplices with periodic sides need all of it at each.
     let factors = estimate.parts.iter().any(|(part, _)| *part == "matrix and factors");
     let simplices = !counts.cell.is_tensor() && !problem.periodic.is_empty();
@@ -104,9 +104,9 @@ pub(super) fn estimated(
         "bytes_in_all": processes.all as f64 * estimate.bytes(),
     });
     let mut text = text(name, &form.name, &counts, &estimate, (room.as_ref(), processes));
-    if let Some(forecast) = &forecast {
-        value["plan"] = plan(forecast);
-        text.push_str(&told(forecast, place));
+    if let Some(predicted) = &predicted {
+        value["plan"] = plan(&solve, predicted);
+        text.push_str(&told(&solve, predicted));
     }
     if let Some(device) = device {
         let free = device.free_bytes();
@@ -191,15 +191,16 @@ fn counts(which: Blame<'_>, file: &Path) -> Result<Vec<Counts>, Failure> {
     }
 }
 
-/// A forecast, for other programs.
-fn plan(of: &Forecast) -> Value {
-    let level = |level: &runtime::problem::ForecastLevel| json!({ "degree": level.degree, "cells": level.cells, "unknowns": level.unknowns as u64 });
+/// A plan with its prediction, for other programs.
+fn plan(plan: &SolvePlan, of: &Prediction) -> Value {
+    let level = |level: &PredictedLevel| json!({ "degree": level.degree, "cells": level.cells, "unknowns": level.unknowns as u64 });
     json!({
         "solver": of.solver,
-        "of_a_step": of.step,
+        "reason": plan.reason,
+        "of_a_step": plan.newton.is_some(),
         "preconditioner": of.preconditioner,
         "levels": of.levels.iter().map(level).collect::<Vec<_>>(),
-        "below": of.below,
+        "below": of.coarsest,
         "iterations": of.iterations,
         "applications": of.applications,
         "making_seconds": of.making,
@@ -207,24 +208,25 @@ fn plan(of: &Forecast) -> Value {
     })
 }
 
-/// A forecast as a person reads it.
-fn told(of: &Forecast, place: Where) -> String {
-    let by = of.preconditioner.as_deref().filter(|by| *by != "none");
+/// A plan with its prediction as a person reads it.
+fn told(plan: &SolvePlan, of: &Prediction) -> String {
+    let by = of.preconditioner.filter(|by| *by != "none");
     let by = by.map_or_else(String::new, |by| format!(", preconditioner {by}"));
-    let step = if of.step { ", for a step of Newton's method" } else { "" };
-    let mut text = format!("  solver      {}{by}{step}\n", of.solver);
+    let step = if plan.newton.is_some() { ", for a step of Newton's method" } else { "" };
+    let reason = plan.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    let mut text = format!("  solver      {}{by}{step}{reason}\n", of.solver);
     if !of.levels.is_empty() {
         let sizes =
             of.levels.iter().map(|level| format!("{} (degree {})", level.unknowns, level.degree));
         let sizes: Vec<String> = sizes.collect();
-        let below = of.below.unwrap_or("nothing");
+        let below = of.coarsest.unwrap_or("nothing");
         text.push_str(&format!("  levels      {}; {below} below\n", sizes.join(", ")));
     }
-    let place = match place {
-        Where::Cores(1) => "one core".to_owned(),
-        Where::Cores(cores) => format!("{cores} cores"),
-        Where::Processes(cores) => format!("{cores} cores of all processes"),
-        Where::Device(_) => "the device".to_owned(),
+    let place = match plan.facts.resources {
+        Resources { has_device: true, .. } => "the device".to_owned(),
+        Resources { cores: 1, .. } => "one core".to_owned(),
+        Resources { cores, processes: 1, .. } => format!("{cores} cores"),
+        Resources { cores, .. } => format!("{cores} cores of all processes"),
     };
     let making = match (of.levels.is_empty(), of.making) {
         (false, seconds) => format!("levels in {}, ", duration(seconds)),

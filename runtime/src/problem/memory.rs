@@ -1,10 +1,10 @@
-//! What a problem takes in memory, from counts alone: a form, its elements and the numbers of its mesh's entities →
-//! [`Estimate`], before anything is made.
+//! Memory model of a problem, from counts alone: a form, its elements, the numbers of its mesh's entities and its
+//! [`SolvePlan`] → [`Estimate`], before anything is made.
 //!
-//! What is counted is what is held while a problem is solved: the mesh, the numbers and conditions of each field's
-//! unknowns, what kernels read of each cell at least, the vectors of the solver, and where it takes factors, the matrix and
-//! these. What they fill in follows from the largest separator ([`super::factors`]): n log₂ n entries of n unknowns in two
-//! dimensions and n^(4/3) in three. MiB of Poisson problems with Cholesky's factors, as measured and as estimated:
+//! Counted is the memory held while a problem is solved: the mesh, the numbering and constraints of each field, at least
+//! the tables of the kernels, the vectors of the solver, and of a factorisation the matrix and its factors. Their fill
+//! follows from the largest separator ([`super::plan::cost`]): n log₂ n entries of n unknowns in two dimensions and n^(4/3) in
+//! three. MiB of Poisson problems with Cholesky's factors, as measured and as estimated:
 //!
 //! ```text
 //!                                      unknowns   measured   estimated
@@ -19,14 +19,13 @@
 //! ```
 
 use super::RunError;
-use super::factors::{self, Facts, Size};
-use super::solver::is_saddle;
+use super::plan::{Facts, Resources, Size, SolvePlan, plan_solve};
 use crate::device::Device;
 use crate::mesh::{Counts, Mesh};
-use crate::solve::Factors;
+use crate::solve::{Factors, InnerSolver};
 use crate::support::memory::{Estimate, TooMuch};
 use fem_dsl::point::{Location, PointForm};
-use fem_dsl::problem::{Argument, Solver};
+use fem_dsl::problem::SolverSettings;
 use kernels_gen::element::Lagrange;
 use kernels_gen::plan::Elements;
 
@@ -39,13 +38,13 @@ const FILL: [f64; 2] = [48.0, 112.0];
 /// Bytes of an unknown that setting up takes, at least: where its node is, and whether it has a condition.
 const SET_UP: f64 = 40.0;
 
-/// What a problem on a mesh with these counts takes at least, of one process, or of `several` together but for what each has as a whole.
+/// Estimates the least memory of a problem on a mesh with these counts: of one process, or of several together without the
+/// copies that each has.
 pub fn estimate(
     form: &PointForm,
     elements: &Elements,
     counts: &Counts,
-    solver: Option<&Solver>,
-    several: bool,
+    plan: &SolvePlan,
 ) -> Estimate {
     let cells = counts.cells() as f64;
     let fields = || elements.fields.iter().copied().zip(elements.components.iter().copied());
@@ -87,33 +86,17 @@ pub fn estimate(
         ("spaces", spaces),
         ("tables", tables),
         ("setting up", SET_UP * unknowns),
-        ("vectors", 8.0 * unknowns * vectors(form, solver)),
+        ("vectors", 8.0 * unknowns * vectors(plan)),
     ];
     if aux > 0.0 {
         parts.push(("data", aux));
     }
-    let degree = elements.fields.iter().map(|element| element.degree()).max().unwrap_or(1);
-    let size = Size {
-        dim: counts.cell.dim(),
-        unknowns,
-        components: elements.components.iter().sum::<usize>() as f64,
-        degree: degree as f64,
-    };
-    let of_factors = factors_of(form, elements, size);
-    let when = match named(solver) {
-        "direct" => Factors::First,
-        "" if solver.is_none() => {
-            let linear = form.integrals.iter().all(|integral| integral.linear);
-            let facts = Facts { linear, saddle: is_saddle(form), device: false };
-            factors::foretold(size, facts, several)
-        }
-        _ => Factors::Never,
-    };
+    let of_factors = factors_of(form, elements, plan.facts.size);
     let mut perhaps = 0.0;
-    match when {
-        Factors::First => parts.push(("matrix and factors", of_factors)),
+    match plan.linear.factors {
+        _ if plan.linear.is_direct() => parts.push(("matrix and factors", of_factors)),
         Factors::After { .. } => perhaps = of_factors,
-        Factors::Never => {}
+        Factors::First | Factors::Never => {}
     }
     Estimate { cells: counts.cells(), unknowns, parts, perhaps }
 }
@@ -139,19 +122,25 @@ fn factors_of(form: &PointForm, elements: &Elements, size: Size) -> f64 {
     ENTRY * size.unknowns * around + if symmetric { fill } else { 2.0 * fill }
 }
 
-/// Whether there is memory for a problem on a mesh that there is, of this machine and of the device that has tables and vectors.
+/// Checks that there is memory for a problem on a mesh: on this machine, and on the device for tables and vectors.
 ///
 /// # Errors
 ///
-/// [`RunError::Memory`].
+/// [`RunError::Memory`]; a solver that does not fit the form.
 pub fn check_room(
     form: &PointForm,
     elements: &Elements,
     mesh: &Mesh,
-    solver: Option<&Solver>,
+    solver: Option<&SolverSettings>,
     device: Option<&dyn Device>,
 ) -> Result<(), RunError> {
-    let estimate = estimate(form, elements, &Counts::of(mesh), solver, mesh.cut().is_some());
+    let counts = Counts::of(mesh);
+    let processes = mesh.cut().map_or(1, |cut| cut.group().size());
+    let resources = Resources::cores(processes * rayon::current_num_threads())
+        .in_processes(processes)
+        .with_device(device.is_some());
+    let plan = plan_solve(&Facts::counted(form, elements, &counts, resources), solver)?;
+    let estimate = estimate(form, elements, &counts, &plan);
     let there: &[&str] = match device {
         Some(_) => &["mesh", "tables", "vectors"],
         None => &["mesh"],
@@ -160,22 +149,14 @@ pub fn check_room(
         Some(free) => estimate.check_device(free).and_then(|()| estimate.check(there)),
         None => estimate.check(there),
     };
-    Ok(checked.map_err(|error| match restart(solver) {
-        Some(restart) if restart > LONG => TooMuch { remedy: "a smaller `restart`", ..error },
+    Ok(checked.map_err(|error| match plan.linear.restart {
+        restart if restart > LONG => TooMuch { remedy: "a smaller `restart`", ..error },
         _ => error,
     })?)
 }
 
-/// Cycles of GMRES longer than this are what takes the memory.
-const LONG: f64 = 1000.0;
-
-/// The length of the cycles that a solver is told to make.
-fn restart(solver: Option<&Solver>) -> Option<f64> {
-    match solver?.arguments.get("restart")? {
-        Argument::Number(number) => Some(*number),
-        _ => None,
-    }
-}
+/// Cycles of GMRES longer than this take most of the memory.
+const LONG: usize = 1000;
 
 /// Whether maps hold one number an entity.
 fn has_runs(element: Lagrange) -> bool {
@@ -191,26 +172,18 @@ fn geometry(counts: &Counts) -> usize {
     }
 }
 
-/// The solver's name, or that of a linear solver within Newton's method.
-fn named(solver: Option<&Solver>) -> &str {
-    let Some(solver) = solver else { return "" };
-    let linear = solver.arguments.get("linear").and_then(Argument::word);
-    if solver.name == "newton" { linear.unwrap_or("") } else { &solver.name }
-}
-
-/// Vectors that a solve holds, at least.
-fn vectors(form: &PointForm, solver: Option<&Solver>) -> f64 {
-    let linear = form.integrals.iter().all(|integral| integral.linear);
-    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
+/// The least number of vectors that a solve holds.
+fn vectors(plan: &SolvePlan) -> f64 {
+    let Facts { is_linear, is_symmetric, .. } = plan.facts;
     // The state, the residual, a step and the diagonal; Newton's method tries another state.
-    let own = if linear { 4.0 } else { 6.0 };
-    own + match named(solver) {
-        "direct" => 2.0,
-        "minres" => 7.0,
-        "bicgstab" => 8.0,
-        "cg" => 3.0,
-        "" if symmetric => 3.0,
+    let own = if is_linear { 4.0 } else { 6.0 };
+    own + match plan.linear.solver {
+        InnerSolver::Direct => 2.0,
+        InnerSolver::Minres => 7.0,
+        InnerSolver::Bicgstab => 8.0,
+        InnerSolver::Cg => 3.0,
+        InnerSolver::Automatic | InnerSolver::Indefinite if is_symmetric => 3.0,
         // They are made as iterations come to them; half of a cycle is rarely enough.
-        _ => restart(solver).unwrap_or(if linear { 100.0 } else { 30.0 }) / 2.0,
+        _ => plan.linear.restart as f64 / 2.0,
     }
 }

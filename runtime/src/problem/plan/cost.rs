@@ -1,4 +1,4 @@
-//! When the factors of the matrix are worth having where no solver is named: discretisation → [`Factors`].
+//! Cost model of factorisation, of iterations with the diagonal and of a multigrid hierarchy.
 //!
 //! To read the matrix off the operator takes a product with it a colour of its columns: (2p + 1)^d and a third more, for
 //! each component. What its factors take is set by the largest separator, s unknowns of n that are all coupled once
@@ -25,6 +25,7 @@
 //! Elsewhere they come after as many iterations as would have paid for them; in Newton's method, too, whose early steps
 //! need few iterations, and new factors each.
 
+use super::facts::{Facts, Size};
 use crate::algebra::factor::AVAILABLE;
 use crate::solve::Factors;
 use crate::space::discretisation::Discretisation;
@@ -80,7 +81,7 @@ fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
 const COMPILING: f64 = 1.0;
 
 /// Whether the matrix is better assembled from element matrices than read off by products.
-pub(super) fn worth_matrices(on: &Discretisation) -> bool {
+pub(in crate::problem) fn worth_matrices(on: &Discretisation) -> bool {
     let dim = on.mesh.dim();
     let seconds = on.fields.iter().map(|field| {
         let (space, n) = (&field.space, on.n_dofs() as f64);
@@ -105,26 +106,11 @@ const AN_ITERATION: [f64; 2] = [1.3e-8, 6e-11];
 const LEVELS: f64 = 1.5;
 const A_LEVEL: f64 = 1e-6;
 
-/// Whether the levels of multigrid are worth being made for one solve.
-pub(super) fn worth_levels(
-    on: &Discretisation,
-    eliminated: &[usize],
-    saddle: bool,
-    device: bool,
-) -> bool {
-    let processes = on.mesh.cut().map_or(1, |cut| cut.group().size());
-    pays(
-        Size::of(on, eliminated),
-        saddle,
-        device,
-        (processes * rayon::current_num_threads()) as f64,
-    )
-}
-
-/// The same of a system of this size, on so many cores, or on a device beside them.
-pub(super) fn pays(size: Size, saddle: bool, device: bool, cores: f64) -> bool {
-    let n = size.unknowns;
-    iterations(size, saddle) * an_iteration(device, cores) * n > making_levels(n, cores)
+/// Whether a multigrid hierarchy is worth being made for one solve.
+pub(super) fn multigrid_pays(facts: &Facts) -> bool {
+    let (n, cores) = (facts.size.unknowns, facts.resources.cores as f64);
+    let each = an_iteration(facts.resources.has_device, cores);
+    iterations(facts.size, facts.is_saddle) * each * n > making_levels(n, cores)
 }
 
 /// Iterations by the diagonal.
@@ -148,58 +134,40 @@ pub(super) fn seconds(Size { dim, unknowns, components, degree }: Size) -> f64 {
     cost(dim, unknowns, components, degree).seconds
 }
 
-/// What is known of a problem beside its discretisation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
-    pub(super) linear: bool,
-    /// Whether a field has no term with itself.
-    pub(super) saddle: bool,
-    /// Whether the operator is on a device: iterations stay there, factors do not.
-    pub(super) device: bool,
+/// The factorisation that a problem gets whose solver is not named.
+pub(super) fn factorisation_unasked(facts: &Facts) -> Factors {
+    // Each process has a part of the matrix.
+    if facts.resources.is_distributed() { Factors::Never } else { factorisation(facts) }
 }
 
-/// How large a system is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    pub(super) dim: usize,
-    /// Unknowns, and of them those of a node of each field.
-    pub(super) unknowns: f64,
-    pub(super) components: f64,
-    /// The highest degree.
-    pub(super) degree: f64,
-}
-
-impl Size {
-    /// Of what is left once some fields are eliminated.
-    fn of(on: &Discretisation, eliminated: &[usize]) -> Self {
-        let stays = |number: &usize| !eliminated.contains(number);
-        let spaces = || (0..on.fields.len()).filter(stays).map(|number| &on.fields[number].space);
-        let components: usize = spaces().map(|space| space.components()).sum();
-        let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
-        let local: usize = eliminated
-            .iter()
-            .map(|&number| {
-                let space = &on.fields[number].space;
-                on.mesh.cells_in_all() * space.element().count() * space.components()
-            })
-            .sum();
-        let (unknowns, dim) = (on.dofs_in_all().saturating_sub(local) as f64, on.mesh.dim());
-        Self { dim, unknowns, components: components as f64, degree: degree as f64 }
+/// The same of one process, which has the whole matrix.
+pub(in crate::problem) fn factorisation(facts: &Facts) -> Factors {
+    let Facts { size, is_linear, is_saddle, widest, room, .. } = *facts;
+    let Size { dim, unknowns: n, components, degree } = size;
+    let device = facts.resources.has_device;
+    let cost = cost(dim, n, components, degree);
+    let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
+    // All that an affine constraint reads is coupled with each other.
+    if !AVAILABLE || widest > WIDE || cost.bytes > BYTES.min(PART * room) {
+        Factors::Never
+    } else if is_saddle && n <= INDEFINITE as f64 || cost.seconds <= SECONDS && is_linear && !device
+    {
+        Factors::First
+    } else {
+        Factors::After { iterations: if device { usize::MAX } else { after as usize } }
     }
 }
 
-/// When a problem whose solver is not named is solved by factors.
-pub(super) fn unasked(on: &Discretisation, eliminated: &[usize], facts: Facts) -> Factors {
-    // The matrix is in pieces, one a process.
-    if on.mesh.cut().is_some() {
-        return Factors::Never;
-    }
-    of_one(on, eliminated, facts)
+/// Whether several processes factorise the whole matrix, each for itself, where no solver is named: iterations serve it
+/// badly, and one process would.
+pub(super) fn factorised_at_each(facts: &Facts) -> bool {
+    let small = facts.size.unknowns <= INDEFINITE as f64;
+    AVAILABLE && facts.is_saddle && facts.resources.is_distributed() && small
 }
 
-/// When eigenvalues whose preconditioner is not named are found by the factors of J + σ M: at first where these take
-/// no longer than iterations do, after iterations that fail where they fit into memory.
-pub(super) fn for_modes(on: &Discretisation) -> Factors {
+/// The factorisation of J + σ M for eigenvalues whose preconditioner is not named: first where it takes no longer than
+/// iterations do, after iterations that fail where it fits into memory.
+pub(in crate::problem) fn factorisation_for_modes(on: &Discretisation) -> Factors {
     if !AVAILABLE || on.mesh.cut().is_some() || on.affine.widest() > WIDE {
         return Factors::Never;
     }
@@ -210,45 +178,6 @@ pub(super) fn for_modes(on: &Discretisation) -> Factors {
         true => Factors::Never,
         false if cost.seconds <= MODES => Factors::First,
         false => Factors::After { iterations: 0 },
-    }
-}
-
-/// The same of one process, which has the whole of what is a part here.
-pub(super) fn of_one(on: &Discretisation, eliminated: &[usize], facts: Facts) -> Factors {
-    // All that an affine constraint reads is coupled with each other.
-    if on.affine.widest() > WIDE {
-        return Factors::Never;
-    }
-    when(Size::of(on, eliminated), facts)
-}
-
-/// Whether several processes factorise the whole matrix, each for itself, where no solver is named: iterations serve it badly, and
-/// one process would.
-pub(super) fn at_each(on: &Discretisation, saddle: bool) -> bool {
-    AVAILABLE && saddle && on.mesh.cut().is_some() && on.dofs_in_all() <= INDEFINITE
-}
-
-/// The same of a system of this size.
-pub(super) fn when(size: Size, Facts { linear, saddle, device }: Facts) -> Factors {
-    let Size { dim, unknowns: n, components, degree } = size;
-    let cost = cost(dim, n, components, degree);
-    let room = Room::now().map_or(f64::INFINITY, |room| PART * room.bytes);
-    let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
-    if !AVAILABLE || cost.bytes > BYTES.min(room) {
-        Factors::Never
-    } else if saddle && n <= INDEFINITE as f64 || cost.seconds <= SECONDS && linear && !device {
-        Factors::First
-    } else {
-        Factors::After { iterations: if device { usize::MAX } else { after as usize } }
-    }
-}
-
-/// The same before there is a mesh, of one process or of several: those have factors of the whole matrix each, as [`at_each`] says.
-pub(super) fn foretold(size: Size, facts: Facts, several: bool) -> Factors {
-    match several {
-        false => when(size, facts),
-        true if AVAILABLE && facts.saddle && size.unknowns <= INDEFINITE as f64 => Factors::First,
-        true => Factors::Never,
     }
 }
 

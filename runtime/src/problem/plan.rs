@@ -1,0 +1,304 @@
+//! Solve plan of a problem: the solver, its preconditioner and the factorisation, decided once: [`plan_solve`].
+//!
+//! Where a problem names no solver, a linear one is solved by factorisation where that is cheap ([`cost`]), else with a
+//! symmetric Jacobian by CG and otherwise by GMRES, and by factorisation where these fail. A nonlinear problem is solved
+//! by Newton's method with these. A saddle point, in which a field has no term with itself, is indefinite: it is solved by
+//! factorisation, or where it is large by FGMRES with multigrid, MINRES or GMRES. On a device iterations come first,
+//! because they stay there.
+
+pub(super) mod cost;
+mod facts;
+mod prediction;
+
+use super::RunError;
+use super::multigrid::HierarchySettings;
+use crate::algebra::factor::{AVAILABLE, FactorError};
+use crate::solve::{
+    CgSettings, Factors, Forcing, InnerSolver, Linear, NewtonSettings, Preconditioning,
+};
+pub(super) use facts::is_saddle;
+pub use facts::{Facts, Resources, Size};
+use fem_dsl::problem::{
+    Forcing as NamedForcing, LineSearch, Method, PreconditionerSettings, SolverSettings,
+};
+pub use prediction::{PredictedLevel, Prediction, predict};
+
+/// Iterations of a GMRES cycle of a linear problem; in Newton's method cycles are shorter.
+const RESTART: usize = 100;
+
+/// η of steps of Newton's method whose linear systems are solved to rounding.
+const EXACT: f64 = 1e-10;
+
+/// Full steps in a row of a form with switches: an active set settles in as many.
+const FULL_STEPS: usize = 20;
+
+/// Preconditioner of the iterations.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PreconditionerPlan {
+    /// None.
+    None,
+    /// The diagonal.
+    Jacobi,
+    /// Multigrid, of several fields a hierarchy each.
+    Multigrid {
+        /// Its settings.
+        settings: HierarchySettings,
+        /// Whether the problem names it: the solve fails where it cannot be made, instead of taking the diagonal.
+        is_required: bool,
+    },
+}
+
+impl PreconditionerPlan {
+    /// The word of the language.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Jacobi => "jacobi",
+            Self::Multigrid { settings, .. } if !settings.fields.is_empty() => "block",
+            Self::Multigrid { settings, .. } if settings.levels.is_algebraic => "algebraic",
+            Self::Multigrid { .. } => "multigrid",
+        }
+    }
+}
+
+impl From<Method> for InnerSolver {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Cg => Self::Cg,
+            Method::Minres => Self::Minres,
+            Method::Gmres => Self::Gmres,
+            Method::Fgmres => Self::Fgmres,
+            Method::Bicgstab => Self::Bicgstab,
+            Method::Direct => Self::Direct,
+        }
+    }
+}
+
+/// Plan of the linear solves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinearPlan {
+    /// The solver.
+    pub solver: InnerSolver,
+    /// Iterations of a GMRES cycle.
+    pub restart: usize,
+    /// When the matrix is factorised unasked.
+    pub factors: Factors,
+    /// The preconditioner.
+    pub preconditioner: PreconditionerPlan,
+    /// Whether each of several processes factorises the whole matrix: required, where the problem names it.
+    pub factors_at_each: Option<Requirement>,
+}
+
+/// Requirement of a part of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// The solve fails without it.
+    Required,
+    /// The solve goes on without it.
+    Preferred,
+}
+
+impl LinearPlan {
+    /// The solver with a preconditioner that has been made.
+    pub fn with(&self, preconditioning: Preconditioning) -> Linear {
+        let (solver, restart, factors) = (self.solver, self.restart, self.factors);
+        Linear { solver, restart, preconditioning, factors }
+    }
+
+    /// Whether the matrix is factorised before anything else.
+    pub fn is_direct(&self) -> bool {
+        let first = self.factors == Factors::First;
+        self.solver == InnerSolver::Direct || self.factors_at_each.is_some() || first
+    }
+
+    /// Whether the problem names factorisation.
+    pub(super) fn names_direct(&self) -> bool {
+        self.solver == InnerSolver::Direct || self.factors_at_each == Some(Requirement::Required)
+    }
+}
+
+/// Plan of Newton's method and its load steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewtonPlan {
+    /// The largest number of linear iterations in a step.
+    pub max_inner: usize,
+    /// Whether steps are shortened by a line search.
+    pub line_search: bool,
+    /// The forcing terms.
+    pub forcing: Forcing,
+    /// Full steps in a row, where backtracking stalls.
+    pub full_steps: usize,
+    /// Load steps.
+    pub load_steps: usize,
+    /// The parameter that grows with the load; boundary values grow without one.
+    pub load: Option<String>,
+    /// Whether a failed solve may be repeated by a sweep of a parameter.
+    pub may_sweep: bool,
+}
+
+/// Plan of a solve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SolvePlan {
+    /// The relative tolerance.
+    pub rtol: f64,
+    /// The absolute tolerance.
+    pub atol: f64,
+    /// Whether the tolerance was asked for and must be reached; else the solution may be as good as rounding allows.
+    pub strict: bool,
+    /// The largest number of iterations, or of steps of Newton's method.
+    pub max_iterations: usize,
+    /// The linear solves.
+    pub linear: LinearPlan,
+    /// Newton's method; none where one linear solve is enough.
+    pub newton: Option<NewtonPlan>,
+    /// The reason of the choice; none where the problem names its solver.
+    pub reason: Option<&'static str>,
+    /// The facts that it was made from.
+    pub facts: Facts,
+}
+
+/// Plans a solve: from the facts and the settings of the problem's solver, if it names one.
+///
+/// # Errors
+///
+/// A linear solver for a nonlinear form; factorisation in a build without it.
+pub fn plan_solve(facts: &Facts, settings: Option<&SolverSettings>) -> Result<SolvePlan, RunError> {
+    let newton = match settings {
+        Some(SolverSettings::Newton(newton)) => Some(newton.clone()),
+        Some(SolverSettings::Linear(linear)) if !facts.is_linear => {
+            let name = linear.method.word();
+            return Err(RunError::Setting(format!(
+                "`{name}` solves linear forms, and this one is nonlinear\nhelp: use `solver = newton(linear: {name});`"
+            )));
+        }
+        Some(SolverSettings::Linear(_)) => None,
+        None => (!facts.is_linear).then(Default::default),
+    };
+    let method = settings.and_then(SolverSettings::method);
+    if method == Some(Method::Direct) && !AVAILABLE {
+        let absent = FactorError::Absent;
+        let message = format!("{absent}, or use another solver than `direct`");
+        return Err(RunError::Setting(message));
+    }
+    let defaults = NewtonSettings::default();
+    let of_linear = CgSettings::default();
+    let mut linear = plan_linear(facts, settings);
+    if let Some(newton) = &newton {
+        linear.restart = newton.restart.unwrap_or(defaults.linear.restart);
+        // Steps that are cut short on purpose have not failed.
+        if newton.max_inner.is_some() && linear.factors != Factors::First {
+            linear.factors = Factors::Never;
+        }
+    }
+    let (rtol, max_iterations) = match newton {
+        Some(_) => (defaults.rtol, defaults.max_iterations),
+        None => (of_linear.rtol, of_linear.max_iterations),
+    };
+    let [named_rtol, atol] = settings.map_or([None; 2], SolverSettings::tolerances);
+    let atol = atol.unwrap_or(0.0);
+    let newton = newton.map(|newton| NewtonPlan {
+        max_inner: newton.max_inner.unwrap_or(defaults.max_inner),
+        line_search: newton.line_search != Some(LineSearch::None),
+        forcing: match newton.forcing {
+            Some(NamedForcing::Exact) => Forcing::Fixed(EXACT),
+            None if facts.is_linear => Forcing::Target,
+            _ => defaults.forcing,
+        },
+        full_steps: if facts.has_switches { FULL_STEPS } else { defaults.full_steps },
+        load_steps: newton.steps.unwrap_or(1),
+        load: newton.load,
+        may_sweep: newton.max_iterations.is_none(),
+    });
+    Ok(SolvePlan {
+        rtol: named_rtol.unwrap_or(rtol),
+        atol,
+        strict: named_rtol.is_some_and(|rtol| rtol > 0.0 || atol > 0.0),
+        max_iterations: settings.and_then(SolverSettings::max_iterations).unwrap_or(max_iterations),
+        reason: method.is_none().then(|| reason(facts, &linear)),
+        linear,
+        newton,
+        facts: *facts,
+    })
+}
+
+/// Plans the linear solves.
+pub(super) fn plan_linear(facts: &Facts, settings: Option<&SolverSettings>) -> LinearPlan {
+    let method = settings.and_then(SolverSettings::method);
+    let distributed = facts.resources.is_distributed();
+    let unasked = cost::factorisation_unasked(facts);
+    let (solver, factors) = match method {
+        // Each process has the factors of the whole matrix, which precondition.
+        Some(Method::Direct) if distributed => (InnerSolver::Fgmres, Factors::Never),
+        Some(method) => (InnerSolver::from(method), Factors::Never),
+        // Neither factors nor levels in blocks need be positive definite.
+        None if distributed
+            && facts.is_saddle
+            && (cost::factorised_at_each(facts) || !facts.is_symmetric) =>
+        {
+            (InnerSolver::Fgmres, unasked)
+        }
+        None if facts.is_saddle && unasked != Factors::First => (InnerSolver::Indefinite, unasked),
+        None => (InnerSolver::Automatic, unasked),
+    };
+    let asked = settings.and_then(SolverSettings::preconditioner);
+    let factors_at_each = match method {
+        Some(Method::Direct) if distributed => Some(Requirement::Required),
+        None if distributed && asked.is_none() && cost::factorised_at_each(facts) => {
+            Some(Requirement::Preferred)
+        }
+        _ => None,
+    };
+    let preconditioner = match asked {
+        Some(PreconditionerSettings::None) => PreconditionerPlan::None,
+        Some(PreconditionerSettings::Jacobi) => PreconditionerPlan::Jacobi,
+        // Nothing iterates there.
+        Some(_) if method == Some(Method::Direct) => PreconditionerPlan::Jacobi,
+        Some(asked) => PreconditionerPlan::Multigrid {
+            settings: HierarchySettings::of(asked),
+            is_required: true,
+        },
+        None if takes_multigrid(facts, method) => PreconditionerPlan::Multigrid {
+            settings: HierarchySettings::default(),
+            is_required: false,
+        },
+        None => PreconditionerPlan::Jacobi,
+    };
+    let restart = settings.and_then(SolverSettings::restart).unwrap_or(RESTART);
+    LinearPlan { solver, restart, factors, preconditioner, factors_at_each }
+}
+
+/// Whether multigrid preconditions unasked: CG is tried, and with the diagonal it would take longer than the hierarchy takes to be made.
+fn takes_multigrid(facts: &Facts, method: Option<Method>) -> bool {
+    // Where one process would factorise, and the diagonal serves badly.
+    if facts.resources.is_distributed() && facts.is_saddle {
+        return method.is_none();
+    }
+    matches!(method, None | Some(Method::Cg))
+        && facts.is_symmetric
+        && cost::factorisation_unasked(facts) != Factors::First
+        && cost::multigrid_pays(facts)
+}
+
+/// The reason of a choice that the problem leaves open.
+fn reason(facts: &Facts, linear: &LinearPlan) -> &'static str {
+    if linear.factors_at_each.is_some() {
+        return "a saddle point that is small enough for each process to factorise";
+    }
+    let multigrid = matches!(linear.preconditioner, PreconditionerPlan::Multigrid { .. });
+    match (linear.solver, facts.is_symmetric) {
+        _ if linear.factors == Factors::First && facts.is_saddle => {
+            "a saddle point that is small enough to factorise"
+        }
+        _ if linear.factors == Factors::First => "small enough to factorise",
+        (InnerSolver::Indefinite | InnerSolver::Fgmres, _) if multigrid => {
+            "a saddle point that is too large to factorise"
+        }
+        (InnerSolver::Indefinite, true) => "a symmetric saddle point",
+        (InnerSolver::Indefinite | InnerSolver::Fgmres, false) => {
+            "a saddle point that is not symmetric"
+        }
+        (_, true) if multigrid => "symmetric, and large enough for multigrid to pay",
+        (_, true) => "symmetric, and small enough for the diagonal",
+        (_, false) => "not symmetric",
+    }
+}

@@ -1,0 +1,263 @@
+//! Prediction of a solve from counts alone, before anything is made: a [`SolvePlan`] → iterations, levels, bytes and seconds.
+//!
+//! Iterations are those that were counted for elliptic problems on compact domains, and seconds follow from those of an
+//! application: rough figures, by which one sees whether a solve takes seconds or days.
+//!
+//! ```text
+//! a multigrid cycle     2 k products in single precision, and one in double
+//! bytes of a level      6 vectors, the maps of its cells, the numbers of its nodes
+//! ```
+
+use super::{Facts, PreconditionerPlan, Resources, SolvePlan, cost};
+use crate::mesh::Counts;
+use crate::problem::multigrid::{FEW, factorised, halved};
+use fem_dsl::point::{PointForm, eliminated};
+use kernels_gen::element::Lagrange;
+use kernels_gen::plan::Elements;
+
+/// Iterations of CG to 10⁻⁸ with multigrid, as counted: cubes and squares 5 to 8, balls 8 to 11, elasticity 7 to 13, tetrahedra 11 to 17.
+const WITH_MULTIGRID: [f64; 2] = [5.0, 17.0];
+/// The same of a saddle point, by FGMRES.
+const OF_A_SADDLE: [f64; 2] = [25.0, 80.0];
+/// Applications that an estimate of the largest eigenvalue takes.
+const ESTIMATE: f64 = 12.0;
+/// Seconds of an application with all that comes with it, coarser levels too, for each unknown: of one core, and of a GPU.
+const AN_APPLICATION: [f64; 2] = [1.0e-8, 4e-11];
+/// Bytes of an entry of a level's matrix, with those of the levels below it.
+const AN_ENTRY: f64 = 3.0 * 12.0;
+
+/// Level of a multigrid hierarchy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PredictedLevel {
+    /// The degree of its element.
+    pub degree: usize,
+    /// Its cells.
+    pub cells: u64,
+    /// Its degrees of freedom.
+    pub unknowns: f64,
+}
+
+/// Prediction of a solve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prediction {
+    /// The linear solver.
+    pub solver: &'static str,
+    /// The preconditioner; none of a factorisation.
+    pub preconditioner: Option<&'static str>,
+    /// The levels of the first field, the finest first.
+    pub levels: Vec<PredictedLevel>,
+    /// The solver of the coarsest level.
+    pub coarsest: Option<&'static str>,
+    /// Bytes of the levels.
+    pub bytes: f64,
+    /// Iterations, from the fewest to the most that are usual.
+    pub iterations: Option<[f64; 2]>,
+    /// Applications of the operator, likewise.
+    pub applications: Option<[f64; 2]>,
+    /// Seconds of making factors or levels.
+    pub making: f64,
+    /// Seconds of the solve, from the fewest to the most.
+    pub solving: [f64; 2],
+}
+
+impl Resources {
+    /// Seconds of an application for each unknown.
+    fn application(self) -> f64 {
+        match self.has_device {
+            true => AN_APPLICATION[1],
+            false => AN_APPLICATION[0] / self.cores as f64,
+        }
+    }
+}
+
+/// Predicts the solve of a plan on the first of these meshes, of which the others are coarser ones.
+pub fn predict(
+    plan: &SolvePlan,
+    form: &PointForm,
+    elements: &Elements,
+    meshes: &[Counts],
+) -> Option<Prediction> {
+    let Facts { size, is_symmetric, is_saddle, resources, .. } = plan.facts;
+    let (unknowns, cores) = (size.unknowns, resources.cores as f64);
+    if plan.linear.is_direct() {
+        let making = cost::seconds(size);
+        return Some(Prediction { solver: "direct", making, ..Prediction::default() });
+    }
+    let solver = |multigrid| plan.linear.solver.iterating(is_symmetric, multigrid).word();
+    let PreconditionerPlan::Multigrid { settings, .. } = &plan.linear.preconditioner else {
+        let iterations = cost::iterations(size, is_saddle);
+        let range = [iterations / 2.0, 2.0 * iterations];
+        let each = cost::an_iteration(resources.has_device, cores) * unknowns;
+        return Some(Prediction {
+            solver: solver(false),
+            preconditioner: Some(plan.linear.preconditioner.word()),
+            iterations: Some(range),
+            applications: Some(range),
+            solving: range.map(|iterations| iterations * each),
+            ..Prediction::default()
+        });
+    };
+    let eliminated = eliminated(form);
+    let stays = |number: &usize| !eliminated.contains(number);
+    let first = (0..elements.fields.len()).find(stays)?;
+    let (element, components) = (elements.fields[first], elements.components[first]);
+    let of_field = settings.of_field(&form.fields[first].name);
+    let levels = match of_field.is_algebraic {
+        true => vec![level(element, components, meshes.first()?)],
+        false => levels(element, components, meshes),
+    };
+    let last = levels.last()?;
+    let most = factorised(resources.has_device, is_symmetric);
+    let coarsest = match of_field.is_algebraic || last.unknowns > most as f64 {
+        true => "smoothed aggregation",
+        false => "direct",
+    };
+    let mut bytes: f64 = levels.iter().map(|level| bytes_of(element, components, level)).sum();
+    if coarsest != "direct" {
+        let along = 2.0 * last.degree as f64 + 1.0;
+        bytes += AN_ENTRY * last.unknowns * components as f64 * along.powi(size.dim as i32);
+    }
+    let iterations = if is_saddle { OF_A_SADDLE } else { WITH_MULTIGRID };
+    let products = if of_field.is_algebraic { 1.0 } else { (2 * of_field.steps + 1) as f64 };
+    let applications = iterations.map(|iterations| ESTIMATE + 1.0 + iterations * products);
+    let each = resources.application() * unknowns;
+    Some(Prediction {
+        solver: solver(true),
+        preconditioner: Some(plan.linear.preconditioner.word()),
+        levels,
+        coarsest: Some(coarsest),
+        bytes,
+        iterations: Some(iterations),
+        applications: Some(applications),
+        making: cost::making_levels(unknowns, cores),
+        solving: applications.map(|applications| applications * each),
+    })
+}
+
+fn level(element: Lagrange, components: usize, counts: &Counts) -> PredictedLevel {
+    PredictedLevel {
+        degree: element.degree(),
+        cells: counts.cells(),
+        unknowns: components as f64 * counts.nodes(element),
+    }
+}
+
+/// Levels with [half](halved) the degree each down to 1, then those of coarser meshes.
+fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<PredictedLevel> {
+    let of = |degree| Lagrange::continuous(element.cell(), degree).ok();
+    let mut levels = Vec::new();
+    let mut degree = element.degree();
+    loop {
+        let own = if degree == element.degree() { Some(element) } else { of(degree) };
+        levels.extend(own.map(|own| level(own, components, &meshes[0])));
+        if degree <= 1 {
+            break;
+        }
+        degree = halved(degree);
+    }
+    for counts in &meshes[1..] {
+        if levels.last().is_some_and(|last| last.unknowns <= FEW as f64) {
+            break;
+        }
+        levels.extend(of(1).map(|own| level(own, components, counts)));
+    }
+    levels
+}
+
+/// Bytes of a level: vectors and geometry in single precision, and numbers of nodes.
+fn bytes_of(element: Lagrange, components: usize, level: &PredictedLevel) -> f64 {
+    let dim = element.cell().dim();
+    let nodes = Lagrange::continuous(element.cell(), level.degree).map_or(0, |own| own.count());
+    let cell = 4 * (2 * nodes + 3usize.pow(dim as u32) + dim * element.cell().vertex_count());
+    6.0 * 4.0 * level.unknowns
+        + level.cells as f64 * cell as f64
+        + 4.0 * level.unknowns / components as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::generate;
+    use crate::problem::plan_solve;
+    use fem_dsl::problem::{
+        Argument, LinearSettings, Method, PreconditionerSettings, SolverSettings,
+    };
+    use fem_dsl::program::compile;
+    use fem_dsl::source::Source;
+    use kernels_gen::generate::elements;
+    use std::collections::BTreeMap;
+
+    /// Predictions of Poisson's problem on a cube of cells.
+    fn of(
+        cells: f64,
+        degree: usize,
+        solver: Option<&SolverSettings>,
+        resources: Resources,
+    ) -> Prediction {
+        let text = "form f { field u: scalar; f0[u] = 1; f1[u] = grad(u); }";
+        of_form(text, cells, degree, solver, resources)
+    }
+
+    fn of_form(
+        text: &str,
+        cells: f64,
+        degree: usize,
+        solver: Option<&SolverSettings>,
+        resources: Resources,
+    ) -> Prediction {
+        let (program, _) = compile(&Source::new("f", text));
+        let form = program.expect("a form").point_form("f", 3).expect("a form");
+        let arguments = [("dim", 3.0), ("cells", cells)];
+        let arguments: BTreeMap<String, Argument> =
+            arguments.map(|(name, value)| (name.to_owned(), Argument::Number(value))).into();
+        let mut meshes = vec![generate::counts("box", &arguments).expect("counts")];
+        let mut own = arguments;
+        while let Some(coarser) = generate::coarser("box", &own) {
+            meshes.push(generate::counts("box", &coarser).expect("counts"));
+            own = coarser;
+        }
+        let elements = elements(&form, meshes[0].cell, degree, 1, None).expect("elements");
+        let facts = Facts::counted(&form, &elements, &meshes[0], resources);
+        let plan = plan_solve(&facts, solver).expect("a plan");
+        predict(&plan, &form, &elements, &meshes).expect("a prediction")
+    }
+
+    #[test]
+    fn a_cube_has_the_levels_that_its_solve_has() {
+        let found = of(32.0, 4, None, Resources::cores(1));
+        assert_eq!((found.solver, found.preconditioner), ("cg", Some("multigrid")));
+        let sizes: Vec<f64> = found.levels.iter().map(|level| level.unknowns).collect();
+        assert_eq!(sizes, [129.0, 65.0, 33.0, 17.0, 9.0].map(|n: f64| n.powi(3)));
+        assert_eq!(found.coarsest, Some("direct"));
+        assert!(found.solving[0] > 0.0 && found.bytes > 24.0 * sizes[0]);
+        // Odd numbers of cells have no coarser mesh.
+        assert_eq!(of(33.0, 4, None, Resources::cores(1)).coarsest, Some("smoothed aggregation"));
+    }
+
+    /// By levels in few iterations; by the diagonal, which needs many, in few vectors.
+    #[test]
+    fn large_saddle_points_are_solved_by_levels_of_their_fields() {
+        let text = "form f { field u: vector; field p: scalar in H1(k - 1); f1[u] = grad(u) - p * I; f0[p] = -div(u); }";
+        let large = of_form(text, 32.0, 2, None, Resources::cores(2));
+        assert_eq!((large.solver, large.preconditioner), ("fgmres", Some("multigrid")));
+        let small = of_form(text, 8.0, 2, None, Resources::cores(2));
+        assert_eq!(small.solver, "direct");
+    }
+
+    #[test]
+    fn small_systems_are_factorised_and_the_diagonal_serves_where_it_is_named() {
+        let small = of(6.0, 1, None, Resources::cores(2));
+        assert_eq!((small.solver, small.preconditioner), ("direct", None));
+        // Several processes have the matrix in pieces.
+        let several = of(6.0, 1, None, Resources::cores(2).in_processes(2));
+        assert_eq!((several.solver, several.preconditioner), ("cg", Some("jacobi")));
+        let cg = LinearSettings {
+            preconditioner: Some(PreconditionerSettings::Jacobi),
+            ..LinearSettings::new(Method::Cg)
+        };
+        let cg = SolverSettings::from(cg);
+        let found = of(32.0, 4, Some(&cg), Resources::cores(16).with_device(true));
+        assert_eq!(found.preconditioner, Some("jacobi"));
+        assert!(found.levels.is_empty() && found.iterations.is_some());
+    }
+}

@@ -7,7 +7,7 @@ mod shifted;
 
 use super::RunError;
 use super::kernels::compile_for;
-use super::multigrid::{HierarchySettings, Problem as OfLevels};
+use super::multigrid::Problem as OfLevels;
 use super::plan::cost::factorisation_for_modes;
 use super::plan::is_saddle;
 use super::reports::{self, Outcome as Reported, State, ranges};
@@ -17,6 +17,7 @@ use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::Operator;
+use crate::problem::plan::HierarchySettings;
 use crate::solve::{
     self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
     Preconditioner, Progress, Report, Shifted, lobpcg, shift_invert,

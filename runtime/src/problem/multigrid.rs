@@ -13,7 +13,6 @@ mod blocks;
 mod bottom;
 mod gathered;
 pub mod matrices;
-mod settings;
 #[cfg(test)]
 mod tests;
 pub mod transfer;
@@ -21,6 +20,7 @@ pub mod transfer;
 use super::RunError;
 use super::fixed::in_any;
 use super::kernels::compile_for;
+use super::plan::{HierarchySettings, LevelSettings, MULTIGRID_STOPS, halved};
 use super::prescribed::{Above, Prescribed};
 use crate::algebra::vector::{Precision, Vector};
 use crate::device::{Device, DeviceError};
@@ -35,24 +35,13 @@ use crate::support::expression::Parameters;
 use crate::support::laps::seconds_of_kernels;
 pub(super) use at_each::AtEach;
 use bottom::Bottom;
-pub(super) use bottom::factorised;
 use fem_dsl::point::{Node, PointForm};
 use gathered::{Gathered, is_small};
 use kernels_gen::generate::exceeds_single;
 use kernels_gen::plan::{Elements, Task};
-pub(crate) use settings::STEPS;
-pub use settings::{FieldPreconditioner, HierarchySettings, LevelSettings};
 use std::sync::Arc;
 use std::time::Instant;
 use transfer::{Between, Path, Place, State};
-
-/// Unknowns from which on a coarser mesh is looked for.
-pub(super) const FEW: usize = 1_000;
-
-/// The degree of the level below one of this degree on the same mesh: half of it, rounded up.
-pub(super) fn halved(degree: usize) -> usize {
-    degree.div_ceil(2)
-}
 
 /// Why a problem has no levels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -273,7 +262,7 @@ impl Problem<'_> {
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
             return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
         }
-        if on.dofs_in_all() <= FEW {
+        if on.dofs_in_all() <= MULTIGRID_STOPS {
             return Ok(None);
         }
         // Parts that were refined find theirs alone.

@@ -8,10 +8,11 @@
 
 pub(super) mod cost;
 mod facts;
+mod hierarchy;
+mod levels;
 mod prediction;
 
 use super::RunError;
-use super::multigrid::HierarchySettings;
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::solve::{
     CgSettings, Factors, Forcing, InnerSolver, Linear, NewtonSettings, Preconditioning,
@@ -21,6 +22,8 @@ pub use facts::{Facts, Resources, Size};
 use fem_dsl::problem::{
     Forcing as NamedForcing, LineSearch, Method, PreconditionerSettings, SolverSettings,
 };
+pub use hierarchy::{FieldPreconditioner, HierarchySettings, LevelSettings, STEPS};
+pub(super) use levels::{INVERTED, MULTIGRID_STOPS, halved, most_factorised};
 pub use prediction::{PredictedLevel, Prediction, predict};
 
 /// Iterations of a GMRES cycle of a linear problem; in Newton's method cycles are shorter.

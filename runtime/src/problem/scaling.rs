@@ -15,7 +15,7 @@
 //! is late, nor for networks that are shared.
 
 use crate::mesh::cut::LEAST;
-use crate::problem::multigrid::STEPS;
+use crate::problem::plan::STEPS;
 use crate::space::discretisation::Discretisation;
 use std::collections::HashSet;
 

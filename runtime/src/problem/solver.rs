@@ -7,7 +7,7 @@ mod slow;
 
 use super::local::local;
 use super::mean::{Compatibility, check_constants, not_constant};
-use super::multigrid::{HierarchySettings, Problem, Unsuited};
+use super::multigrid::{Problem, Unsuited};
 use super::not_finite::{Cause, cause};
 use super::plan::cost::worth_matrices;
 use super::plan::{
@@ -22,6 +22,7 @@ use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::Operator;
+use crate::problem::plan::HierarchySettings;
 use crate::solve::{
     CgSettings, Continue, Linear, Loaded, Newton, NewtonSettings, NonlinearSystem, Outcome,
     Preconditioning, Progress, Report, SolveError, newton, newton_in_load_steps, solve_affine,

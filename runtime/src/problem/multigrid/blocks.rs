@@ -3,8 +3,9 @@
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
-use super::{FieldPreconditioner, HierarchySettings, Problem, Unsuited};
+use super::{Problem, Unsuited};
 use crate::operator::Operator;
+use crate::problem::plan::{FieldPreconditioner, HierarchySettings};
 use crate::solve::{Approximation, Block, Blocks, Mass};
 use crate::space::discretisation::{Discretisation, Field};
 use fem_dsl::point::{Degree, PointForm, Space, block, complement, eliminated};

@@ -2,7 +2,8 @@
 
 use super::super::RunError;
 use super::super::kernels::compile_operator;
-use super::{LevelSettings, Problem, matrices};
+use super::super::plan::{INVERTED, LevelSettings, most_factorised};
+use super::{Problem, matrices};
 use crate::algebra::aggregation::{self, Aggregation, constants, rigid_body_modes};
 use crate::algebra::csr::Csr;
 use crate::algebra::factor::{AVAILABLE, Analysis, Factors};
@@ -20,18 +21,6 @@ use crate::support::laps::Laps;
 use crate::support::parallel::*;
 use kernels_gen::plan::Elements;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Unknowns up to which a matrix is factorised.
-const FACTORISED: usize = 20_000;
-
-/// The same of a symmetric matrix on a device, which multiplies with its inverse: numbers that come from there to be solved with
-/// take longer than levels of matrices do.
-const INVERTED: usize = 2_048;
-
-/// Unknowns up to which a matrix is factorised, here or for a device.
-pub(in crate::problem) fn factorised(device: bool, symmetric: bool) -> usize {
-    if device && symmetric { INVERTED } else { FACTORISED }
-}
 
 /// Cycles of levels of matrices for one of all levels, at most,
 const CYCLES: usize = 4;
@@ -86,7 +75,7 @@ impl Bottom {
         like: Vector,
         settings: LevelSettings,
     ) -> Result<Self, RunError> {
-        let most = factorised(of.device.is_some(), of.is_symmetric());
+        let most = most_factorised(of.device.is_some(), of.is_symmetric());
         let factorised = AVAILABLE && !settings.is_algebraic && on.n_dofs() <= most;
         let cycles = (of.on.n_dofs() / (PART * on.n_dofs().max(1))).clamp(1, CYCLES);
         // To read a matrix off the products of so few unknowns takes less time than to compile a kernel of element matrices.

@@ -12,9 +12,10 @@
 
 use super::super::RunError;
 use super::transfer::Path;
-use super::{Bottom, LevelSettings, Made, Problem};
+use super::{Bottom, Made, Problem};
 use crate::algebra::vector::Vector;
 use crate::device::{Arithmetic, Device, DeviceError, Moved};
+use crate::problem::plan::LevelSettings;
 use crate::processes::sharing::Sharing;
 use crate::solve::{Coarsest, OperatorError, Transfer};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,9 @@
 //! Levels that are made are those that are predicted.
 
-use super::{Below, HierarchySettings, Problem};
+use super::{Below, Problem};
 use crate::kernels::compile::Target;
 use crate::mesh::Counts;
+use crate::problem::plan::HierarchySettings;
 use crate::problem::plan::{Facts, Resources, plan_solve, predict};
 use crate::problem::prescribed::OfProblem;
 use crate::problem::testing::problem;

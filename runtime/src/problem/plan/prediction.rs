@@ -8,9 +8,9 @@
 //! bytes of a level      6 vectors, the maps of its cells, the numbers of its nodes
 //! ```
 
+use super::levels::{MULTIGRID_STOPS, halved, most_factorised};
 use super::{Facts, PreconditionerPlan, Resources, SolvePlan, cost};
 use crate::mesh::Counts;
-use crate::problem::multigrid::{FEW, factorised, halved};
 use fem_dsl::point::{PointForm, eliminated};
 use kernels_gen::element::Lagrange;
 use kernels_gen::plan::Elements;
@@ -107,7 +107,7 @@ pub fn predict(
         false => levels(element, components, meshes),
     };
     let last = levels.last()?;
-    let most = factorised(resources.has_device, is_symmetric);
+    let most = most_factorised(resources.has_device, is_symmetric);
     let coarsest = match of_field.is_algebraic || last.unknowns > most as f64 {
         true => "smoothed aggregation",
         false => "direct",
@@ -156,7 +156,7 @@ fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<Predic
         degree = halved(degree);
     }
     for counts in &meshes[1..] {
-        if levels.last().is_some_and(|last| last.unknowns <= FEW as f64) {
+        if levels.last().is_some_and(|last| last.unknowns <= MULTIGRID_STOPS as f64) {
             break;
         }
         levels.extend(of(1).map(|own| level(own, components, counts)));

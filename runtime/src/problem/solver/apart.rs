@@ -2,13 +2,14 @@
 
 use super::super::RunError;
 use super::super::fixed::in_any;
-use super::super::multigrid::{AtEach, HierarchySettings, Problem};
+use super::super::multigrid::{AtEach, Problem};
 use super::super::plan::cost::factorisation;
 use super::super::plan::{Facts, LinearPlan, Requirement};
 use super::{Levels, System};
 use crate::algebra::factor::FactorError;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
+use crate::problem::plan::HierarchySettings;
 use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
 
 /// Why several processes have no factors of the whole matrix each.

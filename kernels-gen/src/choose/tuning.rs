@@ -2,7 +2,7 @@
 //!
 //! A threshold is a table of [`Rule`]s, of which the first that holds decides. Figures without a unit are billions of
 //! unknowns a second at 10 million unknowns in double precision; they were measured with `wf bench`, and are repeated in
-//! `docs/measurements.md` where they decide something else, too.
+//! `docs/benchmarks.md` where they decide something else, too.
 
 use crate::cost::Machine;
 use crate::element::{Cell, LinePoints};

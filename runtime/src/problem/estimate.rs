@@ -1,10 +1,10 @@
-//! What a problem takes in memory, from counts alone: a form, its elements and the numbers of its mesh's entities →
-//! [`Estimate`], before anything is made.
+//! Memory model of a problem: an [`Estimate`] from a form, its elements and the entity counts of its mesh, before
+//! anything is allocated.
 //!
-//! What is counted is what is held while a problem is solved: the mesh, the numbers and conditions of each field's
-//! unknowns, what kernels read of each cell at least, the vectors of the solver, and where it takes factors, the matrix and
-//! these. What they fill in follows from the largest separator ([`super::factors`]): n log₂ n entries of n unknowns in two
-//! dimensions and n^(4/3) in three. MiB of Poisson problems with Cholesky's factors, as measured and as estimated:
+//! The model counts memory held during a solve. It includes the mesh, numbering and conditions of each field, a lower
+//! bound of the cell data of kernels, and the solver's vectors. Direct solves add the matrix and its factors. Fill-in
+//! follows from the largest separator ([`super::factors`]): n log₂ n entries for n degrees of freedom in two
+//! dimensions, n^(4/3) in three. Measured and estimated MiB of Poisson problems with Cholesky factors:
 //!
 //! ```text
 //!                                      unknowns   measured   estimated
@@ -30,16 +30,17 @@ use fem_dsl::problem::{Argument, Solver};
 use kernels_gen::element::Lagrange;
 use kernels_gen::plan::Elements;
 
-/// Bytes of an entry of the pattern, the matrix and its factors: rows, values, and both once more without zeros.
+/// Bytes per entry of pattern, matrix and factors: rows, values, and both again without zeros.
 const ENTRY: f64 = 4.0 + 8.0 + 12.0 + 12.0;
 
-/// Bytes of what factors fill in, for each of n log₂ n or of n^(4/3): as measured, with what they need beside.
+/// Bytes of fill-in per n log₂ n (2D) or n^(4/3) (3D), measured, with workspace.
 const FILL: [f64; 2] = [48.0, 112.0];
 
-/// Bytes of an unknown that setting up takes, at least: where its node is, and whether it has a condition.
+/// Lower bound of set-up memory per degree of freedom: node coordinates and the condition mask, in bytes.
 const SET_UP: f64 = 40.0;
 
-/// What a problem on a mesh with these counts takes at least, of one process, or of `several` together but for what each has as a whole.
+/// Estimates the memory of a problem on a mesh with these counts: of one process, or with `several` the sum over all
+/// processes without replicated data.
 pub fn estimate(
     form: &PointForm,
     elements: &Elements,
@@ -118,7 +119,7 @@ pub fn estimate(
     Estimate { cells: counts.cells(), unknowns, parts, perhaps }
 }
 
-/// Bytes of the matrix, which couples each unknown with those of all cells around it, and of its factors.
+/// Estimates the bytes of the matrix and its factors; each degree of freedom couples with those of all adjacent cells.
 fn factors_of(form: &PointForm, elements: &Elements, size: Size) -> f64 {
     let fields = elements.fields.iter().copied().zip(elements.components.iter().copied());
     let around: f64 = fields
@@ -134,12 +135,12 @@ fn factors_of(form: &PointForm, elements: &Elements, size: Size) -> f64 {
         2 => FILL[0] * size.unknowns * size.components * nodes.log2(),
         _ => FILL[1] * (size.components * nodes.powf(2.0 / 3.0)).powi(2),
     };
-    // Two triangles that differ.
+    // L and U differ.
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     ENTRY * size.unknowns * around + if symmetric { fill } else { 2.0 * fill }
 }
 
-/// Whether there is memory for a problem on a mesh that there is, of this machine and of the device that has tables and vectors.
+/// Checks that host and device memory suffice for a problem on an existing mesh.
 ///
 /// # Errors
 ///
@@ -166,10 +167,10 @@ pub fn check_room(
     })?)
 }
 
-/// Cycles of GMRES longer than this are what takes the memory.
+/// GMRES cycle length from which its basis dominates the memory.
 const LONG: f64 = 1000.0;
 
-/// The length of the cycles that a solver is told to make.
+/// Returns the restart length set for the solver.
 fn restart(solver: Option<&Solver>) -> Option<f64> {
     match solver?.arguments.get("restart")? {
         Argument::Number(number) => Some(*number),
@@ -177,12 +178,12 @@ fn restart(solver: Option<&Solver>) -> Option<f64> {
     }
 }
 
-/// Whether maps hold one number an entity.
+/// Returns whether the node map stores one number per entity.
 fn has_runs(element: Lagrange) -> bool {
     element.cell().is_tensor() && element.is_continuous()
 }
 
-/// Numbers of the map of a cell, at least.
+/// Lower bound of the numbers stored for the geometry of a cell.
 fn geometry(counts: &Counts) -> usize {
     let dim = counts.cell.dim();
     match Lagrange::continuous(counts.cell, counts.order) {
@@ -191,18 +192,18 @@ fn geometry(counts: &Counts) -> usize {
     }
 }
 
-/// The solver's name, or that of a linear solver within Newton's method.
+/// Returns the solver's name, or that of the linear solver within Newton's method.
 fn named(solver: Option<&Solver>) -> &str {
     let Some(solver) = solver else { return "" };
     let linear = solver.arguments.get("linear").and_then(Argument::word);
     if solver.name == "newton" { linear.unwrap_or("") } else { &solver.name }
 }
 
-/// Vectors that a solve holds, at least.
+/// Lower bound of the number of vectors that a solve holds.
 fn vectors(form: &PointForm, solver: Option<&Solver>) -> f64 {
     let linear = form.integrals.iter().all(|integral| integral.linear);
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
-    // The state, the residual, a step and the diagonal; Newton's method tries another state.
+    // State, residual, step and diagonal; Newton's method adds a trial state.
     let own = if linear { 4.0 } else { 6.0 };
     own + match named(solver) {
         "direct" => 2.0,
@@ -210,7 +211,7 @@ fn vectors(form: &PointForm, solver: Option<&Solver>) -> f64 {
         "bicgstab" => 8.0,
         "cg" => 3.0,
         "" if symmetric => 3.0,
-        // They are made as iterations come to them; half of a cycle is rarely enough.
+        // Basis vectors are allocated on demand; half a cycle is a typical use.
         _ => restart(solver).unwrap_or(if linear { 100.0 } else { 30.0 }) / 2.0,
     }
 }

@@ -1,12 +1,12 @@
-//! What a solve is going to be, from counts alone: a form, its elements and the counts of its meshes → [`Forecast`], before anything
-//! is made.
+//! Predicted solve ([`Forecast`]) from a form, its elements and the entity counts of its meshes, before anything is
+//! allocated.
 //!
-//! What solves is chosen by what chooses it in the solve ([`super::solver`]). Iterations of an elliptic problem on a compact domain
-//! are foretold, as they were counted, and seconds from those of an application: rough figures, by which one sees whether a
-//! solve takes seconds or days.
+//! The solver follows from the rules of the solve itself ([`super::solver`]). Iteration counts are measured ones of
+//! elliptic problems on compact domains, and seconds follow from those of an operator application. The figures are
+//! rough: they tell seconds from days.
 //!
 //! ```text
-//! an iteration by levels     2 k products a cycle in single precision, and one in double
+//! multigrid iteration        2 k products per cycle in single precision, and one in double
 //! bytes of a level           6 vectors, the maps of its cells, the numbers of its nodes
 //! ```
 
@@ -20,61 +20,63 @@ use fem_dsl::problem::{Argument, Solver};
 use kernels_gen::element::Lagrange;
 use kernels_gen::plan::Elements;
 
-/// Iterations of CG to 10⁻⁸ by levels, as counted: cubes and squares 5 to 8, balls 8 to 11, elasticity 7 to 13, tetrahedra 11 to 17.
+/// Multigrid-preconditioned CG iterations to 10⁻⁸, measured: cubes and squares 5 to 8, balls 8 to 11, elasticity 7 to
+/// 13, tetrahedra 11 to 17.
 const BY_LEVELS: [f64; 2] = [5.0, 17.0];
-/// The same of a saddle point, by FGMRES.
+/// The same for saddle points with FGMRES.
 const OF_A_SADDLE: [f64; 2] = [25.0, 80.0];
-/// Applications that an estimate of the largest eigenvalue takes.
+/// Operator applications in a largest-eigenvalue estimate.
 const ESTIMATE: f64 = 12.0;
-/// Seconds of an application and what comes with it, levels below too, for each unknown: of one core, and of a GPU.
+/// Seconds of an operator application with its vector updates and coarser levels, per degree of freedom: on one core,
+/// and on a GPU.
 const AN_APPLICATION: [f64; 2] = [1.0e-8, 4e-11];
-/// Bytes of an entry of a level's matrix, with those of the levels below it.
+/// Bytes per entry of a level's matrix, with those of the coarser levels.
 const AN_ENTRY: f64 = 3.0 * 12.0;
 
-/// A level.
+/// A predicted multigrid level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForecastLevel {
-    /// The degree of its element.
+    /// Polynomial degree.
     pub degree: usize,
-    /// Its cells.
+    /// Number of cells.
     pub cells: u64,
-    /// Its unknowns.
+    /// Number of degrees of freedom.
     pub unknowns: f64,
 }
 
-/// What is expected of a solve.
+/// Predicted solver, memory and time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// What solves, or for a step of Newton's method.
+    /// Linear solver, within Newton's method that of a step.
     pub solver: String,
-    /// Whether it is one of Newton's steps.
+    /// True for one Newton step, false for a linear solve.
     pub step: bool,
-    /// What preconditions: nothing does for factors.
+    /// Preconditioner; `None` for a direct solver.
     pub preconditioner: Option<String>,
-    /// The levels, the finest first, where there are any; of several fields those of the first.
+    /// Multigrid levels, finest first; with several fields, those of the first.
     pub levels: Vec<ForecastLevel>,
-    /// What solves on the last of them.
+    /// Coarse-grid solver.
     pub below: Option<&'static str>,
     /// Bytes of the levels.
     pub bytes: f64,
-    /// Iterations, from the fewest to the most that are usual.
+    /// Range of usual iteration counts.
     pub iterations: Option<[f64; 2]>,
-    /// Applications of the operator, likewise.
+    /// Range of operator applications.
     pub applications: Option<[f64; 2]>,
-    /// Seconds of making factors or levels.
+    /// Seconds of factorisation or multigrid set-up.
     pub making: f64,
-    /// Seconds of the solve, likewise.
+    /// Range of solve seconds.
     pub solving: [f64; 2],
 }
 
-/// Where a solve is going to run.
+/// Execution resources of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
-    /// On so many cores.
+    /// A number of cores.
     Cores(usize),
-    /// On a device, with so many cores beside it.
+    /// A device, with a number of host cores.
     Device(usize),
-    /// On so many cores of several processes.
+    /// A number of cores over several processes.
     Processes(usize),
 }
 
@@ -88,7 +90,7 @@ impl Where {
         cores.max(1) as f64
     }
 
-    /// Seconds of an application to an unknown.
+    /// Returns the seconds of an operator application per degree of freedom.
     fn application(self) -> f64 {
         match self {
             Self::Cores(_) | Self::Processes(_) => AN_APPLICATION[0] / self.cores(),
@@ -97,7 +99,7 @@ impl Where {
     }
 }
 
-/// What is to be expected of the solve of a form on the first of these meshes, which the others are coarser ones of.
+/// Predicts the solve of a form on the first of these meshes; the others are its coarser meshes.
 pub fn forecast(
     form: &PointForm,
     elements: &Elements,
@@ -166,7 +168,7 @@ pub fn forecast(
         }
         None => "jacobi",
     };
-    // What is solved by the diagonal in few vectors is solved by levels in few iterations.
+    // FGMRES with multigrid needs few iterations and can store its basis; MINRES with the diagonal needs few vectors.
     let by_levels = !matches!(preconditioner, "jacobi" | "none");
     let word = if named.is_empty() && facts.saddle && by_levels { "fgmres" } else { word };
     let (solver, preconditioner) = (word.to_owned(), preconditioner);
@@ -228,7 +230,7 @@ fn level(element: Lagrange, components: usize, counts: &Counts) -> ForecastLevel
     }
 }
 
-/// [Half](halved) the degree down to 1, then coarser meshes.
+/// Predicts the levels: [half](halved) the degree down to 1, then coarser meshes.
 fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<ForecastLevel> {
     let of = |degree| Lagrange::continuous(element.cell(), degree).ok();
     let mut levels = Vec::new();
@@ -250,7 +252,7 @@ fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<Foreca
     levels
 }
 
-/// Bytes of a level: vectors and geometry in single precision, and numbers of nodes.
+/// Predicts the bytes of a level: vectors and geometry in single precision, and node numbers.
 fn bytes_of(element: Lagrange, components: usize, level: &ForecastLevel) -> f64 {
     let dim = element.cell().dim();
     let nodes = Lagrange::continuous(element.cell(), level.degree).map_or(0, |own| own.count());
@@ -269,7 +271,7 @@ mod tests {
     use kernels_gen::generate::elements;
     use std::collections::BTreeMap;
 
-    /// Forecasts of Poisson's problem on a cube of cells.
+    /// Predicts Poisson's problem on a cube of cells.
     fn of(cells: f64, degree: usize, solver: Option<&Solver>, place: Where) -> Forecast {
         let text = "form f { field u: scalar; f0[u] = 1; f1[u] = grad(u); }";
         of_form(text, cells, degree, solver, place)
@@ -308,11 +310,11 @@ mod tests {
         assert_eq!(sizes, [129.0, 65.0, 33.0, 17.0, 9.0].map(|n: f64| n.powi(3)));
         assert_eq!(found.below, Some("direct"));
         assert!(found.solving[0] > 0.0 && found.bytes > 24.0 * sizes[0]);
-        // Odd numbers of cells have no coarser mesh.
+        // Odd cell counts have no coarser mesh.
         assert_eq!(of(33.0, 4, None, Where::Cores(1)).below, Some("smoothed aggregation"));
     }
 
-    /// By levels in few iterations; by the diagonal, which needs many, in few vectors.
+    /// Large saddle points take few multigrid iterations; small ones are factorised.
     #[test]
     fn large_saddle_points_are_solved_by_levels_of_their_fields() {
         let text = "form f { field u: vector; field p: scalar in H1(k - 1); f1[u] = grad(u) - p * I; f0[p] = -div(u); }";
@@ -329,7 +331,7 @@ mod tests {
     fn small_systems_are_factorised_and_the_diagonal_serves_where_it_is_named() {
         let small = of(6.0, 1, None, Where::Cores(2));
         assert_eq!((small.solver.as_str(), small.preconditioner), ("direct", None));
-        // Several processes have the matrix in pieces.
+        // The matrix of several processes is distributed.
         let several = of(6.0, 1, None, Where::Processes(2));
         assert_eq!(
             (several.solver.as_str(), several.preconditioner.as_deref()),

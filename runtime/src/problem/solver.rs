@@ -1,10 +1,10 @@
-//! The solver of a problem: the one that it names with its settings, or one that fits the form.
+//! Solver selection and configuration: the named solver with its settings, or a default chosen for the form.
 //!
-//! Left out, a linear problem is solved by the factors of its matrix where that is cheap (`factors`), else with a
-//! symmetric Jacobian by CG and otherwise by GMRES, and where these fail by factors after all; a nonlinear one by
-//! Newton's method with these. A form in which a field has no term with itself (a pressure) is indefinite, and Jacobi's
-//! preconditioner serves it badly: it is solved by factors, or by MINRES or GMRES where it is large. On a device
-//! iterations come first, because they stay there.
+//! By default, a linear problem is factorised if that is cheap (`factors`). Otherwise it uses CG for a symmetric
+//! Jacobian, GMRES for any other, and factors if these fail. A nonlinear problem uses Newton's method with the same
+//! linear solvers. A form with a field that has no diagonal block (a pressure) is indefinite, and the Jacobi
+//! preconditioner is inefficient. It is factorised, or solved by MINRES or GMRES if it is large. On a device, iterative
+//! methods come first, because they run there.
 
 mod again;
 mod apart;
@@ -45,44 +45,44 @@ pub(super) use again::Again;
 pub(super) use apart::UNKNOWN_DATA;
 use ramp::{Load, Ramp, Sweep};
 
-/// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
+/// GMRES restart length of a linear problem; Newton's method uses a shorter one.
 const RESTART: usize = 100;
 
-/// η of steps of Newton's method that are to be exact.
+/// η of exact Newton steps.
 const EXACT: f64 = 1e-10;
 
-/// Full steps in a row of a form with switches: an active set settles in as many.
+/// Consecutive full steps of a form with switches: an active set settles within as many.
 const FULL_STEPS: usize = 20;
 
-/// What is solved.
+/// The nonlinear system to solve.
 #[derive(Clone, Copy)]
 pub struct System<'a> {
     /// The form.
     pub form: &'a PointForm,
-    /// What it is discretised on.
+    /// Its discretisation.
     pub on: &'a Arc<Discretisation>,
     /// Time and parameters.
     pub parameters: &'a Parameters,
-    /// Conditions and data.
+    /// Prescribed conditions and data.
     pub prescribed: &'a dyn Prescribed,
-    /// Quadrature.
+    /// Quadrature rule.
     pub rule: Rule,
-    /// What levels can be made of.
+    /// Input of multigrid levels, if they can be built.
     pub levels: Option<Levels<'a>>,
 }
 
-/// What levels of a problem are made of, beside what they have in common with it.
+/// Input of multigrid levels that the system does not contain.
 #[derive(Clone, Copy)]
 pub struct Levels<'a> {
-    /// The elements of the finest one.
+    /// Elements of the finest level.
     pub elements: &'a Elements,
-    /// What kernels are compiled for.
+    /// Target of the kernels.
     pub target: &'a Target,
-    /// The device, if it is not the processor.
+    /// The device; `None` for the host.
     pub device: Option<&'a Arc<dyn Device>>,
 }
 
-/// Whether some field has no term with itself.
+/// Returns whether some field has no diagonal block.
 pub(super) fn is_saddle(form: &PointForm) -> bool {
     let coefficients = || form.integrals.iter().flat_map(|integral| &integral.jacobian);
     (0..form.fields.len()).any(|field| {
@@ -91,29 +91,29 @@ pub(super) fn is_saddle(form: &PointForm) -> bool {
 }
 
 impl System<'_> {
-    /// Whether the residual is affine in u.
+    /// Returns whether the residual is affine in u.
     pub fn is_linear(&self) -> bool {
         self.form.integrals.iter().all(|integral| integral.linear)
     }
 
-    /// Whether the Jacobian is symmetric, once what is local to cells is eliminated.
+    /// Returns whether the Jacobian is symmetric after elimination of cell-local degrees of freedom.
     fn symmetric(&self) -> bool {
         is_symmetric_without(self.form, &eliminated(self.form))
     }
 
-    /// Has an operator eliminate the fields that are local to cells.
+    /// Makes an operator eliminate the cell-local fields.
     pub(crate) fn eliminate(&self, operator: &mut Operator) {
         if NonlinearSystem::local(operator).is_none() {
             operator.eliminate(local(self.form, self.on).map(Arc::new));
         }
     }
 
-    /// Whether the form switches with the solution, as at a contact.
+    /// Returns whether the form switches with the solution, e.g. for contact.
     fn has_switches(&self) -> bool {
         !switches(self.form).is_empty()
     }
 
-    /// Gives an operator levels; within, why it has none.
+    /// Preconditions an operator by multigrid; the inner error gives the reason if that is impossible.
     pub(super) fn make_levels(
         &self,
         operator: &mut Operator,
@@ -127,11 +127,11 @@ impl System<'_> {
         Ok(problem.approximation(operator)?.map(|made| operator.precondition_by(Some(made))))
     }
 
-    /// The linear solver where none is named, on a device or not, and when it takes factors.
+    /// Selects the default linear solver for host or device, and its use of factors.
     fn fitting(&self, device: bool) -> (InnerSolver, Factors) {
         let facts = Facts { linear: self.is_linear(), saddle: is_saddle(self.form), device };
         let factors = factors::unasked(self.on, &eliminated(self.form), facts);
-        // Neither factors nor levels in blocks need be positive definite.
+        // Neither factors nor block multigrid need be positive definite.
         let own = self.on.mesh.cut().is_some()
             && facts.saddle
             && (factors::at_each(self.on, true) || !self.symmetric());
@@ -142,12 +142,12 @@ impl System<'_> {
         (if indefinite { InnerSolver::Indefinite } else { InnerSolver::Automatic }, factors)
     }
 
-    /// Two fields that are known not to be inf-sup stable.
+    /// Returns a pair of fields known to violate the inf-sup condition.
     pub fn unstable(&self) -> Option<UnstablePair> {
         unstable(self.form, self.parameters.degree)
     }
 
-    /// The error of an outcome that belongs to a field or an unknown, with its name.
+    /// Returns the error of an outcome that names a field or degree of freedom.
     pub fn failed(&self, report: &Report) -> Option<RunError> {
         match report.outcome {
             Outcome::Singular { unknown, condition } => Some(self.singular(unknown, condition)),
@@ -160,7 +160,7 @@ impl System<'_> {
         }
     }
 
-    /// The error that a matrix is singular to working precision, with about its condition number.
+    /// Returns the error of a numerically singular matrix, with an estimate of its condition number.
     pub fn singular(&self, unknown: usize, condition: f64) -> RunError {
         if let Some(pair) = self.unstable() {
             return RunError::Unstable(pair);
@@ -176,7 +176,7 @@ impl System<'_> {
         RunError::Singular(Singular { place, name, condition, held, free: !held && !read })
     }
 
-    /// The field of an unknown, and its component where it has several; and the field alone: its number and its name.
+    /// Returns the field of a degree of freedom with its component in words, the field's index, and its name.
     fn named(&self, unknown: usize) -> (String, Option<usize>, String) {
         let mut end = 0;
         for (number, (field, of)) in self.form.fields.iter().zip(&self.on.fields).enumerate() {
@@ -197,7 +197,8 @@ impl System<'_> {
     }
 }
 
-/// What kernels are compiled for: for element matrices where factors are asked for and products would take long.
+/// Returns the kernel target: element matrices if a direct solver is named and reading the matrix off products would be
+/// slow.
 pub(super) fn represented(
     target: &Target,
     on: &Discretisation,
@@ -212,19 +213,19 @@ pub(super) fn represented(
     *target
 }
 
-/// How linear systems are solved where no solver is named.
+/// Selects the default linear solver.
 pub fn suits(system: System<'_>, operator: &Operator) -> Linear {
     let (solver, factors) = system.fitting(operator.is_on_device());
     Linear { solver, restart: RESTART, preconditioning: Preconditioning::Jacobi, factors }
 }
 
-/// Solves R(u) = 0 from the state `u`, whatever it has in the unknowns with conditions, with the solver that was named or
-/// the one that suits the form: the report, and the linear iterations in all.
+/// Solves R(u) = 0 from the state `u`, whose constrained degrees of freedom are overwritten, with the named or the
+/// default solver. Returns the report and the total number of linear iterations.
 ///
 /// # Errors
 ///
-/// Settings that do not fit, a singular matrix, a load step that does not converge. Whether the solve as a whole has
-/// converged stands in the report.
+/// Invalid settings, a singular matrix, a load step that does not converge. Convergence of the solve as a whole is part
+/// of the report.
 pub fn solve(
     operator: &mut Operator,
     system: System<'_>,
@@ -235,8 +236,8 @@ pub fn solve(
     solve_above(operator, system, u, (named, 0.0), None, observe)
 }
 
-/// The same where a residual of the size of a floor, times the relative tolerance, is small enough, with what a nonlinear solve before
-/// has left for the next, where there is to be one.
+/// The same with an absolute tolerance of at least rtol · `floor`. `kept` carries the state of Newton's method from one
+/// solve to the next.
 pub(super) fn solve_above(
     operator: &mut Operator,
     system: System<'_>,
@@ -249,7 +250,7 @@ pub(super) fn solve_above(
     settings.available()?;
     operator.impose(u)?;
     system.eliminate(operator);
-    // Through time the mass and the steps before decide, too.
+    // In time integration the matrix also depends on the mass and the step size.
     let rank = if kept.is_none() { check_rank(operator, system, u)? } else { None };
     let compatibility = Compatibility::of(operator, system)?;
     let name = named.map_or("", |solver| solver.name.as_str());
@@ -291,7 +292,7 @@ pub(super) fn solve_above(
     Ok((report, iterations))
 }
 
-/// The error that a solve has met a number that is not finite, with its cause.
+/// Returns the error of a solve that met a number that is not finite, with its cause.
 fn not_finite(
     operator: &mut Operator,
     system: System<'_>,
@@ -300,7 +301,7 @@ fn not_finite(
 ) -> RunError {
     let (solver, iterations) = (report.solver, report.iterations);
     let error = |cause| RunError::NotFinite { solver, iterations, cause };
-    // A point at which the form has no value is one process's.
+    // Only one process may have found the point.
     let found = cause(system, operator, u).and_then(|cause| match cause {
         Cause::Form(_) => Err(error(cause)),
         Cause::Solver => Ok(()),
@@ -308,7 +309,7 @@ fn not_finite(
     told(&system.on.mesh, found).err().unwrap_or_else(|| error(Cause::Solver))
 }
 
-/// How a linear problem is solved, until when, and what should be known of that.
+/// Selects linear solver, stopping criterion and a note.
 fn linear(
     operator: &mut Operator,
     system: System<'_>,
@@ -359,7 +360,7 @@ fn solve_by_newton(
     let defaults = NewtonSettings::default();
     let named = settings.word("linear")?.unwrap_or("automatic");
     let (solver, mut factors) = settings.solver(named, system, operator);
-    // Steps that are cut short on purpose have not failed.
+    // Inner solves limited by the user have not failed.
     if settings.find("max_inner").is_some() && factors != Factors::First {
         factors = Factors::Never;
     }
@@ -392,11 +393,11 @@ fn solve_by_newton(
             Load::Param(found.ok_or_else(missing)?)
         }
     };
-    // The solution of linear equations does not depend on the way there, and each step's tangent is their solution, of
-    // which no tolerance relative to what rounding leaves could be reached.
+    // A linear form is solved at once: its solution does not depend on the load path. With load steps, each tangent
+    // predictor would solve it, and no relative tolerance could be reached from there.
     let at_once = system.is_linear() && steps > 1;
     if steps == 1 || at_once {
-        // Through time a shorter step helps.
+        // In time integration a shorter step is the remedy.
         let may_sweep = kept.is_none() && settings.find("max_iterations").is_none();
         let start = (may_sweep && !system.is_linear()).then(|| u.clone());
         let mut report = match kept {
@@ -431,7 +432,7 @@ fn solve_by_newton(
         }
         _ => None,
     };
-    // What was scaled is as it was, whatever happened.
+    // Restores the full load, even after a failure.
     let failed = ramp.failed.take();
     let restored = ramp.set_load(1.0, &mut u.like());
     if let Some(error) = failed.or(cause) {
@@ -458,8 +459,8 @@ fn solve_by_newton(
     }
 }
 
-/// The values of conditions, in the order of [`Discretisation::conditions`], then those on combinations of components,
-/// three a node.
+/// Concatenates the condition values in the order of [`Discretisation::conditions`], then those of oblique conditions,
+/// three per node.
 pub fn values(constraints: &[Constraints]) -> Vec<f64> {
     let own = constraints.iter().flat_map(|of| of.iter().map(|(_, value)| value));
     let oblique = constraints.iter().flat_map(|of| of.oblique()).flat_map(|oblique| oblique.value);
@@ -470,12 +471,12 @@ pub fn values(constraints: &[Constraints]) -> Vec<f64> {
 #[derive(Clone, Copy)]
 struct Settings<'a> {
     named: Option<&'a Solver>,
-    /// A residual that was large elsewhere.
+    /// Reference residual norm of earlier solves.
     floor: f64,
 }
 
 impl<'a> Settings<'a> {
-    /// Whether factors are asked for.
+    /// Returns whether a direct solver is requested.
     fn is_direct(self) -> Result<bool, RunError> {
         let name = self.named.map(|solver| solver.name.as_str());
         Ok(name == Some("direct") || self.word("linear")? == Some("direct"))
@@ -493,7 +494,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The relative and the absolute tolerance.
+    /// Returns the relative and the absolute tolerance.
     fn tolerances(self, default: f64) -> Result<(f64, f64), RunError> {
         let rtol = self.number("rtol", default)?;
         Ok((rtol, self.number("atol", 0.0)?.max(rtol * self.floor)))
@@ -509,13 +510,14 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// Whether a tolerance was asked for that must be reached: none at all means as much as rounding allows.
+    /// Returns whether the requested tolerance is mandatory; the default tolerance is relaxed to the rounding-error
+    /// level.
     fn strict(self) -> Result<bool, RunError> {
         let (rtol, atol) = (self.number("rtol", 0.0)?, self.number("atol", 0.0)?);
         Ok(self.find("rtol").is_some() && (rtol > 0.0 || atol > 0.0))
     }
 
-    /// Refuses a solver by factors where this build has none.
+    /// Rejects the direct solver in builds without it.
     fn available(self) -> Result<(), RunError> {
         let direct = self.is_direct()?;
         match direct && !AVAILABLE {
@@ -527,10 +529,10 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The linear solver of this name, or the one that fits, and when that takes factors.
+    /// Returns the named or the default linear solver, and its use of factors.
     fn solver(self, name: &str, system: System<'_>, operator: &Operator) -> (InnerSolver, Factors) {
         let named = match InnerSolver::named(name) {
-            // By what stands for factors there.
+            // With several processes, a redundant factorisation replaces the distributed matrix's factors.
             Some(InnerSolver::Direct) if system.on.mesh.cut().is_some() => {
                 Some((InnerSolver::Fgmres, Factors::Never))
             }
@@ -547,8 +549,8 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// Whether levels are worth making where nobody has asked for a preconditioner: CG is tried, and the diagonal would take it
-    /// longer than they take to be made.
+    /// Returns whether multigrid is used by default: for CG, if diagonal preconditioning would take longer than the
+    /// set-up of levels.
     fn may_have_levels(self, system: System<'_>, operator: &Operator) -> bool {
         let name = |key| self.named.is_none_or(|_| matches!(self.word(key), Ok(None)));
         let solver = self.named.map_or("", |solver| solver.name.as_str());
@@ -558,7 +560,7 @@ impl<'a> Settings<'a> {
             _ => false,
         };
         let (_, factors) = system.fitting(operator.is_on_device());
-        // Where factors would be taken, and the diagonal serves badly.
+        // Saddle points without redundant factors: the diagonal is inefficient.
         if system.on.mesh.cut().is_some() && is_saddle(system.form) {
             return matches!(solver, "" | "newton") && name("linear");
         }
@@ -573,7 +575,7 @@ impl<'a> Settings<'a> {
             )
     }
 
-    /// What preconditions iterations, and what should be known of it; levels are made here, where there are to be any.
+    /// Selects the preconditioner with a note; builds multigrid levels if needed.
     fn preconditioning(
         self,
         system: System<'_>,
@@ -589,12 +591,12 @@ impl<'a> Settings<'a> {
         }
         match self.word("preconditioner")? {
             Some("none") => Ok((Preconditioning::None, None)),
-            // Nothing iterates there.
+            // A direct solver does not iterate.
             Some("multigrid" | "algebraic" | "block") if self.is_direct()? => {
                 Ok((Preconditioning::Jacobi, None))
             }
             Some("multigrid" | "algebraic" | "block") => {
-                // Levels of an earlier solve with the same data.
+                // Levels of an earlier solve with the same data are reused.
                 if operator.approximation().is_some() {
                     return Ok((Preconditioning::Multigrid, None));
                 }
@@ -603,13 +605,13 @@ impl<'a> Settings<'a> {
                 made.map_err(|unsuited| refused(&unsuited))?;
                 Ok((Preconditioning::Multigrid, None))
             }
-            // Nobody has asked for them: where they cannot be made, the solve goes on without.
+            // Default levels are optional: the solve continues without them.
             None if operator.approximation().is_some() => Ok((Preconditioning::Multigrid, None)),
             None if self.may_have_levels(system, operator) => {
                 let why = match system.make_levels(operator, &Asked::default()) {
                     Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
                     Ok(Err(unsuited)) => unsuited.to_string(),
-                    // Which others may not have.
+                    // Other processes may not have the error.
                     Err(error) if system.on.mesh.cut().is_some() => return Err(error),
                     Err(error) => error.to_string(),
                 };

@@ -1,21 +1,21 @@
-//! How levels are asked to be: the settings of a preconditioner, `multigrid(smoother: chebyshev, degree: 3)`,
-//! `block(u: multigrid, p: mass)` → [`Asked`].
+//! User settings of multigrid levels, from the value of `preconditioner`: `multigrid(smoother: chebyshev, degree: 3)`,
+//! `block(u: multigrid, p: mass)`.
 
 use crate::solve::Smoother;
 use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
 
-/// Steps of the smoother before and behind a correction, where nothing is asked for.
+/// Default number of pre- and post-smoothing steps.
 pub(crate) const STEPS: usize = 3;
 
-/// How levels are made.
+/// Settings of a hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manner {
-    /// What smooths.
+    /// Smoother.
     pub smoother: Smoother,
-    /// Its steps before a correction, and as many behind.
+    /// Number of pre-smoothing steps, equal to that of post-smoothing steps.
     pub steps: usize,
-    /// Whether they are of the matrix alone, from the finest one on.
+    /// True for purely algebraic levels.
     pub of_matrix: bool,
 }
 
@@ -26,7 +26,7 @@ impl Default for Manner {
 }
 
 impl Manner {
-    /// What a word with its settings asks for.
+    /// Reads the settings of an argument.
     fn of(argument: &Argument) -> Self {
         let steps = match argument.setting("degree") {
             Some(Argument::Number(steps)) => *steps as usize,
@@ -40,26 +40,26 @@ impl Manner {
     }
 }
 
-/// What is asked for one field of several.
+/// Setting of one field of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfField {
-    /// Levels.
+    /// Multigrid levels.
     Levels(Manner),
-    /// A mass that stands for Schur's complement.
+    /// A mass matrix as the Schur complement.
     Mass,
 }
 
-/// What is asked for.
+/// Settings of all fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// For all fields for which nothing else is.
+    /// Default of all fields.
     pub manner: Manner,
-    /// For a field by its name.
+    /// Settings by field name.
     pub fields: BTreeMap<String, OfField>,
 }
 
 impl Asked {
-    /// What the value of `preconditioner` asks for.
+    /// Reads the value of `preconditioner`.
     pub fn of(argument: &Argument) -> Self {
         let Argument::Made { name, arguments } = argument else {
             return Self { manner: Manner::of(argument), ..Self::default() };

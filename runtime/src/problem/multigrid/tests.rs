@@ -1,4 +1,4 @@
-//! Levels that are made are those that are predicted.
+//! The levels built are the predicted levels.
 
 use super::{Asked, Below, Problem};
 use crate::kernels::compile::Target;
@@ -8,7 +8,7 @@ use crate::problem::prescribed::OfProblem;
 use crate::problem::testing::problem;
 use fem_dsl::problem::{Argument, Solver};
 
-/// The degrees of levels that are made of the only field on two cells, which have no coarser mesh worth having.
+/// Degrees of the levels of the only field on two cells, which have no useful coarser mesh.
 fn made(degree: usize) -> Vec<usize> {
     let text = format!(
         "form f {{ field u: scalar; f1[u] = grad(u); }}
@@ -34,7 +34,7 @@ fn made(degree: usize) -> Vec<usize> {
         degrees.push(elements.fields[0].degree());
         below = levels.below(&on, &elements).expect("a level");
     }
-    // What is predicted from counts alone, where levels are asked for.
+    // Prediction from counts alone, with multigrid requested.
     let counts = [Counts::of(&setup.on.mesh)];
     let arguments = [("preconditioner".to_owned(), Argument::Word("multigrid".to_owned()))];
     let cg = Solver { name: "cg".to_owned(), arguments: arguments.into() };

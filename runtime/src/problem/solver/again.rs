@@ -1,4 +1,4 @@
-//! Linear systems one after another: a problem's solver → solves that share what was made of a Jacobian.
+//! Sequences of linear systems that reuse factors or levels of an unchanged Jacobian.
 
 use super::{Settings, System, linear, not_finite};
 use crate::algebra::vector::Vector;
@@ -11,20 +11,21 @@ use crate::solve::{
 };
 use fem_dsl::problem::Solver;
 
-/// Solves linear systems one after another, as [`solve`](super::solve) does one: what was made for a Jacobian serves as long as that is the same.
+/// Solver for a sequence of linear systems, each solved like [`solve`](super::solve); factors and levels are reused
+/// while the Jacobian is unchanged.
 pub(in crate::problem) struct Again {
     affine: Affine,
     stop: CgSettings,
-    /// What should be known of it.
+    /// Note on the preconditioner.
     pub(in crate::problem) note: Option<String>,
 }
 
 impl Again {
-    /// With the solver that was named or the one that suits the form; `u` is any state.
+    /// Selects the named or the default solver; `u` is any state.
     ///
     /// # Errors
     ///
-    /// Settings that do not fit.
+    /// Invalid settings.
     pub(in crate::problem) fn new(
         operator: &mut Operator,
         system: System<'_>,
@@ -39,11 +40,11 @@ impl Again {
         Ok(Self { affine: Affine::new(u, linear), stop, note })
     }
 
-    /// One system, of which the Jacobian may be the same as of the last one.
+    /// Solves one system; `same` states that its Jacobian equals the last one.
     ///
     /// # Errors
     ///
-    /// As those of [`solve`](super::solve).
+    /// As for [`solve`](super::solve).
     pub(in crate::problem) fn solve(
         &mut self,
         operator: &mut Operator,
@@ -69,7 +70,7 @@ impl Again {
     }
 }
 
-/// An operator whose Jacobian may be what it was.
+/// An operator with a possibly unchanged Jacobian.
 struct Kept<'a> {
     operator: &'a mut Operator,
     same: bool,

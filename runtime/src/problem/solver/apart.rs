@@ -1,4 +1,4 @@
-//! Solvers of several processes: the factors of the whole matrix at each of them, where these are asked for or nothing else serves.
+//! Direct solvers with several processes: redundant factorisation of the whole matrix, on request or as a last resort.
 
 use super::super::RunError;
 use super::super::factors::{self, Facts};
@@ -11,27 +11,27 @@ use crate::operator::Operator;
 use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
 use fem_dsl::point::eliminated;
 
-/// Why several processes have no factors of the whole matrix each.
+/// Error of a redundant factorisation without data on the whole mesh.
 pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not known on the whole mesh\n\
      help: name another solver, or start one process";
 
 impl System<'_> {
-    /// When one process would take the factors of a matrix that several have in parts; never where there is one.
+    /// Decides when a serial run would factorise the matrix that is distributed here; `Never` in a serial run.
     pub(crate) fn factors_of_one(&self) -> Factors {
         if self.on.mesh.cut().is_none() {
             return Factors::Never;
         }
-        // Those of one state serve others: Newton's method may begin with them, too.
+        // Factors of one state serve others: Newton's method may start with them.
         let facts = Facts { linear: true, saddle: is_saddle(self.form), device: false };
         let found = factors::of_one(self.on, &eliminated(self.form), facts);
-        // Each has looked at its own memory.
+        // Each process has checked its own memory.
         let mut never = [found == Factors::Never];
         in_any(&self.on.mesh, &mut never);
         if never[0] { Factors::Never } else { found }
     }
 
-    /// Several processes from a state by the factors of the whole matrix, which each makes for itself; none where there are none. It is
-    /// an error that a matrix which is the same at every state is singular.
+    /// Returns a linear solver with redundant factors at a state; `None` if these are unavailable. A singular matrix of
+    /// a linear form is an error.
     pub(crate) fn by_factors(
         &self,
         operator: &mut Operator,
@@ -49,7 +49,7 @@ impl System<'_> {
         Ok(Some(linear))
     }
 
-    /// What has the factors of the whole matrix at each of several processes.
+    /// Builds the redundant factorisation.
     pub(in crate::problem) fn at_each(&self) -> Result<Option<AtEach>, RunError> {
         let Some(Levels { elements, target, device }) = self.levels else { return Ok(None) };
         let Self { form, on, parameters, prescribed, .. } = *self;
@@ -57,7 +57,7 @@ impl System<'_> {
         Problem { form, elements, on, parameters, prescribed, target, device, asked }.at_each()
     }
 
-    /// Gives an operator of several processes the factors of the whole matrix at each; whether it has them.
+    /// Preconditions an operator by redundant factors; returns whether these are available.
     fn make_factors(&self, operator: &mut Operator) -> Result<bool, RunError> {
         let made = self.at_each()?;
         let is_made = made.is_some();
@@ -67,7 +67,7 @@ impl System<'_> {
 }
 
 impl Settings<'_> {
-    /// Whether several processes have factors of the whole matrix each, as asked or because nothing else serves.
+    /// Returns whether redundant factors are used, on request or by default.
     fn may_have_factors(self, system: System<'_>) -> Result<bool, RunError> {
         if system.on.mesh.cut().is_none() {
             return Ok(false);
@@ -79,7 +79,7 @@ impl Settings<'_> {
         Ok(self.is_direct()? || own)
     }
 
-    /// What preconditions by such factors; none where there are to be none.
+    /// Returns preconditioning by redundant factors; `None` if they are not used.
     pub(super) fn factors_at_each(
         self,
         system: System<'_>,
@@ -88,7 +88,7 @@ impl Settings<'_> {
         if !self.may_have_factors(system)? {
             return Ok(None);
         }
-        // Those of an earlier solve, or new ones.
+        // Factors of an earlier solve are reused.
         if operator.approximation().is_some() || system.make_factors(operator)? {
             return Ok(Some(Preconditioning::Multigrid));
         }

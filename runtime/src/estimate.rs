@@ -236,7 +236,7 @@ impl Estimator {
         found
     }
 
-    /// The same with residuals scaled by `factor`.
+    /// Estimates the error with residuals scaled by `factor`.
     fn scaled(&self, u: &[f64], factor: f64) -> Result<Estimate, EstimateError> {
         let mut state = self.operator.vector();
         state.set(u);
@@ -397,7 +397,8 @@ impl Estimator {
         self.square(field, first, self.view(first), surface, &sum)
     }
 
-    /// The same between a cell of this subdomain and one of another. The facet is that of the child, if there is one.
+    /// Computes b h_F ∫ [σ · n]² ds between a cell of this subdomain and one of another. The facet is that of the
+    /// child, if there is one.
     fn across(
         &self,
         field: usize,
@@ -434,14 +435,14 @@ impl Estimator {
         sum
     }
 
-    /// The same for a cell without a neighbour.
+    /// Computes the facet term of a cell without a neighbour.
     fn alone(&self, field: usize, side: faces::Side, cells: &Cells, surface: &Surface<'_>) -> f64 {
         let place = (side.cell as usize, usize::from(side.local));
         let own = self.own(field, cells.trace(place.0, place.1));
         scale::ALONE * self.square(field, place, self.view(place), surface, own)
     }
 
-    /// The same on the boundary, with essential conditions and facet integrals.
+    /// Computes the facet term on the boundary, with essential conditions and facet integrals.
     fn beyond(
         &self,
         field: usize,
@@ -483,7 +484,7 @@ impl Estimator {
         self.square_of(field, surface, surface.diameter(cell, local), residual, area)
     }
 
-    /// The same on a facet of a diameter, with |n ds| per parameter at a point.
+    /// Computes b h_F ∫ r² ds on a facet of a diameter, with |n ds| per parameter at a point.
     fn square_of(
         &self,
         field: usize,

@@ -225,7 +225,7 @@ impl Operator {
         Self::on_host_with(on, module, kernels, precision, params, symmetric, shelf)
     }
 
-    /// The same with shared tables of other operators on the same mesh.
+    /// Builds a host operator with shared tables of other operators on the same mesh.
     pub(crate) fn on_host_with(
         on: Arc<Discretisation>,
         module: Arc<Module>,
@@ -257,7 +257,7 @@ impl Operator {
         Self::on_device_with(on, compiled, params, symmetric, Shelf::default())
     }
 
-    /// The same with shared tables of other operators on the same mesh.
+    /// Builds a device operator with shared tables of other operators on the same mesh.
     pub(crate) fn on_device_with(
         on: Arc<Discretisation>,
         compiled: Arc<CompiledForDevice>,
@@ -343,7 +343,7 @@ impl Operator {
         self.zeros().numbered(self.numbering())
     }
 
-    /// The same without the numbering hash, which visits the whole mesh.
+    /// Returns a zero vector without the numbering hash, which visits the whole mesh.
     pub(crate) fn zeros(&self) -> Vector {
         let zeros = match self.arithmetic() {
             Some(arithmetic) => Vector::on_device(self.n(), arithmetic),

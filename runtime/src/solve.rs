@@ -510,7 +510,7 @@ pub enum Continue {
 /// Called after each iteration.
 pub type Observer<'a> = &'a mut dyn FnMut(Progress) -> Continue;
 
-/// An observer that does nothing.
+/// Observes nothing and continues.
 pub fn silent(_: Progress) -> Continue {
     Continue::Yes
 }

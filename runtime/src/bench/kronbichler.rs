@@ -168,7 +168,7 @@ impl Problem {
     }
 }
 
-/// State with a gradient of about 1: u = x₀ (1 − x₁) + x₂² / 2.
+/// Returns a state with a gradient of about 1: u = x₀ (1 − x₁) + x₂² / 2.
 fn state(x: &[f64; 3]) -> f64 {
     x[0] * (1.0 - x[1]) + 0.5 * x[2] * x[2]
 }

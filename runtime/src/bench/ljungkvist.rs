@@ -111,7 +111,7 @@ pub fn free_bytes(dim: usize, degree: usize) -> f64 {
     (8 * stored(dim, degree) + indices) as f64 / degree.pow(dim as u32) as f64 + 16.0
 }
 
-/// The same for a product with a matrix in compressed rows: 12 (p + 2)^d + 4 + 16.
+/// Returns the memory traffic of a product with a matrix in compressed rows: 12 (p + 2)^d + 4 + 16.
 pub fn matrix_bytes(dim: usize, degree: usize) -> f64 {
     12.0 * entries(dim, degree, 1, 1.0) + 20.0
 }

@@ -477,7 +477,7 @@ mod tests {
         Caching, ELASTICITY, Grid, LAPLACE, Operator as Kind, Problem, Traffic, VECTOR_LAPLACE,
     };
 
-    /// A case in one representation, on the box with 5 cells in each direction.
+    /// Builds a case in one representation, on the box with 5 cells in each direction.
     fn system(name: &str, components: usize, way: Way) -> System {
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
         let case = CASES.iter().find(|case| case.name == name).expect("a case");

@@ -67,7 +67,7 @@ impl Product {
         Ok(product)
     }
 
-    /// The same in any representation, without a state: a product requires [`linearise`](Self::linearise) first.
+    /// Compiles a case in any representation, without a state: a product requires [`linearise`](Self::linearise) first.
     ///
     /// # Errors
     ///

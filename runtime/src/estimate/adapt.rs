@@ -178,7 +178,7 @@ impl Adaptive {
         self.adapt_leaves(&up, &down)
     }
 
-    /// The same with marks by leaf, as numbered by [`Mesh::leaves`]; no leaf is marked for both.
+    /// Adapts with marks by leaf, as numbered by [`Mesh::leaves`]; no leaf is marked for both.
     pub(crate) fn adapt_leaves(
         &mut self,
         up: &[bool],

@@ -69,7 +69,7 @@ impl Faces {
         Self::of(topology, mesh.hanging(), &places, views)
     }
 
-    /// The same with the hanging-node words of the cells, and the index of each facet among the shared ones.
+    /// Finds all facets from the hanging-node words of the cells, and the index of each facet among the shared ones.
     pub(super) fn of(
         topology: &Topology,
         hanging: Option<&[u32]>,

@@ -14,7 +14,7 @@ use kernels_gen::abi::hanging::word;
 use kernels_gen::element::{Lagrange, LinePoints, Rule, tabulate};
 use std::collections::BTreeMap;
 
-/// A box with a number of cells along each axis, longest along the first.
+/// Creates a box with a number of cells along each axis, longest along the first.
 pub(super) fn boxed(cell: Cell, cells: usize) -> Mesh {
     let corner = [1.5, 1.0, 0.8][..cell.dim()].to_vec();
     let arguments = BTreeMap::from([
@@ -26,7 +26,7 @@ pub(super) fn boxed(cell: Cell, cells: usize) -> Mesh {
     generate::generate("box", &arguments).expect("a box")
 }
 
-/// The same mesh with each tensor cell rotated randomly.
+/// Rotates each tensor cell of a mesh randomly.
 pub(super) fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
     let (dim, n) = (mesh.dim(), mesh.cell().vertex_count());
     let mut nodes = Vec::new();

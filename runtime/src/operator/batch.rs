@@ -42,7 +42,7 @@ impl Batches {
         Self::of_parts(lanes, parts.map(|part| partition.cells_of(part).filter(|&cell| keep(cell))))
     }
 
-    /// The same with the cells of a chunk sorted by a key.
+    /// Groups the cells selected by `keep` into batches, with the cells of a chunk sorted by a key.
     pub fn sorted(
         partition: &Partition,
         lanes: usize,
@@ -82,7 +82,7 @@ impl Batches {
         Self::of_lanes(lanes, chunks.map(|facets| facets.map(lane)))
     }
 
-    /// The same by parts without shared degrees of freedom between facets.
+    /// Creates batches of facets by parts without shared degrees of freedom between facets.
     pub fn facets_coloured(mesh: &Mesh, lanes: usize, facets: &[Facet]) -> Self {
         let mut cells: Vec<usize> = facets.iter().map(|facet| facet.cell as usize).collect();
         cells.dedup();
@@ -228,8 +228,8 @@ impl Batches {
         self.rows(entries, |lane, buffer| row(self.cells[lane] as usize, buffer))
     }
 
-    /// The same with `each` entries per node of an element, in the node order of rotated cells; `row` writes them in
-    /// the cell's own order.
+    /// Builds a table with `each` entries per node of an element, in the node order of rotated cells; `row` writes them
+    /// in the cell's own order.
     pub fn of_nodes<T: Plain>(
         &self,
         element: Lagrange,
@@ -345,7 +345,7 @@ pub fn constrained_cells(n_cells: usize, fields: &[(&Space, &Constraints)]) -> V
     (0..n_cells).into_par_iter().with_min_len(1024).map(touched).listed()
 }
 
-/// A box of cells for tests, with a number of cells along each direction.
+/// Creates a box of cells for tests, with a number of cells along each direction.
 #[cfg(test)]
 fn boxed(cell: &str, dim: f64, cells: f64) -> Mesh {
     use fem_dsl::problem::Argument;

@@ -443,7 +443,7 @@ impl Blocks {
         works.map(|(number, work)| (number, work, &self.blocks[work.block]))
     }
 
-    /// The same as runs at a state.
+    /// Iterates over their runs at a state.
     pub(super) fn matrix_runs<'a>(
         &'a self,
         state: Option<&'a Vector>,

@@ -261,9 +261,9 @@ impl OnDevice {
         add(&facets)
     }
 
-    /// The same for a vector with interface degrees of freedom. Interface sums are exchanged while the inner cells run.
-    /// Colouring and owner summation exclude that, and nearby devices do not need it: their messages are faster than
-    /// another launch.
+    /// Adds the contributions of all kernels to a vector with interface degrees of freedom. Interface sums are
+    /// exchanged while the inner cells run. Colouring and owner summation exclude that, and nearby devices do not need
+    /// it: their messages are faster than another launch.
     fn add_in_common(
         &self,
         pass: Pass<'_>,

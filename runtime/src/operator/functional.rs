@@ -220,7 +220,7 @@ fn exactness(rule: Rule) -> usize {
     }
 }
 
-/// The same for integrands with the form's data: data at quadrature points exists there only.
+/// Returns the rule of integrands with the form's data: data at quadrature points exists there only.
 pub(crate) fn rule_of_data(on: &Discretisation, asked: Rule) -> Rule {
     let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
     if at_points { asked } else { measuring_rule(on, asked) }

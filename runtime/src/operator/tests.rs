@@ -16,7 +16,7 @@ const N: usize = 9;
 const FREE: Class = Class::Cells(Part::Free, 0);
 const CONSTRAINED: Class = Class::Cells(Part::Constrained, 0);
 
-/// A distorted grid of n × n squares.
+/// Creates a distorted grid of n × n squares.
 fn grid(n: usize) -> Mesh {
     let side = n + 1;
     let mut parts = Parts::default();
@@ -32,7 +32,7 @@ fn grid(n: usize) -> Mesh {
     Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::AsGiven).expect("a valid mesh")
 }
 
-/// State, auxiliary data and conditions of all tests.
+/// Returns the discretisation of all tests, with auxiliary data and conditions.
 fn discretisation(n: usize) -> Discretisation {
     let mesh = grid(n);
     let element = Lagrange::continuous(Cell::Quadrilateral, 2).expect("an element");
@@ -50,7 +50,7 @@ fn discretisation(n: usize) -> Discretisation {
     on
 }
 
-/// Factor of a cell's contributions: a mixture of all kernel inputs.
+/// Returns the factor of a cell's contributions: a mixture of all kernel inputs.
 fn factor(on: &Discretisation, params: &[f64], cell: usize) -> f64 {
     let metric = on.mesh.points()[on.mesh.vertices(cell)[0] as usize][0] + on.mesh.diameter(cell);
     let [AuxValues::Nodes(space, nodes), AuxValues::Cells(cells), AuxValues::Points(points)] =
@@ -62,7 +62,7 @@ fn factor(on: &Discretisation, params: &[f64], cell: usize) -> f64 {
     metric + sum + cells[cell] + points[cell * 6 + 5] + params[1]
 }
 
-/// y_i = Σ_cells factor · Σ_j (1 + δ_ij) f(x_j), component by component.
+/// Computes y_i = Σ_cells factor · Σ_j (1 + δ_ij) f(x_j), component by component.
 fn expected(on: &Discretisation, params: &[f64], x: &[f64], f: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut y = vec![0.0; x.len()];
     for cell in 0..on.mesh.n_cells() {
@@ -79,7 +79,7 @@ fn expected(on: &Discretisation, params: &[f64], x: &[f64], f: impl Fn(f64) -> f
     y
 }
 
-/// Source of one class: its lanes, addressing of degrees of freedom, and kernels.
+/// Returns the source of one class: its lanes, addressing of degrees of freedom, and kernels.
 fn source(real: &str, class: &str, lanes: usize, dofs: bool) -> String {
     let index = if dofs {
         "map.add((b * 18 + i * 2 + c) * W + l).read()"

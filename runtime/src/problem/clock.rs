@@ -21,7 +21,7 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// Sum of all phases.
+    /// Returns the sum of all phases.
     pub fn sum(&self) -> f64 {
         self.mesh + self.compile + self.set_up + self.solve + self.measure + self.write
     }

@@ -183,7 +183,7 @@ fn has_runs(element: Lagrange) -> bool {
     element.cell().is_tensor() && element.is_continuous()
 }
 
-/// Lower bound of the numbers stored for the geometry of a cell.
+/// Returns a lower bound of the numbers stored for the geometry of a cell.
 fn geometry(counts: &Counts) -> usize {
     let dim = counts.cell.dim();
     match Lagrange::continuous(counts.cell, counts.order) {
@@ -199,7 +199,7 @@ fn named(solver: Option<&Solver>) -> &str {
     if solver.name == "newton" { linear.unwrap_or("") } else { &solver.name }
 }
 
-/// Lower bound of the number of vectors that a solve holds.
+/// Returns a lower bound of the number of vectors that a solve holds.
 fn vectors(form: &PointForm, solver: Option<&Solver>) -> f64 {
     let linear = form.integrals.iter().all(|integral| integral.linear);
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);

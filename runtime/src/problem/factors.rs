@@ -123,7 +123,7 @@ pub(super) fn worth_levels(
     )
 }
 
-/// The same for a system size, on a number of cores or a device.
+/// Returns whether multigrid pays off for a system size, on a number of cores or a device.
 pub(super) fn pays(size: Size, saddle: bool, device: bool, cores: f64) -> bool {
     let n = size.unknowns;
     iterations(size, saddle) * an_iteration(device, cores) * n > making_levels(n, cores)
@@ -215,7 +215,7 @@ pub(super) fn for_modes(on: &Discretisation) -> Factors {
     }
 }
 
-/// The same for one process that holds the whole matrix.
+/// Decides for one process that holds the whole matrix.
 pub(super) fn of_one(on: &Discretisation, eliminated: &[usize], facts: Facts) -> Factors {
     // An affine constraint couples all its degrees of freedom with each other.
     if on.affine.widest() > WIDE {
@@ -230,7 +230,7 @@ pub(super) fn at_each(on: &Discretisation, saddle: bool) -> bool {
     AVAILABLE && saddle && on.mesh.cut().is_some() && on.dofs_in_all() <= INDEFINITE
 }
 
-/// The same for a system size.
+/// Decides for a system size.
 pub(super) fn when(size: Size, Facts { linear, saddle, device }: Facts) -> Factors {
     let Size { dim, unknowns: n, components, degree } = size;
     let cost = cost(dim, n, components, degree);
@@ -245,7 +245,7 @@ pub(super) fn when(size: Size, Facts { linear, saddle, device }: Facts) -> Facto
     }
 }
 
-/// The same before a mesh exists, for one process or several: several factorise the whole matrix redundantly, as in
+/// Decides before a mesh exists, for one process or several: several factorise the whole matrix redundantly, as in
 /// [`at_each`].
 pub(super) fn foretold(size: Size, facts: Facts, several: bool) -> Factors {
     match several {

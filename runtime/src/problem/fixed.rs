@@ -119,7 +119,7 @@ impl Terms {
         self.of.iter().zip(&self.parts).any(|(own, part)| !part && own.iter().any(&which))
     }
 
-    /// The same for entries with a coefficient that is constant in space.
+    /// Returns whether an integral over all cells has a matching entry with a coefficient that is constant in space.
     pub(super) fn constant_of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
         let all = self.of.iter().zip(&self.constant).zip(&self.parts);
         let cells = all.filter(|(_, part)| !**part);
@@ -155,7 +155,7 @@ impl Terms {
     }
 }
 
-/// For each node of a graph, returns whether it is identically 0 and whether it varies in space.
+/// Returns for each node of a graph whether it is identically 0, and whether it varies in space.
 fn zeros(
     integral: &Integral,
     known: impl Fn(Input) -> Option<f64>,
@@ -192,7 +192,7 @@ fn constant_aux(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64
     (least == most).then_some(least[0])
 }
 
-/// The same for the cells of this process.
+/// Returns the value of auxiliary data that is constant on the cells of this process.
 fn constant_here(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
     let components = form.aux[slot.field].shape.components();
     let (AuxValues::Nodes(_, values) | AuxValues::Cells(values) | AuxValues::Points(values)) =
@@ -368,14 +368,14 @@ impl Parts {
         Self { of: (0..mesh.n_cells() as u32).collect(), count: mesh.n_cells() }
     }
 
-    /// For each part, returns whether a condition on any process fixes the component there.
+    /// Returns the mask of parts on which a condition on any process fixes the component.
     pub(super) fn held(&self, on: &Discretisation, of: Of) -> Vec<bool> {
         let mut held = self.held_here(on, of);
         in_any(&on.mesh, &mut held);
         held
     }
 
-    /// The same for the conditions of this process.
+    /// Returns the mask of parts on which a condition on this process fixes the component.
     fn held_here(&self, on: &Discretisation, of: Of) -> Vec<bool> {
         let field = &on.fields[of.field];
         let (space, components) = (&field.space, field.space.components());
@@ -429,7 +429,7 @@ impl Parts {
         part_of
     }
 
-    /// For each part, returns whether an affine constraint alone excludes a constant there.
+    /// Returns the mask of parts on which an affine constraint alone excludes a constant.
     fn held_by_affine(&self, on: &Discretisation, of: Of) -> Vec<bool> {
         let mut held = vec![false; self.count];
         if on.affine.is_empty() {

@@ -58,7 +58,7 @@ fn of_field(
     together(&on.mesh, of_field_here(problem, on, parameters, given, notes))
 }
 
-/// The same on this process alone.
+/// Evaluates the initial value on this process alone.
 fn of_field_here(
     problem: &Problem,
     on: &Discretisation,

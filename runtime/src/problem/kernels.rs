@@ -78,7 +78,7 @@ pub fn compile_operator_for(
     compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, shelf)
 }
 
-/// The same with tables shared from another operator on the same mesh.
+/// Compiles kernels with tables shared from another operator on the same mesh.
 pub(super) fn compile_for(
     form: &PointForm,
     elements: &Elements,

@@ -273,7 +273,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// R(u) without any condition.
+    /// Computes R(u) without any condition.
     fn residual(&mut self) -> Result<Vec<f64>, RunError> {
         let State { form, on, elements, .. } = self.of;
         let (params, target) = (&self.of.parameters.values, self.target_of(elements));

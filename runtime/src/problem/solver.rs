@@ -236,8 +236,8 @@ pub fn solve(
     solve_above(operator, system, u, (named, 0.0), None, observe)
 }
 
-/// The same with an absolute tolerance of at least rtol · `floor`. `kept` carries the state of Newton's method from one
-/// solve to the next.
+/// Solves R(u) = 0 with an absolute tolerance of at least rtol · `floor`. `kept` carries the state of Newton's method
+/// from one solve to the next.
 pub(super) fn solve_above(
     operator: &mut Operator,
     system: System<'_>,

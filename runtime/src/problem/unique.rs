@@ -262,7 +262,7 @@ impl Tried<'_> {
         Ok(Some((Of { field: of[0] as usize, component: of[1] as usize }, at)))
     }
 
-    /// For each of some parts, returns whether J z = 0 in its free rows; `z` is nonzero in one field only.
+    /// Restricts a mask of parts to those with J z = 0 in their free rows; `z` is nonzero in one field only.
     fn null(
         &mut self,
         field: usize,

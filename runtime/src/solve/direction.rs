@@ -393,7 +393,7 @@ impl Direction {
         self.balance.as_ref().map_or_else(|| r.norm(), |balance| balance.norm(r))
     }
 
-    /// The same with the current levels.
+    /// Solves with the current levels.
     fn with_levels(
         &mut self,
         system: &dyn NonlinearSystem,

@@ -58,8 +58,8 @@ pub fn gmres(
     run("gmres", a, b, x, (preconditioner, false), settings, observe)
 }
 
-/// The same with a preconditioner that may vary between iterations: one in another precision, or an iterative one. It
-/// stores an additional vector per iteration of a cycle.
+/// Solves A x = b with a preconditioner that may vary between iterations: one in another precision, or an iterative
+/// one. It stores an additional vector per iteration of a cycle.
 ///
 /// # Errors
 ///

@@ -84,7 +84,7 @@ impl Goal {
         })
     }
 
-    /// The same without a claim, after iterations without a new minimum.
+    /// Judges a true residual without a claim, after iterations without a new minimum.
     pub(super) fn unmoved(
         self,
         a: &dyn LinearOperator,

@@ -525,9 +525,10 @@ impl Multigrid {
         })
     }
 
-    /// Nested iteration: x_l = P x_{l+1} + C (b_l − A P x_{l+1}) from the coarse-grid solver up to the second level,
-    /// then x = P x_1. The right-hand sides b_{l+1} = Pᵀ b_l are those of Galerkin's method in the coarser spaces. The
-    /// finest level's cycle is left to the subsequent iteration: the total cost is below one product there.
+    /// Computes an initial guess by nested iteration: x_l = P x_{l+1} + C (b_l − A P x_{l+1}) from the coarse-grid
+    /// solver up to the second level, then x = P x_1. The right-hand sides b_{l+1} = Pᵀ b_l are those of Galerkin's
+    /// method in the coarser spaces. The finest level's cycle is left to the subsequent iteration: the total cost is
+    /// below one product there.
     fn nested(
         &self,
         b: &Vector,

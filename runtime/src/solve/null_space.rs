@@ -84,7 +84,7 @@ impl NullSpace {
         }
     }
 
-    /// The same for the entries of one process.
+    /// Projects the entries of one process.
     pub fn project_entries(&self, x: &mut [f64]) {
         for Constant { entries, .. } in &self.constants {
             let (count, sum) =
@@ -136,7 +136,7 @@ pub fn pinned(matrix: Columns, pins: &[usize]) -> Columns {
     own
 }
 
-/// The same for a matrix by rows; returns α of each pin as well.
+/// Returns J + α e_i e_iᵀ for a matrix by rows, and α of each pin.
 pub fn pinned_rows(matrix: &Csr, pins: &[usize]) -> (Csr, Vec<f64>) {
     let alphas = pins.iter().map(|&i| pin(matrix.row(i).map(|(_, value)| value))).collect();
     let Csr { starts, columns, values } = matrix;

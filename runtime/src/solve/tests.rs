@@ -42,7 +42,7 @@ impl LinearOperator for Dense {
     }
 }
 
-/// The second difference with a varying, badly scaled coefficient: symmetric positive definite.
+/// Returns the second difference with a varying, badly scaled coefficient: symmetric positive definite.
 fn stiff(n: usize) -> Dense {
     let k = |i: usize| 1.0 + 100.0 * ((i * 7919) % 13) as f64;
     Dense::new(n, |i, j| {

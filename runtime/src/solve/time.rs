@@ -238,7 +238,7 @@ impl Stepper {
         Ok(taken)
     }
 
-    /// The same, without conditions on constrained degrees of freedom.
+    /// Takes a step without conditions on constrained degrees of freedom.
     fn by_formula<S: Stages>(&self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
         match self.scheme {
             Scheme::Theta { theta } => self.theta(theta, length, stages),
@@ -504,7 +504,7 @@ struct Averages {
 }
 
 impl Averages {
-    /// Chung and Hulbert (1993): from the spectral radius in the limit of long steps.
+    /// Returns the parameters of Chung and Hulbert (1993) from the spectral radius in the limit of long steps.
     fn of_radius(rho: f64) -> Self {
         let of_rates = (2.0 * rho - 1.0) / (rho + 1.0);
         let of_states = rho / (rho + 1.0);

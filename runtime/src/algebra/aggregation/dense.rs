@@ -97,7 +97,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A path of n nodes, with a spring at its first one.
+    /// Returns the matrix of a path of n nodes, with a spring at its first one.
     fn path(n: usize, spring: f64) -> Csr {
         let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for i in 0..n {

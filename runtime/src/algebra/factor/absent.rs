@@ -12,7 +12,7 @@ pub struct Factors(Infallible);
 pub struct Analysis;
 
 impl Analysis {
-    /// Fails.
+    /// Returns an error.
     ///
     /// # Errors
     ///
@@ -21,7 +21,7 @@ impl Analysis {
         Err(FactorError::Absent)
     }
 
-    /// Fails.
+    /// Returns an error.
     ///
     /// # Errors
     ///

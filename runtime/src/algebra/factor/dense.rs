@@ -22,7 +22,7 @@ pub fn symmetric_eigen(entries: &[f64], n: usize) -> Result<(Vec<f64>, Vec<f64>)
     Ok((values, (0..n * n).map(|at| vectors[(at / n, at % n)]).collect()))
 }
 
-/// Fails in this build.
+/// Returns an error in this build.
 #[cfg(not(feature = "direct"))]
 pub fn symmetric_eigen(_: &[f64], _: usize) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
     Err(FactorError::Absent)

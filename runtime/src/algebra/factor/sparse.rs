@@ -302,7 +302,7 @@ mod tests {
         10f64.powi((i % 7) as i32 - 3)
     }
 
-    /// Second difference in different units for each degree of freedom.
+    /// Returns the second difference in different units for each degree of freedom.
     fn difference(i: usize, j: usize) -> f64 {
         let entry = match i.abs_diff(j) {
             0 => 2.0,

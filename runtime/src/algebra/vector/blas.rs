@@ -126,7 +126,7 @@ pub(super) fn chebyshev<T: Real>(written: [&mut [T]; 3], [q, m]: [&[T]; 2], keep
     });
 }
 
-/// The same with r_i = b_i − q_i.
+/// Computes r_i = b_i − q_i, d_i = `keep` d_i + `add` m_i r_i, x_i += d_i.
 pub(super) fn chebyshev_from<T: Real>(
     written: [&mut [T]; 3],
     [b, q, m]: [&[T]; 3],

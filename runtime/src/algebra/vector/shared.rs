@@ -49,7 +49,7 @@ impl Vector {
         with_entries!((y), (), sharing.sum(y));
     }
 
-    /// The same with a given owner of each entry instead of the lowest rank.
+    /// Sets interface entries to the value of their owner, which is given instead of the lowest rank.
     pub(crate) fn agree_by(&mut self, sharing: &Arc<Sharing>) {
         let (unknowns, y) = (self.len, self);
         on_device!((y), (), y.agree_by(y.arithmetic().joint(sharing, unknowns)));

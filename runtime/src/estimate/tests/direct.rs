@@ -71,7 +71,7 @@ impl Case {
         all
     }
 
-    /// ∂ξ_a/∂x_j at a point of a cell.
+    /// Computes ∂ξ_a/∂x_j at a point of a cell.
     fn inverse(&self, geometry: Lagrange, cell: usize, xi: [f64; 3]) -> [[f64; 3]; 3] {
         let (det, cofactor) = self.map(&Gradients::of_element(geometry, &[xi]), cell);
         std::array::from_fn(|a| std::array::from_fn(|j| cofactor[j][a] / det))
@@ -83,7 +83,8 @@ impl Case {
         gradients.cofactor(0, nodes)
     }
 
-    /// ∫ |(∇u_a − ∇u_b) n|² over the facet of the first side, and the same with the absolute values of both gradients.
+    /// Computes ∫ |(∇u_a − ∇u_b) n|² over the facet of the first side, and the same with the absolute values of both
+    /// gradients.
     fn jump(&self, sides: [Side; 2]) -> [f64; 2] {
         let (mesh, [own, other]) = (&self.on.mesh, sides.map(|side| side.cell as usize));
         let (cell, local) = (mesh.cell(), usize::from(sides[0].local));
@@ -194,7 +195,7 @@ fn turned_cells_have_the_same_estimate() {
     }
 }
 
-/// A large cell and its upper neighbour along the first axis, which is halved along each axis.
+/// Creates a large cell and its upper neighbour along the first axis, which is halved along each axis.
 fn divided(dim: usize, random: &mut Random) -> (Mesh, Vec<Pair>) {
     let (cell, halves) = match dim {
         2 => (Cell::Quadrilateral, 2),

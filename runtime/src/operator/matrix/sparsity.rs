@@ -320,7 +320,7 @@ impl Sparsity {
         table
     }
 
-    /// For each pair of nodes, returns the index of the second among the neighbours of the first, `[trial][test]`.
+    /// Finds for each pair of nodes the index of the second among the neighbours of the first, `[trial][test]`.
     fn numbers(
         &self,
         tests: &[u32],

@@ -6,7 +6,7 @@ use crate::problem::Setup;
 use crate::problem::testing::problem;
 use crate::reference::Bounded;
 
-/// Nodal values of the known solutions plus a random perturbation of size `beside`.
+/// Returns nodal values of the known solutions plus a random perturbation of size `beside`.
 fn state(problem: &Problem, setup: &Setup, beside: f64) -> Vec<f64> {
     let on = &setup.on;
     let mut u = vec![0.0; on.n_dofs()];

@@ -203,7 +203,7 @@ fn inverse(
     Sparse::new(products, here, (layout, layout))
 }
 
-/// The same in the layout of a device vector; `None` for a host vector.
+/// Computes the inverse in the layout of a device vector; `None` for a host vector.
 pub fn inverse_on_device(
     like: &Vector,
     solve: &(dyn Fn(&mut [f64]) + Sync),

@@ -63,7 +63,7 @@ pub struct Place {
     pub fine: Option<Layout>,
 }
 
-/// From nodes at the points of cells, `[cell][point]`, returns the positions of the DoFs that each cell owns: those in
+/// Returns the positions of the DoFs that each cell owns, from nodes at the points of cells, `[cell][point]`: those in
 /// no earlier cell.
 fn named(
     nodes: &[u32],

@@ -196,7 +196,7 @@ impl Checkpoint {
         Ok(Self { identity: head[2], mesh, problem, begun, second, past, length, largest, shown })
     }
 
-    /// Collective: takes a checkpoint of the integrator, which discards all data that a restarted run would not have.
+    /// Takes a checkpoint of the integrator, which discards all data that a restarted run would not have. Collective.
     pub(super) fn leave(
         way: &mut Way,
         (problem, scheme): (&Problem, Scheme),

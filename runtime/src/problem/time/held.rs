@@ -77,7 +77,8 @@ impl Staged<'_> {
         Ok(Some(moving))
     }
 
-    /// The same by finite differences with five times around `time`, or from it onwards at the initial time.
+    /// Approximates the derivatives by finite differences with five times around `time`, or from it onwards at the
+    /// initial time.
     fn by_differences(&self, time: f64, own: Vec<f64>) -> Result<Moving, RunError> {
         // Conditions may be undefined before the initial time.
         let at = if time - self.length >= self.begins { 2 } else { 0 };
@@ -115,7 +116,7 @@ impl Staged<'_> {
         Ok(self.operator.set_conditions(&moving.0[0])?)
     }
 
-    /// The same for a vector that is 0 elsewhere; `None` if no condition depends on t.
+    /// Returns the constrained DoFs of a rate in a vector that is 0 elsewhere; `None` if no condition depends on t.
     pub(super) fn held_rate(
         &mut self,
         order: usize,

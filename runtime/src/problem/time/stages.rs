@@ -291,7 +291,7 @@ impl<'a> Staged<'a> {
         Ok(self.operator.residual(u, r)?)
     }
 
-    /// The same at a time, with time derivatives of the state.
+    /// Evaluates F into `r` at a state and a time, with time derivatives of the state.
     pub(super) fn residual_at(
         &mut self,
         time: f64,

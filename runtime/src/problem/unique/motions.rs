@@ -252,7 +252,7 @@ fn rows(
     rows
 }
 
-/// For each part, returns the strength below which errors of normals explain a restraint.
+/// Returns for each part the strength below which errors of normals explain a restraint.
 fn weak(on: &Discretisation, field: usize, parts: &Parts) -> Vec<f64> {
     let own = &on.fields[field];
     let mut squares = vec![0.0f64; parts.count];

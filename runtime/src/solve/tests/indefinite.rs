@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A chain of springs held together by constraints: no diagonal in the last rows.
+/// Returns a chain of springs with constraints: no diagonal in the last rows.
 fn saddle(n: usize, m: usize) -> Dense {
     let stiff = stiff(n);
     Dense::new(n + m, |i, j| match (i < n, j < n) {
@@ -99,7 +99,7 @@ impl NonlinearSystem for Coupled {
     }
 }
 
-/// A linear system with a full matrix and a known solution.
+/// Returns a linear system with a full matrix and a known solution.
 pub(super) fn coupled(a: Dense, solution: &[f64]) -> impl NonlinearSystem {
     Coupled(Cubic::new(a, 0.0, solution, true))
 }

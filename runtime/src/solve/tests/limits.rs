@@ -33,7 +33,7 @@ impl Beam {
         Vector::from_slice(&entries, precision)
     }
 
-    /// A load at the free end.
+    /// Returns a load at the free end.
     fn load(&self, size: f64, precision: Precision) -> Vector {
         let mut b = Vector::zeros(self.n, precision);
         b.set_entry(self.n - 1, size);

@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Convection-diffusion along a chain.
+/// Returns the matrix of convection-diffusion along a chain.
 fn convection(n: usize) -> Dense {
     Dense::new(n, |i, j| match j as i64 - i as i64 {
         0 => 2.0 + 0.05 * (i % 5) as f64,

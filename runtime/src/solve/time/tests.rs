@@ -48,7 +48,7 @@ fn begin(inertia: f64) -> State {
     State { time: 0.0, u, v, a: (inertia > 0.0).then_some(a) }
 }
 
-/// Error at t = 1 after a number of steps of alternating lengths.
+/// Returns the error at t = 1 after a number of steps of alternating lengths.
 fn error(scheme: Scheme, mut of: Oscillator, steps: usize, uneven: f64) -> f64 {
     let mut stepper = Stepper::new(scheme, of.inertia > 0.0, begin(of.inertia), true);
     for step in 0..steps {

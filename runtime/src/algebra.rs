@@ -1,4 +1,4 @@
-//! Linear algebra: vectors, linear operators, sparse matrices, factors and aggregation.
+//! Linear algebra: vectors, linear operators, sparse matrices, factorisations and aggregation.
 
 pub mod aggregation;
 pub mod coupling;

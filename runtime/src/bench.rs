@@ -1,4 +1,4 @@
-//! `wf bench`: the operators of the CEED bake-off problems beside their floor and a sparse matrix.
+//! `wf bench`: operators of the CEED bake-off problems, compared with a roofline bound and a sparse matrix.
 //!
 //! ```text
 //! BP1, BP2  mass                p + 2 Gauss points        1, 3 components
@@ -8,12 +8,12 @@
 //! stokes                        p + 1 Gauss               3 of degree p and 1 of degree p − 1
 //! ```
 //!
-//! y = A x for the whole operator on a deformed, non-affine box of hexahedra, without conditions.
-//! The floor is max(bytes / copy bandwidth, flops / rate of multiply-adds), both measured in the same
-//! run; bytes are what the kernel streams: its tables, x once, y read and written.
+//! The benchmark measures y = A x on a deformed, non-affine box of hexahedra, without conditions. The bound is
+//! max(bytes / copy bandwidth, flops / multiply-add rate), both measured in the same run; bytes are those streamed by
+//! the kernel: its tables, x once, y read and written.
 //!
-//! Several processes have a part of the box each. Unknowns, cells, bytes, flops and rates are of all together, seconds those of the one
-//! that takes longest, from where all begin to where all have ended.
+//! With several processes, each has a subdomain of the box. Degrees of freedom, cells, bytes, flops and rates are
+//! totals; seconds are those of the slowest process, from a common start to the last end.
 
 pub mod assembly;
 pub mod balls;
@@ -60,9 +60,9 @@ pub struct Case {
     pub name: &'static str,
     /// Its form, in the language.
     pub form: &'static str,
-    /// The rule at degree p.
+    /// Quadrature rule at degree p.
     pub rule: fn(usize) -> LinePoints,
-    /// The smallest p.
+    /// Smallest p.
     pub least: usize,
 }
 
@@ -73,7 +73,7 @@ const POISSON_3: &str = "form poisson { field u: vector; f1[u] = grad(u); }";
 const ELASTICITY: &str = "form elasticity { field u: vector; param lambda = 1; param mu = 1; \
      let eps = sym(grad(u)); f1[u] = lambda * tr(eps) * I + 2 * mu * eps; }";
 
-/// Taylor and Hood's: velocity and pressure of degrees p and p − 1.
+/// Taylor-Hood element: velocity and pressure of degrees p and p − 1.
 const STOKES: &str = "form stokes { field u: vector in H1(k); field p: scalar in H1(k - 1); \
      param nu = 1; f1[u] = nu * grad(u) - p * I; f0[p] = -div(u); }";
 
@@ -102,99 +102,99 @@ pub const CASES: [Case; 9] = [
     Case { name: "stokes", form: STOKES, rule: gauss_1, least: 2 },
 ];
 
-/// Why a measurement failed.
+/// Error of a benchmark.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// The mesh.
+    /// A mesh that cannot be generated.
     #[error(transparent)]
     Mesh(#[from] GenerateError),
-    /// The mesh of all processes.
+    /// A whole mesh that cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A part of it.
+    /// A subdomain that cannot be built.
     #[error(transparent)]
     Part(#[from] PartError),
-    /// A finer mesh.
+    /// A mesh that cannot be refined.
     #[error(transparent)]
     Refine(#[from] RefineError),
-    /// A forest.
+    /// A forest that cannot be built.
     #[error(transparent)]
     Forest(#[from] ForestError),
-    /// The elements.
+    /// Elements or kernels that cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// An element.
+    /// An element that does not exist.
     #[error(transparent)]
     Element(#[from] ElementError),
-    /// The numbering.
+    /// Degrees of freedom that cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// The kernels.
+    /// Kernels that cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// The operator.
+    /// An operator that cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The problem.
+    /// A failed run of a problem.
     #[error(transparent)]
     Run(Box<RunError>),
-    /// A launch.
+    /// An operator application that failed.
     #[error(transparent)]
     Operator(#[from] OperatorError),
-    /// A device.
+    /// A device failure.
     #[error("{0}")]
     Device(String),
-    /// The suite's own form does not compile.
+    /// A form of the suite that does not compile.
     #[error("the form of {0} does not compile")]
     Form(&'static str),
 }
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The problem.
     pub problem: &'static str,
     /// p.
     pub degree: usize,
-    /// The rule, in words.
+    /// Name of the rule.
     pub quadrature: String,
-    /// Components of all fields.
+    /// Number of components of all fields.
     pub components: usize,
-    /// Cells a batch.
+    /// Cells per batch.
     pub lanes: usize,
-    /// The geometry that the kernel reads.
+    /// Geometry that the kernel reads.
     pub geometry: String,
-    /// Processes, each with a part of the box.
+    /// Number of processes, each with a subdomain of the box.
     pub processes: usize,
-    /// Threads of each.
+    /// Threads per process.
     pub threads: usize,
-    /// Unknowns, of all processes.
+    /// Number of degrees of freedom over all processes.
     pub dofs: usize,
-    /// Seconds of one y = A x, the median, of the process that takes longest.
+    /// Median seconds of y = A x, on the slowest process.
     pub seconds: f64,
-    /// Seconds that the model predicts, of a machine that copies and multiplies as fast as this one.
+    /// Seconds predicted by the cost model with the measured rates of this machine.
     pub predicted_seconds: f64,
-    /// Bytes streamed an unknown.
+    /// Bytes streamed per degree of freedom.
     pub bytes_per_dof: f64,
-    /// Flops an unknown.
+    /// Flops per degree of freedom.
     pub flops_per_dof: f64,
-    /// Operations an unknown, as the cost model weighs them: whole vectors' multiply-adds.
+    /// Operations per degree of freedom, weighted by the cost model in full-vector multiply-adds.
     pub operations_per_dof: f64,
-    /// Floor over measured time.
+    /// Ratio of the roofline bound to the measured time.
     pub floor_fraction: f64,
-    /// Cells, of all processes.
+    /// Number of cells over all processes.
     pub cells: usize,
-    /// What a cell is counted to cost.
+    /// Cost of a cell by the cost model.
     pub cost: Cost,
-    /// Seconds of the product with the assembled matrix, where it was asked for.
+    /// Seconds of the product with the assembled matrix, if requested.
     pub csr_seconds: Option<f64>,
 }
 
 impl Row {
-    /// With the time that was measured, beside the floor of a machine.
+    /// Adds the measured time, the bound and the prediction.
     ///
-    /// `like` is a machine of the same kind, and `share` that of its widest vectors which the kernel uses.
+    /// `like` is a machine of the same kind, and `share` the fraction of its widest vectors that the kernel uses.
     fn timed(self, seconds: f64, rates: &Rates, like: &Machine, share: f64) -> Self {
         let floor = (self.bytes_per_dof / rates.copy).max(self.flops_per_dof / rates.flops);
         let floor_fraction = floor * self.dofs as f64 / seconds;
@@ -204,25 +204,25 @@ impl Row {
         Self { seconds, floor_fraction, predicted_seconds, ..self }
     }
 
-    /// Unknowns a second.
+    /// Returns the degrees of freedom per second.
     pub fn dofs_per_second(&self) -> f64 {
         self.dofs as f64 / self.seconds
     }
 
-    /// Floating-point operations a second.
+    /// Returns the floating-point operations per second.
     pub fn flops_per_second(&self) -> f64 {
         self.flops_per_dof * self.dofs_per_second()
     }
 
-    /// Unknowns a second of the assembled matrix.
+    /// Returns the degrees of freedom per second of the assembled matrix.
     pub fn csr_dofs_per_second(&self) -> Option<f64> {
         self.csr_seconds.map(|seconds| self.dofs as f64 / seconds)
     }
 }
 
-/// A case at a degree, compiled and ready.
+/// A compiled case at a degree.
 pub struct Prepared {
-    /// The operator, linearised.
+    /// Linearised operator.
     pub operator: Operator,
     /// Its kernels.
     pub compiled: Compiled,
@@ -230,18 +230,18 @@ pub struct Prepared {
     pub elements: Elements,
     /// Its form.
     pub form: PointForm,
-    /// For what its kernels are compiled.
+    /// Target of its kernels.
     pub target: Target,
 }
 
 impl Prepared {
-    /// Whether other processes have parts of it too.
+    /// Returns whether it is a subdomain.
     fn is_part(&self) -> bool {
         self.operator.discretisation().mesh.cut().is_some()
     }
 }
 
-/// Sets a case up with at least `dofs` unknowns.
+/// Sets up a case with at least `dofs` degrees of freedom.
 pub fn prepare(
     case: &Case,
     degree: usize,
@@ -251,7 +251,7 @@ pub fn prepare(
     prepare_part(case, degree, dofs, target, &alone())
 }
 
-/// The part that this process has of a case with at least `dofs` unknowns; all processes call it.
+/// Sets up this process's subdomain of a case with at least `dofs` degrees of freedom. Collective.
 pub fn prepare_part(
     case: &Case,
     degree: usize,
@@ -279,7 +279,7 @@ fn alone() -> Arc<dyn Group> {
     Arc::new(Alone)
 }
 
-/// The part that this process has of a deformed box on which the fields have at least `dofs` unknowns.
+/// Builds this process's subdomain of a deformed box on which the fields have at least `dofs` degrees of freedom.
 fn mesh(elements: &Elements, dofs: usize, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, BenchError> {
     let fields = elements.spaces();
     let nodes = |element: Lagrange, cells: usize| match element.is_continuous() {
@@ -299,7 +299,7 @@ fn mesh(elements: &Elements, dofs: usize, group: &Arc<dyn Group>) -> Result<Arc<
     Ok(begin(&source, Path::new(""), group.size())?.part(0, &[], group)?)
 }
 
-/// A case at a degree, before its kernels.
+/// A case at a degree, before compilation.
 struct Setting {
     form: PointForm,
     elements: Elements,
@@ -324,7 +324,7 @@ fn set_up(
     Ok(Setting { form, elements, on, params })
 }
 
-/// The form of a text that holds one.
+/// Compiles the only form of a text.
 fn form_of(name: &'static str, text: &str, dim: usize) -> Result<PointForm, BenchError> {
     let (program, _) = fem_dsl::program::compile(&fem_dsl::source::Source::new(name, text));
     let form = program.and_then(|program| {
@@ -334,12 +334,12 @@ fn form_of(name: &'static str, text: &str, dim: usize) -> Result<PointForm, Benc
     form.ok_or(BenchError::Form(name))
 }
 
-/// A vector that is the same everywhere.
+/// Returns a vector that is the same on every machine.
 pub fn input(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect()
 }
 
-/// An input of an operator: that of the first process where several have an unknown.
+/// Returns an input vector of an operator; interface entries have the value of their lowest rank.
 fn input_of(operator: &Operator) -> Vector {
     let mut x = operator.vector();
     x.set(&input(x.len()));
@@ -347,7 +347,7 @@ fn input_of(operator: &Operator) -> Vector {
     x
 }
 
-/// Measures y = A x in the current thread pool; all processes call it, with the rates of all.
+/// Measures y = A x in the current thread pool. Collective, with the total rates of all processes.
 pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, BenchError> {
     let operator = &prepared.operator;
     let (x, mut y) = (input_of(operator), operator.vector());
@@ -370,7 +370,7 @@ pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, B
     Ok(row.timed(seconds, rates, &Machine::SERVER_CORE, share))
 }
 
-/// What is known of y = A x without running it.
+/// Describes y = A x without running it.
 fn describe(
     case: &Case,
     form: &PointForm,
@@ -417,7 +417,7 @@ fn describe(
     })
 }
 
-/// The median time of a call, after three warm-ups, over at least half a second and five calls.
+/// Returns the median time of a call after three warm-ups, over at least half a second and five calls.
 pub fn median_seconds(
     mut call: impl FnMut() -> Result<(), OperatorError>,
 ) -> Result<f64, OperatorError> {
@@ -435,8 +435,8 @@ pub fn median_seconds(
     Ok(times[times.len() / 2])
 }
 
-/// The median time of the product with the assembled matrix of a prepared case. Of several processes each has the matrix of its own
-/// cells, and what they give to rows that several have is added up, as that of cells is.
+/// Returns the median time of the product with the assembled matrix. With several processes, each has the matrix of its
+/// own cells, and interface rows are summed, like those of cells.
 pub fn csr_seconds(prepared: &Prepared) -> Result<f64, BenchError> {
     let operator = &prepared.operator;
     let matrix = Csr::assemble(operator)?;

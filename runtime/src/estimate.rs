@@ -1,27 +1,30 @@
-//! Estimating: a form's own f0 and f1 at a state → what each cell has of the error of a solution, in units of the energy.
+//! A-posteriori error estimate in the energy norm: error indicators of all cells from the form's own f0 and f1 at a
+//! state.
 //!
-//! With σ the polynomial that f1, pulled back, is at the quadrature points ([`points`]), the discrete equations are those of σ:
-//! their residual against all functions is, by parts,
+//! Let σ be the polynomial that interpolates the pulled-back f1 at the quadrature points ([`points`]). The discrete
+//! equations are those of σ, and integration by parts of their residual gives
 //!
 //! ```text
 //! R(φ) = Σ_K ∫ (f0 − div σ) φ dx + Σ_F ∫ [σ · n] φ ds + Σ_F on the boundary ∫ (σ · n + f0_tag) φ ds
 //! η_K² = s_K a h_K² ‖f0 − div σ‖²_K + Σ_F s_F b h_F ‖[σ · n]‖²_F        a = 1 / 2p (p + 1) (2p + 1),  b = 1 / 8 (2p + 1)
 //! ```
 //!
-//! with a halved where p is odd (R. Verfürth, "A Posteriori Error Estimation Techniques for Finite Element Methods", Oxford 2013;
-//! jumps alone: D. W. Kelly, J. P. Gago, O. C. Zienkiewicz and I. Babuška, Int. J. for Numerical Methods in Engineering 19 (1983)).
-//! The constants a and b are those with which η is the error of smooth solutions on cubes ([`scale`]). An inner facet's part is
-//! halved between its cells. The weights s make an energy of it, ‖u‖² = u · J u with the Jacobian J at the state:
+//! with a halved for odd p (R. Verfürth, "A Posteriori Error Estimation Techniques for Finite Element Methods", Oxford
+//! 2013; jumps alone: D. W. Kelly, J. P. Gago, O. C. Zienkiewicz and I. Babuška, Int. J. for Numerical Methods in
+//! Engineering 19 (1983)). With the constants a and b, η is exact for smooth solutions on cubes ([`scale`]). The
+//! contribution of an interior facet is split equally between its cells. The weights s convert it to the energy ‖u‖² =
+//! u · J u with the Jacobian J at the state:
 //!
 //! ```text
 //! s_K = θ / κ_K        κ_K the mean coefficient of ∇u : G ∇u in K,  θ = ∫ ∇u : G ∇u / ∫ |G ∇u|² / κ
 //! s_F = min s_K        of both sides (C. Bernardi and R. Verfürth, Numerische Mathematik 85 (2000), for coefficients that jump)
 //! ```
 //!
-//! so that η is that of κ⁻¹ in diffusion with constant κ, whatever units it has. A field whose equation has no flux, as Stokes'
-//! pressure, has the dual of L2: ‖f0‖² with the scale that the fluxes' energy has beside ∫ |∇u|². See docs/design/estimate.md.
+//! so that η is scaled by κ⁻¹ for diffusion with constant κ, in any units. A field with an equation without flux, such
+//! as the Stokes pressure, uses the dual of L2: ‖f0‖², scaled by the ratio of the fluxes' energy to ∫ |∇u|². See
+//! docs/design/estimate.md.
 //!
-//! Of several processes each estimates on its part of the mesh; what lies beyond a facet between two of them is told ([`across`]).
+//! With several processes, each estimates on its subdomain; facets between subdomains exchange data ([`across`]).
 
 mod across;
 pub mod adapt;
@@ -62,43 +65,44 @@ use surface::{Surface, length};
 use views::Views;
 use wanted::Wanted;
 
-/// The points for which kernels are interpreted at most: compiling takes longer.
+/// Number of quadrature points up to which kernels are interpreted: compiling takes longer.
 const FEW: usize = 100_000;
 
-/// Bytes of what comes from the kernels at once: what caches hold; from a device more, for each transfer waits.
+/// Bytes of kernel output processed at once: cache-sized on the host; larger on a device, as each download
+/// synchronises.
 const PIECE: [usize; 2] = [4 << 20, 64 << 20];
 
-/// Why there is no estimate.
+/// Reason why there is no estimate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EstimateError {
-    /// The elements are not possible.
+    /// Elements or kernels that cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// An element is not possible.
+    /// An element that does not exist.
     #[error(transparent)]
     Element(#[from] ElementError),
-    /// The kernels cannot be made.
+    /// Kernels that cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// What they read cannot be made.
+    /// Input tables that cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// They cannot be run.
+    /// Kernels that cannot be run.
     #[error(transparent)]
     Operator(#[from] OperatorError),
-    /// A device fails.
+    /// A device failure.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A state of another length.
+    /// A state of the wrong length.
     #[error("a state of {found} unknowns does not fit a discretisation of {expected}")]
     Length {
-        /// How many there are.
+        /// Actual number of degrees of freedom.
         found: usize,
-        /// How many there should be.
+        /// Expected number.
         expected: usize,
     },
-    /// A part of an estimate that is no number.
+    /// An indicator that is not finite.
     #[error(
         "the estimate of `{field}` is {value} in cell {cell}, at ({}, {}, {})\n\
          help: f0, f1 or their derivatives are not finite there for this state",
@@ -116,42 +120,42 @@ pub enum EstimateError {
     },
 }
 
-/// What is known of the error of a solution. Where squares of residuals would under- or overflow, all numbers are those of residuals that
-/// are a power of two times as large.
+/// Error estimate of a solution. If squares of residuals would underflow or overflow, all numbers belong to residuals
+/// scaled by a power of two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// η_K², the sum over the fields, of the cells of the mesh or of the part that this process has of it.
+    /// η_K² summed over the fields, for the cells of the mesh or of this subdomain.
     pub squares: Vec<f64>,
-    /// η², their sum over all parts, as all that follows.
+    /// η², summed over all processes like the following numbers.
     pub total: f64,
-    /// ‖u‖², to which η² is compared.
+    /// ‖u‖², the reference of η².
     pub energy: f64,
-    /// What each field has of it.
+    /// Contributions of the fields.
     pub fields: Vec<OfField>,
 }
 
-/// What a field has of an estimate.
+/// Contribution of a field to an estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfField {
     /// Its name.
     pub name: String,
-    /// Its part of η² from within cells.
+    /// Its part of η² from cell residuals.
     pub residual: f64,
-    /// Its part of η² from facets.
+    /// Its part of η² from facet jumps.
     pub jumps: f64,
     /// Its part of ‖u‖².
     pub energy: f64,
 }
 
 impl Estimate {
-    /// η / ‖u‖; none where there is no energy to compare with.
+    /// Returns η / ‖u‖; `None` without an energy for comparison.
     pub fn relative(&self) -> Option<f64> {
         let comparable = self.energy > 0.0 && self.energy.is_finite();
         comparable.then(|| (self.total / self.energy).sqrt())
     }
 }
 
-/// Estimates the errors of solutions of a form on a mesh.
+/// Error estimator of a form on a mesh.
 pub struct Estimator {
     on: Arc<Discretisation>,
     elements: Elements,
@@ -164,13 +168,13 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// Compiles what gives the numbers at the points, on a device where one is given; `params` are the time and the form's
-    /// parameters. They are in double precision whatever the solve was in: of its solution only that knows how far it is off. On a part of a
-    /// mesh all processes call it, and so they do what it offers.
+    /// Compiles the estimator's kernels, for a device if one is given; `params` are the time and the form's parameters.
+    /// They compute in double precision, since the error of a single-precision solution is only visible in it.
+    /// Collective on a subdomain, like all its methods.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, tables that cannot be filled.
+    /// Kernels that cannot be compiled, tables that cannot be filled.
     pub fn new(
         form: &PointForm,
         elements: &Elements,
@@ -180,7 +184,8 @@ impl Estimator {
         device: Option<&Arc<dyn Device>>,
     ) -> Result<Self, EstimateError> {
         let read = estimated(form);
-        // What has no flux is solved at the points of the solve's rule, where nothing is left of it; data at these has no other values.
+        // Without a flux the residual vanishes at the points of the solve's rule: use a finer one, unless data exists
+        // at those points only.
         let rows = || form.integrals.iter().flat_map(|integral| &integral.residual);
         let has_flux = rows().any(|(slot, _)| slot.part != Part::Value);
         let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
@@ -196,21 +201,21 @@ impl Estimator {
         Ok(Self { on, elements, wanted, operator, views, faces, across, points })
     }
 
-    /// Replaces the time and the parameters.
+    /// Sets the time and the parameters.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), EstimateError> {
         Ok(self.operator.set_params(params)?)
     }
 
-    /// What is known of the error of a state, the unknowns of all fields.
+    /// Estimates the error of a state, given as the degrees of freedom of all fields.
     ///
     /// # Errors
     ///
-    /// A state of another length, numbers that are not finite, a device that fails. Numbers of a part that are not finite are an error of
-    /// its process; what others have is not finite either.
+    /// A state of the wrong length, indicators that are not finite, a device failure. An indicator that is not finite
+    /// is an error of its own process; the totals of the others are then not finite either.
     pub fn estimate(&self, u: &[f64]) -> Result<Estimate, EstimateError> {
         let expected = self.on.n_dofs();
         if u.len() != expected {
@@ -231,7 +236,7 @@ impl Estimator {
         found
     }
 
-    /// The same of residuals that are `factor` times as large.
+    /// Estimates the error with residuals scaled by `factor`.
     fn scaled(&self, u: &[f64], factor: f64) -> Result<Estimate, EstimateError> {
         let mut state = self.operator.vector();
         state.set(u);
@@ -265,7 +270,7 @@ impl Estimator {
         self.gather(&cells, &surface, &sources, &scales)
     }
 
-    /// The squares of all cells, from what they and their facets have.
+    /// Sums the contributions of cells and facets.
     fn gather(
         &self,
         cells: &Cells,
@@ -289,7 +294,7 @@ impl Estimator {
                 let value = inside + jump;
                 if !value.is_finite() && error.is_none() {
                     let (field, centre) = (of.name.clone(), self.on.mesh.centre(cell));
-                    // Of a part its number among all, where that is known.
+                    // On a subdomain, the cell's number in the whole mesh if it is known.
                     let leaves = self.on.mesh.cut().and_then(|_| self.on.mesh.leaves());
                     let cell = leaves.map_or(cell, |leaves| leaves[cell] as usize);
                     error = Some(EstimateError::NotFinite { field, cell, centre, value });
@@ -299,7 +304,7 @@ impl Estimator {
             sums.extend([sum(&inside), sum(&jumps)]);
         }
         sums.push(sum(&squares));
-        // What one process cannot estimate is known to none.
+        // A failure on one process makes all totals NaN.
         self.on.mesh.sum_in_all(&mut sums);
         if let Some(error) = error {
             return Err(error);
@@ -316,7 +321,7 @@ impl Estimator {
         Ok(Estimate { total: sums.last().copied().unwrap_or(0.0), squares, energy, fields })
     }
 
-    /// What the facets of each cell have of a field's part of η_K².
+    /// Returns the facet contributions of each cell to a field's part of η_K².
     fn jumps(
         &self,
         field: usize,
@@ -337,7 +342,7 @@ impl Estimator {
                 let half = 0.5 * a.min(b) * self.jump(field, pair, cells, surface);
                 return [half, half];
             }
-            // Nothing joins the cells: each has a boundary of its own.
+            // Discontinuous: each cell has its own boundary.
             let [first, second] = pair.sides.map(|side| self.alone(field, side, cells, surface));
             [a * first, b * second]
         };
@@ -377,13 +382,13 @@ impl Estimator {
         Ok(all)
     }
 
-    /// The components of a field among those of a facet's traces.
+    /// Returns a field's components in the traces of a facet.
     fn own<'n>(&self, field: usize, numbers: &'n [f64]) -> &'n [f64] {
         let (of, points) = (&self.wanted.fields[field], self.points.on_facet);
         &numbers[of.first_trace * points..][..of.components.len() * points]
     }
 
-    /// b h_F ∫ [σ · n]² ds between two cells.
+    /// Computes b h_F ∫ [σ · n]² ds between two cells.
     fn jump(&self, field: usize, pair: &Pair, cells: &Cells, surface: &Surface<'_>) -> f64 {
         let [first, second] = pair.sides.map(|side| (side.cell as usize, usize::from(side.local)));
         let own = self.own(field, cells.trace(first.0, first.1)).to_vec();
@@ -392,7 +397,8 @@ impl Estimator {
         self.square(field, first, self.view(first), surface, &sum)
     }
 
-    /// The same between a cell of this part and one of another. The facet is that of the child, if there is one.
+    /// Computes b h_F ∫ [σ · n]² ds between a cell of this subdomain and one of another. The facet is that of the
+    /// child, if there is one.
     fn across(
         &self,
         field: usize,
@@ -412,14 +418,15 @@ impl Estimator {
         self.square(field, place, self.view(place), surface, &sum)
     }
 
-    /// What flows out of two cells through the facet of the first, which may be a child of that of the second.
+    /// Sums the outward fluxes of two cells through the facet of the first, which may be a child of the second one's
+    /// facet.
     fn sum_of(&self, mut sum: Vec<f64>, other: &[f64], child: Option<u8>) -> Vec<f64> {
         let (points, dim) = (self.points.on_facet, self.points.dim());
         let components = sum.chunks_exact_mut(points).zip(other.chunks_exact(points));
         components.for_each(|(sum, other)| match child {
             None => sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other),
             Some(child) => {
-                // A parameter of the child's facet is half of one of its parent's.
+                // A parameter of the child's facet is half of the parent's.
                 let (mut part, share) = (other.to_vec(), 0.5f64.powi(dim as i32 - 1));
                 self.points.of_child(child, &mut part);
                 sum.iter_mut().zip(&part).for_each(|(sum, other)| *sum += share * other);
@@ -428,14 +435,14 @@ impl Estimator {
         sum
     }
 
-    /// The same of a cell with nothing beyond.
+    /// Computes the facet term of a cell without a neighbour.
     fn alone(&self, field: usize, side: faces::Side, cells: &Cells, surface: &Surface<'_>) -> f64 {
         let place = (side.cell as usize, usize::from(side.local));
         let own = self.own(field, cells.trace(place.0, place.1));
         scale::ALONE * self.square(field, place, self.view(place), surface, own)
     }
 
-    /// The same on the boundary, where conditions hold a part and integrals over facets add one.
+    /// Computes the facet term on the boundary, with essential conditions and facet integrals.
     fn beyond(
         &self,
         field: usize,
@@ -464,7 +471,7 @@ impl Estimator {
         self.faces.view(cell, local)
     }
 
-    /// b h_F ∫ r² ds of a residual r ds a parameter, `[component][point]`, in the view of a cell's facet.
+    /// Computes b h_F ∫ r² ds of a residual r ds per parameter, `[component][point]`, in the view of a cell's facet.
     fn square(
         &self,
         field: usize,
@@ -477,7 +484,7 @@ impl Estimator {
         self.square_of(field, surface, surface.diameter(cell, local), residual, area)
     }
 
-    /// The same on a facet of a diameter, with |n ds| a parameter at a point.
+    /// Computes b h_F ∫ r² ds on a facet of a diameter, with |n ds| per parameter at a point.
     fn square_of(
         &self,
         field: usize,
@@ -498,7 +505,7 @@ impl Estimator {
     }
 }
 
-/// Kernels that give the numbers at the points.
+/// Builds the operator of the estimator's kernels.
 fn operator(
     form: &PointForm,
     elements: &Elements,
@@ -508,7 +515,7 @@ fn operator(
     device: Option<&Arc<dyn Device>>,
 ) -> Result<Operator, EstimateError> {
     let (precision, facts) = (Precision::F64, facts(on));
-    // What single precision has rounded away is not to be found with it.
+    // Errors below single precision need double precision.
     let device = device.filter(|_| target.precision == Precision::F64);
     let tasks = [Task::Flux];
     if let Some(device) = device {
@@ -528,7 +535,7 @@ fn operator(
     Ok(Operator::on_host(Arc::clone(on), module, kernels, precision, params, false)?)
 }
 
-/// Σ by halves, so that rounding grows with the logarithm of their number, and does not depend on threads.
+/// Sums pairwise: rounding grows with the logarithm of the count, independently of threads.
 fn sum(numbers: &[f64]) -> f64 {
     if numbers.len() <= 64 {
         return numbers.iter().sum();

@@ -1,8 +1,8 @@
-//! Operators: kernels with their tables, run over the cells of a mesh.
+//! Matrix-free and assembled operators: kernels with their tables, run over the cells of a mesh.
 //!
-//! From a [`Discretisation`] and kernels to [`Operator`], which is a [`NonlinearSystem`] and, at its last linearisation, a
-//! [`LinearOperator`]. What is said once for all machines stands here and in [`blocks`]; an [`Engine`] runs kernels over
-//! batches: the processor ([`host`]), or a device with memory of its own ([`device`]).
+//! A [`Discretisation`] and kernels give an [`Operator`], which is a [`NonlinearSystem`] and, at its last
+//! linearisation, a [`LinearOperator`]. Target-independent code is here and in [`blocks`]; an [`Engine`] runs kernels
+//! over batches: the host ([`host`]), or a device with its own memory ([`device`]).
 
 mod affine;
 pub mod assemble;
@@ -58,68 +58,68 @@ pub use matrix::MatrixSize;
 pub use parts::Share;
 pub use shelf::Shelf;
 
-/// Why an operator cannot be made.
+/// Error of building an operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The module lacks a kernel.
     #[error(transparent)]
     Kernel(#[from] LaunchError),
-    /// The mesh cannot give the geometry that a kernel takes.
+    /// A mesh without the geometry data that a kernel reads.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// A kernel asks for a field that there is not.
+    /// A kernel that reads a field outside the discretisation.
     #[error("a kernel reads field {field}, which the discretisation does not have")]
     Field {
         /// The field.
         field: usize,
     },
-    /// Auxiliary data is missing or of another kind.
+    /// Auxiliary data that is missing or of another kind.
     #[error("auxiliary data {aux} should be given as {expected}")]
     Aux {
-        /// Its number.
+        /// Index of the data.
         aux: usize,
-        /// What the kernel takes.
+        /// Kind that the kernel reads.
         expected: &'static str,
     },
-    /// Auxiliary data of another length.
+    /// Auxiliary data of the wrong length.
     #[error("auxiliary data {aux} should have {expected} numbers, not {found}")]
     AuxLength {
-        /// Its number.
+        /// Index of the data.
         aux: usize,
-        /// How many the kernels take.
+        /// Length that the kernels read.
         expected: usize,
-        /// How many there are.
+        /// Actual length.
         found: usize,
     },
-    /// A kernel takes runs, but some cell sees an entity in another frame than its neighbour does.
+    /// A kernel that reads runs, on a mesh with inconsistent entity orientations between cells.
     #[error("the kernels take runs of unknowns, but the mesh's cells do not agree on orientations")]
     NoRuns,
-    /// A kernel sums what the cells of a batch have for a node, but its ABI does not say how.
+    /// A kernel that reads slots which its ABI does not describe.
     #[error("a kernel reads slots of field {field}, but there are none for it")]
     NoSlots {
         /// The field.
         field: usize,
     },
-    /// A kernel between two spaces, of which the finer one is not given.
+    /// A transfer kernel without the indices of the finer space.
     #[error(
         "a kernel moves numbers to a finer space, but the discretisation does not say where that has its unknowns"
     )]
     NoTargets,
-    /// The batches of a kernel have too few slots.
+    /// A batch with too few slots for a cell.
     #[error(transparent)]
     Slots(#[from] SlotsError),
-    /// Cells would store more numbers than 32-bit indices can number.
+    /// More stored numbers than 32-bit indices can address.
     #[error(
         "the cells would store {numbers} numbers for the owners of unknowns, more than the {} that 32-bit \
          indices can number; let cells add atomically, or coloured",
         u32::MAX
     )]
     TooManyNumbers {
-        /// How many.
+        /// Number of stored numbers.
         numbers: usize,
     },
-    /// The fields are too many for one vector.
+    /// More degrees of freedom than one vector can hold.
     #[error(transparent)]
     Places(#[from] TooManyPlaces),
     /// A kernel of another precision.
@@ -130,16 +130,16 @@ pub enum BuildError {
         /// The operator's precision.
         precision: &'static str,
     },
-    /// A kernel reads stored geometry, but none of its class computes it.
+    /// A kernel that reads stored geometry which no kernel of its class computes.
     #[error("no kernel computes the stored geometry that `{kernel}` reads")]
     NoMetric {
-        /// The kernel that reads it.
+        /// Kernel that reads it.
         kernel: String,
     },
-    /// Threads would write to one place at once.
+    /// A potential write conflict between threads.
     #[error(transparent)]
     Unordered(#[from] Unordered),
-    /// A way to apply the Jacobian for which there are no kernels.
+    /// A representation of the Jacobian without kernels.
     #[error(
         "the operator has no kernels for `{task}`: compile it for the tasks of the representation that is asked for"
     )]
@@ -147,12 +147,12 @@ pub enum BuildError {
         /// The task.
         task: &'static str,
     },
-    /// Kernels that bring element matrices to their places in another way.
+    /// Element-matrix kernels compiled for another assembly algorithm.
     #[error(
         "the kernels of element matrices were not chosen for the assembly `{assembly}`: wish for its scatter when they are"
     )]
     OtherAssembly {
-        /// What was asked for.
+        /// Requested algorithm.
         assembly: Assembly,
     },
     /// A matrix that is too large.
@@ -162,57 +162,57 @@ pub enum BuildError {
         u32::MAX - 1
     )]
     TooManyEntries {
-        /// How many.
+        /// Number of entries.
         entries: usize,
     },
-    /// More than this machine has memory for.
+    /// Memory demand beyond the memory budget.
     #[error(transparent)]
     Memory(#[from] TooMuch),
-    /// What is stored could not be computed.
+    /// Stored data that could not be computed.
     #[error(transparent)]
     Operator(#[from] OperatorError),
-    /// A device.
+    /// A device failure.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// Terms of an affine constraint with which the matrix still has room.
+/// Length of an affine constraint up to which the matrix can be assembled.
 const WIDEST: usize = 10_000;
 
-/// R(u) − l = 0: R is the sum of a form's integrals, l a load, if there is one.
+/// R(u) − l = 0: R is the sum of a form's integrals, l an optional load.
 pub struct Operator {
-    /// What approximates J⁻¹, if anything does.
+    /// Approximation of J⁻¹, if there is one.
     approximation: Option<Box<dyn Approximation>>,
     blocks: Blocks,
     engine: Box<dyn Engine>,
     symmetric: bool,
-    /// That of its unknowns, when it has been asked for.
+    /// Hash of the DoF numbering, computed on demand.
     numbering: OnceLock<u64>,
-    /// The first fields, whose unknowns alone may be a state, where others are not read.
+    /// Number of leading fields that form a complete state, if kernels read no others.
     first: Option<usize>,
     /// The state of the last linearisation.
     state: Option<Vector>,
-    /// What is taken from R(u).
+    /// Load, subtracted from R(u).
     load: Option<Vector>,
-    /// What is kept for conditions on combinations of unknowns, if there are any.
+    /// Data of conditions on combinations of degrees of freedom.
     combined: Option<Combined>,
-    /// The constants up to which fields are free, if there are any.
+    /// Constants up to which fields are free.
     constants: Option<Constants>,
-    /// How the Jacobian is applied, where that is not matrix-free.
+    /// Representation of the Jacobian; `None` if it is matrix-free.
     represented: Option<Represented>,
-    /// Which unknowns other processes have too, where there are others.
+    /// Interface degrees of freedom, with several processes.
     sharing: Option<Arc<Sharing>>,
-    /// Unknowns that are eliminated before a linear solve.
+    /// Cell-local degrees of freedom to eliminate before a linear solve.
     local: Option<Arc<Local>>,
 }
 
 impl Operator {
-    /// Gathers what the kernels of a module read, which run on the processor. `params` are the time and the parameters'
-    /// components; `symmetric` says whether the Jacobian is symmetric.
+    /// Builds an operator of a module's kernels on the host. `params` are the time and the components of the
+    /// parameters; `symmetric` states that the Jacobian is symmetric.
     ///
     /// # Errors
     ///
-    /// Tables that cannot be made, kernels that would write to one place at once.
+    /// Tables that cannot be built, kernels with write conflicts.
     pub fn on_host(
         on: Arc<Discretisation>,
         module: Arc<Module>,
@@ -225,7 +225,7 @@ impl Operator {
         Self::on_host_with(on, module, kernels, precision, params, symmetric, shelf)
     }
 
-    /// The same with what can be taken from others on the same mesh.
+    /// Builds a host operator with shared tables of other operators on the same mesh.
     pub(crate) fn on_host_with(
         on: Arc<Discretisation>,
         module: Arc<Module>,
@@ -243,11 +243,11 @@ impl Operator {
         Self::new(engine, on, kernels, precision, params, symmetric, shelf)
     }
 
-    /// Moves what the kernels of a device read to it.
+    /// Builds an operator of a device's kernels; copies its tables to the device.
     ///
     /// # Errors
     ///
-    /// Tables that cannot be made, a device that fails.
+    /// Tables that cannot be built, a device failure.
     pub fn on_device(
         on: Arc<Discretisation>,
         compiled: Arc<CompiledForDevice>,
@@ -257,7 +257,7 @@ impl Operator {
         Self::on_device_with(on, compiled, params, symmetric, Shelf::default())
     }
 
-    /// The same with what can be taken from others on the same mesh.
+    /// Builds a device operator with shared tables of other operators on the same mesh.
     pub(crate) fn on_device_with(
         on: Arc<Discretisation>,
         compiled: Arc<CompiledForDevice>,
@@ -308,42 +308,42 @@ impl Operator {
         Ok(own)
     }
 
-    /// The discretisation.
+    /// Returns the discretisation.
     pub fn discretisation(&self) -> &Discretisation {
         &self.blocks.on
     }
 
-    /// The precision of its vectors.
+    /// Returns the precision of its vectors.
     pub fn precision(&self) -> Precision {
         self.blocks.precision
     }
 
-    /// What its vectors need of the device that they live on; none on the processor.
+    /// Returns the vector arithmetic of its device; `None` on the host.
     pub fn arithmetic(&self) -> Option<&Arc<Arithmetic>> {
         self.engine.arithmetic()
     }
 
-    /// Whether its vectors live on a device with memory of its own.
+    /// Returns whether its vectors live on a device with its own memory.
     pub fn is_on_device(&self) -> bool {
         self.arithmetic().is_some()
     }
 
-    /// What operators on the same mesh can take from this one, so that it is not made twice.
+    /// Returns the tables that operators on the same mesh can share.
     pub fn shelf(&self) -> Shelf {
         self.blocks.shelf.clone()
     }
 
-    /// The tables that were made for this operator, and not taken from another.
+    /// Returns the number of tables built for this operator, without shared ones.
     pub fn tables_made(&self) -> usize {
         self.blocks.made
     }
 
-    /// A vector of zeros of this operator's length and precision, in its place.
+    /// Returns a zero vector of this operator's length, precision and location.
     pub fn vector(&self) -> Vector {
         self.zeros().numbered(self.numbering())
     }
 
-    /// The same without the number of its unknowns, which takes a look at the whole mesh.
+    /// Returns a zero vector without the numbering hash, which visits the whole mesh.
     pub(crate) fn zeros(&self) -> Vector {
         let zeros = match self.arithmetic() {
             Some(arithmetic) => Vector::on_device(self.n(), arithmetic),
@@ -359,13 +359,13 @@ impl Operator {
         *self.numbering.get_or_init(|| self.blocks.on.numbering())
     }
 
-    /// The same for states that may be other operators' vectors of the first fields alone: kernels read no others.
+    /// Accepts other operators' vectors of the leading fields as states: kernels read no other fields.
     pub(crate) fn of_first(self, fields: usize) -> Self {
         Self { first: Some(fields), ..self }
     }
 
-    /// Whether a vector of another operator, of the first fields alone, can be a state as it is. Whose it is on this mesh,
-    /// the caller knows.
+    /// Returns whether a vector of another operator, of the leading fields only, can be used as a state. The caller
+    /// guarantees the same mesh and spaces.
     pub(crate) fn reads(&self, state: &Vector) -> bool {
         let Some(first) = self.first else { return false };
         let there = state.array().map(|(arithmetic, _)| arithmetic);
@@ -380,11 +380,11 @@ impl Operator {
         alike && state.precision() == self.precision() && state.len() == len
     }
 
-    /// Replaces the time and the parameters.
+    /// Sets the time and the parameters.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
         if let Some(approximation) = &mut self.approximation {
             approximation.set_params(params)?;
@@ -392,27 +392,27 @@ impl Operator {
         self.engine.overwrite(&mut self.blocks.params, params)
     }
 
-    /// Has unknowns that are coupled inside cells only eliminated before linear solves.
+    /// Eliminates cell-local degrees of freedom before linear solves.
     pub(crate) fn eliminate(&mut self, local: Option<Arc<Local>>) {
         self.local = local;
     }
 
-    /// Has something approximate J⁻¹ from the next linearisation on, or nothing.
+    /// Sets or removes the approximation of J⁻¹, used from the next linearisation.
     pub fn precondition_by(&mut self, approximation: Option<Box<dyn Approximation>>) {
         self.approximation = approximation;
     }
 
-    /// Takes away what approximates J⁻¹, so that other parameters do not change it.
+    /// Takes the approximation of J⁻¹ away, so that a change of parameters does not affect it.
     pub(crate) fn take_approximation(&mut self) -> Option<Box<dyn Approximation>> {
         self.approximation.take()
     }
 
-    /// Replaces data at nodes on which what approximates J⁻¹ does not depend, by its number: by entries of a vector of this
-    /// operator, where it lies, or by 0. `from` says which unknowns they are, and is asked once.
+    /// Replaces nodal data that the approximation of J⁻¹ does not depend on, by index: by entries of a vector of this
+    /// operator, without host copies, or by 0. `from` returns the degree of freedom of each value; it is called once.
     ///
     /// # Errors
     ///
-    /// A device that fails, a vector of another place.
+    /// A device failure, a vector of another device.
     pub(crate) fn set_at_nodes(
         &mut self,
         aux: usize,
@@ -422,25 +422,25 @@ impl Operator {
         self.blocks.set_at_nodes(&*self.engine, aux, x, from)
     }
 
-    /// What approximates J⁻¹.
+    /// Returns the approximation of J⁻¹.
     pub fn approximation(&self) -> Option<&dyn Approximation> {
         self.approximation.as_deref()
     }
 
-    /// Replaces the values of the essential conditions, as [`crate::problem::values`] lists them.
+    /// Sets the values of the essential conditions, in the order of [`crate::problem::values`].
     ///
     /// # Errors
     ///
-    /// A device that fails; another number of values.
+    /// A device failure; a wrong number of values.
     pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
         self.engine.set_conditions(values)
     }
 
-    /// Zero with the values of the essential conditions.
+    /// Returns 0 with the values of the essential conditions.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     pub fn initial(&self) -> Result<Vector, OperatorError> {
         let mut u = self.vector();
         self.impose(&mut u)?;
@@ -448,36 +448,36 @@ impl Operator {
         Ok(u)
     }
 
-    /// Gives the constrained unknowns of a vector their values.
+    /// Sets the constrained degrees of freedom of a vector.
     ///
     /// # Errors
     ///
-    /// A device that fails, a vector of another place.
+    /// A device failure, a vector of another device.
     pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
         self.engine.impose(u)?;
         self.engine.close(Affine::Values, u)?;
-        // What each has computed at a node may differ by rounding.
+        // Values computed on different processes may differ by rounding.
         u.agree();
         Ok(())
     }
 
-    /// Replaces the auxiliary data by others of the same kinds and lengths.
+    /// Replaces the auxiliary data by data of the same kinds and lengths.
     ///
     /// # Errors
     ///
-    /// Data of another kind or length, a device that fails.
+    /// Data of another kind or length, a device failure.
     pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
-        // The levels have data of their own.
+        // The levels have their own data.
         self.approximation = None;
         self.blocks.set_aux(&*self.engine, values)
     }
 
-    /// Waits for all work.
+    /// Waits for all pending work.
     ///
     /// # Errors
     ///
-    /// What went wrong with it, or before.
+    /// The failure of this or earlier work.
     pub fn finish(&self) -> Result<(), DeviceError> {
         self.arithmetic().map_or(Ok(()), |arithmetic| {
             arithmetic.check()?;
@@ -485,17 +485,17 @@ impl Operator {
         })
     }
 
-    /// Bytes that one pass of a task streams beside its vectors: tables and stored numbers.
+    /// Returns the bytes that one pass of a task streams in addition to vectors: tables and stored numbers.
     pub fn table_bytes(&self, task: Task) -> usize {
         self.blocks.bytes(&*self.engine, task)
     }
 
-    /// Whether there are kernels for a task.
+    /// Returns whether there are kernels for a task.
     pub fn has(&self, task: Task) -> bool {
         self.blocks.pass(task, Inputs::default()).runs().next().is_some()
     }
 
-    /// y = the sum of a task's kernels over all cells, with these rows of constrained unknowns.
+    /// Computes y as the sum of a task's kernels over all cells, with the given rows of constrained degrees of freedom.
     fn pass(
         &self,
         task: Task,
@@ -570,7 +570,7 @@ impl LinearOperator for Operator {
     }
 
     fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
-        // Of a part it is not that of the system.
+        // A subdomain matrix is not that of the system.
         let whole = self.sharing.is_none().then(|| self.assembled()).transpose()?.flatten();
         Ok(whole.map(|matrix| matrix.by_columns()))
     }
@@ -663,7 +663,7 @@ impl NonlinearSystem for Operator {
     }
 
     fn coupling(&self) -> Option<Coupling> {
-        // Their rows and columns are numbered by 32-bit indices, and all that a constraint reads is coupled.
+        // Matrix indices have 32 bits, and an affine constraint couples all its degrees of freedom.
         let sparse = self.n() < u32::MAX as usize && self.blocks.on.affine.widest() <= WIDEST;
         sparse.then(|| Coupling::new(&self.blocks.on))
     }

@@ -1,4 +1,4 @@
-//! `run`: a checked problem on its mesh → its solution.
+//! Runs a checked problem on its mesh and returns the solution.
 //!
 //! ```text
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
@@ -94,48 +94,48 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Why a problem has no solution here.
+/// Error of a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The elements are not possible.
+    /// Elements or kernels that cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// An element is not possible.
+    /// An element that does not exist.
     #[error(transparent)]
     Element(#[from] ElementError),
-    /// The mesh lacks something.
+    /// An invalid mesh, or one without a tag that the problem names.
     #[error(transparent)]
     Mesh(#[from] MeshError),
-    /// Periodic sides that are none.
+    /// Periodic sides that are not translations of each other.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Periodic(#[from] PeriodicError),
-    /// More than there is memory for.
+    /// Memory demand beyond the memory budget.
     #[error(transparent)]
     Memory(#[from] TooMuch),
-    /// The unknowns cannot be numbered.
+    /// A space whose degrees of freedom cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// The kernels cannot be made.
+    /// Kernels that cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// The operator cannot be made.
+    /// An operator that cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The operator cannot be applied.
+    /// An operator application that failed.
     #[error(transparent)]
     Operator(#[from] OperatorError),
-    /// A device fails.
+    /// A device failure.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A condition's value is not a number.
+    /// An essential boundary condition with a value that is not finite.
     #[error("the condition on `{field}` has no finite value: {source}")]
     Condition {
-        /// The condition's number, as they are given: in a problem, that in [`Problem::dirichlet`].
+        /// Index of the condition in the order of statement: in a problem, in [`Problem::dirichlet`].
         index: usize,
         /// The field.
         field: String,
-        /// Where and what.
+        /// Location and value.
         source: NotFinite,
     },
     /// Auxiliary data without a value.
@@ -154,44 +154,44 @@ pub enum RunError {
     NoAuxInRegion {
         /// Its name.
         name: String,
-        /// A tag of such a cell, where it has one.
+        /// A tag of such a cell, if it has one.
         tag: Option<String>,
         /// The centre of such a cell.
         point: [f64; 3],
     },
-    /// Auxiliary data that is not a number somewhere.
+    /// Auxiliary data with a value that is not finite.
     #[error("`aux {name}` is {value} at {}", shown(.point))]
     AuxNotFinite {
         /// Its name.
         name: String,
         /// Its value.
         value: f64,
-        /// Where.
+        /// Location.
         point: [f64; 3],
     },
-    /// A start that is not a number somewhere.
+    /// An initial state with a value that is not finite.
     #[error("`initial {name}` is {value} at {}", shown(.point))]
     InitialNotFinite {
         /// The field.
         name: String,
         /// Its value.
         value: f64,
-        /// Where.
+        /// Location.
         point: [f64; 3],
     },
-    /// A file that gives no data or no state.
+    /// A file without usable data or state.
     #[error("`{} {name}`: {}: {source}", .taker.word(), .path.display())]
     File {
-        /// What should have its values.
+        /// The statement that reads the file.
         taker: Taker,
         /// Its name.
         name: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Cause.
         source: Box<FileError>,
     },
-    /// A parameter that is not a number.
+    /// A parameter that is not finite.
     #[error("`param {name}` is {value}\nhelp: a parameter must be a finite number")]
     ParamNotFinite {
         /// Its name.
@@ -199,7 +199,7 @@ pub enum RunError {
         /// Its value.
         value: f64,
     },
-    /// A field with a mean that is fixed anyway.
+    /// A field with a mean-value constraint that is not free up to a constant.
     #[error(
         "`{field}` is not free up to a constant: its equations change with one, or do not add up to 0\n\
          help: leave `mean {field}` out"
@@ -208,7 +208,7 @@ pub enum RunError {
         /// The field.
         field: String,
     },
-    /// Data of a field with a mean that no solution fulfils.
+    /// Incompatible data of a field with a mean-value constraint.
     #[error(
         "the data for `{field}` is incompatible: its right-hand side is not orthogonal to the constants (imbalance \
          {imbalance:.1e}, relative)\n\
@@ -218,13 +218,13 @@ pub enum RunError {
     Incompatible {
         /// The field.
         field: String,
-        /// The sum of the right-hand side over that of its sizes.
+        /// Sum of the right-hand side divided by the sum of its absolute values.
         imbalance: f64,
     },
-    /// Nothing fixes a field.
+    /// A field that no term and no boundary condition determines.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Unfixed(Unfixed),
-    /// A known solution that is not a number somewhere.
+    /// An error against a known solution that is not finite.
     #[error("the error against the known solution of `{field}` is {value}")]
     ExactNotFinite {
         /// The field.
@@ -232,16 +232,16 @@ pub enum RunError {
         /// The error.
         value: f64,
     },
-    /// A solver's setting.
+    /// An invalid solver setting.
     #[error("{0}")]
     Setting(String),
-    /// Time that the problem cannot go through like this.
+    /// Invalid time integration settings, or a failed time integration.
     #[error(transparent)]
     Time(#[from] TimeError),
     /// A matrix that is singular to working precision.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Singular(Singular),
-    /// Two fields whose spaces do not go together.
+    /// Two fields with spaces that violate the inf-sup condition.
     #[error("the matrix is singular: {}\nhelp: {}", .0, .0.remedy())]
     Unstable(UnstablePair),
     /// A solve that met a number that is not finite.
@@ -251,18 +251,18 @@ pub enum RunError {
         solver: &'static str,
         /// Iterations done.
         iterations: usize,
-        /// What is not finite.
+        /// Origin of that number.
         cause: Cause,
     },
-    /// A start at which the Jacobian is singular because of the state.
+    /// A Jacobian that is singular at the initial state, but regular at states nearby.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Degenerate(Degenerate),
-    /// A nonlinear solve that did not converge, and what the form contains.
+    /// A nonlinear solve that did not converge, with the switches of the form.
     #[error("{source}\n{difficulty}\nhelp: {}", .difficulty.remedy())]
     Difficult {
-        /// What happened.
+        /// Error of the solver.
         source: SolveError,
-        /// What the form contains.
+        /// Switches of the form.
         difficulty: Difficulty,
     },
     /// A load step that did not converge.
@@ -272,54 +272,54 @@ pub enum RunError {
         2 * steps
     )]
     LoadStep {
-        /// Its number, from 1 on.
+        /// Number of the step, from 1.
         step: usize,
-        /// How many there are.
+        /// Number of steps.
         steps: usize,
-        /// What happened.
+        /// Error of the solver.
         source: SolveError,
     },
-    /// A step through time that cannot be taken.
+    /// A time step that failed.
     #[error("at t = {time} no step of {length:.3e} can be taken: {source}")]
     TimeStep {
-        /// The time that was reached.
+        /// Time reached.
         time: f64,
-        /// The length of the step.
+        /// Length of the step.
         length: f64,
-        /// Why.
+        /// Cause.
         source: Box<RunError>,
     },
-    /// A mesh that cannot follow a solution.
+    /// A mesh that cannot be adapted.
     #[error("`adapt`: {0}")]
     Adapt(#[from] AdaptError),
-    /// A solution whose error cannot be estimated.
+    /// A solution without an error estimate.
     #[error("`adapt`: {0}")]
     Estimate(#[from] EstimateError),
-    /// An estimate by which no cells can be marked.
+    /// An error estimate by which no cells can be marked.
     #[error("`adapt`: {0}")]
     Mark(#[from] MarkError),
-    /// An adaptive step that failed behind others.
+    /// A failed adaptive step after at least one successful step.
     #[error("step {} of `adapt`: {}", .0.step, .0.source)]
     Interrupted(Box<Interrupted>),
-    /// What another process could not do, so that none goes on; in words it is that process's error.
+    /// Failure of another process, which ends the run on all processes.
     #[error("{text}")]
     Elsewhere {
-        /// The process.
+        /// Rank of the process.
         rank: usize,
-        /// How many there are.
+        /// Number of processes.
         size: usize,
-        /// Its error.
+        /// Text of its error.
         text: String,
     },
-    /// The solve did not converge.
+    /// A solve that did not converge.
     #[error(transparent)]
     Solve(#[from] SolveError),
-    /// The solve of a problem stopped short.
+    /// A solve that did not converge, with the state that it reached.
     #[error("{source}")]
     Unconverged {
-        /// Why.
+        /// Cause.
         source: Box<RunError>,
-        /// What it had reached by then.
+        /// State reached.
         reached: Box<Reached>,
     },
 }
@@ -333,12 +333,12 @@ impl From<WithFieldsError> for RunError {
     }
 }
 
-/// What a solve that stopped short has reached: no solution.
+/// Last state of a solve that did not converge; not a solution.
 #[derive(Debug)]
 pub struct Reached {
-    /// What it is on.
+    /// Its discretisation.
     pub on: Arc<Discretisation>,
-    /// The unknowns, node-major; all of them numbers.
+    /// Degrees of freedom, node-major, all finite.
     pub u: Vec<f64>,
 }
 
@@ -355,57 +355,57 @@ fn shown(point: &[f64; 3]) -> String {
     format!("({})", point.map(shown).join(", "))
 }
 
-/// A problem on its mesh, before anything is compiled.
+/// A problem discretised on its mesh, before kernels are compiled.
 pub struct Setup {
     /// The elements.
     pub elements: Elements,
-    /// Spaces, conditions, auxiliary data.
+    /// Spaces, conditions and auxiliary data.
     pub on: Arc<Discretisation>,
     /// Time and parameters.
     pub parameters: Parameters,
-    /// The data from files.
+    /// Data read from files.
     pub files: Files,
 }
 
 /// A solved problem.
 pub struct Solution {
-    /// What it is solved on.
+    /// Its discretisation.
     pub on: Arc<Discretisation>,
     /// The elements.
     pub elements: Elements,
     /// The kernels.
     pub kernels: Kernels,
-    /// Cells, and unknowns, of all processes together.
+    /// Numbers of cells and of degrees of freedom, summed over all processes.
     pub size: [usize; 2],
-    /// The unknowns, node-major.
+    /// Degrees of freedom, node-major.
     pub u: Vec<f64>,
-    /// How the solve went.
+    /// Convergence report of the solver.
     pub report: Report,
-    /// Linear iterations in all.
+    /// Total number of linear iterations.
     pub linear_iterations: usize,
-    /// The levels that preconditioned them, if any did.
+    /// Multigrid levels of the preconditioner, if it has any.
     pub multigrid: Vec<crate::solve::Figures>,
-    /// ‖R(u)‖ over the free unknowns at the end.
+    /// ‖R(u)‖ over the free degrees of freedom of the solution.
     pub residual: f64,
-    /// The modes, where eigenvalues were asked for; the unknowns, the reports and the ranges are those of the first then.
+    /// Modes of an eigenvalue problem; `u`, `reports` and `ranges` are then those of the first mode.
     pub modes: Vec<Mode>,
     /// L2 and H1 error of each field with a known solution: (field, L2, H1).
     pub errors: Vec<(usize, f64, f64)>,
-    /// The energy, where the Jacobian is symmetric.
+    /// The energy, for a symmetric Jacobian.
     pub energy: Option<f64>,
-    /// What the problem reports, in its order.
+    /// Results of the problem's reports, in the order of statement.
     pub reports: Vec<Outcome>,
-    /// The smallest and the largest value at its nodes of each component of each field.
+    /// Smallest and largest nodal value of each component of each field.
     pub ranges: Vec<Vec<[f64; 2]>>,
-    /// What should be known of the solution, its mesh and how it was come by.
+    /// Notes about the solution, its mesh and the solve.
     pub notes: Vec<String>,
-    /// Seconds of each phase.
+    /// Wall-clock seconds of each phase.
     pub seconds: Seconds,
-    /// Unknowns a second of one action of the Jacobian (or residual), as measured at the solution.
+    /// Throughput of one Jacobian (or residual) application at the solution, in degrees of freedom per second.
     pub throughput: f64,
 }
 
-/// The mesh with the sides identified that a problem says are periodic.
+/// Identifies the periodic sides of the problem in the mesh.
 ///
 /// # Errors
 ///
@@ -420,7 +420,7 @@ pub fn with_periodic_sides(
     Ok(mesh)
 }
 
-/// The elements, spaces, conditions and data of a problem.
+/// Builds elements, spaces, conditions and data of a problem.
 pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, RunError> {
     let (form, mesh) = (&problem.form, with_periodic_sides(problem, mesh.into())?);
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
@@ -440,7 +440,7 @@ pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, Ru
     Ok(Setup { elements, on: Arc::new(on), parameters, files })
 }
 
-/// Every parameter must be finite.
+/// Checks that every parameter is finite.
 pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(), RunError> {
     let names = std::iter::once("t".to_owned()).chain(
         form.params
@@ -455,7 +455,7 @@ pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(),
     Ok(())
 }
 
-/// Solves a problem on the processor. `observe` sees each iteration.
+/// Solves a problem on the host. `observe` is called after each iteration.
 pub fn run(
     problem: &Problem,
     mesh: Mesh,
@@ -465,8 +465,8 @@ pub fn run(
     run_on(problem, mesh, target, None, observe)
 }
 
-/// Solves a problem, on a device where one is given: there the solver's vectors live from the first iteration to the
-/// last, and only sums and the solution come back. `observe` sees each iteration.
+/// Solves a problem on a device, if one is given. The solver's vectors then stay in device memory; only reductions and
+/// the solution are copied to the host. `observe` is called after each iteration.
 pub fn run_on(
     problem: &Problem,
     mesh: impl Into<Arc<Mesh>>,
@@ -477,8 +477,8 @@ pub fn run_on(
     run_from(problem, mesh, None, target, device, observe)
 }
 
-/// The same from another start: the unknowns of an earlier solution of the problem, with the same mesh and degree. It is one
-/// solve on this mesh, whatever `adapt` asks for: see [`run_steps`].
+/// Solves a problem from an earlier solution on the same mesh and of the same degree. `adapt` is ignored: this is one
+/// solve on this mesh; see [`run_steps`].
 pub fn run_from(
     problem: &Problem,
     mesh: impl Into<Arc<Mesh>>,
@@ -491,14 +491,14 @@ pub fn run_from(
     run_started(problem, mesh, at, target, device, observe)
 }
 
-/// Where a solve starts.
+/// Initial state of a solve.
 #[derive(Clone, Copy)]
 enum Start<'a> {
-    /// Where the problem says.
+    /// The initial state that the problem states.
     OfProblem,
-    /// At a solution with the same mesh and degree.
+    /// A solution on the same mesh and of the same degree.
     At(&'a [f64]),
-    /// At one on another mesh of the same adaptive one.
+    /// A solution on another mesh of the same adaptive hierarchy.
     On(&'a Discretisation, &'a [f64]),
 }
 
@@ -555,7 +555,7 @@ fn run_started(
         Start::OfProblem | Start::At(_) => None,
     };
     let earlier = match start_at {
-        // Modes are those of the state where the problem starts, not of an earlier mode.
+        // Each mode starts from the problem's initial state, not from an earlier mode.
         _ if problem.eigen.is_some() => None,
         Start::At(u) => Some(u),
         Start::OfProblem | Start::On(..) => moved.as_deref(),
@@ -611,7 +611,7 @@ fn run_started(
     let (report, linear_iterations) = solved.map_err(|error| unconverged(error, &on, &u))?;
     clock.end(Phase::Solve);
     let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
-    // Their memory is not needed any more.
+    // Frees the memory of the levels.
     operator.precondition_by(None);
     let mut r = u.like();
     operator.residual(&u, &mut r)?;
@@ -670,7 +670,7 @@ fn run_started(
     })
 }
 
-/// What happens to a number of the size of a product of unknowns, where it is none of double precision.
+/// Returns whether an energy overflows or underflows double precision although the degrees of freedom are finite.
 fn unrepresentable(energy: f64, u: &[f64]) -> Option<&'static str> {
     let largest = || u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
     let tiny = |largest: f64| largest > 0.0 && largest < f64::MIN_POSITIVE.sqrt();
@@ -681,7 +681,7 @@ fn unrepresentable(energy: f64, u: &[f64]) -> Option<&'static str> {
     }
 }
 
-/// Unknowns a second of one residual, the median of a few.
+/// Measures residual applications: degrees of freedom per second, median of five.
 fn measure(operator: &mut Operator, u: &Vector, r: &mut Vector) -> Result<f64, RunError> {
     let mut times = Vec::new();
     for _ in 0..5 {

@@ -1,11 +1,10 @@
 //! Linear and nonlinear solvers.
 //!
-//! A solver sees a [`LinearOperator`] and [`Vector`]s, never a mesh, a kernel or a backend. Unknowns
-//! with an essential condition stay in the vectors: an operator's row of such an unknown is the
-//! identity, so that a residual that is 0 there leaves it alone.
+//! Solvers depend on [`LinearOperator`] and [`Vector`] only, not on meshes, kernels or backends. Constrained degrees of
+//! freedom remain in the vectors with identity rows in operators, so that a zero residual leaves them unchanged.
 //!
-//! What goes wrong in the numbers is no error of the program: it is the [`Outcome`] in the
-//! [`Report`], and [`Report::converged`] turns it into a [`SolveError`] where only success will do.
+//! A numerical failure is not an error of the call but the [`Outcome`] in the [`Report`]. [`Report::converged`] turns
+//! it into a [`SolveError`].
 
 mod bicgstab;
 mod blocks;
@@ -69,7 +68,7 @@ pub enum Preconditioner<'a> {
     Operator(&'a dyn LinearOperator),
 }
 
-/// Whether vectors are of one size, in one precision.
+/// Checks that vectors have the same size and precision.
 fn alike(b: &Vector, others: &[&Vector]) -> Result<(), OperatorError> {
     let of = |vector: &Vector| (vector.len(), vector.precision());
     let Some(other) = others.iter().find(|other| of(other) != of(b)) else { return Ok(()) };
@@ -81,7 +80,7 @@ fn alike(b: &Vector, others: &[&Vector]) -> Result<(), OperatorError> {
 }
 
 impl<'a> Preconditioner<'a> {
-    /// The vectors of its own.
+    /// Returns the preconditioner's own vector, if it has one.
     fn vectors(&self) -> Option<&'a Vector> {
         match self {
             Self::Jacobi(inverse) => Some(inverse),
@@ -89,7 +88,7 @@ impl<'a> Preconditioner<'a> {
         }
     }
 
-    /// z = M⁻¹ r.
+    /// Computes z = M⁻¹ r.
     pub(crate) fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         match self {
             Self::Identity => z.copy_from(r),
@@ -110,7 +109,7 @@ impl<'a> Preconditioner<'a> {
         }
     }
 
-    /// The inverse diagonal, where that is all there is.
+    /// Returns the inverse diagonal of a Jacobi preconditioner.
     fn inverse_diagonal(&self) -> Option<&'a Vector> {
         match self {
             Self::Jacobi(inverse) => Some(inverse),
@@ -119,21 +118,22 @@ impl<'a> Preconditioner<'a> {
     }
 }
 
-/// Why a solver stopped.
+/// Reason why a solver stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
     /// The residual is below the tolerance.
     Converged,
     /// The limit of iterations was reached.
     IterationLimit,
-    /// The residual is what rounding leaves, above the tolerance: the solution is as good as the precision allows.
+    /// The residual is at the rounding-error level, above the tolerance: the solution is as accurate as the precision
+    /// allows.
     Rounding,
-    /// The same where no more than the tolerance would do ([`CgSettings::strict`]), or where rounding leaves so much
-    /// that the solution means little.
+    /// The residual is at the rounding-error level, but the tolerance is mandatory ([`CgSettings::strict`]) or the
+    /// solution is useless.
     BelowRounding,
-    /// The residual no longer falls: the problem is singular, or too hard for the solver.
+    /// The residual stagnates: the problem is singular, or too hard for the solver.
     Stagnated,
-    /// A number that the method divides by is 0, again after it began anew.
+    /// A divisor of the method vanished, again after a restart.
     BrokeDown,
     /// A direction with pᵀAp ≤ 0, or rᵀM⁻¹r ≤ 0: the operator or the preconditioner is not positive
     /// definite.
@@ -143,24 +143,24 @@ pub enum Outcome {
     },
     /// The matrix is singular to working precision.
     Singular {
-        /// Where its null vector is largest.
+        /// Degree of freedom in which the null vector is largest.
         unknown: usize,
-        /// About its condition number.
+        /// Estimate of the condition number.
         condition: f64,
     },
     /// A number that is not finite appeared.
     NotFinite,
-    /// The right-hand side or the solution has numbers larger than the precision has.
+    /// The right-hand side or the solution overflows the precision.
     Overflow,
-    /// The right-hand side or the solution has numbers so small that the precision keeps no digits of them.
+    /// The right-hand side or the solution underflows the precision.
     Underflow,
     /// The residual grew beyond bounds.
     Diverged,
     /// No step along the search direction reduces the residual.
     LineSearchFailed,
-    /// The equations of a field are not solved relative to their own scale, far from that of the others.
+    /// The equations of a field are not solved relative to their own scale, which is far from those of the others.
     Unsolved {
-        /// The number of the field.
+        /// Index of the field.
         field: usize,
         /// The ratio of the scales.
         ratio: f64,
@@ -170,17 +170,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether there is a solution.
+    /// Returns whether the solve has a solution.
     pub fn is_success(self) -> bool {
         matches!(self, Self::Converged | Self::Rounding)
     }
 
-    /// Whether a nonlinear solve from a nearer start may succeed.
+    /// Returns whether a nonlinear solve may succeed from a closer initial state.
     pub(crate) fn may_sweep(self) -> bool {
         matches!(self, Self::IterationLimit | Self::Stagnated | Self::LineSearchFailed)
     }
 
-    /// Whether a linear solver has failed where another one may not.
+    /// Returns whether another linear solver may succeed.
     fn is_hard(self) -> bool {
         match self {
             Self::IterationLimit
@@ -202,7 +202,7 @@ impl Outcome {
     }
 }
 
-/// r = b − A x; gives ‖r‖.
+/// Computes r = b − A x and returns ‖r‖.
 fn residual(
     a: &dyn LinearOperator,
     b: &Vector,
@@ -214,30 +214,30 @@ fn residual(
     Ok(r.norm())
 }
 
-/// How a solve went.
+/// Report of a solve.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
     /// The solver's name.
     pub solver: &'static str,
-    /// Why it stopped.
+    /// Reason why it stopped.
     pub outcome: Outcome,
-    /// Iterations done.
+    /// Number of iterations.
     pub iterations: usize,
     /// ‖r‖ at the start and after each iteration.
     pub history: Vec<f64>,
-    /// The residual norm that was asked for.
+    /// Requested residual norm.
     pub target: f64,
     /// Wall-clock seconds.
     pub seconds: f64,
-    /// What should be known of the solve: rounding that was met, another solver that was taken.
+    /// Notes on the solve: rounding error, a change of solver.
     pub notes: Vec<String>,
-    /// The steps of Newton's method, of a nonlinear solve.
+    /// Newton steps of a nonlinear solve.
     pub newton: Vec<NewtonStep>,
 }
 
 impl Report {
-    /// What a solver hands over at its end; `history` begins with the residual before the first iteration.
+    /// Creates the report at the end of a solve; `history` starts with the initial residual.
     fn ended(
         solver: &'static str,
         start: Instant,
@@ -249,7 +249,7 @@ impl Report {
         Self { solver, outcome, iterations, history, target, seconds, notes, newton }
     }
 
-    /// Notes that the residual is above the tolerance, where it is.
+    /// Adds a note if rounding left the residual above the tolerance.
     fn note_rounding(&mut self) {
         if self.outcome == Outcome::Rounding {
             let aim = match self.target > 0.0 {
@@ -262,7 +262,7 @@ impl Report {
         }
     }
 
-    /// Notes that another solver failed before, and how.
+    /// Adds a note on the failure of an earlier solver.
     fn note_failure(&mut self, before: &Self) {
         let how = match before.outcome {
             Outcome::Indefinite { .. } => "found the operator not to be positive definite",
@@ -277,17 +277,17 @@ impl Report {
             .push(format!("{first} {how} after {after} iterations; {second} was used instead"));
     }
 
-    /// Iterations of the linear solves of all steps of Newton's method.
+    /// Returns the number of linear iterations of all Newton steps.
     pub fn inner_iterations(&self) -> usize {
         self.newton.iter().map(|step| step.inner_iterations).sum()
     }
 
-    /// The last residual norm.
+    /// Returns the last residual norm.
     pub fn residual(&self) -> f64 {
         self.history.last().copied().unwrap_or(0.0)
     }
 
-    /// The report of a solve that converged, or an error that says why it did not.
+    /// Returns the report of a converged solve, or the error otherwise.
     pub fn converged(self) -> Result<Self, SolveError> {
         let (solver, iterations, residual, target) =
             (self.solver, self.iterations, self.residual(), self.target);
@@ -319,7 +319,7 @@ impl Report {
     }
 }
 
-/// A solve that gave no solution.
+/// A solve without a solution.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SolveError {
@@ -331,11 +331,11 @@ pub enum SolveError {
     IterationLimit {
         /// The solver.
         solver: &'static str,
-        /// Iterations done.
+        /// Number of iterations.
         iterations: usize,
         /// The last residual norm.
         residual: f64,
-        /// The norm that was asked for.
+        /// Requested norm.
         target: f64,
     },
     /// See [`Outcome::Stagnated`].
@@ -346,11 +346,11 @@ pub enum SolveError {
     Stagnated {
         /// The solver.
         solver: &'static str,
-        /// Iterations done.
+        /// Number of iterations.
         iterations: usize,
         /// The last residual norm.
         residual: f64,
-        /// The norm that was asked for.
+        /// Requested norm.
         target: f64,
     },
     /// See [`Outcome::BrokeDown`].
@@ -362,11 +362,11 @@ pub enum SolveError {
     BrokeDown {
         /// The solver.
         solver: &'static str,
-        /// Iterations done.
+        /// Number of iterations.
         iterations: usize,
         /// The last residual norm.
         residual: f64,
-        /// The norm that was asked for.
+        /// Requested norm.
         target: f64,
     },
     /// See [`Outcome::BelowRounding`].
@@ -378,9 +378,9 @@ pub enum SolveError {
     BelowRounding {
         /// The solver.
         solver: &'static str,
-        /// What rounding leaves.
+        /// Residual norm at the rounding-error level.
         residual: f64,
-        /// The norm that was asked for.
+        /// Requested norm.
         target: f64,
     },
     /// See [`Outcome::Indefinite`].
@@ -391,7 +391,7 @@ pub enum SolveError {
     Indefinite {
         /// The solver.
         solver: &'static str,
-        /// Iterations done.
+        /// Number of iterations.
         iterations: usize,
         /// pᵀAp.
         curvature: f64,
@@ -404,7 +404,7 @@ pub enum SolveError {
     Singular {
         /// The solver.
         solver: &'static str,
-        /// Where the null vector is largest.
+        /// Degree of freedom in which the null vector is largest.
         unknown: usize,
     },
     /// See [`Outcome::Unsolved`].
@@ -428,7 +428,7 @@ pub enum SolveError {
     NotFinite {
         /// The solver.
         solver: &'static str,
-        /// Iterations done.
+        /// Number of iterations.
         iterations: usize,
     },
     /// See [`Outcome::Overflow`].
@@ -454,7 +454,7 @@ pub enum SolveError {
     Diverged {
         /// The solver.
         solver: &'static str,
-        /// Iterations done.
+        /// Number of iterations.
         iterations: usize,
         /// The last residual norm.
         residual: f64,
@@ -467,11 +467,11 @@ pub enum SolveError {
     LineSearchFailed {
         /// The solver.
         solver: &'static str,
-        /// Iterations done.
+        /// Number of iterations.
         iterations: usize,
         /// The last residual norm.
         residual: f64,
-        /// The norm that was asked for.
+        /// Requested norm.
         target: f64,
     },
     /// See [`Outcome::Cancelled`].
@@ -479,7 +479,7 @@ pub enum SolveError {
     Cancelled {
         /// The solver.
         solver: &'static str,
-        /// Iterations done.
+        /// Number of iterations.
         iterations: usize,
     },
     /// The operator could not be applied.
@@ -487,103 +487,103 @@ pub enum SolveError {
     Operator(#[from] OperatorError),
 }
 
-/// What a solver tells while it works.
+/// Progress of a running solve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// Iterations done.
+    /// Number of iterations.
     pub iteration: usize,
     /// The current residual norm.
     pub residual: f64,
-    /// The norm that is asked for.
+    /// Requested norm.
     pub target: f64,
 }
 
-/// Whether to go on.
+/// Answer of an observer: continue or stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continue {
-    /// Go on.
+    /// Continue.
     Yes,
-    /// Stop here.
+    /// Stop.
     No,
 }
 
 /// Called after each iteration.
 pub type Observer<'a> = &'a mut dyn FnMut(Progress) -> Continue;
 
-/// An observer that does nothing.
+/// Observes nothing and continues.
 pub fn silent(_: Progress) -> Continue {
     Continue::Yes
 }
 
-/// The degrees of freedom of a field in a vector of several.
+/// Degrees of freedom of one field in a vector of several fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldDofs {
-    /// Which they are.
+    /// Their range.
     pub dofs: Range<usize>,
-    /// How many components there are at each node, one after another.
+    /// Number of components per node; they are innermost.
     pub components: usize,
 }
 
 /// A system R(u) = 0 with its derivative.
 pub trait NonlinearSystem {
-    /// The number of unknowns.
+    /// Returns the number of degrees of freedom.
     fn size(&self) -> usize;
 
-    /// r = R(u), 0 in the rows of constrained unknowns.
+    /// Computes r = R(u), with 0 in the rows of constrained degrees of freedom.
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Makes `u` the state at which [`NonlinearSystem::jacobian`] is taken.
+    /// Sets the state at which [`NonlinearSystem::jacobian`] is evaluated.
     fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError>;
 
-    /// Gives unknowns their values that are given by others, which steps along directions leave as they are.
+    /// Computes the dependent degrees of freedom of a state (means, constraints), which increments do not change.
     fn complete(&self, _u: &mut Vector) -> Result<(), OperatorError> {
         Ok(())
     }
 
-    /// The constants up to which fields are free: J maps them to 0, and residuals are orthogonal to them. A solve sets the means
-    /// at its end, in [`NonlinearSystem::complete`].
+    /// Returns the constants up to which fields are free: J maps them to 0, and residuals are orthogonal to them. A
+    /// solve sets the means at its end, in [`NonlinearSystem::complete`].
     fn null_space(&self) -> Option<&NullSpace> {
         None
     }
 
-    /// J(u) at the last linearisation; rows and columns of constrained unknowns are the identity.
+    /// Returns J(u) at the last linearisation; rows and columns of constrained degrees of freedom are the identity.
     fn jacobian(&self) -> &dyn LinearOperator;
 
-    /// Whether J is known to be what it was at the last solve, so that what was made of it then still serves.
+    /// Returns whether J is known to equal that of the last solve, so that factors and levels remain valid.
     fn same_jacobian(&self) -> bool {
         false
     }
 
-    /// The diagonal of J(u); 1 for constrained unknowns.
+    /// Computes the diagonal of J(u); 1 for constrained degrees of freedom.
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Makes what approximates J⁻¹ at the last linearisation; within, why there is none.
+    /// Builds an approximation of J⁻¹ at the last linearisation; the inner error gives the reason if there is none.
     fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
         Ok(Err("the system has no levels".to_owned()))
     }
 
-    /// An approximation of J⁻¹, where [`NonlinearSystem::precondition`] has made one.
+    /// Returns the approximation of J⁻¹ built by [`NonlinearSystem::precondition`].
     fn preconditioner(&self) -> Option<&dyn Approximation> {
         None
     }
 
-    /// Lets go of it: it does not help.
+    /// Drops the approximation, as it does not help.
     fn forget_preconditioner(&mut self) {}
 
-    /// Whether J is symmetric, so that [`cg()`] may be tried.
+    /// Returns whether J is symmetric, so that [`cg()`] may be tried.
     fn symmetric(&self) -> bool;
 
-    /// The degrees of freedom of each field, whose units may be its own: tolerances hold for each.
+    /// Returns the degrees of freedom of each field. Fields may have different units; tolerances apply to each.
     fn fields(&self) -> Vec<FieldDofs> {
         vec![FieldDofs { dofs: 0..self.size(), components: 1 }]
     }
 
-    /// Unknowns that J couples inside cells only: they are eliminated before the linear solve.
+    /// Returns the degrees of freedom coupled inside cells only, which are eliminated before the linear solve.
     fn local(&self) -> Option<Arc<Local>> {
         None
     }
 
-    /// Which unknowns J couples, where its matrix can be had: see [`Direct`].
+    /// Returns the sparsity pattern of J if its matrix can be assembled: see [`Direct`].
     fn coupling(&self) -> Option<Coupling> {
         None
     }

@@ -1,8 +1,8 @@
-//! Checks of a form by numbers: a problem with a known solution → what was found.
+//! Numerical verification of a form on a problem with a known solution.
 //!
-//! [`Trial`] sets the problem up and knows the solution at the nodes. [`series`] solves and measures errors,
-//! [`jacobian`] looks at the derivative, [`agreement`] compares kernels with the reference. What the numbers should be
-//! is for the caller to say.
+//! [`Trial`] sets up the problem and interpolates the solution at the nodes. [`series`] solves and measures errors,
+//! [`jacobian`] checks the derivative, [`agreement`] compares kernels with the reference. The caller judges the
+//! results.
 
 pub mod agreement;
 pub mod jacobian;
@@ -22,20 +22,20 @@ use crate::support::expression::evaluate;
 use fem_dsl::problem::{Expression, Problem};
 use std::sync::Arc;
 
-/// A problem whose solution is known, on a mesh.
+/// A problem with a known solution, on a mesh.
 pub struct Trial<'a> {
     /// The problem.
     pub problem: &'a Problem,
-    /// Elements, spaces, conditions, data.
+    /// Elements, spaces, conditions and data.
     pub setup: Setup,
-    /// The solution at the nodes, field after field.
+    /// Nodal values of the solution, field by field.
     pub known: Vec<f64>,
 }
 
-/// An s of time derivatives: neither 0 nor 1, so that a kernel that leaves it out is found.
+/// Factor s of time derivatives: neither 0 nor 1, so that a kernel that omits it is detected.
 pub const RATE: f64 = 1.5;
 
-/// Makes a form with time derivatives one of an instant: ∂u/∂t = s u + r with r of the known solution, as a scheme has it in a stage.
+/// Converts a form with time derivatives to a stage of a scheme: ∂u/∂t = s u + r with r from the known solution.
 fn at_an_instant(problem: &Problem, setup: &mut Setup, s: f64) -> Result<(), RunError> {
     let form = &problem.form;
     if form.rates.is_empty() {
@@ -71,13 +71,12 @@ fn at_an_instant(problem: &Problem, setup: &mut Setup, s: f64) -> Result<(), Run
 }
 
 impl<'a> Trial<'a> {
-    /// Sets a problem up. Every field should have a known solution; it is 0 where there is none. A form with time
-    /// derivatives is one of an instant with ∂u/∂t = `rate` u + r. The mesh may be a part of one, with its sides made periodic
-    /// before.
+    /// Sets up a problem. Every field should have a known solution; a missing one is 0. A form with time derivatives
+    /// becomes a stage with ∂u/∂t = `rate` u + r. The mesh may be a subdomain, with periodic sides already identified.
     ///
     /// # Errors
     ///
-    /// What is wrong with the problem on this mesh; of several processes all have an error where one has.
+    /// Errors of the problem on this mesh; an error on one process is an error on all.
     pub fn new(problem: &'a Problem, mesh: Arc<Mesh>, rate: f64) -> Result<Self, RunError> {
         let mut setup = set_up(problem, mesh)?;
         at_an_instant(problem, &mut setup, rate)?;
@@ -91,11 +90,11 @@ impl<'a> Trial<'a> {
         Ok(Self { problem, setup, known })
     }
 
-    /// Kernels and operator, for the processor or for a device.
+    /// Compiles kernels and builds the operator, on the host or a device.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, a device that fails.
+    /// Kernels that cannot be compiled, a device failure.
     pub fn operator(
         &self,
         target: &Target,
@@ -105,13 +104,13 @@ impl<'a> Trial<'a> {
         compile_operator(&self.problem.form, elements, on, &parameters.values, target, device)
     }
 
-    /// The solution as a vector of an operator.
+    /// Returns the solution as a vector of an operator.
     pub fn state(&self, operator: &Operator) -> Vector {
         vector(&operator.vector(), &self.known)
     }
 
-    /// Whether the form, at this degree, cannot be computed with: a number that is not finite in R(u), or in what of
-    /// J(u) shows in one product and on its diagonal, at the known solution.
+    /// Returns false if the form is not computable at this degree: if R(u), a product with J(u) or its diagonal is not
+    /// finite at the known solution.
     ///
     /// # Errors
     ///
@@ -128,7 +127,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The values of a known solution at the nodes of its field.
+/// Evaluates a known solution at the nodes of its field.
 fn at_nodes_of(
     problem: &Problem,
     setup: &Setup,
@@ -147,7 +146,7 @@ fn at_nodes_of(
     }
 }
 
-/// A vector like another, of entries that each process has found for itself.
+/// Creates a vector from entries that each process has computed separately.
 fn vector(like: &Vector, entries: &[f64]) -> Vector {
     let mut vector = like.like();
     vector.set(entries);
@@ -155,7 +154,7 @@ fn vector(like: &Vector, entries: &[f64]) -> Vector {
     vector
 }
 
-/// Sets the constrained unknowns of a vector to 0.
+/// Sets the constrained degrees of freedom of a vector to 0.
 fn free(on: &Discretisation, entries: &mut [f64]) {
     for (dof, _) in on.conditions() {
         entries[dof] = 0.0;

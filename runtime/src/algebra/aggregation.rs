@@ -1,13 +1,14 @@
-//! Algebraic multigrid by smoothed aggregation: a symmetric positive definite matrix and its near-null vectors → [`Aggregation`], a
-//! V-cycle that approximates A⁻¹ (Vaněk, Mandel and Brezina 1996, "Algebraic multigrid by smoothed aggregation for second and
-//! fourth order elliptic problems").
+//! Algebraic multigrid by smoothed aggregation (Vaněk, Mandel and Brezina 1996, "Algebraic multigrid by smoothed
+//! aggregation for second and fourth order elliptic problems"). From a symmetric positive definite matrix and its
+//! near-null vectors it builds a V-cycle that approximates A⁻¹ ([`Aggregation`]).
 //!
 //! ```text
 //! strong connections → aggregates of nodes → T, orthonormal near-null vectors on each → P = (I − ω/λ D⁻¹A) T → Pᵀ A P → …
 //! ```
 //!
-//! until few unknowns are left, whose matrix is factorised. A row without entries beside its diagonal, as that of an unknown
-//! with an essential condition is, belongs to no aggregate. What is made and what a cycle gives does not depend on the number of threads.
+//! Coarsening ends with a small matrix, which is factorised. A row without off-diagonal entries, such as that of a
+//! constrained degree of freedom, belongs to no aggregate. Hierarchy and cycle are independent of the number of
+//! threads.
 
 mod aggregates;
 mod check;
@@ -36,21 +37,21 @@ use std::time::Instant;
 use strength::{Graph, Nodes};
 use tentative::Tentative;
 
-/// A level with more than this of the unknowns of the one above is none.
+/// Largest accepted ratio of coarse to fine size.
 const STALLED: f64 = 0.8;
-/// Where connections that aggregates follow are weaker, the matrix is nearly its diagonal.
+/// Strength threshold below which the matrix is nearly diagonal.
 const WEAKEST: f64 = 1e-3;
 
-/// How levels are made.
+/// Settings of a hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// θ of the finest level: how strong connections are that aggregates follow.
+    /// Strength threshold θ of the finest level.
     pub strength: f64,
-    /// What θ is multiplied by from level to level.
+    /// Factor of θ from level to level.
     pub weaker: f64,
-    /// Steps of the smoother before a correction, and as many behind it.
+    /// Number of pre-smoothing steps, equal to that of post-smoothing steps.
     pub steps: usize,
-    /// The most unknowns that are factorised.
+    /// Maximum size of the factorised matrix.
     pub coarsest: usize,
 }
 
@@ -75,7 +76,7 @@ impl Settings {
     }
 }
 
-/// A level that is smoothed on.
+/// A level with a smoother.
 #[derive(Clone, Debug)]
 pub struct Level {
     /// A.
@@ -86,17 +87,17 @@ pub struct Level {
     pub restrictor: Rectangular,
     /// D⁻¹.
     pub inverse: Vec<f64>,
-    /// λ, which the eigenvalues of D⁻¹A hardly exceed.
+    /// λ, an approximate upper bound of the eigenvalues of D⁻¹A.
     pub largest: f64,
 }
 
-/// What ends the levels.
+/// Coarse-grid solver.
 #[derive(Clone, Debug)]
 pub enum Bottom {
-    /// Factors.
+    /// A dense factorisation.
     Dense(Dense),
-    /// Twice the steps of the smoother, where no connection is strong enough to make fewer unknowns of many: the matrix is nearly
-    /// its diagonal.
+    /// Twice the smoothing steps, if no connections are strong enough for further coarsening: the matrix is nearly
+    /// diagonal.
     Smoothed {
         /// A.
         matrix: Csr,
@@ -107,24 +108,24 @@ pub enum Bottom {
     },
 }
 
-/// What is known of levels.
+/// Statistics of a hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-    /// Unknowns and entries of each level's matrix, the finest first and the coarsest with them.
+    /// Size and number of entries of each level's matrix, finest first, coarsest included.
     pub levels: Vec<(usize, usize)>,
     /// Bytes of matrices, transfers, factors and vectors.
     pub bytes: usize,
-    /// Seconds that making them took.
+    /// Set-up time in seconds.
     pub seconds: f64,
 }
 
 impl Figures {
-    /// The entries of all levels over those of the finest.
+    /// Returns the operator complexity: the entries of all levels relative to the finest.
     pub fn operator_complexity(&self) -> f64 {
         self.of_first(|level| level.1)
     }
 
-    /// The unknowns of all levels over those of the finest.
+    /// Returns the grid complexity: the sizes of all levels relative to the finest.
     pub fn grid_complexity(&self) -> f64 {
         self.of_first(|level| level.0)
     }
@@ -135,7 +136,7 @@ impl Figures {
     }
 }
 
-/// Levels of matrices as a preconditioner, symmetric and positive definite.
+/// Aggregation multigrid as a symmetric positive definite preconditioner.
 pub struct Aggregation {
     levels: Vec<Level>,
     bottom: Bottom,
@@ -145,13 +146,13 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// Levels of a matrix whose nodes have `blocks` unknowns each, one after another. The near-null vectors are what A should
-    /// nearly take to 0: [`constants`] for diffusion, [`rigid_body_modes`] for elasticity.
+    /// Builds the hierarchy of a matrix with `blocks` consecutive degrees of freedom per node. Near-null vectors are
+    /// nearly in the kernel of A: [`constants`] for diffusion, [`rigid_body_modes`] for elasticity.
     ///
     /// # Errors
     ///
-    /// The matrix is not symmetric or its diagonal not positive, it has numbers that are not finite, vectors or settings do not
-    /// go with it.
+    /// An unsymmetric matrix, a diagonal that is not positive, entries that are not finite, vectors or settings that do
+    /// not fit.
     pub fn new(
         matrix: Csr,
         blocks: usize,
@@ -175,7 +176,7 @@ impl Aggregation {
         Ok(Self { levels, bottom, steps: settings.steps, figures, work: Mutex::new(work) })
     }
 
-    /// x = M b, a V-cycle from x = 0.
+    /// Applies a V-cycle: x = M b, from x = 0.
     ///
     /// # Errors
     ///
@@ -192,11 +193,11 @@ impl Aggregation {
         Ok(())
     }
 
-    /// y = A x.
+    /// Computes y = A x.
     ///
     /// # Errors
     ///
-    /// A matrix so small that its factors are all that is left of it.
+    /// A matrix of which only the factors are stored.
     pub fn product(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let matrix = match (self.levels.first(), &self.bottom) {
             (Some(level), _) => &level.matrix,
@@ -209,28 +210,28 @@ impl Aggregation {
         Ok(())
     }
 
-    /// The levels that are smoothed on, the finest first.
+    /// Returns the smoothed levels, finest first.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// What ends them.
+    /// Returns the coarse-grid solver.
     pub fn bottom(&self) -> &Bottom {
         &self.bottom
     }
 
-    /// Steps of the smoother before a correction, and as many behind it.
+    /// Returns the number of pre-smoothing steps, equal to that of post-smoothing steps.
     pub fn steps(&self) -> usize {
         self.steps
     }
 
-    /// Sizes and costs.
+    /// Returns the statistics.
     pub fn figures(&self) -> &Figures {
         &self.figures
     }
 }
 
-/// Levels, and the matrix that is left.
+/// Builds the levels; returns the coarsest matrix as well.
 fn descend(
     matrix: Csr,
     nodes: Nodes,
@@ -264,7 +265,8 @@ fn descend(
     Ok((levels, matrix))
 }
 
-/// Aggregates by connections stronger than θ, or by weaker ones where those make too few unknowns of it; θ is what was taken.
+/// Aggregates along connections stronger than θ, which is lowered while coarsening is too slow. On return θ is the
+/// threshold used.
 fn coarsened(
     matrix: &Csr,
     nodes: &Nodes,
@@ -278,7 +280,7 @@ fn coarsened(
     loop {
         let (of, count) = aggregates::aggregate(&graph, &there);
         let few = |width: usize| width > 0 && width as f64 <= STALLED * matrix.size() as f64;
-        // Each aggregate has one unknown at least, and no more than there are vectors.
+        // Each aggregate yields at least one DoF, and at most one per near-null vector.
         if few(count) {
             let coarse = tentative::tentative(nodes, (&of, count), &free, near_null);
             if few(coarse.prolongator.width) {
@@ -293,13 +295,13 @@ fn coarsened(
     }
 }
 
-/// Which unknowns a matrix couples to others.
+/// Returns the mask of rows with off-diagonal entries.
 fn free(matrix: &Csr) -> Vec<bool> {
     let coupled = |i: usize| matrix.row(i).any(|(j, value)| j != i && value != 0.0);
     (0..matrix.size()).into_par_iter().map(coupled).listed()
 }
 
-/// D⁻¹; 0 where a coarse matrix has nothing, which takes near-null vectors that depend on each other.
+/// Returns D⁻¹; 0 for empty coarse rows, which linearly dependent near-null vectors cause.
 fn inverse_diagonal(matrix: &Csr) -> Vec<f64> {
     let inverse = |i: usize| match check::entry(matrix, i, i) {
         value if value > 0.0 => 1.0 / value,
@@ -343,7 +345,7 @@ impl LinearOperator for Aggregation {
         self.figures.levels[0].0
     }
 
-    /// Vectors of any precision and place; those that are not in double precision here are copied.
+    /// Applies the cycle to vectors of any precision and location; all but host vectors in double precision are copied.
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         if let (Some(b), Some(x)) = (x.entries::<f64>(), y.entries_mut::<f64>()) {
             return Self::apply(self, b, x);

@@ -1,9 +1,10 @@
-//! Which unknowns are coupled: [`Discretisation`] → [`Coupling`], from which any operator on it becomes a matrix.
+//! Sparsity pattern of operators on a [`Discretisation`] ([`Coupling`]), by which any operator can be converted to a
+//! matrix.
 //!
-//! Two unknowns are coupled where they share a cell, or what affine constraints have in the place of theirs. A matrix of
-//! that pattern is read off its operator by products with vectors of zeros and ones: unknowns whose columns have no row in common are of one colour, and one product
-//! gives the columns of a whole colour (Curtis, Powell and Reid 1974). So the matrix is that of the kernels, of all
-//! regions and essential conditions together, wherever they run.
+//! Two degrees of freedom are coupled if they share a cell, directly or through affine constraints. The matrix is read
+//! off the operator by products with 0/1 vectors: columns without common rows have the same colour, and one product
+//! yields all columns of a colour (Curtis, Powell and Reid 1974). It thus contains everything that the kernels
+//! contribute, including all regions and essential conditions, on host and devices.
 
 pub use crate::algebra::csr::Columns;
 use crate::algebra::linear::{LinearOperator, OperatorError};
@@ -11,7 +12,7 @@ use crate::algebra::vector::Vector;
 use crate::space::constraint::affine::AffineConstraints;
 use crate::space::discretisation::Discretisation;
 
-/// The unknowns of a node of a field: they are coupled with the same others.
+/// Degrees of freedom of a field's node, which have the same pattern.
 #[derive(Clone, Copy)]
 struct Group {
     first: u32,
@@ -24,13 +25,13 @@ impl Group {
     }
 }
 
-/// The pattern of the matrices on a discretisation, with colours for its columns.
+/// Sparsity pattern of a discretisation, with coloured columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coupling {
-    /// Where the rows of each unknown begin, and the end of the last. The pattern is symmetric.
+    /// Offset of the rows of each degree of freedom, and the end of the last. The pattern is symmetric.
     starts: Vec<usize>,
     rows: Vec<u32>,
-    /// The unknowns of each product.
+    /// Columns of each product.
     products: Vec<Vec<u32>>,
 }
 
@@ -45,7 +46,7 @@ impl Lists {
         &self.items[self.starts[index]..self.starts[index + 1]]
     }
 
-    /// The lists in which each of `n` items stands.
+    /// Returns the lists that contain each of `n` items.
     fn inverse(&self, n: usize) -> Self {
         let mut starts = vec![0usize; n + 1];
         for &item in &self.items {
@@ -66,7 +67,7 @@ impl Lists {
 }
 
 impl Coupling {
-    /// The coupling through the cells, of all fields, and through affine constraints.
+    /// Builds the pattern of all fields through cells and affine constraints.
     pub fn new(on: &Discretisation) -> Self {
         let (groups, cells) = groups(on);
         let (groups, cells) = if on.affine.is_empty() {
@@ -77,7 +78,7 @@ impl Coupling {
         Self::through(&groups, &cells, |_| true)
     }
 
-    /// The coupling through the cells alone, in the columns of some unknowns, and of others at their nodes.
+    /// Builds the pattern through cells only, for some columns and others of their nodes.
     pub fn of_columns(on: &Discretisation, wanted: &[bool]) -> Self {
         let (groups, cells) = groups(on);
         Self::through(&groups, &cells, |group| {
@@ -85,7 +86,7 @@ impl Coupling {
         })
     }
 
-    /// The coupling of groups through lists of them, in the columns of some.
+    /// Builds the pattern of groups in common lists, for selected columns.
     fn through(groups: &[Group], cells: &Lists, wanted: impl Fn(Group) -> bool) -> Self {
         let wanted: Vec<bool> = groups.iter().map(|&group| wanted(group)).collect();
         let around = cells.inverse(groups.len());
@@ -111,12 +112,12 @@ impl Coupling {
         Self { starts, rows, products }
     }
 
-    /// The unknowns that one is coupled with, ascending.
+    /// Returns the degrees of freedom coupled with one, ascending.
     pub fn coupled_with(&self, unknown: usize) -> &[u32] {
         &self.rows[self.starts[unknown]..self.starts[unknown + 1]]
     }
 
-    /// Every unknown with every other.
+    /// Builds a full pattern.
     #[cfg(test)]
     pub(crate) fn full(n: usize) -> Self {
         let rows = (0..n * n).map(|at| (at % n) as u32).collect();
@@ -124,7 +125,7 @@ impl Coupling {
         Self { starts: (0..=n).map(|column| column * n).collect(), rows, products }
     }
 
-    /// The same where some unknowns are coupled with themselves alone.
+    /// Returns the pattern with some degrees of freedom decoupled.
     pub fn without(&self, alone: &[u32]) -> Self {
         let mut is_alone = vec![false; self.size()];
         alone.iter().for_each(|&unknown| is_alone[unknown as usize] = true);
@@ -149,22 +150,22 @@ impl Coupling {
         Self { starts, rows, products }
     }
 
-    /// The number of unknowns.
+    /// Returns the number of degrees of freedom.
     pub fn size(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Entries of the pattern.
+    /// Returns the number of entries.
     pub fn entries(&self) -> usize {
         self.rows.len()
     }
 
-    /// Products that the matrix of an operator takes.
+    /// Returns the number of products that yield the matrix.
     pub fn products(&self) -> usize {
         self.products.len()
     }
 
-    /// The matrix of an operator whose unknowns are coupled like this. `like` is one of its vectors.
+    /// Reads off the matrix of an operator with this pattern. `like` is one of its vectors.
     ///
     /// # Errors
     ///
@@ -205,7 +206,7 @@ impl Coupling {
     }
 }
 
-/// The groups of all fields, one field after another, and those of each cell.
+/// Returns the groups of all fields, field by field, and those of each cell.
 fn groups(on: &Discretisation) -> (Vec<Group>, Lists) {
     let mut groups = Vec::new();
     let mut first_groups = Vec::new();
@@ -228,8 +229,8 @@ fn groups(on: &Discretisation) -> (Vec<Group>, Lists) {
     (groups, Lists { starts, items })
 }
 
-/// The unknowns, each a group, and lists of those that a cell couples: an unknown that is given is coupled with itself
-/// alone, and what gives it comes in its place.
+/// Returns single degrees of freedom as groups, and those coupled by each cell: a dependent one is replaced by those
+/// that it depends on.
 fn unknowns(affine: &AffineConstraints, groups: &[Group], cells: &Lists) -> (Vec<Group>, Lists) {
     let n = groups.last().map_or(0, |last| last.first + last.components);
     let single = |first| Group { first, components: 1 };
@@ -255,11 +256,11 @@ fn unknowns(affine: &AffineConstraints, groups: &[Group], cells: &Lists) -> (Vec
     ((0..n).map(single).collect(), Lists { starts, items })
 }
 
-/// Colours the wanted groups so that no cell sees two of one colour from itself or its neighbours: first fit, in their
-/// order. One product for each component of a colour.
+/// Colours the selected groups by first fit, so that no cell has two groups of one colour in itself and its neighbours.
+/// Each component of a colour is one product.
 fn products(groups: &[Group], cells: &Lists, around: &Lists, wanted: &[bool]) -> Vec<Vec<u32>> {
     let n_cells = cells.starts.len() - 1;
-    // Cells that are asked for their neighbours.
+    // Cells with selected groups.
     let mut asked = vec![false; n_cells];
     for (number, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
         around.of(number).iter().for_each(|&cell| asked[cell as usize] = true);
@@ -280,7 +281,7 @@ fn products(groups: &[Group], cells: &Lists, around: &Lists, wanted: &[bool]) ->
             all
         })
         .collect();
-    // The colours in each cell, as bits.
+    // Colours in each cell, as a bit set.
     let mut used: Vec<Vec<u64>> = vec![Vec::new(); n_cells];
     let mut colours: Vec<Vec<u32>> = Vec::new();
     let mut taken: Vec<u64> = Vec::new();

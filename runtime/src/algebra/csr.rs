@@ -1,4 +1,4 @@
-//! Sparse matrices in compressed rows, and in compressed columns.
+//! Sparse matrices in compressed rows or columns.
 
 mod gathered;
 
@@ -6,10 +6,10 @@ use crate::algebra::vector::Real;
 use crate::support::parallel::*;
 use std::sync::{Mutex, PoisonError};
 
-/// A sparse matrix by columns; rows ascend in each.
+/// A sparse matrix in compressed columns; rows ascend within each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
-    /// Where each column begins, and the end of the last.
+    /// Offset of each column, and the end of the last.
     pub starts: Vec<usize>,
     /// Rows.
     pub rows: Vec<u32>,
@@ -18,7 +18,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Rows and entries of a column.
+    /// Iterates over rows and entries of a column.
     pub fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> {
         let range = self.starts[j]..self.starts[j + 1];
         let rows = self.rows[range.clone()].iter().map(|&row| row as usize);
@@ -26,10 +26,10 @@ impl Columns {
     }
 }
 
-/// Rows that one thread makes at a time.
+/// Number of rows per task.
 const ROWS: usize = 4096;
 
-/// Some rows of a matrix in the making.
+/// Rows under construction.
 #[derive(Default)]
 pub(crate) struct Rows {
     ends: Vec<usize>,
@@ -38,14 +38,14 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// An entry of the row that is being made.
+    /// Appends an entry to the current row.
     pub(crate) fn push(&mut self, column: u32, value: f64) {
         self.columns.push(column);
         self.values.push(value);
     }
 }
 
-/// Parts of a list behind each other, `n` elements in all.
+/// Concatenates lists with `n` elements in total.
 pub(crate) fn together<T: Copy + Default + Send>(n: usize, parts: Vec<Vec<T>>) -> Vec<T> {
     let mut all = vec![T::default(); n];
     let mut places = Vec::with_capacity(parts.len());
@@ -59,10 +59,10 @@ pub(crate) fn together<T: Copy + Default + Send>(n: usize, parts: Vec<Vec<T>>) -
     all
 }
 
-/// A sparse matrix by rows; columns ascend in each.
+/// A sparse matrix in compressed rows; columns ascend within each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr {
-    /// Where each row begins, and the end of the last.
+    /// Offset of each row, and the end of the last.
     pub starts: Vec<usize>,
     /// Columns.
     pub columns: Vec<u32>,
@@ -71,20 +71,20 @@ pub struct Csr {
 }
 
 impl Csr {
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn size(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Columns and entries of a row.
+    /// Iterates over columns and entries of a row.
     pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> {
         let range = self.starts[i]..self.starts[i + 1];
         let columns = self.columns[range.clone()].iter().map(|&column| column as usize);
         columns.zip(self.values[range].iter().copied())
     }
 
-    /// A matrix of n rows. Threads share the rows, each with something of its own at hand that `own` makes and no row depends on;
-    /// `fill` pushes the entries of a row.
+    /// Builds a matrix of n rows in parallel; `fill` pushes the entries of a row. `own` creates the workspace of a
+    /// thread, on which no row may depend.
     pub(crate) fn by_rows<T: Send>(
         n: usize,
         own: impl Fn() -> T + Sync,
@@ -115,7 +115,7 @@ impl Csr {
         Self { starts, columns: together(before, columns), values: together(before, values) }
     }
 
-    /// (A + Aᵀ)/2 of a square matrix.
+    /// Returns (A + Aᵀ)/2 of a square matrix.
     pub fn symmetric_part(&self) -> Self {
         let n = self.size();
         let mut starts = vec![0; n + 1];
@@ -131,7 +131,7 @@ impl Csr {
         }
         let mut own = Self { starts: vec![0], columns: Vec::new(), values: Vec::new() };
         for i in 0..n {
-            // Both ascend.
+            // Merge of two ascending lists.
             let mut rows = turned[starts[i]..starts[i + 1]].iter().copied().peekable();
             for (j, value) in self.row(i) {
                 while let Some((k, other)) = rows.next_if(|(k, _)| (*k as usize) < j) {
@@ -151,7 +151,7 @@ impl Csr {
         self.values.push(value);
     }
 
-    /// A matrix of zeros wherever two of a cell's unknowns meet.
+    /// Creates a zero matrix with the pattern of cells.
     pub(crate) fn pattern(n: usize, cells: &[Vec<u32>]) -> Self {
         let mut counts = vec![0usize; n + 1];
         for &dof in cells.iter().flatten() {
@@ -175,7 +175,7 @@ impl Csr {
             .map(|block| {
                 let mut rows: Vec<Vec<u32>> = Vec::with_capacity(DOFS);
                 for dof in block * DOFS..n.min((block + 1) * DOFS) {
-                    // The unknowns of one mesh entity follow one another and have the same row.
+                    // Degrees of freedom of one mesh entity are consecutive and have the same row.
                     let same = dof % DOFS > 0 && around(dof) == around(dof - 1);
                     let row = match rows.last() {
                         Some(previous) if same => previous.clone(),
@@ -204,7 +204,7 @@ impl Csr {
         Self { starts, values: vec![0.0; columns.len()], columns }
     }
 
-    /// Adds an element matrix, `entries[j · n + i]` at (i, j), but for rows and columns that are fixed.
+    /// Adds an element matrix, `entries[j · n + i]` at (i, j), except in fixed rows and columns.
     pub(crate) fn add(&mut self, dofs: &[u32], entries: &[f64], fixed: &[bool]) {
         let n = dofs.len();
         let mut ascending: Vec<usize> = (0..n).collect();
@@ -212,7 +212,7 @@ impl Csr {
         for (i, &dof) in dofs.iter().enumerate().filter(|(_, dof)| !fixed[**dof as usize]) {
             let mut at = self.starts[dof as usize];
             for &j in &ascending {
-                // The row has every unknown of the cell, so this ends.
+                // Terminates: the row has all degrees of freedom of the cell.
                 while self.columns[at] < dofs[j] {
                     at += 1;
                 }
@@ -223,7 +223,7 @@ impl Csr {
         }
     }
 
-    /// Leaves entries out that are 0.
+    /// Removes zero entries.
     pub(crate) fn drop_zeros(&mut self) {
         let (mut kept, mut from) = (0, 0);
         for row in 1..self.starts.len() {
@@ -242,7 +242,7 @@ impl Csr {
         self.columns.truncate(kept);
     }
 
-    /// y = A x, rows spread over the threads.
+    /// Computes y = A x in parallel.
     pub fn apply(&self, x: &[f64], y: &mut [f64]) {
         let rows = |(block, y): (usize, &mut [f64])| {
             for (i, y) in y.iter_mut().enumerate() {
@@ -255,7 +255,7 @@ impl Csr {
     }
 }
 
-/// A row times a vector, in four sums.
+/// Computes the product of a row and a vector in four partial sums.
 pub(crate) fn dot<T: Real>(columns: &[u32], values: &[T], x: &[T]) -> T {
     let zero = T::from_f64(0.0);
     let mut sums = [zero; 4];

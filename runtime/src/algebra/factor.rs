@@ -1,5 +1,5 @@
-//! Factors of a sparse matrix: [`Columns`](crate::algebra::coupling::Columns) → [`Factors`], which solve. They come with the feature
-//! `direct`; without it there are none, and whoever asks for them is told so.
+//! Factorisation of a sparse matrix: [`Columns`](crate::algebra::coupling::Columns) to [`Factors`]. It requires the
+//! feature `direct`; builds without it return an error.
 
 #[cfg(not(feature = "direct"))]
 mod absent;
@@ -16,7 +16,7 @@ pub use sparse::{Analysis, Factors};
 use crate::algebra::linear::{LinearOperator, OperatorError};
 use crate::algebra::vector::Vector;
 
-/// A⁻¹.
+/// Applies A⁻¹.
 impl LinearOperator for Factors {
     fn size(&self) -> usize {
         self.unknowns()
@@ -30,33 +30,33 @@ impl LinearOperator for Factors {
     }
 }
 
-/// Whether there are factors in this build.
+/// True in builds with factorisations.
 pub const AVAILABLE: bool = cfg!(feature = "direct");
 
-/// Why there are no factors.
+/// Reason of a failed factorisation.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FactorError {
-    /// The matrix is singular to working precision; the unknown is where its null vector is largest.
+    /// The matrix is singular to working precision.
     #[error("the matrix is singular")]
     Singular {
-        /// The unknown.
+        /// Degree of freedom in which the null vector is largest.
         unknown: usize,
-        /// About ‖A‖₁ ‖A⁻¹‖₁ of the scaled matrix; infinite where a pivot is 0.
+        /// Estimate of ‖A‖₁ ‖A⁻¹‖₁ of the scaled matrix; infinite for a zero pivot.
         condition: f64,
     },
-    /// An entry is not a number.
+    /// An entry is not finite.
     #[error("the matrix has an entry that is not finite")]
     NotFinite,
-    /// This build has none.
+    /// The build has no factorisations.
     #[error(
         "this build is without `direct`, and factorises no matrix\nhelp: turn on the feature `direct` of `weakform`"
     )]
     Absent,
-    /// There is not enough memory.
+    /// The factors do not fit into memory.
     #[error("the factors of a matrix with {unknowns} unknowns do not fit into memory")]
     Memory {
-        /// The number of unknowns.
+        /// Number of degrees of freedom.
         unknowns: usize,
     },
 }

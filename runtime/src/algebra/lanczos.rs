@@ -1,15 +1,15 @@
-//! What Lanczos' method leaves: a symmetric tridiagonal matrix → its largest eigenvalue, by bisection.
+//! Largest eigenvalue of a symmetric tridiagonal matrix, as from Lanczos' method, by bisection.
 
-/// The largest eigenvalue; `beside` has the entries beside the diagonal, and may have one too many.
+/// Returns the largest eigenvalue; `beside` contains the off-diagonal entries, and may have an additional one.
 ///
-/// It is below x where all pivots of T − x are negative (Golub and Van Loan 2013, section 8.4).
+/// It is below x if and only if all pivots of T − x are negative (Golub and Van Loan 2013, section 8.4).
 pub(crate) fn largest_of(diagonal: &[f64], beside: &[f64]) -> f64 {
     let side = |i: usize| if i + 1 < diagonal.len() { beside[i].abs() } else { 0.0 };
     let radius = |i: usize| side(i) + if i > 0 { side(i - 1) } else { 0.0 };
     let bounds = diagonal.iter().enumerate();
     let mut above = bounds.map(|(i, d)| d + radius(i)).fold(f64::NEG_INFINITY, f64::max);
     let mut below = diagonal.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Whether all eigenvalues are less: all pivots of T − x are negative.
+    // True if all eigenvalues are smaller: all pivots of T − x are negative.
     let is_above = |x: f64| {
         let mut pivot = diagonal[0] - x;
         for i in 1..diagonal.len() {

@@ -1,9 +1,9 @@
-//! What is known of a linear operator to all who apply one: [`LinearOperator`].
+//! Interface of linear operators: [`LinearOperator`].
 
 use crate::algebra::csr::Columns;
 use crate::algebra::vector::{Product, Vector};
 
-/// An operator that could not be applied (a kernel failed to launch, a device was lost).
+/// An operator application that failed (a kernel launch failed, a device was lost).
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct OperatorError {
@@ -11,53 +11,54 @@ pub struct OperatorError {
 }
 
 impl OperatorError {
-    /// An error with this message.
+    /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
 }
 
-/// y = A x.
+/// A linear operator A.
 pub trait LinearOperator {
-    /// The number of unknowns.
+    /// Returns the number of degrees of freedom.
     fn size(&self) -> usize;
 
-    /// y = A x. All of `y` is written.
+    /// Computes y = A x. All of `y` is overwritten.
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
 
-    /// y = S x with the sparse part S of A = Q S Qᵀ, where A is one that is orthogonal to some vectors.
+    /// Computes y = S x with the sparse part S of A = Q S Qᵀ, for operators with projections Q.
     ///
     /// # Errors
     ///
-    /// As [`LinearOperator::apply`].
+    /// As for [`LinearOperator::apply`].
     fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         self.apply(x, y)
     }
 
-    /// Whether [`LinearOperator::apply`] does nothing but ask the vectors' device for work, the same at each call and
-    /// without waiting. [`cg()`](crate::solve::cg()) then lets a device do many iterations in advance, a few more than
-    /// are needed, and may have it repeat what one call has asked for.
+    /// Returns whether [`LinearOperator::apply`] only enqueues device work, identical in each call and without
+    /// synchronisation. [`cg()`](crate::solve::cg()) then lets a device run many iterations ahead, a few more than
+    /// needed, and may replay a recording of one call.
     fn replayable(&self) -> bool {
         false
     }
 
-    /// The matrix, where the operator has it; else it can be read off by products ([`crate::algebra::coupling`]).
+    /// Returns the matrix if the operator has one; otherwise it can be read off by products
+    /// ([`crate::algebra::coupling`]).
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
         Ok(None)
     }
 
-    /// y = A x and x·y, for operators that can form the product on the way.
+    /// Computes y = A x and x·y, for operators that can fuse the product.
     fn apply_dot(&self, x: &Vector, y: &mut Vector) -> Result<Product, OperatorError> {
         self.apply(x, y)?;
         Ok(x.dot_later(y))
     }
 }
 
-/// Product with an operator, or with its sparse part.
+/// Application of an operator, or of its sparse part.
 pub(crate) type Multiply =
     fn(&dyn LinearOperator, &Vector, &mut Vector) -> Result<(), OperatorError>;
 

@@ -1,15 +1,14 @@
-//! Vectors of unknowns, in double or single precision, and the operations that solvers are made of.
+//! Vectors of degrees of freedom in double or single precision, and the vector operations of solvers.
 //!
-//! A [`Vector`] hides where and in which precision its entries live, so that no solver knows a
-//! backend: in this machine's memory, or on a device, from where nothing but sums comes back until
-//! [`Vector::to_vec`] asks for it. All sums are taken over chunks of a fixed length and the partial sums are added in
-//! order: a result depends on the entries alone, never on the number of threads. Products are
-//! accumulated in double precision whatever the entries are.
+//! A [`Vector`] hides location and precision of its entries, so that solvers are independent of backends. Entries are
+//! in host or device memory; from a device only reductions are copied until [`Vector::to_vec`] is called. Sums use
+//! chunks of fixed length, whose partial sums are added in order: a result depends on the entries only, never on the
+//! number of threads. Products are accumulated in double precision in every case.
 //!
-//! Behind the last entry lie [`PADDING`] readable entries, because kernels load whole SIMD vectors.
+//! The last entry is followed by [`PADDING`] readable entries, since kernels load whole SIMD vectors.
 //!
-//! The fused operations follow Settgast et al. 2023, table 4: an iteration of the conjugate
-//! gradient method reads and writes each of its vectors once beside the operator.
+//! The fused operations follow Settgast et al. 2023, table 4: besides the operator, a conjugate gradient iteration
+//! reads and writes each of its vectors once.
 
 mod blas;
 mod chain;
@@ -31,10 +30,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Entries that may be read behind the end of a vector.
+/// Number of readable entries after the end of a vector.
 pub const PADDING: usize = 64;
 
-/// Distance from 1 to the next number.
+/// Returns the distance from 1 to the next number.
 pub fn epsilon(precision: Precision) -> f64 {
     match precision {
         Precision::F64 => f64::EPSILON,
@@ -42,7 +41,7 @@ pub fn epsilon(precision: Precision) -> f64 {
     }
 }
 
-/// The name of the type of entries: `f64` or `f32`.
+/// Returns the name of the entry type: `f64` or `f32`.
 pub fn name(precision: Precision) -> &'static str {
     match precision {
         Precision::F64 => "f64",
@@ -50,7 +49,7 @@ pub fn name(precision: Precision) -> &'static str {
     }
 }
 
-/// A type of entries: `f64` or `f32`.
+/// Entry type: `f64` or `f32`.
 pub trait Real:
     Plain
     + Number
@@ -60,16 +59,16 @@ pub trait Real:
     + std::ops::Mul<Output = Self>
     + Into<f64>
 {
-    /// The precision that the type stands for.
+    /// Precision of the type.
     const PRECISION: Precision;
 
-    /// The nearest number of this type.
+    /// Rounds to this type.
     fn from_f64(value: f64) -> Self;
 
-    /// The entries of `vector`, where they are of this type.
+    /// Returns the entries of `vector` if they have this type.
     fn entries(vector: &Vector) -> Option<&[Self]>;
 
-    /// The entries of `vector` for writing, where they are of this type.
+    /// Returns the entries of `vector` mutably if they have this type.
     fn entries_mut(vector: &mut Vector) -> Option<&mut [Self]>;
 }
 
@@ -121,7 +120,7 @@ impl Real for f32 {
     }
 }
 
-/// The entries and the padding behind them.
+/// Entries with padding.
 #[derive(Clone)]
 enum Data {
     Double(Buffer<f64>),
@@ -129,7 +128,7 @@ enum Data {
     Remote(Remote),
 }
 
-/// x·y, which a device may still be forming.
+/// x·y, possibly still pending on a device.
 pub struct Product(Form);
 
 enum Form {
@@ -138,12 +137,12 @@ enum Form {
 }
 
 impl Product {
-    /// A product that is known.
+    /// Wraps a known product.
     pub fn known(value: f64) -> Self {
         Self(Form::Known(value))
     }
 
-    /// Its value, which is waited for.
+    /// Waits for its value.
     pub fn value(&self) -> f64 {
         match &self.0 {
             Form::Known(value) => *value,
@@ -161,30 +160,29 @@ impl fmt::Debug for Product {
     }
 }
 
-/// What a step of the conjugate gradient method finds.
+/// Scalars of a conjugate gradient step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// p·A p; where it is not positive and finite, no step was made.
+    /// p·A p; if it is not positive and finite, the step was skipped.
     pub curvature: f64,
     /// r·r after the step.
     pub square: f64,
-    /// r·D⁻¹r after the step; r·r where there is no diagonal.
+    /// r·D⁻¹r after the step; r·r without a diagonal.
     pub weighted: f64,
 }
 
-/// A vector of unknowns.
+/// A vector of degrees of freedom.
 #[derive(Clone)]
 pub struct Vector {
     data: Data,
     len: usize,
-    /// The numbering of the unknowns, where that is known: see [`Vector::numbered`].
+    /// Hash of the DoF numbering, if it is known: see [`Vector::numbered`].
     numbering: Option<u64>,
-    /// Where other processes have some of the unknowns too.
+    /// Interface degrees of freedom.
     sharing: Option<Arc<Sharing>>,
 }
 
-/// Runs `$body` with the entries of vectors of one precision as slices. The first group is written,
-/// the second is read.
+/// Runs `$body` with the entries of vectors of one precision as slices. The first group is written, the second is read.
 macro_rules! with_entries {
     (($($out:ident),*), ($($input:ident),*), $body:expr) => {{
         match with_entries!(@precision $($out),* $(, $input)*) {
@@ -200,7 +198,7 @@ macro_rules! with_entries {
     }};
 }
 
-/// Returns what `$body` gives where the vectors live on a device, named as in [`with_entries`].
+/// Returns the value of `$body` if the vectors live on a device, named as in [`with_entries`].
 macro_rules! on_device {
     (($($out:ident),*), ($($input:ident),*), $body:expr) => {
         if let ($(Data::Remote($out),)* $(Data::Remote($input),)*) =
@@ -214,7 +212,7 @@ macro_rules! on_device {
 mod fused;
 mod shared;
 
-/// Rounds to the precision that the context asks for.
+/// Rounds to the precision required by the context.
 fn real<T: Real>(value: f64) -> T {
     T::from_f64(value)
 }
@@ -227,7 +225,7 @@ impl Step {
 }
 
 impl Vector {
-    /// A vector of `len` zeros.
+    /// Creates a vector of `len` zeros.
     pub fn zeros(len: usize, precision: Precision) -> Self {
         let data = match precision {
             Precision::F64 => Data::Double(Buffer::zeroed(len + PADDING)),
@@ -236,26 +234,26 @@ impl Vector {
         Self { data, len, numbering: None, sharing: None }
     }
 
-    /// The same as a vector of unknowns that are numbered so: operators of others refuse it. Copies of it and vectors
-    /// like it are numbered alike.
+    /// Attaches a hash of the DoF numbering: other operators reject the vector. Copies and vectors like it inherit the
+    /// hash.
     #[must_use]
     pub fn numbered(self, numbering: u64) -> Self {
         Self { numbering: Some(numbering), ..self }
     }
 
-    /// The numbering of its unknowns, where that is known.
+    /// Returns the hash of its numbering, if it is known.
     pub fn numbering(&self) -> Option<u64> {
         self.numbering
     }
 
-    /// A vector of `len` zeros on a device. Where the device fails, in this and in what follows, the
-    /// failure is kept there: see [`Arithmetic::check`].
+    /// Creates a vector of `len` zeros on a device. A device failure, in this and later operations, is stored there:
+    /// see [`Arithmetic::check`].
     pub fn on_device(len: usize, arithmetic: &Arc<Arithmetic>) -> Self {
         let data = Data::Remote(Remote::zeros(arithmetic, len));
         Self { data, len, numbering: None, sharing: None }
     }
 
-    /// The device's array, where the entries live on one, with what computes there.
+    /// Returns the device array and its arithmetic, for entries on a device.
     pub fn array(&self) -> Option<(&Arc<Arithmetic>, &Array)> {
         match &self.data {
             Data::Remote(remote) => Some((remote.arithmetic(), remote.array())),
@@ -263,7 +261,7 @@ impl Vector {
         }
     }
 
-    /// The device's array to be written, where the entries live on one.
+    /// Returns the device array mutably, for entries on a device.
     pub fn array_mut(&mut self) -> Option<&mut Array> {
         match &mut self.data {
             Data::Remote(remote) => Some(remote.array_mut()),
@@ -271,14 +269,14 @@ impl Vector {
         }
     }
 
-    /// A vector with these entries, rounded to `precision`.
+    /// Creates a vector with these entries, rounded to `precision`.
     pub fn from_slice(entries: &[f64], precision: Precision) -> Self {
         let mut vector = Self::zeros(entries.len(), precision);
         vector.set(entries);
         vector
     }
 
-    /// Zeros of the same length and precision, in the same place.
+    /// Creates zeros of the same length, precision and location.
     pub fn like(&self) -> Self {
         let zeros = match &self.data {
             Data::Remote(remote) => {
@@ -290,17 +288,17 @@ impl Vector {
         Self { numbering: self.numbering, sharing: self.sharing.clone(), ..zeros }
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The precision of the entries.
+    /// Returns the precision of the entries.
     pub fn precision(&self) -> Precision {
         match &self.data {
             Data::Double(_) => Precision::F64,
@@ -309,32 +307,32 @@ impl Vector {
         }
     }
 
-    /// The entries, where they are of the type `T` and in this machine's memory.
+    /// Returns the entries if they have type `T` and are in host memory.
     pub fn entries<T: Real>(&self) -> Option<&[T]> {
         T::entries(self)
     }
 
-    /// The entries for writing, where they are of the type `T` and in this machine's memory.
+    /// Returns the entries mutably if they have type `T` and are in host memory.
     pub fn entries_mut<T: Real>(&mut self) -> Option<&mut [T]> {
         T::entries_mut(self)
     }
 
-    /// The entries in double precision.
+    /// Returns the entries in double precision.
     pub fn to_vec(&self) -> Vec<f64> {
         match &self.data {
             Data::Double(entries) => entries[..self.len].to_vec(),
             Data::Single(entries) => entries[..self.len].iter().map(|&x| f64::from(x)).collect(),
             Data::Remote(remote) => {
                 let mut entries = remote.to_vec(self.len);
-                // What a device lost is no number.
+                // Entries lost by a device are NaN.
                 entries.resize(self.len, f64::NAN);
                 entries
             }
         }
     }
 
-    /// Some of the entries in double precision. Of a device's vector nothing else comes back where they are those of a
-    /// field.
+    /// Returns a range of entries in double precision. From a device only the field's entries are copied if the range
+    /// is a field.
     pub fn part(&self, range: Range<usize>) -> Vec<f64> {
         match &self.data {
             Data::Double(entries) => entries[..self.len][range].to_vec(),
@@ -344,14 +342,14 @@ impl Vector {
             Data::Remote(remote) => {
                 let len = range.len();
                 let mut entries = remote.part(range, self.len);
-                // What a device lost is no number.
+                // Entries lost by a device are NaN.
                 entries.resize(len, f64::NAN);
                 entries
             }
         }
     }
 
-    /// One entry in double precision.
+    /// Returns one entry in double precision.
     pub fn get(&self, index: usize) -> f64 {
         match &self.data {
             Data::Double(entries) => entries[..self.len][index],
@@ -360,7 +358,7 @@ impl Vector {
         }
     }
 
-    /// Replaces all entries, rounding to the vector's precision. The lengths must agree.
+    /// Replaces all entries, rounded to the vector's precision. The lengths must agree.
     pub fn set(&mut self, values: &[f64]) {
         assert_eq!(values.len(), self.len, "a vector takes as many values as it has entries");
         match &mut self.data {
@@ -384,21 +382,21 @@ impl Vector {
         }
     }
 
-    /// self = value in every entry.
+    /// Sets self = value in every entry.
     pub fn fill(&mut self, value: f64) {
         let (len, y) = (self.len, self);
         on_device!((y), (), y.fill(len, value));
         with_entries!((y), (), blas::map(y, |_| real(value)));
     }
 
-    /// self = x.
+    /// Sets self = x.
     pub fn copy_from(&mut self, x: &Self) {
         let y = self;
         on_device!((y), (x), y.copy_from(x));
         with_entries!((y), (x), blas::map2(y, x, |_, x| x));
     }
 
-    /// self = x, rounded to the precision of this one.
+    /// Sets self = x, rounded to its own precision.
     pub fn convert_from(&mut self, x: &Self) {
         assert_eq!(self.len, x.len, "vectors should have one length");
         match (&mut self.data, &x.data) {
@@ -407,7 +405,7 @@ impl Vector {
         }
     }
 
-    /// self = a·x in a part of x, the unknowns of one field, rounded to the precision of this one.
+    /// Sets self = a·x for a range of x, the degrees of freedom of one field, rounded to its own precision.
     pub fn take_part(&mut self, a: f64, x: &Self, part: Range<usize>) {
         assert!(part.end <= x.len && part.len() == self.len, "a part should be one of the vector");
         let n = self.len;
@@ -427,7 +425,7 @@ impl Vector {
         }
     }
 
-    /// self = a·x in a part of this vector, the unknowns of one field, rounded to its precision.
+    /// Sets a range of self, the degrees of freedom of one field, to a·x, rounded to its own precision.
     pub fn put_part(&mut self, a: f64, x: &Self, part: Range<usize>) {
         assert!(part.end <= self.len && part.len() == x.len, "a part should be one of the vector");
         let (n, all) = (x.len, self.len);
@@ -451,7 +449,7 @@ impl Vector {
         }
     }
 
-    /// A vector with the entries of a part of this one, the unknowns of one field, and 0 in all others.
+    /// Returns a vector with the entries of a range, the degrees of freedom of one field, and 0 elsewhere.
     #[must_use]
     pub fn restricted_to(&self, part: Range<usize>) -> Self {
         let mut alone = self.like();
@@ -468,7 +466,7 @@ impl Vector {
         alone
     }
 
-    /// self_i = i mod `period` − `period` / 2, on a device by the place of an entry, also where there is no unknown.
+    /// Sets self_i = i mod `period` − `period` / 2; on a device i is the position, padding included.
     pub(crate) fn ramp(&mut self, period: usize) {
         if let Data::Remote(remote) = &mut self.data {
             remote.ramp(period);
@@ -480,7 +478,7 @@ impl Vector {
         self.agree();
     }
 
-    /// self_i = ±self_i with signs without any order, the same at every call, and the same where several processes have an entry.
+    /// Sets self_i = ±self_i with pseudo-random signs, identical in every call and consistent between processes.
     pub fn turn(&mut self) {
         if let Data::Remote(remote) = &mut self.data {
             remote.turn();
@@ -492,28 +490,28 @@ impl Vector {
         self.agree();
     }
 
-    /// self = a·self.
+    /// Sets self = a·self.
     pub fn scale(&mut self, a: f64) {
         let y = self;
         on_device!((y), (), y.scale(a));
         with_entries!((y), (), blas::scale(y, real(a)));
     }
 
-    /// self = self + a·x.
+    /// Sets self = self + a·x.
     pub fn axpy(&mut self, a: f64, x: &Self) {
         let y = self;
         on_device!((y), (x), y.axpby(a, x, 1.0));
         with_entries!((y), (x), blas::axpy(y, x, real(a)));
     }
 
-    /// self = a·x + b·self.
+    /// Sets self = a·x + b·self.
     pub fn axpby(&mut self, a: f64, x: &Self, b: f64) {
         let y = self;
         on_device!((y), (x), y.axpby(a, x, b));
         with_entries!((y), (x), blas::axpby(y, x, real(a), real(b)));
     }
 
-    /// self = self + a·x, and the new self·self.
+    /// Sets self = self + a·x, and returns the new self·self.
     pub fn axpy_dot(&mut self, a: f64, x: &Self) -> f64 {
         let y = self;
         on_device!((y), (x), y.axpy_dot(a, x).values().first);
@@ -522,14 +520,14 @@ impl Vector {
         x.total(square)
     }
 
-    /// self_i = self_i·x_i.
+    /// Sets self_i = self_i·x_i.
     pub fn multiply(&mut self, x: &Self) {
         let y = self;
         on_device!((y), (x), y.multiply(x));
         with_entries!((y), (x), blas::map2(y, x, |y, x| y * x));
     }
 
-    /// self_i = 0 where x_i is 0.
+    /// Sets self_i = 0 wherever x_i is 0.
     pub fn vanish_with(&mut self, x: &Self) {
         let y = self;
         on_device!((y), (x), y.vanish_with(x));
@@ -538,19 +536,19 @@ impl Vector {
         });
     }
 
-    /// self_i = 1/self_i, or 0 where self_i is 0.
+    /// Sets self_i = 1/self_i, or 0 if self_i is 0.
     pub fn invert(&mut self) {
         let y = self;
         on_device!((y), (), y.invert());
         with_entries!((y), (), blas::map_f64(y, |y| if y == 0.0 { 0.0 } else { 1.0 / y }));
     }
 
-    /// self·x.
+    /// Returns self·x.
     pub fn dot(&self, x: &Self) -> f64 {
         self.dot_later(x).value()
     }
 
-    /// self·x, which a device need not have formed when this returns.
+    /// Returns self·x, possibly still pending on a device.
     pub fn dot_later(&self, x: &Self) -> Product {
         let y = self;
         on_device!((), (y, x), Product(Form::Pending(y.dot(x))));
@@ -558,10 +556,10 @@ impl Vector {
         Product::known(self.total(with_entries!((), (y, x), blas::dot(y, x, others))))
     }
 
-    /// √(self·self), also where squares under- or overflow.
+    /// Returns √(self·self), without underflow or overflow of squares.
     pub fn norm(&self) -> f64 {
         let square = self.dot(self);
-        // Squares of single precision are far inside of double precision, in which they are summed.
+        // Squares in single precision are safe: they are summed in double precision.
         if self.precision() == Precision::F32 {
             return square.sqrt();
         }
@@ -573,23 +571,22 @@ impl Vector {
         root_of_squares(square, scaled).unwrap_or_else(|never| match never {})
     }
 
-    /// self_i = |self_i|.
+    /// Sets self_i = |self_i|.
     pub fn make_absolute(&mut self) {
         let y = self;
         on_device!((y), (), y.make_absolute());
         with_entries!((y), (), blas::map_f64(y, f64::abs));
     }
 
-    /// self_i = |self_i|, or 1 where self_i is 0.
+    /// Sets self_i = |self_i|, or 1 if self_i is 0.
     pub fn make_positive(&mut self) {
         let y = self;
         on_device!((y), (), y.make_positive());
         with_entries!((y), (), blas::map_f64(y, |y| if y == 0.0 { 1.0 } else { y.abs() }));
     }
 
-    /// One step of the conjugate gradient method: self = self + α p, r = r − α q with
-    /// α = `rz` / `curvature`, where `inverse` holds the diagonal of D⁻¹ (the identity where there
-    /// is none). Where the curvature p·q is not positive and finite, nothing is changed.
+    /// Takes a conjugate gradient step: self = self + α p, r = r − α q with α = `rz` / `curvature`; `inverse` is the
+    /// diagonal of D⁻¹, by default the identity. If the curvature p·q is not positive and finite, the step is skipped.
     pub fn step(
         &mut self,
         rz: f64,
@@ -618,7 +615,7 @@ impl Vector {
         Step { curvature, square, weighted }
     }
 
-    /// self = self + α p, r = r − α q; gives (r·r, r·D⁻¹r).
+    /// Computes self = self + α p, r = r − α q; returns (r·r, r·D⁻¹r).
     fn advance_both(
         &mut self,
         alpha: f64,
@@ -651,7 +648,7 @@ impl Vector {
         }
     }
 
-    /// self = D⁻¹r + β·self: the next direction of the conjugate gradient method.
+    /// Computes the next conjugate gradient direction self = D⁻¹r + β·self.
     pub fn advance(&mut self, beta: f64, r: &Self, inverse: Option<&Self>) {
         match inverse {
             Some(d) => {
@@ -663,7 +660,7 @@ impl Vector {
         }
     }
 
-    /// r·D⁻¹r for the diagonal D⁻¹ in `inverse`.
+    /// Returns r·D⁻¹r for the diagonal D⁻¹ in `inverse`.
     pub fn weighted_square(&self, inverse: &Self) -> f64 {
         let (r, d) = (self, inverse);
         on_device!((), (r, d), r.weighted_square(d).values().first);

@@ -1,7 +1,7 @@
-//! Making matrices and multiplying with them: a form on a mesh and a [`Representation`] → [`Measured`], on any machine.
+//! Benchmark of matrix assembly and products, for a form on a mesh and a [`Representation`], on any machine.
 //!
-//! Poisson with unit coefficients on a box, unknowns on the whole surface 0. What is timed is the assembly of a matrix whose
-//! pattern is there (but for `acoo`, which has none), and the product, each the median of many.
+//! The problem is Poisson with unit coefficients on a box, with zero boundary values. Timed are the numeric assembly of
+//! a matrix with a known pattern (`acoo` has none), and the product, each as the median of many.
 
 use super::device::median;
 use super::product::{Machine, held};
@@ -19,7 +19,7 @@ use std::time::Instant;
 
 const FORM: &str = "form poisson { field u: scalar; f1[u] = grad(u); }";
 
-/// All ways, the first that with which results are compared.
+/// All representations; the first one is the reference.
 pub const WAYS: [Representation; 7] = [
     Representation::MatrixFree,
     Representation::Assembled(Assembly::Pattern),
@@ -30,39 +30,39 @@ pub const WAYS: [Representation; 7] = [
     Representation::Recomputed,
 ];
 
-/// What is known of a mesh before its matrix is made, all a cell.
+/// Sizes per cell of a mesh, known before assembly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
-    /// Unknowns of a cell.
+    /// Degrees of freedom of a cell.
     pub unknowns: f64,
-    /// Rows.
+    /// Matrix rows.
     pub rows: f64,
-    /// Entries of the matrix.
+    /// Matrix entries.
     pub entries: f64,
 }
 
 impl Counts {
-    /// Of degree 1 on many triangles: half as many vertices, of which each sees seven.
+    /// Degree 1 on many triangles: half as many vertices as triangles, with seven entries per row.
     pub const TRIANGLES: Self = Self { unknowns: 3.0, rows: 0.5, entries: 3.5 };
 
     fn elements(&self) -> f64 {
         self.unknowns * self.unknowns
     }
 
-    /// Bytes a cell at the peak of the paper's assembly (section V, figure 10), as lists take them that are made of value, column and
-    /// the next element, with a head and a length a row, beside the matrix that they become:
+    /// Returns the peak bytes per cell of the paper's assembly (section V, figure 10). It uses linked lists of value,
+    /// column and next element, with a head and a length per row, in addition to the resulting matrix:
     ///
     /// ```text
     /// (8 + 4 + 4) elements + (4 + 4) rows + 12 entries + 4 rows
     /// ```
     ///
-    /// The paper has the sum alone; its parts are our reading.
+    /// The paper states the sum only; the breakdown is an interpretation.
     pub fn paper_bytes(&self) -> f64 {
         16.0 * self.elements() + 8.0 * self.rows + self.matrix_bytes()
     }
 
-    /// Bytes a cell at the peak of [`Assembly::Acoo`] on devices: element matrices, unknowns and a link for each of their rows, two
-    /// numbers a row and the matrix.
+    /// Returns the peak bytes per cell of [`Assembly::Acoo`] on devices: element matrices, degree of freedom and link
+    /// of each of their rows, two numbers per matrix row, and the matrix.
     ///
     /// ```text
     /// 8 elements + (4 + 4) unknowns + 4 rows + 12 entries + 4 rows
@@ -71,42 +71,42 @@ impl Counts {
         8.0 * self.elements() + 8.0 * self.unknowns + 4.0 * self.rows + self.matrix_bytes()
     }
 
-    /// Bytes a cell of the matrix.
+    /// Returns the bytes per cell of the matrix.
     pub fn matrix_bytes(&self) -> f64 {
         12.0 * self.entries + 4.0 * self.rows
     }
 
-    /// Bytes a cell of stored element matrices (EbE-V1).
+    /// Returns the bytes per cell of stored element matrices (EbE-V1).
     pub fn stored_bytes(&self) -> f64 {
         8.0 * self.elements()
     }
 }
 
-/// Bytes a triangle that the paper measures of EbE-V2, EbE-V1 and its own way (section V).
+/// Bytes per triangle that the paper measures for EbE-V2, EbE-V1 and its own algorithm (section V).
 pub const PAPER_BYTES: [u32; 3] = [79, 151, 192];
 
-/// What was measured of one way.
+/// Measurements of one representation.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Unknowns.
+    /// Number of degrees of freedom.
     pub dofs: usize,
-    /// Seconds to find places and lists, once.
+    /// Seconds of the symbolic phase, once.
     pub set_up: f64,
-    /// Seconds of an assembly, or of making the element matrices; none where nothing is made.
+    /// Seconds of an assembly, or of computing the element matrices; `None` if there is nothing to compute.
     pub assembly: Option<f64>,
     /// Seconds of a product.
     pub product: f64,
-    /// What the matrix has.
+    /// Size of the matrix.
     pub size: MatrixSize,
-    /// The product with [`input`].
+    /// Product with [`input`].
     pub result: Vec<f64>,
 }
 
-/// Measures one way.
+/// Measures one representation.
 ///
 /// # Errors
 ///
-/// No plan, too little memory, a compiler or a device that fails.
+/// No plan, insufficient memory, a compiler or device failure.
 pub fn measured(
     mesh: &Arc<Mesh>,
     degree: usize,

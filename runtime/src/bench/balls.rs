@@ -1,14 +1,14 @@
-//! The meshes of Ljungkvist's benchmark: balls whose cells are all divided alike, or more often near some spheres.
+//! Meshes of Ljungkvist's benchmark: balls refined uniformly, or adaptively near spheres.
 //!
-//! A ball of 5 quadrilaterals or 7 hexahedra is divided `level` times. Then [`DEEPER`] times more each cell is divided that one
-//! of the [`SHELLS`] comes near to, and those that balance asks for:
+//! A ball of 5 quadrilaterals or 7 hexahedra is refined `level` times. Cells near one of the [`SHELLS`] are then
+//! refined [`DEEPER`] more times, with further cells for balance:
 //!
 //! ```text
-//! | |m − c| − r |  ≤  w + ρ / 4        m the mean of its corners, ρ the largest distance of a corner from m
+//! | |m − c| − r |  ≤  w + ρ / 4        m: mean of the corners, ρ: largest distance of a corner from m
 //! ```
 //!
-//! The rule is our own, for the paper says no more of its meshes than their counts; it is the same in both dimensions, but for the
-//! number of levels.
+//! This rule is our own, since the paper states only the sizes of its meshes; it is the same in both dimensions, except
+//! for the number of levels.
 
 use super::BenchError;
 use crate::mesh::hanging::bits;
@@ -20,35 +20,35 @@ use kernels_gen::element::{Cell, Lagrange};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A sphere near which cells are divided.
+/// A sphere near which cells are refined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shell {
-    /// Its centre; in two dimensions without the third coordinate.
+    /// Its centre; the third coordinate is ignored in two dimensions.
     pub centre: [f64; 3],
     /// Its radius.
     pub radius: f64,
 }
 
-/// The spheres, which have no centre in common.
+/// The spheres, which are not concentric.
 pub const SHELLS: [Shell; 2] = [
     Shell { centre: [0.1, 0.0, 0.1], radius: 0.2 },
     Shell { centre: [-0.07, 0.07, 0.0], radius: 0.7 },
 ];
 
-/// w, half of the thickness of a shell.
+/// w, half the thickness of a shell.
 pub const HALF_THICKNESS: f64 = 0.015;
 
-/// How many more times the cells near a shell are divided, in two and in three dimensions.
+/// Number of additional refinements near a shell, in two and in three dimensions.
 pub const DEEPER: [usize; 2] = [4, 2];
 
-/// A ball of which finer ones are made.
+/// A ball that can be refined.
 #[derive(Clone, Debug)]
 pub struct Ball {
     coarse: Arc<Mesh>,
 }
 
 impl Ball {
-    /// In two or three dimensions.
+    /// Creates a ball in two or three dimensions.
     ///
     /// # Errors
     ///
@@ -59,25 +59,25 @@ impl Ball {
         Ok(Self { coarse: Arc::new(generate::generate("ball", &arguments)?) })
     }
 
-    /// What the ball has when all cells are divided so many times; nothing is made.
+    /// Returns the entity counts after uniform refinements, without building the mesh.
     pub fn counts(&self, level: usize) -> Counts {
         Counts::of(&self.coarse).refined(level)
     }
 
-    /// The ball with all cells divided so many times.
+    /// Builds the ball after uniform refinements.
     ///
     /// # Errors
     ///
-    /// More than indices can number or memory hold.
+    /// More entities than indices can address or memory can hold.
     pub fn uniform(&self, level: usize) -> Result<Mesh, BenchError> {
         Ok(Mesh::clone(&self.coarse).refined(level)?)
     }
 
-    /// The forest of cells that are divided so many times, and more often near the shells.
+    /// Builds the forest after uniform refinements and those near the shells.
     ///
     /// # Errors
     ///
-    /// More cells than indices can number.
+    /// More cells than indices can address.
     pub fn adapted(&self, level: usize) -> Result<Forest, BenchError> {
         let mut forest = Forest::new(&self.coarse)?;
         for _ in 0..level {
@@ -92,22 +92,22 @@ impl Ball {
         Ok(forest)
     }
 
-    /// The mesh of a forest of this ball.
+    /// Builds the mesh of a forest of this ball.
     ///
     /// # Errors
     ///
-    /// More than indices can number.
+    /// More entities than indices can address.
     pub fn mesh(&self, forest: &Forest) -> Result<Mesh, BenchError> {
         Ok(forest.mesh(&self.coarse)?)
     }
 }
 
-/// Whether a shell comes near to a cell with these corners.
+/// Returns whether a cell with these corners is near a shell.
 fn is_near(corners: &[[f64; 3]]) -> bool {
     let sum = |axis: usize| corners.iter().map(|corner| corner[axis]).sum::<f64>();
     let middle = [0, 1, 2].map(|axis| sum(axis) / corners.len() as f64);
     let reach = corners.iter().map(|corner| distance(corner, &middle)).fold(0.0, f64::max);
-    // A circle of two dimensions is where its sphere meets the plane of all corners.
+    // In two dimensions the circle is the sphere's intersection with the plane of all corners.
     let flat = corners.iter().all(|corner| corner[2] == 0.0);
     SHELLS.iter().any(|shell| {
         let [x, y, z] = shell.centre;
@@ -120,21 +120,21 @@ fn distance(a: &[f64; 3], b: &[f64; 3]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
 }
 
-/// What is counted of a mesh, for any degree.
+/// Counts of a mesh, for any degree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Census {
-    /// Cells.
+    /// Number of cells.
     pub cells: usize,
-    /// Cells with a face or an edge that hangs.
+    /// Number of cells with a hanging face or edge.
     pub constrained: usize,
-    /// The divided edges of cells that are not divided.
+    /// Number of divided edges of undivided cells.
     pub edges: usize,
-    /// The divided faces of cells that are not divided; none in two dimensions.
+    /// Number of divided faces of undivided cells; 0 in two dimensions.
     pub faces: usize,
 }
 
 impl Census {
-    /// Counts what hangs of a mesh.
+    /// Counts the hanging entities of a mesh.
     pub fn of(mesh: &Mesh) -> Self {
         let words = mesh.hanging().unwrap_or(&[]);
         let hang = |dim: usize| if dim < mesh.dim() { divided(mesh, dim, words) } else { 0 };
@@ -146,8 +146,8 @@ impl Census {
         }
     }
 
-    /// The nodes of degree p that are interpolated from others where each cell has nodes of its own on what hangs: those
-    /// inside of a divided edge or face.
+    /// Returns the number of nodes of degree p inside divided edges and faces. A cell with its own nodes there
+    /// interpolates them from others.
     ///
     /// ```text
     /// edges · (2 p − 1) + faces · (2 p − 1)²
@@ -158,7 +158,7 @@ impl Census {
     }
 }
 
-/// The unknowns of degree p on a mesh: those that nothing is interpolated to.
+/// Returns the number of degrees of freedom of degree p on a mesh, without interpolated nodes.
 ///
 /// # Errors
 ///
@@ -167,7 +167,7 @@ pub fn unknowns(mesh: &Mesh, degree: usize) -> Result<usize, BenchError> {
     Ok(Space::count(mesh, Lagrange::continuous(mesh.cell(), degree)?))
 }
 
-/// The nodes of degree p where there are so many entities.
+/// Returns the number of nodes of degree p for entity counts.
 ///
 /// # Errors
 ///
@@ -176,7 +176,7 @@ pub fn nodes(counts: &Counts, degree: usize) -> Result<f64, BenchError> {
     Ok(counts.nodes(Lagrange::continuous(counts.cell, degree)?))
 }
 
-/// The different entities of a dimension that cells see in the place of their own that hang.
+/// Counts the distinct entities of a dimension that replace hanging ones of cells.
 fn divided(mesh: &Mesh, dim: usize, words: &[u32]) -> usize {
     let topology = mesh.connectivity();
     let entities = if dim == 1 { topology.edges() } else { topology.faces() };
@@ -189,7 +189,7 @@ fn divided(mesh: &Mesh, dim: usize, words: &[u32]) -> usize {
     seen.into_iter().filter(|&seen| seen).count()
 }
 
-/// For each edge or face of a cell the bits of a word of which any says that it hangs.
+/// Returns, for each edge or face of a cell, the bits of a hanging-node word that mark it as hanging.
 fn bits_of(cell: Cell, dim: usize) -> Vec<u32> {
     let of = |vertices: &&[usize]| {
         let along = vertices.iter().fold(0, |bits, v| bits | (v ^ vertices[0]));

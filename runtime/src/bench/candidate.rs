@@ -1,4 +1,4 @@
-//! A kernel of a problem as it is planned with some wishes → the seconds of one launch over all cells.
+//! Timing of one launch over all cells, for a problem's kernel planned with some wishes.
 
 use super::{BenchError, device, input, median_seconds};
 use crate::device::Device;
@@ -9,12 +9,12 @@ use fem_dsl::point::PointForm;
 use kernels_gen::plan::Task;
 use std::sync::Arc;
 
-/// The median seconds of a task of a problem that is set up, the residual, J(u)·w or the diagonal, on the processor's current
-/// threads or on a device.
+/// Returns the median seconds of a task: residual, J(u)·w or diagonal. It runs on the host's current threads or on a
+/// device.
 ///
 /// # Errors
 ///
-/// Wishes that go with no kernel, kernels that cannot be made, a device that fails.
+/// Wishes that match no kernel, kernels that cannot be compiled, a device failure.
 pub fn measure(
     form: &PointForm,
     setup: &Setup,

@@ -1,5 +1,5 @@
-//! The bake-off problems on a device, timed by its own clock; of several processes with one each by that of the host, from where all begin
-//! to where all have ended.
+//! Bake-off problems on a device, timed by the device clock; with several processes, each with a device, by the host
+//! clock from a common start to the last end.
 
 use super::{BenchError, Case, Row, Setting, alone, describe, input, input_of, scaling, set_up};
 use crate::algebra::vector::{Precision, Vector};
@@ -19,7 +19,7 @@ use kernels_gen::plan::{Plan, Task};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A case that runs on a device.
+/// A case on a device.
 pub struct Prepared {
     operator: Operator,
     compiled: Arc<CompiledForDevice>,
@@ -28,15 +28,15 @@ pub struct Prepared {
     row: Row,
 }
 
-/// Timed calls, after some warm-ups.
+/// Number of timed samples, after warm-ups.
 const REPEATS: usize = 11;
-/// Seconds of a sample, which take as many calls as are needed for that, but no more than [`MOST`].
+/// Target seconds of a sample, which contains as many calls as needed, at most [`MOST`].
 const SAMPLE: f64 = 2e-3;
 const MOST: f64 = 50.0;
-/// Seconds after which a slow device is not asked again.
+/// Total seconds after which a slow device is not sampled again.
 const ENOUGH: f64 = 0.5;
 
-/// Sets a case up with at least `dofs` unknowns.
+/// Sets up a case with at least `dofs` degrees of freedom.
 pub fn prepare(
     device: &Arc<dyn Device>,
     case: &Case,
@@ -48,7 +48,7 @@ pub fn prepare(
     prepare_part(device, case, degree, dofs, (precision, wishes), &alone())
 }
 
-/// The part that this process has of a case with at least `dofs` unknowns; all processes call it.
+/// Sets up this process's subdomain of a case with at least `dofs` degrees of freedom. Collective.
 pub fn prepare_part(
     device: &Arc<dyn Device>,
     case: &Case,
@@ -73,7 +73,7 @@ pub fn prepare_part(
 }
 
 impl Prepared {
-    /// y = A x for [`input`], on the host.
+    /// Returns y = A x for [`input`], on the host.
     pub fn result(&mut self) -> Result<Vec<f64>, BenchError> {
         self.operator.apply(&self.x, &mut self.y)?;
         let y = self.y.to_vec();
@@ -81,32 +81,32 @@ impl Prepared {
         Ok(y)
     }
 
-    /// The unknowns.
+    /// Returns the number of degrees of freedom.
     pub fn dofs(&self) -> usize {
         self.row.dofs
     }
 
-    /// The plan of the action.
+    /// Returns the plan of the action.
     pub fn plan(&self) -> &Plan {
         &self.compiled.plans[0]
     }
 
-    /// Seconds for planning, printing, compiling and loading the kernels.
+    /// Returns the seconds of planning, printing, compiling and loading the kernels.
     pub fn compile_seconds(&self) -> f64 {
         self.compiled.seconds
     }
 
-    /// Whether the kernels had been compiled before.
+    /// Returns whether the kernels came from the compilation cache.
     pub fn compiled_before(&self) -> bool {
         self.compiled.origin == Origin::Cache
     }
 
-    /// The number of kernels.
+    /// Returns the number of kernels.
     pub fn n_kernels(&self) -> usize {
         self.compiled.plans.len()
     }
 
-    /// The median time, with y cleared in it.
+    /// Measures the median time, including the clearing of y.
     pub fn measure(&mut self, rates: &Rates) -> Result<Row, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
         let seconds = match self.row.processes {
@@ -117,7 +117,7 @@ impl Prepared {
     }
 }
 
-/// The median time of the product with an assembled matrix by the vendor's library; nothing where there is none.
+/// Returns the median time of the product with an assembled matrix by the vendor's library, if there is one.
 pub fn csr_seconds(device: &dyn Device, matrix: &Csr) -> Result<Option<f64>, BenchError> {
     let Some(sparse) = device.sparse(&matrix.starts, &matrix.columns, &matrix.values)? else {
         return Ok(None);
@@ -127,8 +127,8 @@ pub fn csr_seconds(device: &dyn Device, matrix: &Csr) -> Result<Option<f64>, Ben
     Ok(Some(median(device, 3, || Ok(sparse.apply(&x, &mut y)?))?))
 }
 
-/// The median time of some work by the device's clock, after `warm` calls. Calls follow one another without waiting
-/// for the device, as those of a solver do: a sample is a series of [`SAMPLE`] seconds.
+/// Returns the median time of some work by the device clock, after `warm` calls. Calls follow one another without
+/// synchronisation, as in a solver: a sample is a series of about [`SAMPLE`] seconds.
 pub(super) fn median(
     device: &dyn Device,
     warm: usize,
@@ -154,9 +154,9 @@ pub(super) fn median(
     Ok(times[times.len() / 2])
 }
 
-/// What [`rates`] times: a copy of whole cache lines, independent chains of multiply-adds, chains of divisions, reads of memory
-/// that a group shares, in which threads side by side read numbers side by side, additions of threads side by side to numbers side
-/// by side, and nothing.
+/// Kernels timed by [`rates`]: a copy of whole cache lines, independent chains of multiply-adds, and chains of
+/// divisions. The others are conflict-free reads of shared memory, atomic additions to adjacent numbers, and an empty
+/// kernel.
 const RATES: &str = "
 $KERNEL rates_copy(const $SIZE first, const $SIZE end, $GLOBAL const double* $RESTRICT from, $GLOBAL double* $RESTRICT to)
 {
@@ -209,25 +209,25 @@ $KERNEL rates_nothing(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTR
 }
 ";
 
-/// Doubles of an array that is copied: 256 MiB, and so many times more where that takes no time.
+/// Doubles of a copied array, 256 MiB, and the factor for devices on which that is too fast to measure.
 const COPIED: usize = 1 << 25;
 const MORE_COPIED: usize = 4;
-/// Doubles that a group of threads copies.
+/// Doubles copied by a thread group.
 const SHARE: usize = 1024;
-/// Doubles that are added to: 8 MiB, as much as a level of caches holds.
+/// Doubles that atomic additions target: 8 MiB, as much as a cache level holds.
 const PLACES: usize = 1 << 20;
-/// Groups of threads that multiply: a few, and so many times more, time after time, where these take no time; at most 64 for each of an
-/// H200's 132 multiprocessors.
+/// Thread groups of the arithmetic kernels: initial number, and growth factor while these are too fast to measure; at
+/// most 64 for each of an H200's 132 multiprocessors.
 const GROUPS: usize = 8;
 const MORE: usize = 4;
 const MOST_GROUPS: usize = 64 * 132;
-/// Numbers that a group of threads adds, and groups that add to each of the places.
+/// Numbers added by a thread group, and number of groups that add to each target.
 const ADDED: usize = 16 * 256;
 const ADDING: usize = PLACES / ADDED;
-/// Seconds that are long enough to be measured.
+/// Shortest measurable time in seconds.
 const LONG: f64 = 0.01;
 
-/// The kernels that [`rates`] times, in the words of a dialect.
+/// Returns the source of the kernels timed by [`rates`], in a dialect.
 pub fn rates_source(words: &Words) -> SourceFile {
     let kernel = words.kernel.replace("$THREADS", "256").replace("$GROUPS", "1");
     let (thread, places) = (format!("({})", words.thread), PLACES.to_string());
@@ -256,11 +256,11 @@ pub fn rates_source(words: &Words) -> SourceFile {
     SourceFile { text, kernels, ..SourceFile::empty(words.language) }
 }
 
-/// What is timed beside a copy and additions.
+/// Arithmetic kernels among these.
 const COMPUTE: [&str; 3] = ["rates_fma", "rates_divide", "rates_shared"];
 
-/// Measures a copy of 256 MiB, of 1 GiB where that takes no time, or of what there is room for, loops of multiply-adds, divisions and
-/// shared reads, additions, and launches.
+/// Measures a copy, loops of multiply-adds, divisions and shared reads, additions, and launches. The copy has 256 MiB,
+/// 1 GiB if that is too fast, or less if memory is short.
 pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     let module = device.load_written(&rates_source(device.words()))?;
     let time = |name: &str, batches: usize, arrays: &[&Array]| {
@@ -296,7 +296,7 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     })
 }
 
-/// Two arrays of so many doubles, or as large as there is room for.
+/// Allocates two arrays of `len` doubles, or smaller ones that fit.
 fn two(device: &dyn Device, mut len: usize) -> Result<(Array, Array), DeviceError> {
     loop {
         let both =

@@ -1,13 +1,14 @@
-//! Matrix-free products beside those with a sparse matrix, by degree: a [`Problem`] on a box and a [`Representation`] → [`Cost`].
+//! Matrix-free products compared with sparse matrices by degree, for a [`Problem`] on a box and a [`Representation`].
 //!
-//! M. Kronbichler, K. Kormann (2012), A generic interface for parallel cell-based finite element operator application, sections 1
-//! and 2: linear problems of one and of several components, and nonlinear ones, whose derivative changes with each of Newton's
-//! steps and so does a matrix. Boxes, coefficients and states are our own. Of degree p in d dimensions a matrix has in the mean
+//! M. Kronbichler, K. Kormann (2012), A generic interface for parallel cell-based finite element operator application,
+//! sections 1 and 2: linear problems with one and several components, and nonlinear ones, whose derivative, and thus
+//! the matrix, changes with each Newton step. Boxes, coefficients and states are our own. At degree p in d dimensions a
+//! matrix has on average
 //!
 //! ```text
-//! entries of a row        ((2 p + 1 + (p − 1) (p + 1)) / p)^d = (p + 2)^d, for each component that a test function sees
-//! bytes of a row          12 an entry, and 4
-//! faster without it       from degree 2 on, on hexahedra
+//! entries per row         ((2 p + 1 + (p − 1) (p + 1)) / p)^d = (p + 2)^d, for each coupled component
+//! bytes per row           12 per entry, and 4
+//! faster without it       from degree 2, on hexahedra
 //! ```
 
 use super::product::{Machine, Product};
@@ -19,20 +20,20 @@ use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A problem of the suite in one dimension.
+/// A problem of the suite in a fixed dimension.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem {
-    /// Its form and rule; the name says the dimension.
+    /// Form and rule; the name contains the dimension.
     pub case: Case,
     /// The dimension.
     pub dim: usize,
-    /// Components of the field.
+    /// Number of components of the field.
     pub components: usize,
-    /// Whether the derivative depends on the state.
+    /// True if the derivative depends on the state.
     pub nonlinear: bool,
 }
 
-/// Equations 2 and 3 with a coefficient that varies.
+/// Equations 2 and 3 with a variable coefficient.
 const LAPLACIAN: &str =
     "form laplacian { field u: scalar; let kappa = 1 + dot(x, x); f1[u] = kappa * grad(u); }";
 
@@ -62,48 +63,48 @@ pub const PROBLEMS: [Problem; 6] = [
     problem("minimal-surface-3d", MINIMAL_SURFACE, [3, 1], true),
 ];
 
-/// The matrix that products are compared with: places of entries are found once.
+/// Representation of the reference matrix: with a precomputed pattern.
 pub const MATRIX: Representation = Representation::Assembled(Assembly::Pattern);
 
-/// What the derivative costs in one representation.
+/// Cost of the derivative in one representation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Unknowns.
+    /// Number of degrees of freedom.
     pub dofs: usize,
-    /// Seconds to find the places of entries, once.
+    /// Seconds of the symbolic phase, once.
     pub set_up: f64,
-    /// Seconds at each new state: what is stored of it, or assembling the matrix.
+    /// Seconds at each new state: of stored data, or of assembly.
     pub linearise: f64,
     /// Seconds of a product.
     pub product: f64,
-    /// Bytes that are stored beside vectors.
+    /// Bytes stored in addition to vectors.
     pub bytes: usize,
-    /// Entries of the matrix.
+    /// Number of matrix entries.
     pub entries: usize,
-    /// Operations of a product: of the kernels, or two an entry.
+    /// Operations of a product: of the kernels, or two per entry.
     pub flops: Option<f64>,
-    /// The product with [`super::input`].
+    /// Product with [`super::input`].
     pub result: Vec<f64>,
 }
 
 impl Cost {
-    /// Unknowns a second.
+    /// Returns the degrees of freedom per second.
     pub fn dofs_per_second(&self) -> f64 {
         self.dofs as f64 / self.product
     }
 
-    /// Operations a second.
+    /// Returns the operations per second.
     pub fn flops_per_second(&self) -> Option<f64> {
         self.flops.map(|flops| flops / self.product)
     }
 
-    /// Bytes an unknown.
+    /// Returns the bytes per degree of freedom.
     pub fn bytes_per_dof(&self) -> f64 {
         self.bytes as f64 / self.dofs as f64
     }
 
-    /// Products in one step of Newton's method from which a matrix takes less time than this does without one, with what it
-    /// takes to assemble it; none where a product with it is no faster.
+    /// Returns the number of products per Newton step from which a matrix, including its assembly, is faster; `None` if
+    /// a product with it is not faster.
     ///
     /// ```text
     /// (assembly − linearise) / (product without − product with)
@@ -115,11 +116,11 @@ impl Cost {
 }
 
 impl Problem {
-    /// A deformed box of quadrilaterals or hexahedra with at least so many unknowns.
+    /// Builds a deformed box of quadrilaterals or hexahedra with at least `dofs` degrees of freedom.
     ///
     /// # Errors
     ///
-    /// More cells than indices can number.
+    /// More cells than indices can address.
     pub fn mesh(&self, degree: usize, dofs: usize) -> Result<Arc<Mesh>, BenchError> {
         let unknowns = |cells: usize| {
             self.components as f64 * ((degree * cells + 1) as f64).powi(self.dim as i32)
@@ -136,7 +137,7 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// No plan, too little memory, a compiler or a device that fails.
+    /// No plan, insufficient memory, a compiler or device failure.
     pub fn cost(
         &self,
         degree: usize,
@@ -167,13 +168,13 @@ impl Problem {
     }
 }
 
-/// A state whose gradient is about 1: u = x₀ (1 − x₁) + x₂² / 2.
+/// Returns a state with a gradient of about 1: u = x₀ (1 − x₁) + x₂² / 2.
 fn state(x: &[f64; 3]) -> f64 {
     x[0] * (1.0 - x[1]) + 0.5 * x[2] * x[2]
 }
 
-/// Entries of a matrix of degree p on many quadrilaterals or hexahedra: a vertex sees 2 p + 1 nodes in each direction, the p − 1
-/// others of a cell p + 1.
+/// Returns the number of matrix entries at degree p on many quadrilaterals or hexahedra: a vertex is coupled with 2 p +
+/// 1 nodes in each direction, the p − 1 other nodes of a cell with p + 1.
 pub fn entries(dim: usize, degree: usize, components: usize, dofs: f64) -> f64 {
     dofs * (degree as f64 + 2.0).powi(dim as i32) * components as f64
 }

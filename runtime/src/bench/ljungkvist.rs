@@ -1,11 +1,11 @@
-//! The benchmark of Ljungkvist: Poisson with a coefficient that varies on balls, and what the paper says of its own meshes.
+//! Ljungkvist's benchmark: Poisson with a variable coefficient on balls, and the paper's data of its own meshes.
 //!
 //! ```text
 //! −div(κ grad u),   κ = 1 / (0.05 + 2 |x|²),   u = 0 on the sphere,   p + 1 Gauss points
 //! ```
 //!
-//! K. Ljungkvist (2017), Matrix-free finite-element computations on graphics processors with adaptively refined unstructured
-//! meshes, section 5 and tables 1 and 2. A product is the mean of [`PRODUCTS`].
+//! K. Ljungkvist (2017), Matrix-free finite-element computations on graphics processors with adaptively refined
+//! unstructured meshes, section 5 and tables 1 and 2. A product is the mean of [`PRODUCTS`].
 
 use super::kronbichler::entries;
 use super::{Case, gauss_1};
@@ -19,25 +19,25 @@ pub const CASE: Case = Case {
     least: 1,
 };
 
-/// Products that are timed together.
+/// Number of products timed together.
 pub const PRODUCTS: usize = 100;
 
-/// A line of the tables.
+/// A row of the tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
     /// The dimension.
     pub dim: usize,
     /// p.
     pub degree: usize,
-    /// How often the 5 or 7 cells of a ball are divided at most.
+    /// Maximum number of refinements of the ball's 5 or 7 cells.
     pub level: usize,
-    /// Cells and unknowns of the uniform mesh.
+    /// Numbers of cells and degrees of freedom of the uniform mesh.
     pub uniform: [u64; 2],
-    /// Cells and unknowns of the adaptive one, with those of hanging nodes.
+    /// Numbers of cells and degrees of freedom of the adaptive mesh, hanging nodes included.
     pub adaptive: [u64; 2],
-    /// The share of hanging ones among them, in per cent.
+    /// Percentage of hanging nodes.
     pub hanging: f64,
-    /// Cells of a group of threads.
+    /// Cells per thread group.
     pub block: usize,
 }
 
@@ -50,7 +50,7 @@ const fn line(
     Line { dim, degree, level, uniform, adaptive, hanging, block }
 }
 
-/// The largest meshes of each dimension and degree.
+/// Largest meshes of each dimension and degree.
 pub const TABLE: [Line; 8] = [
     line([2, 1, 11, 32], [20_971_520, 20_975_617], [18_271_217, 18_572_584], 3.23),
     line([2, 2, 10, 8], [5_242_880, 20_975_617], [4_847_393, 19_992_109], 4.51),
@@ -62,9 +62,9 @@ pub const TABLE: [Line; 8] = [
     line([3, 4, 5, 1], [229_376, 14_729_857], [180_964, 13_205_632], 19.6),
 ];
 
-/// How many times as fast as cuSPARSE the matrix-free product is on the largest meshes of a dimension and degree, the least and the
-/// most of the degrees that are named together; none for degree 1, where it is slower, and where nothing is said (section 5,
-/// figures 4 to 7).
+/// Returns the speed-up of the matrix-free product over cuSPARSE on the largest meshes: minimum and maximum over the
+/// degrees reported together. `None` for degree 1, where it is slower, and for unreported cases (section 5, figures 4
+/// to 7).
 pub fn speedup(dim: usize, degree: usize, adaptive: bool) -> Option<[f64; 2]> {
     match (dim, degree, adaptive) {
         (2, 2, false) => Some([1.03, 1.03]),
@@ -76,7 +76,8 @@ pub fn speedup(dim: usize, degree: usize, adaptive: bool) -> Option<[f64; 2]> {
     }
 }
 
-/// Numbers that the paper stores of a cell: the inverse Jacobian, its determinant and the coefficient at each point (section 2.1).
+/// Returns the numbers that the paper stores per cell: inverse Jacobian, determinant and coefficient at each point
+/// (section 2.1).
 ///
 /// ```text
 /// (d² + 2) (p + 1)^d
@@ -85,12 +86,12 @@ pub fn stored(dim: usize, degree: usize) -> usize {
     (dim * dim + 2) * (degree + 1).pow(dim as u32)
 }
 
-/// Numbers of a cell's matrix: (p + 1)^(2 d) (section 2.1).
+/// Returns the number of entries of a cell's matrix, (p + 1)^(2 d) (section 2.1).
 pub fn element_matrix(dim: usize, degree: usize) -> usize {
     (degree + 1).pow(2 * dim as u32)
 }
 
-/// Unknowns of x and y over what is stored at points, of large meshes (section 4).
+/// Returns the ratio of the vectors x and y to the data stored at points, for large meshes (section 4).
 ///
 /// ```text
 /// 2 p^d / ((d² + 2) (p + 1)^d)
@@ -99,8 +100,8 @@ pub fn vectors(dim: usize, degree: usize) -> f64 {
     2.0 * degree.pow(dim as u32) as f64 / stored(dim, degree) as f64
 }
 
-/// Bytes an unknown that a product without a matrix goes through, of large meshes: what is stored at points, the numbers of unknowns, x
-/// read and y written.
+/// Returns the memory traffic of a matrix-free product in bytes per degree of freedom, for large meshes: data stored at
+/// points, DoF indices, x read and y written.
 ///
 /// ```text
 /// (8 (d² + 2) + 4) (p + 1)^d / p^d + 16
@@ -110,20 +111,20 @@ pub fn free_bytes(dim: usize, degree: usize) -> f64 {
     (8 * stored(dim, degree) + indices) as f64 / degree.pow(dim as u32) as f64 + 16.0
 }
 
-/// The same of a product with a matrix in compressed rows: 12 (p + 2)^d + 4 + 16.
+/// Returns the memory traffic of a product with a matrix in compressed rows: 12 (p + 2)^d + 4 + 16.
 pub fn matrix_bytes(dim: usize, degree: usize) -> f64 {
     12.0 * entries(dim, degree, 1, 1.0) + 20.0
 }
 
 impl Line {
-    /// The line of a dimension and degree, degrees beyond the table as its last.
+    /// Returns the row of a dimension and degree; degrees beyond the table use its last.
     pub fn of(dim: usize, degree: usize) -> Option<&'static Self> {
         let mut lines = TABLE.iter().filter(|line| line.dim == dim);
         lines.clone().find(|line| line.degree == degree).or_else(|| lines.next_back())
     }
 
-    /// How often all cells of the adaptive mesh are divided, as large a mesh as the uniform one of a level: the more often
-    /// those near the shells are.
+    /// Returns the number of initial uniform refinements of the adaptive mesh. Refined near the shells, it is about as
+    /// large as the uniform mesh of `level`.
     pub fn base(dim: usize, level: usize) -> usize {
         level.saturating_sub(4 - dim)
     }

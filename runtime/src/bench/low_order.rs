@@ -1,14 +1,14 @@
-//! Low-order operators on boxes of hexahedra: a case, a mesh and a [`Way`] → [`System`], timed product by product, in iterations of the
-//! conjugate gradient method, and vector pass by vector pass.
+//! Low-order operators on boxes of hexahedra, for a case, a mesh and a [`Way`]: products, conjugate gradient
+//! iterations, and single vector passes are timed.
 //!
 //! ```text
-//! corners, vertices        matrix-free: J from the coordinates of the corners, gathered; from the cell's own 24 coefficients
+//! corners, vertices        matrix-free: J from gathered corner coordinates, or from the cell's own 24 coefficients
 //! stored, coefficients     partial assembly: w |det J| and J⁻¹, or the coefficients of the Jacobian, at each point
 //! assembled                a matrix in compressed rows
 //! ```
 //!
-//! After R. R. Settgast and others (2023); [`kernels_gen::cost::low_order`] has their counts. Degree 1, double precision, unknowns
-//! on the whole surface 0.
+//! After R. R. Settgast and others (2023); [`kernels_gen::cost::low_order`] contains their counts. Degree 1, double
+//! precision, zero boundary values.
 
 use super::device::median;
 use super::product::{Machine, held, made};
@@ -30,31 +30,31 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The problems of the suite, of those of [`super::CASES`]: scalar and vector Laplacian, elasticity.
+/// Problems of the suite, from [`super::CASES`]: scalar and vector Laplacian, elasticity.
 pub const PROBLEMS: [&str; 3] = ["BP5", "BP6", "elasticity"];
 
-/// Iterations of a solve that is timed, unless it ends before.
+/// Maximum number of iterations of a timed solve.
 pub const ITERATIONS: usize = 50;
 
-/// Solves that are timed, of which the fastest counts.
+/// Number of timed solves, of which the fastest counts.
 const SOLVES: usize = 3;
 
-/// Seconds after which a slow solve is not timed again.
+/// Seconds after which a slow solve is not repeated.
 const ENOUGH: f64 = 2.0;
 
-/// How the operator is applied.
+/// Representation of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Matrix-free, with the map of a cell from this.
+    /// Matrix-free, with this geometry.
     From(Geometry),
     /// Partial assembly of the form's own coefficients.
     Coefficients,
-    /// By its matrix.
+    /// Assembled matrix.
     Assembled,
 }
 
 impl Way {
-    /// All of them, the first that with which results are compared.
+    /// All representations; the first one is the reference.
     pub const ALL: [Self; 5] = [
         Self::From(Geometry::Corners),
         Self::From(Geometry::Vertices),
@@ -63,7 +63,7 @@ impl Way {
         Self::Assembled,
     ];
 
-    /// What the paper calls it.
+    /// Returns the paper's name.
     pub fn family(self) -> &'static str {
         match self {
             Self::From(Geometry::Stored) | Self::Coefficients => "partial assembly",
@@ -79,7 +79,7 @@ impl Way {
         }
     }
 
-    /// A machine with what this way asks of its kernels.
+    /// Returns a machine with the kernel wishes of this representation.
     fn wished(self, machine: &Machine, matrix: Scatter) -> Machine {
         let mut machine = machine.clone();
         let wishes = match &mut machine {
@@ -108,22 +108,22 @@ impl fmt::Display for Way {
     }
 }
 
-/// How the vectors of an iteration are passed over.
+/// Vector passes of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passes {
-    /// One kernel an operation: two products, three updates; each product is waited for.
+    /// One kernel per operation: two products, three updates; the host waits for each product.
     Separate,
-    /// Those of table 4, in which one update gives its product.
+    /// Those of table 4, with one update fused with its product.
     Four,
-    /// Those of [`cg()`]: both updates in one, and products that a device does not wait for.
+    /// Those of [`cg()`]: both updates fused, and products without synchronisation on a device.
     Fused,
 }
 
 impl Passes {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Separate, Self::Four, Self::Fused];
 
-    /// How many, the operator aside.
+    /// Returns their number, without the operator.
     pub fn count(self) -> usize {
         match self {
             Self::Separate => 5,
@@ -143,42 +143,42 @@ impl fmt::Display for Passes {
     }
 }
 
-/// What a product streams and computes.
+/// Memory traffic and operations of a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counted {
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: f64,
-    /// Floating-point operations.
+    /// Number of floating-point operations.
     pub flops: f64,
-    /// Entries of the matrix, where there is one.
+    /// Number of matrix entries, if there is a matrix.
     pub entries: usize,
 }
 
-/// What iterations took.
+/// Timing of iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Iterations {
-    /// Seconds of one.
+    /// Seconds per iteration.
     pub seconds: f64,
-    /// How many were done.
+    /// Number of iterations.
     pub count: usize,
-    /// The last residual by the first.
+    /// Ratio of the last residual to the first.
     pub residual: f64,
 }
 
-/// A pass over vectors that was timed.
+/// A timed vector pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimedPass {
-    /// What it does.
+    /// Its formula.
     pub name: &'static str,
-    /// Numbers that it reads and writes for an unknown.
+    /// Numbers read and written per degree of freedom.
     pub numbers: usize,
-    /// Whether it is one of table 4; the others are those of our own solver.
+    /// True for the passes of table 4; the others are those of our own solver.
     pub of_table: bool,
     /// Seconds.
     pub seconds: f64,
 }
 
-/// A case of degree 1 on hexahedra.
+/// Returns a case of degree 1 on hexahedra.
 fn discrete(case: &Case) -> Result<(PointForm, Elements), BenchError> {
     let cell = Cell::Hexahedron;
     let form = form_of(case.name, case.form, cell.dim())?;
@@ -187,34 +187,34 @@ fn discrete(case: &Case) -> Result<(PointForm, Elements), BenchError> {
     Ok((form, elements))
 }
 
-/// The deformed box on which a case has at least so many unknowns.
+/// Builds the deformed box on which a case has at least `dofs` degrees of freedom.
 ///
 /// # Errors
 ///
-/// More than indices can number.
+/// More entities than indices can address.
 pub fn grid(case: &Case, dofs: usize) -> Result<Arc<Mesh>, BenchError> {
     let (_, elements) = discrete(case)?;
     mesh(&elements, dofs, &alone())
 }
 
-/// A linear system whose operator is applied in one way.
+/// A linear system in one representation.
 pub struct System {
     operator: Operator,
     device: Option<Arc<dyn Device>>,
     counted: Counted,
-    /// What is multiplied.
+    /// Input of products.
     x: Vector,
-    /// A x, of unknowns that are solved for.
+    /// A x, the right-hand side of solves.
     b: Vector,
     y: Vector,
 }
 
 impl System {
-    /// Compiles a case of degree 1, and makes what is stored or assembled.
+    /// Compiles a case of degree 1, and computes its stored data or matrix.
     ///
     /// # Errors
     ///
-    /// No plan, too little memory, a compiler or a device that fails.
+    /// No plan, insufficient memory, a compiler or device failure.
     pub fn new(
         case: &Case,
         mesh: &Arc<Mesh>,
@@ -251,22 +251,22 @@ impl System {
         Ok(Self { operator, device, counted, x, b, y })
     }
 
-    /// Unknowns, those on the surface among them.
+    /// Returns the number of degrees of freedom, boundary included.
     pub fn dofs(&self) -> usize {
         self.operator.discretisation().n_dofs()
     }
 
-    /// What a product streams and computes.
+    /// Returns the memory traffic and operations of a product.
     pub fn counted(&self) -> Counted {
         self.counted
     }
 
-    /// A x for [`input`] with 0 on the surface.
+    /// Returns A x for [`input`] with zero boundary values.
     pub fn result(&self) -> Vec<f64> {
         self.b.to_vec()
     }
 
-    /// The median time of work on vectors.
+    /// Returns the median time of vector operations.
     fn time(
         device: Option<&Arc<dyn Device>>,
         mut work: impl FnMut() -> Result<(), OperatorError>,
@@ -277,21 +277,22 @@ impl System {
         }
     }
 
-    /// The median time of y = A x.
+    /// Returns the median time of y = A x.
     ///
     /// # Errors
     ///
-    /// A launch that fails.
+    /// A failed launch.
     pub fn product_seconds(&mut self) -> Result<f64, BenchError> {
         let Self { operator, device, x, y, .. } = self;
         Self::time(device.as_ref(), || operator.apply(x, y))
     }
 
-    /// Iterations for A x = b from 0, the first residual in their time; the fastest of some solves, after one that is not timed.
+    /// Times iterations for A x = b from 0, including the first residual; the fastest of some solves, after one
+    /// warm-up.
     ///
     /// # Errors
     ///
-    /// A launch that fails.
+    /// A failed launch.
     pub fn iterate(&self, passes: Passes, most: usize) -> Result<Iterations, BenchError> {
         let once = || match passes {
             Passes::Fused => self.solve(most),
@@ -312,7 +313,7 @@ impl System {
         Ok(best)
     }
 
-    /// Iterations of [`cg()`].
+    /// Runs [`cg()`].
     fn solve(&self, most: usize) -> Result<Iterations, BenchError> {
         let mut x = self.operator.vector();
         let settings = CgSettings { rtol: 0.0, max_iterations: most, ..CgSettings::default() };
@@ -329,7 +330,7 @@ impl System {
         })
     }
 
-    /// The same with a pass for each operation, or those of table 4.
+    /// Runs the same method with separate passes, or those of table 4.
     fn by_hand(&self, passes: Passes, most: usize) -> Result<Iterations, BenchError> {
         let mut x = self.operator.vector();
         let (mut r, mut q) = (x.like(), x.like());
@@ -340,7 +341,7 @@ impl System {
         let mut p = r.clone();
         let first = r.dot(&r);
         let (mut square, mut count) = (first, 0);
-        // Below this only rounding is left.
+        // Below this the residual is rounding error.
         while count < most && square > f64::EPSILON.powi(2) * first {
             self.operator.apply(&p, &mut q)?;
             let alpha = square / p.dot(&q);
@@ -361,16 +362,16 @@ impl System {
         Ok(Iterations { seconds, count, residual: (square / first).sqrt() })
     }
 
-    /// The time of each pass over vectors of this size.
+    /// Returns the time of each pass over vectors of this size.
     ///
     /// # Errors
     ///
-    /// A launch that fails.
+    /// A failed launch.
     pub fn passes(&mut self) -> Result<Vec<TimedPass>, BenchError> {
         let (mut p, q) = (self.x.clone(), self.b.clone());
         let (mut x, mut r) = (p.like(), q.clone());
         let device = self.device.as_ref();
-        // Small steps there and back keep all numbers in range, however often.
+        // Small alternating steps keep all numbers in range.
         let (mut sign, small) = (1.0, 1e-3);
         let mut step = || {
             sign = -sign;
@@ -442,14 +443,14 @@ impl System {
     }
 }
 
-/// A product with a matrix: entries with columns, starts of rows, x read and y written.
+/// Counts a product with a matrix: entries with columns, row offsets, x read and y written.
 fn of_matrix(entries: usize, dofs: usize) -> Counted {
     let (entry, start, vectors) = (8 + 4, 4, 2 * 8);
     let bytes = entry * entries + start * (dofs + 1) + vectors * dofs;
     Counted { bytes: bytes as f64, flops: 2.0 * entries as f64, entries }
 }
 
-/// A product by kernels, as the cost model counts the one for cells without constrained unknowns.
+/// Counts a product by kernels, by the cost model for cells without constrained degrees of freedom.
 fn of_kernel(
     case: &Case,
     form: &PointForm,
@@ -476,7 +477,7 @@ mod tests {
         Caching, ELASTICITY, Grid, LAPLACE, Operator as Kind, Problem, Traffic, VECTOR_LAPLACE,
     };
 
-    /// A way for a case on the box with 5 cells in each direction.
+    /// Builds a case in one representation, on the box with 5 cells in each direction.
     fn system(name: &str, components: usize, way: Way) -> System {
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
         let case = CASES.iter().find(|case| case.name == name).expect("a case");
@@ -485,7 +486,7 @@ mod tests {
         System::new(case, &mesh, way, &Machine::Processor(target)).expect("a system")
     }
 
-    /// All ways are the same operator, and all passes the same method.
+    /// All representations are the same operator, and all passes the same method.
     #[test]
     fn ways_and_passes_agree() {
         const FEW: usize = 8;
@@ -503,13 +504,13 @@ mod tests {
                 let (wanted, residual) =
                     first.get_or_insert_with(|| (system.result(), residuals[0]));
                 assert!((1e-6..0.9).contains(residual), "{name}: {residual}");
-                // Each iteration rounds sums of as many terms as there are unknowns.
+                // Each iteration rounds sums with as many terms as there are degrees of freedom.
                 let wanted_residual = Bounded::with_scale(*residual, (FEW * wanted.len()) as f64);
                 for residual in residuals {
                     assert_close!(residual, wanted_residual, f64::EPSILON, "{name}, {way}");
                 }
                 for (own, wanted) in system.result().into_iter().zip(&*wanted) {
-                    // A row has 81 terms, none of them above 1.
+                    // A row has 81 terms of at most 1.
                     let wanted = Bounded::with_scale(*wanted, 81.0);
                     assert_close!(own, wanted, f64::EPSILON, "{name}, {way}");
                 }
@@ -517,10 +518,10 @@ mod tests {
         }
     }
 
-    /// What the cost model counts of our kernels, and our matrices have, is the paper's but for what they have more.
+    /// Kernels, by the cost model, and matrices have the paper's counts, except for known additional data.
     #[test]
     fn what_our_kernels_stream() {
-        // The cost model gives a cell one node: as of a box without a surface.
+        // The cost model assigns one node to a cell: as for a box without a surface.
         let model = |kind, problem: &Problem| {
             let grid = Grid { side: 1 << 16 };
             Traffic::of(kind, problem, grid, Caching::Perfect).total() / grid.cells() as f64
@@ -529,23 +530,23 @@ mod tests {
             let free = model(Kind::MatrixFree, &problem);
             let stored = model(Kind::PartialAssembly, &problem);
             let more = |numbers: usize| 8.0 * numbers as f64;
-            // Coordinates are padded, and constants are the form's, not the cell's.
+            // Coordinates are padded, and constants belong to the form, not to the cell.
             let padded = free + more(coordinate_stride(3)) - more(3 + problem.constants);
-            // 24 coefficients of the cell in the place of 3 coordinates of a node.
+            // 24 coefficients of the cell in place of 3 coordinates of a node.
             let vertices = free + more(24) - more(3 + problem.constants);
-            // 1 + 9 numbers of the map at each point, whatever the form.
+            // 1 + 9 numbers of the map at each point, for every form.
             let metric = stored + 8.0 * (more(10) - more(problem.stored));
-            // Pulled back to the reference cell, the coefficients of elasticity have not the symmetries of the strains.
+            // Pulled back to the reference cell, the coefficients of elasticity lack the symmetries of the strains.
             let numbers = if problem.coupled == 1 { 6 } else { 72 };
             let coefficients = stored + 8.0 * (more(numbers) - more(problem.stored));
             let wanted = [padded, vertices, metric, coefficients];
             for (way, wanted) in Way::ALL.into_iter().zip(wanted) {
                 let system = system(name, problem.components, way);
                 let own = system.counted().bytes / 5f64.powi(3);
-                // Less than a byte more is where the batches begin.
+                // Batch padding adds less than a byte.
                 assert!((0.0..1.0).contains(&(own - wanted)), "{name}, {way}: {own} and {wanted}");
             }
-            // A row for each unknown, shorter on the surface: 3 · 6 − 2 pairs of nodes in each direction.
+            // One row per degree of freedom, shorter on the surface: 3 · 6 − 2 pairs of nodes in each direction.
             let entries = system(name, problem.components, Way::Assembled).counted().entries;
             let blocks = problem.components * problem.coupled;
             assert_eq!(entries, (3 * 6 - 2usize).pow(3) * blocks, "{name}");

@@ -1,7 +1,7 @@
-//! One operator on whatever mesh: a case, a degree and a [`Mesh`] → [`Product`], y = A x where it runs, whole or part by part,
-//! matrix-free or in another [`Representation`].
+//! One operator on any mesh: [`Product`] times y = A x for a case, a degree and a [`Mesh`], whole or restricted to
+//! parts, matrix-free or in another [`Representation`].
 //!
-//! Unknowns on the whole surface are 0, those of hanging nodes are interpolated.
+//! Boundary values are 0; hanging nodes are interpolated.
 
 use super::device::median;
 use super::{BenchError, Case, form_of, input, median_seconds};
@@ -22,16 +22,16 @@ use kernels_gen::strategy::lower;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What computes.
+/// Execution target.
 #[derive(Clone, Debug)]
 pub enum Machine {
-    /// The processor.
+    /// The host.
     Processor(Target),
-    /// A device with memory of its own, and what is forced there.
+    /// A device with its own memory, and kernel wishes.
     Device(Arc<dyn Device>, Wishes),
 }
 
-/// An operator with a vector to multiply.
+/// An operator with an input vector.
 pub struct Product {
     operator: Operator,
     device: Option<Arc<dyn Device>>,
@@ -44,10 +44,10 @@ pub struct Product {
     y: Vector,
 }
 
-/// Bytes of an index of a row or column of a matrix.
+/// Bytes of a matrix index.
 const INDEX: usize = 4;
 
-/// Calls before those that are timed.
+/// Number of warm-up calls.
 const WARM: usize = 3;
 
 impl Product {
@@ -55,7 +55,7 @@ impl Product {
     ///
     /// # Errors
     ///
-    /// No plan, too little memory, a compiler or a device that fails.
+    /// No plan, insufficient memory, a compiler or device failure.
     pub fn new(
         case: &Case,
         degree: usize,
@@ -67,11 +67,11 @@ impl Product {
         Ok(product)
     }
 
-    /// The same in any representation, at no state as yet: a product needs [`linearise`](Self::linearise) before it.
+    /// Compiles a case in any representation, without a state: a product requires [`linearise`](Self::linearise) first.
     ///
     /// # Errors
     ///
-    /// As of [`new`](Self::new).
+    /// As for [`new`](Self::new).
     pub fn of(
         case: &Case,
         degree: usize,
@@ -101,7 +101,7 @@ impl Product {
         Ok(Self { operator, device, plans, how, set_up, flops, state, x, y })
     }
 
-    /// Sets the state by what a function gives at each node, for all components of each field alike.
+    /// Sets the state from a function at each node, equal for all components of each field.
     ///
     /// # Errors
     ///
@@ -120,21 +120,21 @@ impl Product {
         Ok(())
     }
 
-    /// Takes the derivative at the state: what is stored for that, the matrix among it, is made.
+    /// Linearises at the state: computes stored data, including the matrix.
     ///
     /// # Errors
     ///
-    /// Too little memory, a launch that fails.
+    /// Insufficient memory, a failed launch.
     pub fn linearise(&mut self) -> Result<(), BenchError> {
         self.operator.linearise(&self.state)?;
         Ok(self.operator.finish()?)
     }
 
-    /// Seconds of that, the median.
+    /// Returns the median seconds of a linearisation.
     ///
     /// # Errors
     ///
-    /// As of [`linearise`](Self::linearise).
+    /// As for [`linearise`](Self::linearise).
     pub fn linearise_seconds(&mut self) -> Result<f64, BenchError> {
         let (operator, state) = (&mut self.operator, &self.state);
         match &self.device {
@@ -143,12 +143,12 @@ impl Product {
         }
     }
 
-    /// Seconds to find the places of the matrix's entries, once.
+    /// Returns the seconds of the matrix's symbolic phase, once.
     pub fn set_up_seconds(&self) -> f64 {
         self.set_up
     }
 
-    /// Bytes that are stored for a product beside its vectors: the tables of the kernels, or the matrix.
+    /// Returns the bytes stored for a product in addition to its vectors: tables of the kernels, or the matrix.
     ///
     /// ```text
     /// (8 + 4) entries + 4 (rows + 1)
@@ -165,37 +165,38 @@ impl Product {
         }
     }
 
-    /// Entries of the sparse matrix.
+    /// Returns the number of entries of the sparse matrix.
     pub fn entries(&self) -> usize {
         self.operator.matrix_size().entries
     }
 
-    /// Floating-point operations of a matrix-free product, as its kernels have them, where nothing hangs.
+    /// Returns the floating-point operations of a matrix-free product, counted in its kernels; `None` with hanging
+    /// nodes.
     pub fn flops(&self) -> Option<f64> {
         self.flops
     }
 
-    /// What it is of.
+    /// Returns its discretisation.
     pub fn discretisation(&self) -> &Discretisation {
         self.operator.discretisation()
     }
 
-    /// The plan of the action for cells of the whole mesh, or for those without hanging nodes.
+    /// Returns the plan of the action on cells of the whole mesh, or on those without hanging nodes.
     pub fn plan(&self, hanging: bool) -> Option<&Plan> {
         let plans = || self.plans.iter().filter(|plan| plan.task == Task::Action);
         plans().find(|plan| plan.hanging == hanging)
     }
 
-    /// How the cells of the action are batched.
+    /// Returns the batches of the action's cells.
     pub fn shares(&self) -> Vec<Share> {
         self.operator.shares(Task::Action)
     }
 
-    /// Seconds of a product, the mean of so many one after another.
+    /// Returns the mean seconds of consecutive products.
     ///
     /// # Errors
     ///
-    /// A launch that fails.
+    /// A failed launch.
     pub fn mean_seconds(&mut self, times: usize) -> Result<f64, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
         for _ in 0..WARM {
@@ -217,11 +218,11 @@ impl Product {
         Ok(device.seconds(&start, &end)? / times as f64)
     }
 
-    /// Seconds of what the kernels do for the cells of some parts, the median; nothing is counted that is done beside them.
+    /// Returns the median seconds of the kernels for the cells of some parts, without the work outside kernels.
     ///
     /// # Errors
     ///
-    /// A launch that fails.
+    /// A failed launch.
     pub fn seconds_of(&mut self, parts: &[Part]) -> Result<f64, BenchError> {
         Ok((self.seconds_with(parts)? - self.seconds_with(&[])?).max(0.0))
     }
@@ -234,11 +235,11 @@ impl Product {
         }
     }
 
-    /// Seconds of a product, the median.
+    /// Returns the median seconds of a product.
     ///
     /// # Errors
     ///
-    /// A launch that fails.
+    /// A failed launch.
     pub fn seconds(&mut self) -> Result<f64, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
         match &self.device {
@@ -247,11 +248,11 @@ impl Product {
         }
     }
 
-    /// y = A x for [`input`].
+    /// Returns y = A x for [`input`].
     ///
     /// # Errors
     ///
-    /// A launch that fails.
+    /// A failed launch.
     pub fn result(&mut self) -> Result<Vec<f64>, BenchError> {
         self.operator.apply(&self.x, &mut self.y)?;
         let y = self.y.to_vec();
@@ -259,11 +260,11 @@ impl Product {
         Ok(y)
     }
 
-    /// y = A x for [`input`], and the sum of A x over the cells of each of some lists of parts.
+    /// Returns y = A x for [`input`], and the sum of A x restricted to each of some lists of parts.
     ///
     /// # Errors
     ///
-    /// A launch that fails.
+    /// A failed launch.
     pub fn results(&mut self, lists: &[&[Part]]) -> Result<[Vec<f64>; 2], BenchError> {
         self.operator.apply(&self.x, &mut self.y)?;
         let whole = self.y.to_vec();
@@ -277,7 +278,7 @@ impl Product {
     }
 }
 
-/// The unknowns of a mesh, 0 on its whole surface.
+/// Returns the discretisation of a mesh with zero boundary values.
 pub(super) fn held(mesh: &Arc<Mesh>, elements: &Elements) -> Result<Discretisation, BenchError> {
     let mut on = Discretisation::new(Arc::clone(mesh), &elements.spaces())?;
     let surface = on.mesh.surface();
@@ -288,7 +289,7 @@ pub(super) fn held(mesh: &Arc<Mesh>, elements: &Elements) -> Result<Discretisati
     Ok(on)
 }
 
-/// Operations of all cells, each as one without conditions has them; none where some hang.
+/// Returns the operations of all cells, counted without conditions; `None` with hanging nodes.
 fn flops(
     form: &PointForm,
     elements: &Elements,
@@ -301,7 +302,7 @@ fn flops(
     Ok(Some(count(&kernel, &abi, elements).flops() * mesh.n_cells() as f64))
 }
 
-/// The operator of some tasks of a form where it runs, and the plans of its kernels.
+/// Builds the operator of some tasks of a form on its target, and returns the plans of its kernels.
 pub(super) fn made(
     form: &PointForm,
     elements: &Elements,

@@ -1,48 +1,48 @@
-//! A product of several processes: how long it takes, how long without what they tell each other, and how long that takes by itself.
+//! Parallel products: total time, time without messages, and time of the messages alone.
 //!
 //! ```text
-//! product   y = A x over the cells of each, added up at unknowns of several
-//! alone     the same, of which each keeps what its own cells add up to
-//! messages  y ← what all that have an unknown have there
-//! hidden    1 − (product − alone) / messages: how much of that is done beside cells
+//! product   y = A x over the cells of each process, with interface sums
+//! alone     the same without interface sums
+//! messages  interface exchange of y
+//! hidden    1 − (product − alone) / messages: fraction of the exchange overlapped with cells
 //! ```
 //!
-//! Each is a median, of the process that takes longest.
+//! Each is the median time of the slowest process.
 
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use std::time::Instant;
 
-/// Seconds that are measured for each of the three, about.
+/// Approximate seconds of each of the three measurements.
 const SECONDS: f64 = 0.2;
-/// How often each is done at least, and at most.
+/// Minimum and maximum number of repetitions.
 const TIMES: [f64; 2] = [5.0, 400.0];
-/// Parts of which medians are taken.
+/// Number of samples for the median.
 const PARTS: usize = 5;
 
-/// What a product takes.
+/// Timing of a product.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Product {
     /// Seconds of y = A x.
     pub seconds: f64,
-    /// Seconds of it without messages.
+    /// Seconds without messages.
     pub alone: f64,
-    /// Seconds of messages without it.
+    /// Seconds of the messages alone.
     pub messages: f64,
-    /// Bytes that a process sends for one, of the process that sends most.
+    /// Bytes sent by a process, maximum over all.
     pub bytes: f64,
 }
 
 impl Product {
-    /// The part of what messages take that is done beside cells; nothing where there are none.
+    /// Returns the fraction of the message time overlapped with cells; `None` without messages.
     pub fn hidden(&self) -> Option<f64> {
         let shown = (self.seconds - self.alone) / self.messages;
         (self.messages > 0.0).then_some(1.0 - shown.clamp(0.0, 1.0))
     }
 }
 
-/// Measures products with the Jacobian at 0; all processes of a group call it.
+/// Measures products with the Jacobian at 0. Collective.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ pub fn product(operator: &mut Operator) -> Result<Product, OperatorError> {
     Ok(Product { seconds, alone, messages, bytes })
 }
 
-/// Seconds of some work, which is done as often by all processes that share vectors like one.
+/// Returns the median seconds of some work, repeated equally often by all processes of vectors like `like`.
 pub(super) fn median(
     operator: &Operator,
     like: &Vector,

@@ -1,4 +1,4 @@
-//! The paper's counts, our rule beside them, what hangs counted another way, and products part by part.
+//! Counts of the papers, our mesh rule compared with them, alternative counts of hanging nodes, and products by parts.
 
 use super::assembly::{Counts, PAPER_BYTES, measured};
 use super::balls::{Ball, Census, nodes, unknowns};
@@ -30,7 +30,7 @@ fn the_uniform_meshes_are_the_papers() {
     }
 }
 
-/// The two that have 18 and 5 million cells are compared by the program alone.
+/// The two meshes with 18 and 5 million cells are compared by the program only.
 #[test]
 fn the_adaptive_meshes_have_about_as_many_cells() {
     let mut done = Vec::new();
@@ -47,7 +47,7 @@ fn the_adaptive_meshes_have_about_as_many_cells() {
     assert_eq!(done.len(), 3);
 }
 
-/// Of degree 1 an interpolated node is a vertex that a cell has of its own, and is no unknown.
+/// An interpolated node of degree 1 is a vertex of a cell that is no degree of freedom.
 #[test]
 fn what_hangs_is_counted_as_cells_have_it() {
     for (dim, level) in [(2, 5), (3, 3)] {
@@ -87,7 +87,7 @@ fn the_parts_of_a_product_add_up() {
         let [whole, sum] = product.results(&lists).expect("results");
         let [_, nothing] = product.results(&[&[]]).expect("results");
         for unknown in free {
-            // The sum of a row's terms is less: κ is at most 20, an entry of x a half, and a node has few cells.
+            // The sum of a row's terms is smaller: κ is at most 20, an entry of x a half, and a node has few cells.
             let expected = Bounded::with_scale(sum[unknown], 1e3);
             assert_close!(whole[unknown], expected, f64::EPSILON, "{unknown}");
             assert_eq!(nothing[unknown], 0.0);
@@ -95,8 +95,8 @@ fn the_parts_of_a_product_add_up() {
     }
 }
 
-/// Ljungkvist, section 2.1: what is stored at points is less than a cell's matrix from degree 2 on. Section 4: vectors are 2 to 20 %
-/// of it; the largest share, of degree 4 in the plane, is 21 %.
+/// Ljungkvist, section 2.1: point data is smaller than a cell's matrix from degree 2. Section 4: vectors are 2 to 20 %
+/// of it; the largest share, at degree 4 in the plane, is 21 %.
 #[test]
 fn points_take_less_than_element_matrices() {
     let mut shares = Vec::new();
@@ -109,7 +109,7 @@ fn points_take_less_than_element_matrices() {
     assert_eq!((shares.iter().min(), shares.iter().max()), (Some(&2), Some(&21)));
 }
 
-/// Section 5: of degree 4 in space 13 times less memory is gone through than with a matrix.
+/// Section 5: at degree 4 in 3D the memory traffic is 13 times smaller than with a matrix.
 #[test]
 fn a_product_of_degree_4_goes_through_13_times_less_memory() {
     assert_eq!(format!("{:.0}", matrix_bytes(3, 4) / free_bytes(3, 4)), "13");
@@ -117,8 +117,8 @@ fn a_product_of_degree_4_goes_through_13_times_less_memory() {
     assert_eq!(format!("{:.0}", (matrix_bytes(3, 4) + 8.0) / (free_bytes(3, 4) + 8.0)), "13");
 }
 
-/// Section 5: matrices of the largest meshes fit up to degree 2 in the plane and of degree 1 in space, which is so where 12 GB (the
-/// K40's) have to hold them twice; and section 6: without one problems are 4 and 8 times larger, a division of all cells.
+/// Section 5: matrices of the largest meshes fit up to degree 2 in 2D and degree 1 in 3D, assuming that 12 GB (the
+/// K40's) hold them twice. Section 6: matrix-free problems are 4 and 8 times larger, one uniform refinement.
 #[test]
 fn matrices_fit_as_the_paper_says() {
     let fits = |line: &Line, level: usize| {
@@ -135,14 +135,14 @@ fn matrices_fit_as_the_paper_says() {
             let times = (dofs / fewer).round();
             assert_eq!((smaller, times), (true, if line.dim == 2 { 4.0 } else { 8.0 }), "{line:?}");
         }
-        // Said of degrees from which the matrix is slower.
+        // Reported for degrees from which the matrix is slower.
         assert_eq!(speedup(line.dim, line.degree, false).is_some(), line.degree >= 2);
         assert_eq!(speedup(line.dim, line.degree, true).is_some(), line.degree + line.dim >= 5);
     }
 }
 
-/// A-FEM, section V: 192 bytes a triangle at the peak, 72 of a triangle's matrix between EbE-V1 and EbE-V2, and 27 % more than
-/// EbE-V1. Ours are fewer.
+/// A-FEM, section V: 192 bytes per triangle at the peak, 72 of a triangle's matrix between EbE-V1 and EbE-V2, and 27 %
+/// more than EbE-V1. Ours are fewer.
 #[test]
 fn bytes_a_triangle_are_those_of_the_paper() {
     let counts = Counts::TRIANGLES;
@@ -152,8 +152,8 @@ fn bytes_a_triangle_are_those_of_the_paper() {
     assert_eq!(counts.acoo_bytes(), 142.0);
 }
 
-/// Of n² squares of two triangles each there are (n + 1)² vertices and 3 n² + 2 n edges; a row has an entry for its vertex and for
-/// each edge. Figure 10: memory is proportional to the number of triangles.
+/// n² squares with two triangles each have (n + 1)² vertices and 3 n² + 2 n edges; a row has an entry for its vertex
+/// and for each edge. Figure 10: memory is proportional to the number of triangles.
 #[test]
 fn matrices_of_triangles_have_seven_entries_a_row() {
     let n = 6;
@@ -162,8 +162,8 @@ fn matrices_of_triangles_have_seven_entries_a_row() {
     let arguments = BTreeMap::from([number("dim", 2), number("cells", n), word]);
     let mesh = Arc::new(generate("box", &arguments).expect("a mesh"));
     let entries = (n + 1) * (n + 1) + 2 * (3 * n * n + 2 * n);
-    // Lists leave out what the 4 n vertices on the boundary have in common with others (section IV.B): there are (n − 1)² others,
-    // with edges among them along both sides and the diagonal of squares.
+    // Lists omit couplings of the 4 n boundary vertices (section IV.B). There are (n − 1)² other vertices, connected
+    // along both sides and the diagonal of squares.
     let m = n - 1;
     let merged = m * m + 2 * (2 * m * (m - 1) + (m - 1) * (m - 1)) + 4 * n;
     for assembly in Assembly::ALL {
@@ -181,8 +181,8 @@ fn matrices_of_triangles_have_seven_entries_a_row() {
     assert_eq!(format!("{:.0}", of(1e3).paper_bytes()), PAPER_BYTES[2].to_string());
 }
 
-/// Kronbichler and Kormann, section 1: entries of a row grow as p^d. On a line of n cells they are n (p − 1) (p + 1) of nodes inside,
-/// (n − 1) (2 p + 1) between cells and 2 (p + 1) at the ends.
+/// Kronbichler and Kormann, section 1: entries per row grow as p^d. On a line of n cells they are n (p − 1) (p + 1) of
+/// interior nodes, (n − 1) (2 p + 1) between cells and 2 (p + 1) at the ends.
 #[test]
 fn matrices_have_the_entries_that_are_foretold() {
     let line = |cells: f64, p: f64| {
@@ -207,7 +207,7 @@ fn matrices_have_the_entries_that_are_foretold() {
         for (a, b) in free.iter().zip(matrix) {
             assert_close!(*a, Bounded::with_scale(*b, 1e4), f64::EPSILON, "{}", problem.case.name);
         }
-        // Of many cells the shares of a box's surface go.
+        // With many cells the surface of a box becomes negligible.
         let (many, p) = (1e6, 5.0);
         let mean = line(many, p) / (many * p + 1.0);
         let foretold = kronbichler::entries(dim, 5, components, 1.0) / components as f64;

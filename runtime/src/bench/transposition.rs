@@ -1,10 +1,9 @@
-//! `wf bench --suite transposition`: blocks a batch and batches a group of thread transposition.
+//! `wf bench --suite transposition`: blocks per batch and batches per group of thread transposition.
 //!
-//! The residuals of M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature on
-//! the GPU" (2016), section 6: Poisson and elasticity of degree 1 on triangles and tetrahedra, with one
-//! point. For each number of blocks and batches, as in their table 2, the time of a whole residual stands
-//! beside what their equations 3 to 9 predict of it, beside the floor of the bytes and operations that our
-//! own kernels are counted to take, and beside one thread a cell.
+//! The residuals of M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature on the GPU"
+//! (2016), section 6: Poisson and elasticity of degree 1 on triangles and tetrahedra, with one point. For each number
+//! of blocks and batches of their table 2, the time of a whole residual is compared with three others: the prediction
+//! of their equations 3 to 9, the roofline bound of our own kernels, and one thread per cell.
 
 use super::device::median;
 use super::{BenchError, form_of, input};
@@ -26,19 +25,19 @@ use kernels_gen::plan::{Elements, Strategy, Task};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The problems: names and forms.
+/// Problems: names and forms.
 pub const PROBLEMS: [(&str, &str); 2] = [
     ("poisson", "form poisson { field u: scalar; f1[u] = grad(u); }"),
     ("elasticity", "form elasticity { field u: vector; f1[u] = sym(grad(u)); }"),
 ];
 
-/// The cells.
+/// Cell types.
 pub const CELLS: [Cell; 2] = [Cell::Triangle, Cell::Tetrahedron];
 
-/// Blocks a batch, as in the paper's table 2.
+/// Blocks per batch, as in the paper's table 2.
 pub const BLOCKS: [usize; 6] = [16, 20, 24, 28, 32, 36];
 
-/// Batches one after another, as in the paper's table 2.
+/// Consecutive batches, as in the paper's table 2.
 pub const BATCHES: [usize; 4] = [4, 8, 12, 16];
 
 /// A problem on a mesh.
@@ -49,42 +48,42 @@ pub struct Prepared {
     precision: Precision,
     wishes: Wishes,
     on: Arc<Discretisation>,
-    /// What one thread a cell gives.
+    /// Result of one thread per cell.
     wanted: Vec<f64>,
-    /// One thread a cell.
+    /// Measurement of one thread per cell.
     pub cell_per_lane: Run,
 }
 
-/// What was measured of one plan.
+/// Measurement of one plan.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Cells a batch.
+    /// Cells per batch.
     pub cells: usize,
-    /// Threads of a group.
+    /// Threads per group.
     pub threads: usize,
-    /// Bytes of shared memory of a group.
+    /// Bytes of shared memory per group.
     pub shared_bytes: usize,
-    /// The geometry that the kernel reads.
+    /// Geometry that the kernel reads.
     pub geometry: String,
-    /// Seconds of one residual, the median.
+    /// Median seconds of one residual.
     pub seconds: f64,
-    /// Bytes that a residual streams, by our own count.
+    /// Bytes streamed by a residual, by our own count.
     pub bytes: f64,
     /// Operations of a residual, by our own count.
     pub flops: f64,
-    /// The largest difference from one thread a cell, relative to the largest entry.
+    /// Largest difference from one thread per cell, relative to the largest entry.
     pub error: f64,
 }
 
 impl Run {
-    /// The floor of our own counts over the measured time. In single precision twice the measured rate
-    /// of multiply-adds is allowed.
+    /// Returns the ratio of the roofline bound of our own counts to the measured time. In single precision the bound
+    /// uses twice the measured multiply-add rate.
     pub fn floor_fraction(&self, rates: &Rates, precision: Precision) -> f64 {
         (self.bytes / rates.copy).max(self.flops / peak(rates, precision)) / self.seconds
     }
 }
 
-/// Operations a second: twice as many in single precision as were measured in double.
+/// Returns the peak operations per second; in single precision twice the measured double-precision rate.
 fn peak(rates: &Rates, precision: Precision) -> f64 {
     match precision {
         Precision::F64 => rates.flops,
@@ -92,8 +91,8 @@ fn peak(rates: &Rates, precision: Precision) -> f64 {
     }
 }
 
-/// Sets a problem up with at least `dofs` unknowns; `wishes` hold for all kernels, but for cells a batch, which are those
-/// of thread transposition.
+/// Sets up a problem with at least `dofs` degrees of freedom; `wishes` apply to all kernels, except for the cells per
+/// batch, which apply to thread transposition only.
 pub fn prepare(
     device: &Arc<dyn Device>,
     (name, text): (&'static str, &'static str),
@@ -113,7 +112,7 @@ pub fn prepare(
         ("cell".to_owned(), Argument::Word(cell.to_string())),
     ]);
     let mesh = generate("box", &arguments)?;
-    // Exact to degree 1: one point, whatever it leaves of the form.
+    // Exact to degree 1: one point, regardless of the form.
     let elements = Elements::new(&form, cell, 1, default_rule(cell, 1, 1, Some(1)))?;
     let element = Lagrange::continuous(cell, 1)?;
     let on = Arc::new(Discretisation::new(mesh, &[(element, components)])?);
@@ -143,38 +142,38 @@ pub fn prepare(
 }
 
 impl Prepared {
-    /// Unknowns.
+    /// Returns the number of degrees of freedom.
     pub fn dofs(&self) -> usize {
         self.on.n_dofs()
     }
 
-    /// Cells of the mesh.
+    /// Returns the number of cells.
     pub fn n_cells(&self) -> usize {
         self.on.mesh.n_cells()
     }
 
-    /// The points of the rule.
+    /// Returns the number of quadrature points.
     pub fn points(&self) -> usize {
         self.elements.rule.count()
     }
 
-    /// The paper's model of so many blocks.
+    /// Returns the paper's model for a number of blocks.
     pub fn model(&self, blocks: usize) -> Model {
         Model::new(&self.form, &self.elements, blocks, self.precision.bytes())
     }
 
-    /// Operations of a residual by equation 7.
+    /// Returns the operations of a residual by equation 7.
     pub fn model_flops(&self) -> f64 {
         let model = self.model(1);
         model.flops() as f64 / model.batch() as f64 * self.n_cells() as f64
     }
 
-    /// Operations a second that equations 6 to 8 expect.
+    /// Returns the operations per second predicted by equations 6 to 8.
     pub fn predicted(&self, rates: &Rates) -> f64 {
         self.model(1).flop_rate(rates.copy, peak(rates, self.precision))
     }
 
-    /// Measures a residual with so many blocks a batch and batches one after another.
+    /// Measures a residual with numbers of blocks per batch and consecutive batches.
     pub fn measure(&self, blocks: usize, batches: usize) -> Result<Run, BenchError> {
         let (run, found) = self.run(Strategy::ThreadTransposition { blocks, batches })?;
         let most = self.wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
@@ -182,7 +181,7 @@ impl Prepared {
         Ok(Run { error: off / most, ..run })
     }
 
-    /// Measures a residual with a strategy, and returns it.
+    /// Measures a residual with a strategy; returns the residual as well.
     fn run(&self, strategy: Strategy) -> Result<(Run, Vec<f64>), BenchError> {
         let lanes = self.wishes.lanes.filter(|_| strategy != Strategy::CellPerLane);
         let wishes = Wishes { strategy: Some(strategy), lanes, ..self.wishes };

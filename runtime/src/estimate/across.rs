@@ -1,12 +1,12 @@
-//! Facets between processes: what each has of its side → what lies beyond those of this part.
+//! Facets between processes: exchange of facet data with neighbours.
 //!
 //! ```text
-//! once        how each side is seen: whole, or which child                       2^(d − 1) numbers a facet
-//! each time   s_K of each field, h_F, n ds at the points, the traces             for each side
+//! once            view of each side: whole facet, or index of the child        2^(d − 1) numbers per facet
+//! per estimate    s_K of each field, h_F, n ds at the points, the traces       for each side
 //! ```
 //!
-//! A facet is seen in one frame by all, so that traces of both sides are at the same points. Each process makes of a jump what its own cells
-//! have of it: half.
+//! All processes use a common frame for a facet, so that traces of both sides are at the same points. Each process
+//! assigns half of a jump to its own cells.
 
 use super::cells::Cells;
 use super::faces::{Faces, Open, Side};
@@ -17,34 +17,34 @@ use crate::processes::{Group, Parcel};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Of a side: it is not there, or it is the whole facet; else which child it is.
+/// View of a side: absent, or the whole facet; otherwise the index of the child.
 const ABSENT: f64 = -2.0;
 const WHOLE: f64 = -1.0;
 
-/// A cell of this part, and a cell of another that it meets.
+/// A cell of this subdomain and a neighbouring cell of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) own: Side,
-    /// As of a pair whose first side is this cell, or the other one.
+    /// Child index, like that of a pair whose first side is this cell or the other one.
     pub(super) child: Option<u8>,
-    /// Whether the child is the other one.
+    /// True if the child is the other cell.
     pub(super) is_parent: bool,
-    /// The neighbour that has the other, and which of the sides that it sends it is.
+    /// Neighbour with the other cell, and index of its side among those that it sends.
     neighbour: usize,
     number: usize,
 }
 
-/// With whom this process has facets in common.
+/// Facets shared with other processes.
 #[derive(Debug, Default)]
 pub(super) struct Across {
     group: Option<Arc<dyn Group>>,
     neighbours: Vec<Neighbour>,
     pub(super) met: Vec<Met>,
-    /// Fields, points of a facet, numbers of a trace.
+    /// Numbers of fields, points per facet, and values per trace.
     sizes: [usize; 3],
 }
 
-/// A process, the sides that it is sent, and how many it sends.
+/// A neighbour, the sides sent to it, and the number of sides received.
 #[derive(Debug)]
 struct Neighbour {
     rank: usize,
@@ -53,12 +53,12 @@ struct Neighbour {
 }
 
 impl Across {
-    /// Of a mesh whose facets these are, if it is a part of one; all processes call it.
+    /// Matches the facets of a subdomain; does nothing without one. Collective.
     pub(super) fn new(mesh: &Mesh, faces: &Faces, sizes: [usize; 3]) -> Self {
         let Some(cut) = mesh.cut() else { return Self::default() };
         let (group, dim) = (Arc::clone(cut.group()), mesh.dim());
         let slots = 1 << (dim - 1);
-        // The sides of each shared facet, and the places that each neighbour shares.
+        // Sides of each shared facet, and facets shared with each neighbour.
         let shared = cut.shared(dim - 1);
         let starts = |place: usize| faces.open.partition_point(|own| (own.place as usize) < place);
         let sides = |place: usize| &faces.open[starts(place)..starts(place + 1)];
@@ -99,13 +99,13 @@ impl Across {
         Self { group: Some(group), neighbours, met, sizes }
     }
 
-    /// Numbers of a side.
+    /// Returns the number of values per side.
     fn each(&self) -> usize {
         let [fields, points, trace] = self.sizes;
         fields + 1 + points + trace
     }
 
-    /// What the others have of their sides; all processes call it.
+    /// Exchanges the data of all sides. Collective.
     pub(super) fn beyond(
         &self,
         faces: &Faces,
@@ -136,7 +136,7 @@ impl Across {
     }
 }
 
-/// What a side of this part has with one of another; nothing where both are children.
+/// Matches a side of this subdomain with one of another; `None` if both are children.
 fn meet(own: &Open, other: Option<u8>, [neighbour, number]: [usize; 2]) -> Option<Met> {
     let met = |child, is_parent| Met { own: own.side, child, is_parent, neighbour, number };
     match (own.child, other) {
@@ -147,10 +147,10 @@ fn meet(own: &Open, other: Option<u8>, [neighbour, number]: [usize; 2]) -> Optio
     }
 }
 
-/// What other processes have of their sides.
+/// Data of the sides of other processes.
 pub(super) struct Beyond<'a> {
     across: &'a Across,
-    /// Of each neighbour, side by side.
+    /// Values of each neighbour, side by side.
     numbers: Vec<Vec<f64>>,
 }
 
@@ -161,14 +161,14 @@ pub(super) struct Other<'a> {
     pub(super) scales: &'a [f64],
     /// h_F.
     pub(super) diameter: f64,
-    /// |n ds| a parameter, at the points.
+    /// |n ds| per parameter, at the points.
     pub(super) areas: &'a [f64],
     /// `[component][point]`
     pub(super) trace: &'a [f64],
 }
 
 impl Beyond<'_> {
-    /// The other side.
+    /// Returns the other side.
     pub(super) fn of(&self, met: &Met) -> Other<'_> {
         let (each, [fields, points, _]) = (self.across.each(), self.across.sizes);
         let own = &self.numbers[met.neighbour][met.number * each..][..each];

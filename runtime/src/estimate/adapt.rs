@@ -1,12 +1,12 @@
-//! Meshes that are refined where a rule says so, and coarsened where another does: cells → marks → cells.
+//! Adaptive meshes: refinement and coarsening of marked cells.
 //!
 //! ```text
 //! solve → estimate → mark → Adaptive::adapt → Adaptive::mesh → Adaptive::transfer → solve
 //! ```
 //!
-//! Quadrilaterals and hexahedra are the leaves of a [`Forest`], in which nodes hang where two levels meet; triangles and
-//! tetrahedra are bisected ([`Bisection`]). The parts are there to be used one by one: a user's own rule marks cells by any
-//! numbers.
+//! Quadrilaterals and hexahedra are the leaves of a [`Forest`] with hanging nodes at level changes; triangles and
+//! tetrahedra are bisected ([`Bisection`]). The steps can be used separately: a user's own rule may mark cells by any
+//! criterion.
 //!
 //! ```
 //! use runtime::estimate::adapt::Adaptive;
@@ -40,61 +40,61 @@ use crate::space::discretisation::Discretisation;
 use crate::space::transfer::transfer;
 use std::sync::Arc;
 
-/// Why a mesh cannot follow a rule.
+/// Reason why a mesh cannot be adapted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdaptError {
-    /// Quadrilaterals or hexahedra.
+    /// Failure for quadrilaterals or hexahedra.
     #[error(transparent)]
     Forest(#[from] ForestError),
-    /// Triangles or tetrahedra.
+    /// Failure for triangles or tetrahedra.
     #[error(transparent)]
     Bisect(#[from] BisectError),
-    /// Marks that are not of the cells that there are.
+    /// Marks of another mesh.
     #[error(
         "{found} marks do not fit {expected} cells\nhelp: mark the cells of the mesh that `Adaptive::mesh` gives now"
     )]
     Marks {
-        /// How many marks there are.
+        /// Number of marks.
         found: usize,
-        /// How many cells there are.
+        /// Number of cells.
         expected: usize,
     },
 }
 
-/// A mesh with all that can become of it.
+/// A mesh with its refinement hierarchy.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     coarse: Arc<Mesh>,
     cells: Cells,
 }
 
-/// How cells are divided.
+/// Refinement method.
 #[derive(Clone, Debug)]
 enum Cells {
-    /// In four or eight, with hanging nodes.
+    /// Division into four or eight, with hanging nodes.
     Forest(Arc<Forest>),
-    /// In two, without any.
+    /// Bisection, without hanging nodes.
     Bisection(Box<Bisection>),
 }
 
-/// What became of the cells.
+/// Result of an adaptation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Cells that were divided because they were marked; of simplices all bisections.
+    /// Number of marked cells that were divided; for simplices, number of bisections.
     pub refined: usize,
-    /// Families of cells that became one.
+    /// Number of families merged into one cell.
     pub coarsened: usize,
-    /// Cells now, with those that balance or whole facets ask for.
+    /// Number of cells afterwards, including divisions for balance or conformity.
     pub cells: usize,
 }
 
 impl Adaptive {
-    /// Begins with the cells of a mesh, which are never made coarser than they are.
+    /// Starts with the cells of a mesh, which are never coarsened.
     ///
     /// # Errors
     ///
-    /// A mesh whose cells cannot be divided so.
+    /// A mesh with cells that cannot be divided.
     pub fn new(mesh: impl Into<Arc<Mesh>>) -> Result<Self, AdaptError> {
         let coarse = mesh.into();
         let cells = match coarse.cell().is_tensor() {
@@ -104,11 +104,11 @@ impl Adaptive {
         Ok(Self { coarse, cells })
     }
 
-    /// The mesh of the cells that there are now.
+    /// Builds the mesh of the current cells.
     ///
     /// # Errors
     ///
-    /// More than indices can number, cells that fold when they are divided.
+    /// More entities than indices can address, cells that fold when divided.
     pub fn mesh(&self) -> Result<Mesh, AdaptError> {
         Ok(match &self.cells {
             Cells::Forest(forest) => forest.mesh(&self.coarse)?,
@@ -116,12 +116,12 @@ impl Adaptive {
         })
     }
 
-    /// The cells of this process of the mesh that there is now. Of a forest nobody makes more than that but the
-    /// coarsest of its coarser ones that has cells for all; simplices are bisected as a whole.
+    /// Builds this process's subdomain of the current mesh. For a forest, no process builds more than that, except for
+    /// the coarsest level with enough cells for all; simplices are bisected redundantly.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::mesh`].
+    /// As for [`Self::mesh`].
     pub fn part(&self, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, AdaptError> {
         match &self.cells {
             Cells::Forest(forest) if group.size() > 1 => {
@@ -131,12 +131,12 @@ impl Adaptive {
         }
     }
 
-    /// The mesh that it began with.
+    /// Returns the initial mesh.
     pub fn coarse(&self) -> &Arc<Mesh> {
         &self.coarse
     }
 
-    /// How many cells there are now.
+    /// Returns the current number of cells.
     pub fn n_cells(&self) -> usize {
         match &self.cells {
             Cells::Forest(forest) => forest.n_leaves(),
@@ -144,13 +144,14 @@ impl Adaptive {
         }
     }
 
-    /// Divides some cells of the mesh that there is now, and makes one of families all of whose cells may be coarsened;
-    /// further cells are divided so that neighbours differ by one level at most, or that simplices meet in whole facets. A
-    /// cell that is marked for both is divided; an empty list marks nothing.
+    /// Divides marked cells of the current mesh, and merges families with all cells marked for coarsening. Further
+    /// cells are divided so that neighbours differ by one level at most, or that simplices are conforming. A cell
+    /// marked for both is divided; an empty list marks nothing.
     ///
     /// # Errors
     ///
-    /// Marks of another mesh, too many cells, or one that was divided as often as keys can say. Nothing is changed then.
+    /// Marks of another mesh, too many cells, or a cell at the maximum refinement level. The mesh is unchanged in this
+    /// case.
     pub fn adapt(
         &mut self,
         mesh: &Mesh,
@@ -167,7 +168,7 @@ impl Adaptive {
                 return Err(AdaptError::Marks { found: marks.len(), expected });
             }
         }
-        // Marks of cells → marks of leaves, which are sorted otherwise.
+        // Leaves have another order than cells.
         let (mut up, mut down) = (vec![false; expected], vec![false; expected]);
         for (cell, &leaf) in leaves.iter().enumerate() {
             let marked = |marks: &[bool]| marks.get(cell).copied().unwrap_or(false);
@@ -177,7 +178,7 @@ impl Adaptive {
         self.adapt_leaves(&up, &down)
     }
 
-    /// The same with marks for each leaf, as [`Mesh::leaves`] counts them, none of them for both.
+    /// Adapts with marks by leaf, as numbered by [`Mesh::leaves`]; no leaf is marked for both.
     pub(crate) fn adapt_leaves(
         &mut self,
         up: &[bool],
@@ -192,8 +193,8 @@ impl Adaptive {
         Ok(Changed { refined, coarsened, cells: self.n_cells() })
     }
 
-    /// The unknowns on `to`, a mesh that [`Self::mesh`] gave at some time, of the function that `u` is on another of them:
-    /// at each node its value there. None where the meshes or spaces do not belong together. Of parts of meshes all processes call it.
+    /// Transfers a function between two meshes of the hierarchy, from [`Self::mesh`]: interpolates the degrees of
+    /// freedom `u` on `from` at the nodes of `to`. `None` if meshes or spaces do not match. Collective on subdomains.
     pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
         if to.mesh.cell().is_tensor() {
             return transfer(from, u, to);
@@ -206,7 +207,7 @@ impl Adaptive {
     }
 }
 
-/// How many leaves were divided because they were marked, and how many families became one.
+/// Returns the number of marked leaves divided, and of families merged.
 fn in_forest(
     forest: &mut Forest,
     refine: &[bool],
@@ -224,7 +225,7 @@ fn in_forest(
     Ok((refined, coarsened))
 }
 
-/// How many simplices were bisected, and how many of such steps were taken back.
+/// Returns the number of bisections, and of those reversed.
 fn by_bisection(
     bisection: &mut Bisection,
     refine: &[bool],

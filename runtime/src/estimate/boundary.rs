@@ -1,9 +1,9 @@
-//! The boundary: essential conditions and integrals over facets → the residual of f1 · n + f0 = 0.
+//! Boundary residual of f1 · n + f0 = 0 with essential conditions and facet integrals.
 //!
-//! With R = ∫ f0 φ + f1 : ∇φ dx + ∫ f0_tag φ ds, what φ tests on a facet of the boundary is f1 · n + f0_tag, but where φ is
-//! held at 0: components that are given at all nodes of a facet count for nothing, and where the normal component of a vector is
-//! given only the tangential part counts. What an integral over facets tests against gradients has no place in it: against φ
-//! with the same values on the facet it may be anything.
+//! With R = ∫ f0 φ + f1 : ∇φ dx + ∫ f0_tag φ ds, the boundary residual is f1 · n + f0_tag, except for constrained φ:
+//! components constrained at all nodes of a facet are excluded. If the normal component of a vector is constrained,
+//! only the tangential part counts. Gradient terms of facet integrals are ignored: φ with given values on the facet may
+//! have any gradient.
 
 use super::points::Points;
 use super::surface::length;
@@ -16,10 +16,10 @@ use crate::space::discretisation::{Discretisation, Field};
 use kernels_gen::element::{ElementError, Lagrange};
 use std::collections::BTreeMap;
 
-/// What is tested on facets beside the flux, for each integral over facets.
+/// Integrands of facet integrals, in addition to the flux.
 pub(super) struct Sources<'a> {
     on: &'a Discretisation,
-    /// Numbers and points of a facet, and the weights of these.
+    /// Number of values per facet, and weights of the points.
     numbers: usize,
     weights: &'a [f64],
     /// `[facet][number][point]`
@@ -36,7 +36,7 @@ impl<'a> Sources<'a> {
         Self { on, numbers: wanted.asked.numbers, weights, of }
     }
 
-    /// Adds what stands against a number at the points of a facet to a density.
+    /// Adds an integrand at the points of a facet to a density.
     pub(super) fn add(&self, facet: Facet, number: usize, into: &mut [f64]) {
         let points = self.weights.len();
         for (integral, numbers) in &self.of {
@@ -47,7 +47,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The sum of a number over all facets.
+    /// Sums a value over all facets.
     pub(super) fn sum(&self, number: usize) -> f64 {
         let points = self.weights.len();
         let each = self.of.iter().flat_map(|(_, all)| all.chunks_exact(self.numbers * points));
@@ -55,26 +55,26 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// What conditions hold on a facet.
+/// Constraints on a facet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Held {
-    /// Component by component.
+    /// Mask of constrained components.
     pub(super) components: Vec<bool>,
-    /// Of what is left, the normal part.
+    /// True if the normal component is constrained as well.
     pub(super) normal: bool,
 }
 
-/// What holds a field on facets.
+/// Essential conditions of a field on facets.
 pub(super) struct Conditions<'a> {
     on: &'a Discretisation,
     field: &'a Field,
-    /// N of nodes with conditions on combinations of components.
+    /// N of nodes with oblique conditions.
     oblique: BTreeMap<u32, [[f64; 3]; 3]>,
-    /// The geometry's gradients at the nodes of the element.
+    /// Geometry gradients at the nodes of the element.
     gradients: Gradients,
 }
 
-/// A direction is held where this much of it lies in what is given, squared.
+/// Squared share of the normal above which it counts as constrained.
 const MOST: f64 = 0.9;
 
 impl<'a> Conditions<'a> {
@@ -89,7 +89,7 @@ impl<'a> Conditions<'a> {
         Ok(Self { on, field, oblique, gradients: Gradients::of_element(geometry, &points) })
     }
 
-    /// What is held on a facet.
+    /// Returns the constraints on a facet.
     pub(super) fn on(&self, facet: Facet) -> Held {
         let (space, components) = (&self.field.space, self.field.space.components());
         let (cell, local) = (facet.cell as usize, usize::from(facet.local));
@@ -97,7 +97,7 @@ impl<'a> Conditions<'a> {
         let given = |node: u32, c: usize| {
             self.field.constraints.is_constrained(node as usize * components + c)
         };
-        // An element without nodes there has no conditions.
+        // An element without facet nodes has no conditions.
         let held = |c: usize| !own.is_empty() && own.iter().all(|&at| given(all[at as usize], c));
         let components: Vec<bool> = (0..components).map(held).collect();
         let dim = self.on.mesh.dim();
@@ -117,7 +117,7 @@ impl<'a> Conditions<'a> {
         Held { components, normal }
     }
 
-    /// The normal at a node of the element.
+    /// Returns the normal at a node of the element.
     fn normal(&self, cell: usize, local: usize, node: usize) -> [f64; 3] {
         let (mesh, reference) = (&self.on.mesh, reference_normal(self.on.mesh.cell(), local));
         let nodes = mesh.cell_nodes(cell).iter().map(|&node| mesh.points()[node as usize]);
@@ -128,7 +128,7 @@ impl<'a> Conditions<'a> {
     }
 }
 
-/// Takes the part that conditions hold out of a residual, `[component][point]`; `area` gives n ds at a point.
+/// Removes the constrained part of a residual, `[component][point]`; `area` is n ds at a point.
 pub(super) fn leave_free(
     held: &Held,
     points: &Points,

@@ -1,12 +1,12 @@
-//! What cells have by themselves: numbers at their points → residuals, fluxes through their facets, shares of the energy.
+//! Cell contributions: residuals, facet fluxes and shares of the energy, from values at quadrature points.
 //!
 //! ```text
 //! ‖f0 − div σ‖² = Σ_q w_q ρ_q² / |det J|_q,    ρ = |det J| (f0 − div σ)
 //! ```
 //!
-//! Of ρ counts what is a polynomial of the largest degree of the fields: functions that it is tested against are no more than
-//! that, so that of a source with a singularity, of which the points see more the more of them there are, its moments count. With
-//! p + 1 points a direction, that is all of it. Where there is no flux f0 is the residual itself, and counts as it is.
+//! ρ is projected onto polynomials of the largest degree of the fields, the degree of its test functions. For a
+//! singular source, finer rules would otherwise see ever more of the singularity; only its moments should count. With p
+//! + 1 points per direction the projection is the identity. Without a flux, the residual is f0 and is not projected.
 
 use super::faces::Faces;
 use super::points::{Part, Points};
@@ -15,12 +15,12 @@ use crate::support::parallel::*;
 use kernels_gen::element::Rule;
 use std::ops::Range;
 
-/// What is known of one field in one cell.
+/// Contribution of a cell to one field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Share {
     /// ‖f0 − div f1‖².
     pub(super) residual: f64,
-    /// The mean coefficient of the linear problem.
+    /// Mean coefficient of the linearised problem.
     pub(super) coefficient: f64,
     /// ∫ |G ∇u|², or ∫ |G u|².
     pub(super) tangent: f64,
@@ -30,24 +30,24 @@ pub(super) struct Share {
     pub(super) slope: f64,
 }
 
-/// What is known of all cells.
+/// Contributions of all cells.
 pub(super) struct Cells {
     /// `[cell][field]`.
     pub(super) shares: Vec<Share>,
-    /// What flows out through the facets, at their points: `[cell][facet][component][point]`, components of fields with a flux.
+    /// Outward fluxes at the points of facets: `[cell][facet][component][point]`, for components of fields with a flux.
     pub(super) traces: Vec<f64>,
     fields: usize,
-    /// Numbers of a cell's traces, and of one facet's.
+    /// Number of trace values per cell, and per facet.
     each: usize,
     pub(super) on_facet: usize,
 }
 
-/// What numbers at the points become.
+/// Reduction of values at points to cell contributions.
 pub(super) struct Reduction<'a> {
     pub(super) wanted: &'a Wanted,
     pub(super) points: &'a Points,
     pub(super) faces: &'a Faces,
-    /// The part of a residual that counts, field by field.
+    /// Residual projection of each field.
     parts: Vec<Option<Part>>,
     facets: usize,
 }
@@ -65,12 +65,12 @@ impl<'a> Reduction<'a> {
         Self { wanted, points, faces, parts, facets: rule.cell().facets().len() }
     }
 
-    /// Numbers of the traces of a facet.
+    /// Returns the number of trace values per facet.
     pub(super) fn on_facet(&self) -> usize {
         self.wanted.traced * self.points.on_facet
     }
 
-    /// Nothing of so many cells yet.
+    /// Creates zero contributions of a number of cells.
     pub(super) fn begin(&self, cells: usize) -> Cells {
         let (fields, on_facet) = (self.wanted.fields.len(), self.on_facet());
         let each = self.facets * on_facet;
@@ -78,10 +78,10 @@ impl<'a> Reduction<'a> {
         Cells { shares, traces: vec![0.0; cells * each], fields, each, on_facet }
     }
 
-    /// Takes the numbers of some cells, `[cell][number][point]`.
+    /// Adds the values of some cells, `[cell][value][point]`.
     pub(super) fn take(&self, cells: Range<usize>, numbers: &[f64], into: &mut Cells) {
         let (fields, each) = (into.fields, into.each);
-        // There may be no integral over any of them.
+        // There may be no integral over these cells.
         if numbers.is_empty() {
             return;
         }
@@ -101,7 +101,7 @@ impl<'a> Reduction<'a> {
         });
     }
 
-    /// Takes the numbers of one cell.
+    /// Adds the values of one cell.
     fn one(&self, cell: usize, numbers: &[f64], shares: &mut [Share], traces: &mut [f64]) {
         let of = |place: usize| &numbers[place * self.points.count..][..self.points.count];
         let measures = of(self.wanted.one);
@@ -126,7 +126,7 @@ impl<'a> Reduction<'a> {
         }
     }
 
-    /// ‖f0 − div f1‖² of a field; what its flux is on the facets goes to the traces.
+    /// Computes ‖f0 − div f1‖² of a field; stores its facet fluxes in the traces.
     fn residual<'n>(
         &self,
         cell: usize,
@@ -160,7 +160,7 @@ impl<'a> Reduction<'a> {
         sum
     }
 
-    /// What goes through the facets of a cell.
+    /// Computes the facet fluxes of a cell.
     fn trace(&self, cell: usize, number: usize, flux: &[f64], traces: &mut [f64]) {
         let on_facet = self.on_facet();
         for (local, traces) in traces.chunks_exact_mut(on_facet).enumerate() {
@@ -172,12 +172,12 @@ impl<'a> Reduction<'a> {
 }
 
 impl Cells {
-    /// What flows out of a cell through a facet, `[component][point]`.
+    /// Returns the outward flux of a cell through a facet, `[component][point]`.
     pub(super) fn trace(&self, cell: usize, local: usize) -> &[f64] {
         &self.traces[cell * self.each + local * self.on_facet..][..self.on_facet]
     }
 
-    /// What is known of a field in a cell.
+    /// Returns the contribution of a cell to a field.
     pub(super) fn share(&self, cell: usize, field: usize) -> &Share {
         &self.shares[cell * self.fields + field]
     }

@@ -1,11 +1,11 @@
-//! Who meets at which facets: a mesh → [`Pair`]s of cells, and the facets of the boundary.
+//! Facet connectivity: [`Pair`]s of neighbouring cells, and the facets of the boundary.
 //!
-//! The cells of one facet of [`Mesh::connectivity`] are two, or one cell with the facet and the children whose facets hang
-//! on it: their connectivity has the facet of their parent, which is that cell's own. Of such a pair the child comes first, and
-//! its facet is one half of the other's, or one quarter: the place of the child in the frame of the facet follows from its
-//! number among the children, whose axes are the parent's, and from how it sees the parent's facet.
+//! A facet of [`Mesh::connectivity`] belongs to two cells, or to one cell and the children whose facets hang on it:
+//! their connectivity contains the parent's facet, which that cell owns. In such a pair the child comes first, with
+//! half or a quarter of the other's facet. Its position in the facet's frame follows from its child index, whose axes
+//! are the parent's, and from its orientation relative to the parent's facet.
 //!
-//! Of a part of a mesh, facets that other parts have, too, are of none of these alone: what this part has of each is [`Open`].
+//! On a subdomain, facets shared with other processes are [`Open`] and belong to neither list.
 
 use super::views::Views;
 use crate::mesh::{Facet, Mesh, Topology};
@@ -18,23 +18,23 @@ pub(super) struct Side {
     pub(super) local: u8,
 }
 
-/// Two cells that meet.
+/// Two neighbouring cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
-    /// The child first, where there is one.
+    /// Sides; the child first, if there is one.
     pub(super) sides: [Side; 2],
-    /// The halves of the second side's facet, in the facet's frame (bits), in which the first side's lies; none where both are
-    /// the same.
+    /// Position of the first side's facet in the second's, as halves along the axes of the facet's frame (bits); `None`
+    /// if both are equal.
     pub(super) child: Option<u8>,
 }
 
-/// A cell at a facet that other processes have, too.
+/// A cell at a facet shared with other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Open {
-    /// Its place among the shared facets of the mesh.
+    /// Index among the shared facets of the mesh.
     pub(super) place: u32,
     pub(super) side: Side,
-    /// As of the first side of a [`Pair`].
+    /// Child index, like that of the first side of a [`Pair`].
     pub(super) child: Option<u8>,
 }
 
@@ -43,16 +43,16 @@ pub(super) struct Open {
 pub(super) struct Faces {
     pub(super) pairs: Vec<Pair>,
     pub(super) boundary: Vec<Facet>,
-    /// By their places.
+    /// Sorted by index.
     pub(super) open: Vec<Open>,
-    /// How each cell sees each of its facets, `[cell][facet]`.
+    /// View of each cell on each of its facets, `[cell][facet]`.
     pub(super) views: Vec<u8>,
-    /// Facets of a cell.
+    /// Number of facets per cell.
     locals: usize,
 }
 
 impl Faces {
-    /// How a cell sees one of its facets.
+    /// Returns the view of a cell on one of its facets.
     pub(super) fn view(&self, cell: usize, local: usize) -> u8 {
         self.views[cell * self.locals + local]
     }
@@ -69,7 +69,7 @@ impl Faces {
         Self::of(topology, mesh.hanging(), &places, views)
     }
 
-    /// The same with what hangs of each cell, and the place of each facet among the shared ones, if any is.
+    /// Finds all facets from the hanging-node words of the cells, and the index of each facet among the shared ones.
     pub(super) fn of(
         topology: &Topology,
         hanging: Option<&[u32]>,
@@ -78,7 +78,7 @@ impl Faces {
     ) -> Self {
         let (dim, locals) = (topology.cell().dim(), topology.cell().facets().len());
         let word = |cell: usize| hanging.map_or(0, |words| words[cell]);
-        // The child that a cell is, where its facet is half of its entity.
+        // Child index of a cell with a facet that is part of its entity.
         let child = |side: Side| {
             let (number, faces, _) = parts(word(side.cell as usize), dim);
             let (axis, far) = (usize::from(side.local / 2), usize::from(side.local % 2));
@@ -125,12 +125,12 @@ impl Faces {
     }
 }
 
-/// No place.
+/// Marks an absent index.
 const NONE: u32 = u32::MAX;
 
-/// The sides of each facet, in the order of their cells.
+/// Sides of each facet, ordered by cell.
 struct Sides {
-    /// Where those of a facet begin, and where those of the last end.
+    /// Offset of each facet's sides, and the end of the last.
     starts: Vec<usize>,
     sides: Vec<Side>,
 }
@@ -158,7 +158,7 @@ impl Sides {
         Self { starts, sides }
     }
 
-    /// Facet by facet.
+    /// Iterates over facets.
     fn each(&self) -> impl Iterator<Item = &[Side]> {
         self.starts.windows(2).map(|ends| &self.sides[ends[0]..ends[1]])
     }

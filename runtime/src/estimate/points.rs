@@ -1,26 +1,26 @@
-//! Numbers at the points of a rule as a polynomial: its divergence, and what of it goes through each facet.
+//! Polynomials from values at quadrature points: divergence, and flux through each facet.
 //!
 //! ```text
-//! tensor cells   the interpolant at the points, of degree q − 1 a direction: D, and its values at both ends of a line
-//! simplices      the projection onto P_k in the rule's own product, V (Vᵀ W V)⁻¹ Vᵀ W, with k half of the degree to which
-//!                the rule is exact, for which Vᵀ W V is right; a rule for simplices need not determine an interpolant
+//! tensor cells   interpolation at the points, of degree q − 1 per direction: D, and its values at both ends of a line
+//! simplices      projection onto P_k in the rule's inner product, V (Vᵀ W V)⁻¹ Vᵀ W, with k half of the rule's degree
+//!                of exactness, so that Vᵀ W V is exact; a rule for simplices need not determine an interpolant
 //! ```
 //!
-//! Both leave what is integrated against the gradient of a basis function by the rule as it is.
+//! Both preserve the rule's integrals against gradients of basis functions.
 //!
-//! With the flux pulled back, σ = |det J| J⁻¹ f1, its divergence in reference coordinates is |det J| div f1, and σ · N on a
-//! facet, N being as long as the facet's parameters make it, is f1 · n ds a parameter: facets need no map of the cell.
+//! For the pulled-back flux σ = |det J| J⁻¹ f1, the divergence in reference coordinates is |det J| div f1. With N
+//! scaled by the facet's parametrisation, σ · N on a facet is f1 · n ds per parameter: facets need no geometry map.
 
 use super::views::{Views, reference_normal};
 use kernels_gen::element::{Cell, Lagrange, LinePoints, LineTable, Rule, tabulate};
 
-/// The largest degree that numbers at the points of a simplex have as a polynomial.
+/// Maximum polynomial degree on simplices.
 const LARGEST: usize = 8;
 
-/// What is done with numbers at the points of a rule.
+/// Operations on values at the points of a rule.
 pub(super) struct Points {
     dim: usize,
-    /// Points of a cell, and of a facet.
+    /// Number of points per cell, and per facet.
     pub(super) count: usize,
     pub(super) on_facet: usize,
     pub(super) weights: Vec<f64>,
@@ -32,32 +32,32 @@ enum Shape {
     Simplex(Simplex),
 }
 
-/// A tensor cell.
+/// Tables of a tensor cell.
 struct Tensor {
     line: LinePoints,
     q: usize,
     /// D, `[point][node]`.
     derive: Vec<f64>,
-    /// The values of the nodes' functions at both ends of a line.
+    /// Values of the nodal basis at both ends of a line.
     ends: [Vec<f64>; 2],
-    /// Their values at the points of the lower and of the upper half of a line.
+    /// Its values at the points of the lower and upper halves of a line.
     halves: [Vec<f64>; 2],
-    /// Where each point of a facet lies on the facet's own grid, view by view.
+    /// Permutation of facet points to the facet's own grid, for each view.
     grids: Vec<Vec<usize>>,
 }
 
-/// A simplex.
+/// Tables of a simplex.
 struct Simplex {
-    /// ∂ of the projection along each axis, `[point][from]`.
+    /// Derivative of the projection along each axis, `[point][from]`.
     derive: Vec<Vec<f64>>,
-    /// The projection at the points of each facet in each view, and N · numbers there: `[facet][view]`, `[point][from]`.
+    /// Projection at the points of each facet in each view: `[facet][view]`, `[point][from]`.
     traces: Vec<Vec<Vec<f64>>>,
     /// N of each facet.
     normals: Vec<[f64; 3]>,
 }
 
 impl Points {
-    /// Of a rule.
+    /// Builds the tables of a rule.
     pub(super) fn new(rule: Rule, views: &Views) -> Self {
         let cell = rule.cell();
         let (weights, on_facet) = (rule.weights(), rule.on_facet().len());
@@ -83,7 +83,7 @@ impl Points {
         }
     }
 
-    /// What goes through a facet outwards, at the points of a view of it.
+    /// Computes the outward flux through a facet, at the points of a view.
     pub(super) fn through(&self, local: usize, view: u8, flux: &[f64], into: &mut [f64]) {
         match &self.shape {
             Shape::Tensor(own) => own.through(local, view, flux, into),
@@ -100,8 +100,8 @@ impl Points {
         }
     }
 
-    /// Numbers at the points of a facet of a tensor cell at those of a child of it, which lies in these halves of its frame
-    /// (bits).
+    /// Interpolates values at the points of a tensor cell's facet to those of a child facet, given by its halves of the
+    /// frame (bits).
     pub(super) fn of_child(&self, child: u8, numbers: &mut Vec<f64>) {
         let Shape::Tensor(own) = &self.shape else { return };
         for axis in 0..self.dim - 1 {
@@ -110,8 +110,7 @@ impl Points {
         }
     }
 
-    /// The part of numbers at the points that is a polynomial of a degree, in the product of the rule; none where the
-    /// numbers are no more than that.
+    /// Returns the projection onto polynomials of a degree in the rule's inner product; `None` if it is the identity.
     pub(super) fn part(&self, rule: Rule, degree: usize) -> Option<Part> {
         match (&self.shape, rule) {
             (Shape::Tensor(own), _) => {
@@ -127,7 +126,7 @@ impl Points {
         }
     }
 
-    /// The dimension.
+    /// Returns the dimension.
     pub(super) fn dim(&self) -> usize {
         self.dim
     }
@@ -135,14 +134,14 @@ impl Points {
 
 /// A projection onto polynomials of a degree.
 pub(super) enum Part {
-    /// Along each axis, on so many points.
+    /// Along each axis, on q points.
     Tensor(usize, Vec<f64>),
-    /// Of all points.
+    /// A full matrix over all points.
     Simplex(Vec<f64>),
 }
 
 impl Part {
-    /// Takes the part of numbers at the points, `[point]`.
+    /// Applies the projection to values at the points, `[point]`.
     pub(super) fn take(&self, dim: usize, numbers: &mut Vec<f64>) {
         let (q, matrix) = match self {
             Self::Simplex(matrix) => (numbers.len(), matrix),
@@ -155,7 +154,7 @@ impl Part {
     }
 }
 
-/// A matrix along an axis of a grid of q points a direction.
+/// Applies a matrix along an axis of a grid with q points per direction.
 fn applied(matrix: &[f64], q: usize, axis: usize, numbers: &[f64]) -> Vec<f64> {
     let mut all = vec![0.0; numbers.len()];
     each_line(q, axis, numbers.len(), |first, stride| {
@@ -202,8 +201,8 @@ impl Tensor {
     }
 }
 
-/// Calls `line` for each line of points along an axis, in the order of the other axes, with the place of its first point and
-/// the distance of the next.
+/// Calls `line` for each line of points along an axis, in the order of the other axes. The arguments are the index of
+/// its first point and the stride.
 fn each_line(q: usize, axis: usize, count: usize, mut line: impl FnMut(usize, usize)) {
     let stride = q.pow(axis as u32);
     for start in (0..count).step_by(stride * q) {
@@ -211,7 +210,7 @@ fn each_line(q: usize, axis: usize, count: usize, mut line: impl FnMut(usize, us
     }
 }
 
-/// Σ factor · number along a line.
+/// Computes Σ factor · number along a line.
 fn along(factors: &[f64], numbers: &[f64], first: usize, stride: usize) -> f64 {
     let own = numbers[first..].iter().step_by(stride);
     factors.iter().zip(own).map(|(factor, number)| factor * number).sum()
@@ -238,7 +237,8 @@ impl Simplex {
     }
 }
 
-/// Values of a basis of all polynomials of a degree at some points, and its derivatives along each axis, `[point][function]`.
+/// Returns the values of a polynomial basis of a degree at some points, and its derivatives along each axis,
+/// `[point][function]`.
 fn basis(cell: Cell, degree: usize, points: &[[f64; 3]]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let element = Lagrange::discontinuous(cell, degree).expect("a degree that simplices have");
     let (table, dim) = (tabulate(element, points), cell.dim());
@@ -249,14 +249,14 @@ fn basis(cell: Cell, degree: usize, points: &[[f64; 3]]) -> (Vec<f64>, Vec<Vec<f
     (table.values.clone(), derivatives.collect())
 }
 
-/// (Vᵀ W V)⁻¹ Vᵀ W, `[function][point]`, of values `[point][function]`.
+/// Computes (Vᵀ W V)⁻¹ Vᵀ W, `[function][point]`, from values `[point][function]`.
 fn fitted(values: &[f64], weights: &[f64]) -> Vec<f64> {
     let (n, m) = (weights.len(), values.len() / weights.len());
     let v = |q: usize, i: usize| values[q * m + i];
     let sum = |i: usize, j: usize| (0..n).map(|q| weights[q] * v(q, i) * v(q, j)).sum::<f64>();
     let mut gram: Vec<f64> = (0..m * m).map(|at| sum(at / m, at % m)).collect();
     let mut fit: Vec<f64> = (0..m * n).map(|at| weights[at % n] * v(at % n, at / n)).collect();
-    // Cholesky's factor, and both substitutions for all columns at once.
+    // Cholesky factorisation, and both substitutions for all columns at once.
     for j in 0..m {
         for i in j..m {
             let dot: f64 = (0..j).map(|k| gram[i * m + k] * gram[j * m + k]).sum();
@@ -277,7 +277,7 @@ fn fitted(values: &[f64], weights: &[f64]) -> Vec<f64> {
     fit
 }
 
-/// The product of `[row][inner]` and `[inner][column]`.
+/// Multiplies `[row][inner]` and `[inner][column]`.
 fn product(a: &[f64], b: &[f64], columns: usize) -> Vec<f64> {
     let inner = b.len() / columns;
     let rows = a.chunks_exact(inner);
@@ -287,7 +287,7 @@ fn product(a: &[f64], b: &[f64], columns: usize) -> Vec<f64> {
     rows.flat_map(|row| (0..columns).map(move |column| entry(row, column))).collect()
 }
 
-/// into −= matrix · numbers.
+/// Computes into −= matrix · numbers.
 fn less(matrix: &[f64], numbers: &[f64], into: &mut [f64]) {
     less_scaled(matrix, 1.0, numbers, into);
 }
@@ -298,8 +298,8 @@ fn less_scaled(matrix: &[f64], factor: f64, numbers: &[f64], into: &mut [f64]) {
     }
 }
 
-/// The projection of numbers at the points of a line onto polynomials of a degree, in the product of the rule: from the
-/// polynomials that are orthonormal in it, by the recurrence of Stieltjes.
+/// Returns the projection of values at the points of a line onto polynomials of a degree. It is orthogonal in the
+/// rule's inner product and uses orthonormal polynomials (Stieltjes recurrence).
 fn line_part(line: LinePoints, degree: usize) -> Vec<f64> {
     let (points, weights) = (line.points(), line.weights());
     let n = points.len();
@@ -310,7 +310,7 @@ fn line_part(line: LinePoints, degree: usize) -> Vec<f64> {
             None => vec![1.0; n],
             Some(last) => last.iter().zip(&points).map(|(p, x)| p * (x - 0.5)).collect(),
         };
-        // Twice: what rounding leaves of the others grows with the degree.
+        // Twice: rounding error grows with the degree.
         for _ in 0..2 {
             for known in &all[..power] {
                 let share = dot(known, &next);

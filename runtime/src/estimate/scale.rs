@@ -1,4 +1,4 @@
-//! Units: what is known of the coefficients and the energy → the weights that make an energy of residuals.
+//! Weights that scale residuals to the energy, from coefficients and the energy of the state.
 
 use super::boundary::Sources;
 use super::cells::{Cells, Share};
@@ -6,10 +6,10 @@ use super::sum;
 use super::wanted::{OfField, Wanted};
 use crate::mesh::Mesh;
 
-/// A coefficient counts as this part of its mean at least.
+/// Lower bound of a coefficient, relative to its mean.
 const LEAST: f64 = 1e-8;
 
-/// The weights of residuals.
+/// Weights of residuals.
 pub(super) struct Scales {
     /// s_K, `[field][cell]`.
     of: Vec<Vec<f64>>,
@@ -49,20 +49,20 @@ impl Scales {
         Self { of: of.collect(), energies }
     }
 
-    /// s_K.
+    /// Returns s_K.
     pub(super) fn of(&self, cell: usize, field: usize) -> f64 {
         self.of[field][cell]
     }
 }
 
-/// The sum over the cells of all parts of what each cell has.
+/// Sums cell values over all processes.
 fn in_all(mesh: &Mesh, of: impl Iterator<Item = f64>) -> f64 {
     let mut sums = [sum(&of.collect::<Vec<f64>>())];
     mesh.sum_in_all(&mut sums);
     sums[0]
 }
 
-/// θ / κ_K of all cells.
+/// Returns θ / κ_K of all cells.
 fn local<'s>(mesh: &Mesh, part: usize, share: impl Fn(usize) -> &'s Share) -> Vec<f64> {
     let n = mesh.n_cells();
     let sizes: Vec<f64> = (0..n).map(|cell| share(cell).coefficient.abs()).collect();
@@ -81,10 +81,10 @@ fn quotient(a: f64, b: f64) -> Option<f64> {
     Some(a / b).filter(|quotient| quotient.is_finite() && *quotient > 0.0)
 }
 
-/// ‖u‖² from the shares of u · J u: of gradients, mixed ones, of values.
+/// Computes ‖u‖² from the shares of u · J u: gradient, mixed and value terms.
 ///
-/// What is mixed cancels where it is convection. Where gradients and values have opposite signs, as in Helmholtz's equation,
-/// their sum is no square, and their sizes add up; and so do those of a form that is the negative of an energy.
+/// Mixed terms cancel for convection. If gradient and value terms have opposite signs, as in the Helmholtz equation,
+/// the sum is no square, and their absolute values are added. The negative of an energy is treated alike.
 fn energy([gradients, mixed, values]: [f64; 3]) -> f64 {
     let own = gradients.abs() + values.abs();
     if gradients * values < 0.0 {
@@ -95,11 +95,12 @@ fn energy([gradients, mixed, values]: [f64; 3]) -> f64 {
     if whole > 0.0 { whole } else { own }
 }
 
-/// What ‖f0 − div σ‖² counts in a cell of a diameter, in so many dimensions.
+/// Returns the weight of ‖f0 − div σ‖² in a cell of a diameter and dimension.
 ///
-/// On a cube of side h the derivative e' of the error of a smooth solution is, along each axis, a multiple of Legendre's polynomial
-/// of degree p, whose derivative has ‖e''‖² = 2 p (p + 1) (2p + 1) / h² · ‖e'‖². Where p is even the residual alone tells the error, and
-/// jumps are of higher order; where it is odd either tells all of it, and each counts half.
+/// Consider a smooth solution on a cube of side h. Along each axis, the derivative e' of its error is a multiple of the
+/// Legendre polynomial of degree p. The derivative of that satisfies ‖e''‖² = 2 p (p + 1) (2p + 1) / h² · ‖e'‖². For
+/// even p the residual alone represents the error, and jumps are of higher order. For odd p either represents all of
+/// it, and each counts half.
 pub(super) fn residual(of: &OfField, diameter: f64, dim: usize) -> f64 {
     if !of.has_flux {
         return 1.0;
@@ -109,17 +110,17 @@ pub(super) fn residual(of: &OfField, diameter: f64, dim: usize) -> f64 {
     part * h * h / (2.0 * p * (p + 1.0) * (2.0 * p + 1.0))
 }
 
-/// What ∫ [σ · n]² ds counts on a facet of a diameter, in a mesh of so many dimensions: half of h / 4 (2p + 1), which is what the
-/// jumps of the same errors have where p is odd.
+/// Returns the weight of ∫ [σ · n]² ds on a facet of a diameter, in a mesh of a dimension: half of h / 4 (2p + 1), the
+/// ratio for the jumps of the same errors at odd p.
 pub(super) fn jump(of: &OfField, diameter: f64, dim: usize) -> f64 {
     side(diameter, dim - 1) / (8.0 * (2.0 * of.degree.max(1) as f64 + 1.0))
 }
 
-/// What ∫ (σ · n + f0)² ds counts where there is nothing beyond a facet, beside what jumps do: such a residual is that of one side,
-/// and would be half of a jump, of which a cell has half.
+/// Weight of ∫ (σ · n + f0)² ds on a facet without a neighbour, relative to jumps: the residual belongs to one side and
+/// would be half of a jump, half of which belongs to a cell.
 pub(super) const ALONE: f64 = 2.0;
 
-/// The side of a cube of a diameter.
+/// Returns the side of a cube of a diameter.
 fn side(diameter: f64, dim: usize) -> f64 {
     diameter / (dim.max(1) as f64).sqrt()
 }

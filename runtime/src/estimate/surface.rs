@@ -1,31 +1,31 @@
-//! The measure of facets: the map of a cell and a view of one of its facets → n ds at the points of the rule for facets.
+//! Surface measure of facets: n ds at the points of the facet rule, for each view.
 //!
 //! ```text
-//! n ds = ∂x/∂s × ∂x/∂t a parameter, with the frame's coordinates s, t; in the plane ∂x/∂s turned by a right angle
+//! n ds = ∂x/∂s × ∂x/∂t per parameter, with the frame's coordinates s, t; in the plane ∂x/∂s rotated by a right angle
 //! ```
 //!
-//! On a facet only its own nodes count. Which of both normals it is depends on the frame.
+//! On a facet only its own nodes contribute. The sign of the normal depends on the frame.
 
 use super::views::Views;
 use crate::mesh::Mesh;
 use crate::mesh::measure::largest_distance;
 use kernels_gen::element::{ElementError, Lagrange, Rule, Tabulation, tabulate};
 
-/// What is known of the facets of all cells.
+/// Geometry of the facets of all cells.
 pub(super) struct Surface<'m> {
     mesh: &'m Mesh,
     views: usize,
-    /// The weights of the rule for facets.
+    /// Weights of the facet rule.
     pub(super) weights: Vec<f64>,
-    /// How x depends on the nodes, `[facet][view]`.
+    /// Tangent tables of x, `[facet][view]`.
     slopes: Vec<Slopes>,
 }
 
-/// The derivatives of a facet's nodes along the frame.
+/// Derivatives of a facet's nodal basis along the frame.
 struct Slopes {
-    /// The geometry nodes of the cell that lie on the facet.
+    /// Geometry nodes of the cell that lie on the facet.
     nodes: Vec<usize>,
-    /// Along s and t, `[point][node]`.
+    /// Derivatives along s and t, `[point][node]`.
     along: Vec<[f64; 2]>,
 }
 
@@ -47,7 +47,7 @@ impl Slopes {
             let gradient = table.gradient(q, node);
             [along(1, gradient), if dim == 3 { along(2, gradient) } else { 0.0 }]
         };
-        // What lies off the facet is 0 on all of it.
+        // Basis functions of nodes off the facet vanish on it.
         let normal = element.cell().facet_normal(local);
         let height = |x: &[f64; 3]| (0..3).map(|a| normal[a] * (x[a] - frame[0][a])).sum::<f64>();
         let on_facet = element.points().into_iter().enumerate();
@@ -76,7 +76,7 @@ impl<'m> Surface<'m> {
         Ok(Self { mesh, views: count, weights, slopes })
     }
 
-    /// ± n ds a parameter at a point of a view of a cell's facet.
+    /// Returns ± n ds per parameter at a point of a view of a cell's facet.
     pub(super) fn area(&self, cell: usize, local: usize, view: u8, point: usize) -> [f64; 3] {
         let (all, points) = (self.mesh.cell_nodes(cell), self.mesh.points());
         let Slopes { nodes, along } = &self.slopes[local * self.views + usize::from(view)];
@@ -94,7 +94,7 @@ impl<'m> Surface<'m> {
         [s[1] * t[2] - s[2] * t[1], s[2] * t[0] - s[0] * t[2], s[0] * t[1] - s[1] * t[0]]
     }
 
-    /// The largest distance of two vertices of a cell's facet.
+    /// Returns the largest distance between two vertices of a cell's facet.
     pub(super) fn diameter(&self, cell: usize, local: usize) -> f64 {
         let (all, points) = (self.mesh.vertices(cell), self.mesh.points());
         let own = self.mesh.cell().facets()[local].iter().map(|&v| points[all[v] as usize]);
@@ -102,7 +102,7 @@ impl<'m> Surface<'m> {
     }
 }
 
-/// The length of a vector.
+/// Returns the length of a vector.
 pub(super) fn length(vector: &[f64; 3]) -> f64 {
     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 }

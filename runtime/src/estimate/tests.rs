@@ -1,4 +1,4 @@
-//! Frames, polynomials at points, and jumps against what both sides have at the very places.
+//! Facet frames, polynomials at points, and jumps compared with direct evaluation on both sides.
 
 mod direct;
 
@@ -14,7 +14,7 @@ use kernels_gen::abi::hanging::word;
 use kernels_gen::element::{Lagrange, LinePoints, Rule, tabulate};
 use std::collections::BTreeMap;
 
-/// A box of so many cells along each axis, larger along the first.
+/// Creates a box with a number of cells along each axis, longest along the first.
 pub(super) fn boxed(cell: Cell, cells: usize) -> Mesh {
     let corner = [1.5, 1.0, 0.8][..cell.dim()].to_vec();
     let arguments = BTreeMap::from([
@@ -26,13 +26,13 @@ pub(super) fn boxed(cell: Cell, cells: usize) -> Mesh {
     generate::generate("box", &arguments).expect("a box")
 }
 
-/// The same mesh with each cell turned at random, if it is one of tensor cells.
+/// Rotates each tensor cell of a mesh randomly.
 pub(super) fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
     let (dim, n) = (mesh.dim(), mesh.cell().vertex_count());
     let mut nodes = Vec::new();
     for cell in 0..mesh.n_cells() {
         let own = mesh.cell_nodes(cell);
-        // An even number of reflections and exchanges of axes is a rotation.
+        // An even number of reflections and axis swaps is a rotation.
         let (mut flips, swap) = (random.below(n), random.below(2));
         let odd = (flips.count_ones() as usize + swap) % 2 == 1;
         flips ^= usize::from(odd);
@@ -57,7 +57,7 @@ fn rule(cell: Cell, degree: usize) -> Rule {
     }
 }
 
-/// The places of the points of a side's facet.
+/// Coordinates of the points of a side's facet.
 fn places(mesh: &Mesh, side: Side, view: u8, views: &Views) -> Vec<[f64; 3]> {
     let rule = rule(mesh.cell(), 3).on_facet();
     let points = views.points(usize::from(side.local), view, &rule);
@@ -122,7 +122,7 @@ fn children_of_a_facet_lie_where_their_numbers_say() {
         for view in 0..views.turned() {
             for own in 0..halves {
                 let child = views.child(view, own);
-                // What the child sees, moved into its half, is what its parent sees of the half of the frame.
+                // The child's view, shifted into its half, equals the parent's view of that half of the frame.
                 let moved: Vec<([f64; 3], f64)> = points
                     .iter()
                     .map(|&([_, s, t], w)| {
@@ -145,7 +145,7 @@ fn children_of_a_facet_lie_where_their_numbers_say() {
     }
 }
 
-/// Two small squares beside a large one, which all have its right edge.
+/// Two small squares next to a large one; all share its right edge.
 #[test]
 fn children_are_paired_with_the_cell_beside_their_parent() {
     let vertices = vec![0, 1, 2, 3, 1, 4, 3, 5, 1, 6, 3, 7];
@@ -159,7 +159,7 @@ fn children_are_paired_with_the_cell_beside_their_parent() {
         Pair { sides, child: Some(child) }
     };
     assert_eq!(faces.pairs, [pair(1, 0), pair(2, 1)]);
-    // The upper edge of the lower child and the lower one of the upper child are not joined here.
+    // The upper edge of the lower child and the lower edge of the upper child are not connected here.
     assert_eq!(faces.boundary.len(), 3 + 2 * 3);
 }
 
@@ -239,7 +239,7 @@ fn what_counts_of_a_residual_is_its_projection() {
             let within = |p: &[usize; 3]| cell.is_tensor() || p.iter().sum::<usize>() <= degree;
             let all: Vec<[usize; 3]> =
                 all.filter(|p| within(p) && (dim == 3 || p[2] == 0)).collect();
-            // A function that is no polynomial of the degree loses nothing against those that are.
+            // The projection of a rough function preserves its inner products with polynomials of the degree.
             let rough = whole([degree + 2, 1, 0]);
             let mut kept = rough.clone();
             part.take(dim, &mut kept);

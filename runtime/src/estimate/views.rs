@@ -1,15 +1,15 @@
-//! How facets are seen: a cell's facet and a frame for it → the places of the points of a rule in the cell.
+//! Views of facets: points of a facet rule in the cell, for a cell's facet and a frame.
 //!
-//! A facet between cells has a frame of its own, which each cell sees in an orientation
-//! ([`Topology::face_orientation`], [`Topology::edge_reversed`]); points in that frame are the same places for both. A facet
-//! that is integrated over has the frame of a cell that is turned so that it is ξ₀ = 0 ([`Lagrange::turned`]).
+//! A facet between cells has its own frame, with an orientation relative to each cell ([`Topology::face_orientation`],
+//! [`Topology::edge_reversed`]); points in that frame coincide for both. The facet of a facet integral has the frame of
+//! the cell rotated to ξ₀ = 0 ([`Lagrange::turned`]).
 //!
 //! [`Lagrange::turned`]: kernels_gen::element::Lagrange::turned
 
 use crate::mesh::Topology;
 use kernels_gen::element::Cell;
 
-/// The ways in which facets of a kind of cell are seen: all orientations of the facet's own frame, then the turned cell.
+/// Views of the facets of a cell type: all orientations of the facet's own frame, then the rotated cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Views {
     cell: Cell,
@@ -20,7 +20,7 @@ impl Views {
         Self { cell }
     }
 
-    /// Orientations of a frame.
+    /// Returns the number of orientations of a frame.
     fn orientations(self) -> usize {
         match (self.cell.dim(), self.cell.is_tensor()) {
             (2, _) => 2,
@@ -29,17 +29,17 @@ impl Views {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of views.
     pub(super) fn count(self) -> usize {
         self.orientations() + 1
     }
 
-    /// As the turned cell has it.
+    /// Returns the view of the rotated cell.
     pub(super) fn turned(self) -> u8 {
         self.orientations() as u8
     }
 
-    /// In the facet's own frame.
+    /// Returns the view in the facet's own frame.
     pub(super) fn of(self, topology: &Topology, cell: usize, local: usize) -> u8 {
         match self.cell.dim() {
             2 => u8::from(topology.edge_reversed(cell, local)),
@@ -47,7 +47,7 @@ impl Views {
         }
     }
 
-    /// A point of the frame in the coordinates that the cell gives the facet.
+    /// Converts a point of the frame to the cell's facet coordinates.
     fn in_cell(self, local: usize, view: u8, [s, t]: [f64; 2]) -> [f64; 2] {
         if view == self.turned() {
             return if self.cell.is_tensor() { [s, t] } else { self.turn(local, [s, t]) };
@@ -67,7 +67,8 @@ impl Views {
         }
     }
 
-    /// From the facet ξ₀ = 0 of a turned simplex, whose vertex 1 has changed places with the one opposite the facet.
+    /// Converts from the facet ξ₀ = 0 of a rotated simplex, in which vertex 1 is swapped with the one opposite the
+    /// facet.
     fn turn(self, local: usize, [s, t]: [f64; 2]) -> [f64; 2] {
         let rest = if self.cell.dim() == 2 { 1.0 - s } else { 1.0 - s - t };
         let mut weights = [rest, 0.0, s, t];
@@ -76,7 +77,7 @@ impl Views {
         [weights[vertices[1]], vertices.get(2).map_or(0.0, |&vertex| weights[vertex])]
     }
 
-    /// The points of a rule for facets, given on ξ₀ = 0, in the cell.
+    /// Converts the points of a facet rule, given on ξ₀ = 0, to the cell.
     pub(super) fn points(self, local: usize, view: u8, rule: &[([f64; 3], f64)]) -> Vec<[f64; 3]> {
         let place = |&([_, s, t], _): &([f64; 3], f64)| {
             let [a, b] = self.in_cell(local, view, [s, t]);
@@ -85,21 +86,21 @@ impl Views {
         rule.iter().map(place).collect()
     }
 
-    /// Where the points of a grid in the frame lie on the grid that the cell has on the facet, q points a direction that are
-    /// symmetric.
+    /// Returns the permutation of a frame's grid points to the cell's grid on the facet, with q symmetric points per
+    /// direction.
     pub(super) fn grid(self, view: u8, q: usize) -> Vec<usize> {
         let last = q.saturating_sub(1).max(1) as f64;
         let n = q.pow(self.cell.dim() as u32 - 1);
         let place = |at: usize| {
             let frame = [at % q, at / q].map(|digit| digit as f64 / last);
-            // One point lies in the middle, wherever that is.
+            // A single point lies in the middle.
             let own = self.in_cell(0, view, frame).map(|x| (x * last).round() as usize);
             own[0].min(q - 1) + q * if self.cell.dim() == 3 { own[1].min(q - 1) } else { 0 }
         };
         (0..n).map(place).collect()
     }
 
-    /// Which half of a facet's frame along each axis (bits) a child of the facet is, given by those along the cell's own axes.
+    /// Converts the child index along the cell's axes to halves of a facet's frame (bits).
     pub(super) fn child(self, view: u8, own: usize) -> u8 {
         let middle = |bits: usize| [bits & 1, bits >> 1].map(|bit| 0.25 + 0.5 * bit as f64);
         let (frames, dim) = (1 << (self.cell.dim() - 1), self.cell.dim());
@@ -111,7 +112,7 @@ impl Views {
     }
 }
 
-/// The permutation of three of a rank in lexicographic order.
+/// Returns the permutation of three elements with a lexicographic rank.
 fn ranked(rank: u8) -> [usize; 3] {
     let first = usize::from(rank / 2);
     let mut rest = (0..3).filter(|&i| i != first);
@@ -119,10 +120,10 @@ fn ranked(rank: u8) -> [usize; 3] {
     if rank.is_multiple_of(2) { [first, low, high] } else { [first, high, low] }
 }
 
-/// The outward normal of a facet of the reference cell, as long as the facet is beside its parameters.
+/// Returns the outward normal of a facet of the reference cell, scaled by its area relative to its parameters.
 pub(super) fn reference_normal(cell: Cell, local: usize) -> [f64; 3] {
     let normal = cell.facet_normal(local);
-    // The facet opposite of a simplex's origin is larger in reference coordinates.
+    // The facet opposite a simplex's origin is larger in reference coordinates.
     let scale: f64 = normal.iter().map(|x| x.abs()).sum();
     normal.map(|x| x * scale)
 }

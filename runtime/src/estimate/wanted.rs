@@ -1,34 +1,34 @@
-//! Which numbers at the points an estimate reads: a form → where each of them stands among those that kernels give.
+//! Values at points that an estimate needs, and their indices in the kernel output.
 
 use crate::operator::Asked;
 use fem_dsl::measures::{Estimated, Shares};
 use fem_dsl::point::{Part, PointForm};
 use kernels_gen::plan::{Elements, tested};
 
-/// All numbers that are read at a point.
+/// All values needed at a point.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    /// Where the kernels' numbers go.
+    /// Selection of kernel outputs.
     pub(super) asked: Asked,
-    /// The measure of the point.
+    /// Index of the quadrature weight.
     pub(super) one: usize,
-    /// The fields of the form.
+    /// Fields of the form.
     pub(super) fields: Vec<OfField>,
-    /// Components of the fields with a flux.
+    /// Number of components of the fields with a flux.
     pub(super) traced: usize,
 }
 
-/// What is read of a field.
+/// Values needed for a field.
 #[derive(Clone, Debug)]
 pub(super) struct OfField {
     pub(super) name: String,
-    /// The degree of its element.
+    /// Degree of its element.
     pub(super) degree: usize,
-    /// Whether cells share its unknowns.
+    /// True for continuous fields.
     pub(super) continuous: bool,
     pub(super) has_flux: bool,
     pub(super) components: Vec<Tested>,
-    /// Where its components begin among those of the fields with a flux.
+    /// Index of its first component among those of the fields with a flux.
     pub(super) first_trace: usize,
     pub(super) energy: [Option<usize>; 3],
     pub(super) coefficient: Option<usize>,
@@ -36,16 +36,16 @@ pub(super) struct OfField {
     pub(super) tangent: Vec<usize>,
 }
 
-/// What is tested against a component.
+/// Integrands tested against a component.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tested {
     pub(super) value: Option<usize>,
-    /// Direction by direction.
+    /// Indices by direction.
     pub(super) gradient: Option<Vec<usize>>,
 }
 
 impl Wanted {
-    /// Of a form with what an estimate reads, on its elements.
+    /// Selects the values for a form with its estimate, on its elements.
     pub(super) fn new(form: &PointForm, of: &Estimated, elements: &Elements) -> Self {
         let tested = |integral: usize| tested(&of.form, elements, integral);
         let integrals = 0..of.form.integrals.len();
@@ -88,10 +88,10 @@ impl Wanted {
         Self { asked, one, fields, traced }
     }
 
-    /// Multiplies numbers, `[part][number][point]`, so that all squares and energies become those of residuals that are `factor` times
-    /// as large.
+    /// Multiplies values, `[part][value][point]`, so that all squares and energies belong to residuals scaled by
+    /// `factor`.
     pub(super) fn scale(&self, factor: f64, points: usize, numbers: &mut [f64]) {
-        // How often, since the square of the factor may overflow.
+        // Number of multiplications, since the square of the factor may overflow.
         let mut times = vec![0; self.asked.numbers];
         for field in &self.fields {
             let squares = field.energy.iter().flatten().chain(&field.slope);

@@ -1,19 +1,20 @@
-//! Unknowns that others give, u = C u + g: what is done to vectors there, around the kernels, which do not know of them.
+//! Affine constraints u = C u + g (dependent degrees of freedom): pre- and post-processing of vectors around the
+//! kernels, which are unaware of them.
 //!
 //! ```text
-//! residual    Cᵀ R(C u + g), 0 in the rows of what is given      impose    u ← C u + g
-//! action      Cᵀ A C x, and x in those rows                      diagonal  see below
+//! residual    Cᵀ R(C u + g), 0 in dependent rows      impose    u ← C u + g
+//! action      Cᵀ A C x, and x in dependent rows       diagonal  see below
 //! ```
 //!
-//! The diagonal has entries of A beside its own: with the rows i that read an unknown j,
+//! The diagonal also contains off-diagonal entries of A: with the rows i that depend on a degree of freedom j,
 //!
 //! ```text
 //! (Cᵀ A C)_jj = A_jj + Σ_i c_ij (A_ij + A_ji) + Σ_ik c_ij c_kj A_ik
 //! ```
 //!
-//! which the columns of A in the given unknowns have, but for the A_ij, which are A_ji where A is symmetric, and otherwise
-//! in the columns of those j that share a cell with i. Such columns are read off by products with vectors of zeros and ones,
-//! many at once ([`Coupling`]).
+//! These entries lie in the columns of dependent DoFs, except A_ij. For symmetric A they equal A_ji; otherwise they lie
+//! in the columns of those j that share a cell with i. The columns are read off by products with 0/1 vectors, many at
+//! once ([`Coupling`]).
 
 use crate::algebra::coupling::{Columns, Coupling};
 use crate::algebra::vector::Real;
@@ -22,23 +23,23 @@ use crate::space::constraint::affine::{AffineConstraints, Terms};
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
 
-/// Terms that are worth a thread.
+/// Minimum number of terms per task.
 const GRAIN: usize = 1 << 12;
 
-/// The sums that affine constraints make of vectors.
+/// Sparse rows of affine constraints.
 pub(super) struct Sums {
-    /// C, in directions: unknowns with an essential condition have 0 there.
+    /// C for increments: constrained degrees of freedom are 0 there.
     pub(super) direction: Lists,
-    /// C and g, where those that are fixed have their values; nothing where none is read.
+    /// C and g, with the values of constrained degrees of freedom; `None` if no constraint depends on one.
     pub(super) fixed: Option<Lists>,
     /// Cᵀ.
     pub(super) transposed: Lists,
-    /// What is given.
+    /// Dependent degrees of freedom.
     pub(super) given: Vec<u32>,
 }
 
 impl Sums {
-    /// The sums of a discretisation, whose unknowns have these places in a vector.
+    /// Creates the rows of a discretisation; `place` maps degrees of freedom to positions in a vector.
     pub(super) fn new(affine: &AffineConstraints, place: impl Fn(usize) -> usize) -> Self {
         let placed = |dofs: &[u32]| dofs.iter().map(|&dof| place(dof as usize) as u32).collect();
         let given: Vec<u32> = placed(affine.unknowns());
@@ -66,13 +67,13 @@ impl Sums {
         }
     }
 
-    /// C and g.
+    /// Returns C and g.
     pub(super) fn valued(&self) -> &Lists {
         self.fixed.as_ref().unwrap_or(&self.direction)
     }
 }
 
-/// y_i ← keep · y_i + Σ_k c_ik y_k + a · g_i.
+/// Computes y_i ← keep · y_i + Σ_k c_ik y_k + a · g_i.
 pub(super) fn sum<T: Real>(lists: &Lists, keep: f64, a: f64, y: &mut [T]) {
     let entry = |dof: u32| -> f64 { y[dof as usize].into() };
     let of = |sum: usize| {
@@ -81,7 +82,7 @@ pub(super) fn sum<T: Real>(lists: &Lists, keep: f64, a: f64, y: &mut [T]) {
         let part = |(terms, factors): (&[u32], &[f64])| -> f64 {
             terms.iter().zip(factors).map(|(&term, factor)| factor * entry(term)).sum()
         };
-        // Parts of one length, so that sums are the same on any number of threads.
+        // Parts of equal length make sums independent of the number of threads.
         let listed: f64 = if terms.len() <= GRAIN {
             part((terms, factors))
         } else {
@@ -94,7 +95,7 @@ pub(super) fn sum<T: Real>(lists: &Lists, keep: f64, a: f64, y: &mut [T]) {
     lists.dofs.iter().zip(sums).for_each(|(&dof, sum)| y[dof as usize] = T::from_f64(sum));
 }
 
-/// The unknowns whose columns the diagonal takes.
+/// Returns the pattern of the columns needed for the diagonal.
 pub(super) fn columns(on: &Discretisation, symmetric: bool) -> Coupling {
     let affine = &on.affine;
     let mut wanted = vec![false; on.n_dofs()];
@@ -112,7 +113,7 @@ pub(super) fn columns(on: &Discretisation, symmetric: bool) -> Coupling {
     Coupling::of_columns(on, &wanted)
 }
 
-/// Makes the diagonal of A that of Cᵀ A C, and 1 in the rows of what is given; `columns` are those of [`columns`].
+/// Turns the diagonal of A into that of Cᵀ A C, with 1 in dependent rows; `columns` are those of [`columns`].
 pub(super) fn close_diagonal(
     affine: &AffineConstraints,
     columns: &Columns,

@@ -1,4 +1,4 @@
-//! The assembled matrix of an operator, in compressed rows.
+//! Assembled matrix of an operator, in compressed sparse rows.
 
 use crate::algebra::coupling::Columns;
 pub use crate::algebra::csr::Csr;
@@ -9,12 +9,12 @@ use crate::space::Space;
 use crate::support::parallel::*;
 
 impl Csr {
-    /// The matrix of any operator's Jacobian at its last linearisation, as [`Csr::assemble`] says: from element matrices, and
-    /// from products with the operator where vectors live on a device, or are in single precision, and it has no matrix.
+    /// Assembles the Jacobian at the last linearisation, as in [`Csr::assemble`]. An operator without a matrix uses
+    /// element matrices, or products if its vectors live on a device or are in single precision.
     ///
     /// # Errors
     ///
-    /// The operator cannot be applied, or its matrix has no room.
+    /// The operator cannot be applied; the matrix exceeds the memory budget.
     pub fn of(operator: &Operator) -> Result<Self, OperatorError> {
         if let Some(mut matrix) = operator.assembled()? {
             matrix.drop_zeros();
@@ -32,7 +32,7 @@ impl Csr {
         Ok(Self::of_columns(&coupling.matrix(operator, &operator.vector())?))
     }
 
-    /// The matrix by columns, without entries that are 0.
+    /// Converts to compressed columns, without zero entries.
     pub fn by_columns(&self) -> Columns {
         let n = self.size();
         let there = || self.values.iter().zip(&self.columns).filter(|(value, _)| **value != 0.0);
@@ -50,7 +50,7 @@ impl Csr {
         Columns { starts, rows, values }
     }
 
-    /// A matrix by columns, by rows.
+    /// Converts from compressed columns.
     fn of_columns(matrix: &Columns) -> Self {
         let n = matrix.starts.len() - 1;
         let mut starts = vec![0; n + 1];
@@ -67,11 +67,10 @@ impl Csr {
         Self { starts, columns, values }
     }
 
-    /// The matrix of the operator's Jacobian at its last linearisation; entries that are exactly
-    /// zero are left out. The rows of unknowns with an essential condition are those of the identity, and so are their
-    /// columns. Where unknowns have conditions in common, walls that nothing passes through or affine constraints, it is the
-    /// matrix with them: P A P + D N, or Cᵀ A C. For operators in double precision. On a part of a mesh it is what this process
-    /// has of the matrix, which is the sum over all: its own cells, and what conditions give to the unknowns that it counts.
+    /// Assembles the Jacobian at the last linearisation, without exact zeros. Rows and columns of constrained degrees
+    /// of freedom are the identity. Oblique conditions and affine constraints are included: the matrix is P A P + D N,
+    /// or Cᵀ A C. The operator must be in double precision. On a subdomain the result is the contribution of this
+    /// process, to be summed over all: its own cells, and the constraint rows that it owns.
     pub fn assemble(operator: &Operator) -> Result<Self, OperatorError> {
         let on = operator.discretisation();
         let fields: Vec<(&Space, usize)> = (0..on.fields.len())

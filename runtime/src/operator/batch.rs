@@ -1,12 +1,11 @@
-//! Batches: W cells that a SIMD kernel treats at once, and the tables that the kernel reads.
+//! Batches: W cells that a SIMD kernel processes at once, and the tables that it reads.
 //!
-//! From a [`Partition`], a choice of cells and W to [`Batches`]: chunk by chunk in execution order
-//! the chosen cells in groups of W, the last group of a chunk (or of chunks that are numbered together) padded by repeating its last cell.
-//! Every table is `[batch][entry][lane]`. Cells with constrained unknowns form [`Batches`] of their
-//! own ([`Batches::split`]), because they are addressed unknown by unknown. Instead of chunks there can
-//! be colours ([`Batches::coloured`]), and a batch can end early, when there is no more room for the nodes of its cells
-//! ([`Batches::in_slots`]). A lane can also be a facet of a cell ([`Batches::of_facets`]): its cell's nodes then
-//! come in the order of a cell that is turned.
+//! [`Batches`] contain the selected cells of a [`Partition`], chunk by chunk in execution order, in groups of W. The
+//! last group of a chunk (or of jointly numbered chunks) is padded by repeating its last cell. Every table is
+//! `[batch][entry][lane]`. Cells with constrained degrees of freedom form separate batches ([`Batches::split`]), as
+//! they are addressed by degree of freedom. Colours can replace chunks ([`Batches::coloured`]), and a batch can end
+//! early if its cells' nodes exceed the available slots ([`Batches::in_slots`]). A lane can also be a facet of a cell
+//! ([`Batches::of_facets`]): the nodes then have the order of the rotated cell.
 
 mod colours;
 mod slots;
@@ -21,7 +20,7 @@ use kernels_gen::element::Lagrange;
 pub use slots::{Number, SlotsError};
 use std::ops::Range;
 
-/// Marks a constrained unknown in [`Batches::dofs`].
+/// Marks a constrained degree of freedom in [`Batches::dofs`].
 pub const CONSTRAINED: u32 = u32::MAX;
 
 /// Cells in groups of W.
@@ -30,20 +29,20 @@ pub struct Batches {
     lanes: usize,
     cells: Vec<u32>,
     active: Vec<u32>,
-    /// The facet of each lane's cell, where facets are integrated over; otherwise nothing.
+    /// Local facet of each lane, for facet integrals; otherwise empty.
     locals: Vec<u8>,
-    /// The batches of each part of a partition, or colour.
+    /// Batches of each part of a partition, or of each colour.
     parts: Vec<Range<usize>>,
 }
 
 impl Batches {
-    /// Groups the cells that `keep` chooses in batches of `lanes` cells.
+    /// Groups the cells selected by `keep` into batches of `lanes` cells.
     pub fn new(partition: &Partition, lanes: usize, keep: impl Fn(usize) -> bool) -> Self {
         let parts = partition.parts().into_iter();
         Self::of_parts(lanes, parts.map(|part| partition.cells_of(part).filter(|&cell| keep(cell))))
     }
 
-    /// The same, where cells of a chunk come in the order of a key.
+    /// Groups the cells selected by `keep` into batches, with the cells of a chunk sorted by a key.
     pub fn sorted(
         partition: &Partition,
         lanes: usize,
@@ -59,22 +58,21 @@ impl Batches {
         Self::of_parts(lanes, chunks)
     }
 
-    /// Groups the cells that `keep` chooses in batches of cells of one colour, colour after colour: no two
-    /// cells of a colour share an unknown.
+    /// Groups the cells selected by `keep` into batches by colour: no two cells of a colour share a degree of freedom.
     pub fn coloured(mesh: &Mesh, lanes: usize, keep: impl Fn(usize) -> bool) -> Self {
         let colours = colours::colours(mesh, (0..mesh.n_cells()).filter(|&cell| keep(cell)));
         let cells = |colour: Vec<u32>| colour.into_iter().map(|cell| cell as usize);
         Self::of_parts(lanes, colours.into_iter().map(cells))
     }
 
-    /// Batches of which each has cells of one part.
+    /// Creates batches that do not cross parts.
     fn of_parts(lanes: usize, parts: impl Iterator<Item = impl Iterator<Item = usize>>) -> Self {
         let facets = |part: Vec<usize>| part.into_iter().map(|cell| (cell as u32, None));
         Self::of_lanes(lanes, parts.map(|part| facets(part.collect())))
     }
 
-    /// Batches of facets, each turned to be ξ₀ = 0 of its cell, in the chunks of their cells; `facets` are in the order
-    /// of the cells.
+    /// Creates batches of facets, each rotated to ξ₀ = 0 of its cell, by the chunks of their cells; `facets` must be
+    /// sorted by cell.
     pub fn of_facets(partition: &Partition, lanes: usize, facets: &[Facet]) -> Self {
         let at = |cell: usize| facets.partition_point(|facet| (facet.cell as usize) < cell);
         let of_chunk = |chunk: &Chunk| &facets[at(chunk.cells.start)..at(chunk.cells.end)];
@@ -84,14 +82,14 @@ impl Batches {
         Self::of_lanes(lanes, chunks.map(|facets| facets.map(lane)))
     }
 
-    /// The same in parts of which no two facets share an unknown.
+    /// Creates batches of facets by parts without shared degrees of freedom between facets.
     pub fn facets_coloured(mesh: &Mesh, lanes: usize, facets: &[Facet]) -> Self {
         let mut cells: Vec<usize> = facets.iter().map(|facet| facet.cell as usize).collect();
         cells.dedup();
         let most = mesh.cell().facets().len();
         let mut parts = Vec::new();
         for colour in colours::colours(mesh, cells.into_iter()) {
-            // The facets of a cell share its unknowns.
+            // Facets of one cell share its degrees of freedom.
             for number in 0..most {
                 let of = |&cell: &u32| {
                     let first = facets.partition_point(|facet| facet.cell < cell);
@@ -106,7 +104,7 @@ impl Batches {
         Self::of_lanes(lanes, parts.into_iter().map(|part| part.into_iter().map(lane)))
     }
 
-    /// Batches of which each has cells, or facets of cells, of one part.
+    /// Creates batches of cells, or facets of cells, that do not cross parts.
     fn of_lanes(
         lanes: usize,
         parts: impl Iterator<Item = impl Iterator<Item = (u32, Option<u8>)>>,
@@ -127,7 +125,7 @@ impl Batches {
         batches
     }
 
-    /// Groups cells, or facets of them, as they come; parts have so many batches each.
+    /// Groups cells, or facets, in the given order; each part has `each` batches.
     pub(crate) fn listed(
         lanes: usize,
         each: usize,
@@ -139,19 +137,19 @@ impl Batches {
         Self { parts, ..all }
     }
 
-    /// No batches yet.
+    /// Creates an empty list of batches.
     pub(crate) fn none(lanes: usize) -> Self {
         assert!(lanes > 0, "a batch has at least one cell");
         let (cells, active, locals) = (Vec::new(), Vec::new(), Vec::new());
         Self { lanes, cells, active, locals, parts: Vec::new() }
     }
 
-    /// Cells behind the last batch.
+    /// Returns the number of cells after the last complete batch.
     fn open(&self) -> usize {
         self.cells.len() - self.len() * self.lanes
     }
 
-    /// Makes a batch of the cells behind the last one, if any: at most W, of which the last is repeated.
+    /// Completes a batch from these cells, if there are any, and pads it to W by repeating the last one.
     fn close(&mut self) {
         let (open, end) = (self.open(), (self.len() + 1) * self.lanes);
         if open == 0 {
@@ -166,7 +164,7 @@ impl Batches {
         }
     }
 
-    /// The batches of cells without and with constrained unknowns. Each space goes with its
+    /// Creates separate batches of cells without and with constrained degrees of freedom, from spaces with their
     /// constraints.
     pub fn split(
         partition: &Partition,
@@ -181,47 +179,47 @@ impl Batches {
         )
     }
 
-    /// Cells a batch, W.
+    /// Returns the number of cells per batch, W.
     pub fn lanes(&self) -> usize {
         self.lanes
     }
 
-    /// The number of batches.
+    /// Returns the number of batches.
     pub fn len(&self) -> usize {
         self.active.len()
     }
 
-    /// Whether there are no batches.
+    /// Returns whether there are no batches.
     pub fn is_empty(&self) -> bool {
         self.active.is_empty()
     }
 
-    /// The cell of each lane, `[batch][lane]`.
+    /// Returns the cell of each lane, `[batch][lane]`.
     pub fn cells(&self) -> &[u32] {
         &self.cells
     }
 
-    /// The facet of a lane's cell, where lanes are facets.
+    /// Returns the local facet of a lane, for batches of facets.
     pub fn local(&self, lane: usize) -> Option<u8> {
         self.locals.get(lane).copied()
     }
 
-    /// How many lanes of each batch are cells of their own.
+    /// Returns the number of lanes of each batch that are not padding.
     pub fn active(&self) -> &[u32] {
         &self.active
     }
 
-    /// The batches of a chunk.
+    /// Returns the batches of a chunk.
     pub fn of_chunk(&self, chunk: usize) -> Range<usize> {
         self.parts[chunk].clone()
     }
 
-    /// The batches of each part of a partition, or of each colour.
+    /// Returns the batches of each part of a partition, or of each colour.
     pub fn parts(&self) -> &[Range<usize>] {
         &self.parts
     }
 
-    /// A table `[batch][entry][lane]` with `entries` entries a cell, which `row` writes.
+    /// Builds a table `[batch][entry][lane]` with `entries` entries per cell, written by `row`.
     pub fn table<T: Plain>(
         &self,
         entries: usize,
@@ -230,8 +228,8 @@ impl Batches {
         self.rows(entries, |lane, buffer| row(self.cells[lane] as usize, buffer))
     }
 
-    /// The same with `each` entries for each node of an element, in the order of the nodes of cells that are turned as
-    /// their facets say; `row` writes them in the cell's own.
+    /// Builds a table with `each` entries per node of an element, in the node order of rotated cells; `row` writes them
+    /// in the cell's own order.
     pub fn of_nodes<T: Plain>(
         &self,
         element: Lagrange,
@@ -253,12 +251,12 @@ impl Batches {
         })
     }
 
-    /// For each facet of a cell, the nodes of cells that are turned so.
+    /// Returns the node order of a cell rotated for each of its facets.
     pub(crate) fn turns(&self, element: Lagrange) -> Vec<Vec<usize>> {
         (0..element.cell().facets().len()).map(|facet| element.turned(facet)).collect()
     }
 
-    /// For each lane of its own, the lane's place and the nodes of its cell in the order of its table.
+    /// Iterates over the lanes that are not padding: the lane, and the nodes of its cell in table order.
     pub fn each_cell<'a>(
         &'a self,
         space: &'a Space,
@@ -278,7 +276,7 @@ impl Batches {
         })
     }
 
-    /// A table `[batch][entry][lane]`; `row` is asked for each place of a lane.
+    /// Builds a table `[batch][entry][lane]`; `row` is called for each lane.
     fn rows<T: Plain>(&self, entries: usize, row: impl Fn(usize, &mut [T]) + Sync) -> Buffer<T> {
         let lanes = self.lanes;
         let mut table = Buffer::zeroed(self.len() * entries * lanes);
@@ -299,13 +297,13 @@ impl Batches {
         table
     }
 
-    /// The nodes of each cell, `[batch][node][lane]`.
+    /// Returns the nodes of each cell, `[batch][node][lane]`.
     pub fn nodes(&self, space: &Space) -> Buffer<u32> {
         let row = |cell: usize, row: &mut [u32]| row.copy_from_slice(space.cell_nodes(cell));
         self.of_nodes(space.element(), 1, row)
     }
 
-    /// The first unknown of each entity of each cell, `[batch][entity][lane]`; see [`Space::runs`].
+    /// Returns the first degree of freedom of each entity of each cell, `[batch][entity][lane]`; see [`Space::runs`].
     pub fn runs(&self, space: &Space) -> Option<Buffer<u32>> {
         let runs = space.runs()?;
         let entities = 3usize.pow(space.element().cell().dim() as u32);
@@ -318,8 +316,8 @@ impl Batches {
         }))
     }
 
-    /// The unknowns of each cell, `[batch][node · components + component][lane]`, where constrained
-    /// ones are [`CONSTRAINED`].
+    /// Returns the degrees of freedom of each cell, `[batch][node · components + component][lane]`; constrained ones
+    /// are [`CONSTRAINED`].
     pub fn dofs(&self, space: &Space, constraints: &Constraints) -> Buffer<u32> {
         let components = space.components();
         self.of_nodes(space.element(), components, |cell, row| {
@@ -332,12 +330,12 @@ impl Batches {
     }
 }
 
-/// An unknown as index arrays have it.
+/// Returns the index of a degree of freedom in index arrays.
 fn dof(constraints: &Constraints, dof: usize) -> u32 {
     if constraints.is_constrained(dof) { CONSTRAINED } else { dof as u32 }
 }
 
-/// For each cell whether it has a constrained unknown.
+/// Returns the mask of cells with a constrained degree of freedom.
 pub fn constrained_cells(n_cells: usize, fields: &[(&Space, &Constraints)]) -> Vec<bool> {
     let touched = |cell: usize| {
         fields.iter().any(|(space, constraints)| {
@@ -347,7 +345,7 @@ pub fn constrained_cells(n_cells: usize, fields: &[(&Space, &Constraints)]) -> V
     (0..n_cells).into_par_iter().with_min_len(1024).map(touched).listed()
 }
 
-/// A box of so many cells along each direction, for tests.
+/// Creates a box of cells for tests, with a number of cells along each direction.
 #[cfg(test)]
 fn boxed(cell: &str, dim: f64, cells: f64) -> Mesh {
     use fem_dsl::problem::Argument;

@@ -1,7 +1,7 @@
-//! Which kernels an operator has, over which cells, and what they read: kernels and a [`Discretisation`] → [`Blocks`].
+//! Kernels of an operator with their cells and input tables ([`Blocks`]).
 //!
-//! A block is the cells of one class in batches of one width, with the tables that its kernels name. A [`Run`] is a kernel
-//! over its block; a [`Pass`] is all that add up to one vector.
+//! A block contains the cells of one class in batches of one width, with the tables that its kernels read. A [`Run`] is
+//! a kernel over its block; a [`Pass`] is a set of runs that sum into one vector.
 
 use super::engine::{Array, Engine};
 use super::matrix::Fixed;
@@ -24,79 +24,79 @@ use std::sync::Arc;
 /// Cells of one class in batches of one width, with their tables.
 pub(super) struct Block {
     class: Class,
-    /// The slots of a batch for each field, where it has any: of kernels for groups of threads.
+    /// Slots of a batch for each field, for kernels of thread groups; empty otherwise.
     slots: Vec<Slots>,
     pub(super) batches: Arc<Batches>,
-    /// The number of its tables on the shelf.
+    /// Index of its tables in the shared cache.
     rack: usize,
-    /// How many cells; none where these are facets.
+    /// Number of cells; 0 for facets.
     cells: usize,
     tables: BTreeMap<Key, Arc<Array>>,
-    /// What [`Task::Linearise`] stores.
+    /// Output of [`Task::Linearise`].
     stored: Option<Array>,
-    /// What [`Task::Matrix`] stores.
+    /// Output of [`Task::Matrix`].
     matrices: Option<Array>,
 }
 
-/// A kernel and where it runs.
+/// A kernel assigned to a block.
 pub(super) struct Work {
     pub(super) kernel: CellKernel,
     pub(super) abi: KernelAbi,
-    /// Its number among the kernels of the engine.
+    /// Index among the kernels of the engine.
     pub(super) number: usize,
-    /// That of its block.
+    /// Index of its block.
     pub(super) block: usize,
 }
 
-/// What a pass reads.
+/// Input vectors of a pass.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Inputs<'a> {
     pub(super) state: Option<&'a Vector>,
     pub(super) direction: Option<&'a Vector>,
-    /// Unknowns of a finer space.
+    /// Vector of a finer space.
     pub(super) fine: Option<&'a Vector>,
 }
 
-/// The kernels of an operator with all that they read beside vectors.
+/// Kernels of an operator with all their inputs except vectors.
 pub(super) struct Blocks {
     pub(super) on: Arc<Discretisation>,
     pub(super) precision: Precision,
-    /// In the order in which they add: for cells without constrained unknowns, for the others, for facets.
+    /// In summation order: cells without constrained degrees of freedom, other cells, facets.
     works: Vec<Work>,
     blocks: Vec<Block>,
-    /// Those of [`Task::Flux`], whose cells come piece by piece ([`super::fluxes`]): each with a block without any.
+    /// Kernels of [`Task::Flux`], which process ranges of cells ([`super::fluxes`]); their blocks are empty.
     fluxes: Vec<Work>,
     /// Time and parameters.
     pub(super) params: Array,
-    /// Auxiliary data at nodes.
+    /// Nodal auxiliary data.
     aux: BTreeMap<usize, Arc<Array>>,
-    /// What data at nodes takes of vectors, where it does.
+    /// Nodal data copied from vectors.
     taken: BTreeMap<usize, Taken>,
-    /// What others can take of it.
+    /// Table cache shared with other operators.
     pub(super) shelf: Shelf,
-    /// How many tables it has made.
+    /// Number of tables built.
     pub(super) made: usize,
 }
 
-/// Entries of vectors that become data at nodes.
+/// Entries of vectors that become nodal data.
 struct Taken {
     which: Fixed,
     count: usize,
-    /// Whether the data is 0 now.
+    /// True if the data is currently 0.
     zero: bool,
 }
 
-/// What an argument that is read holds.
+/// Value of a read argument.
 pub(super) enum Given<'a> {
-    /// Numbers that the operator has.
+    /// An array of the operator.
     Array(&'a Array),
-    /// The unknowns of a field.
+    /// The degrees of freedom of a field.
     Unknowns(&'a Vector, usize),
-    /// All of a vector.
+    /// A whole vector.
     Whole(&'a Vector),
 }
 
-/// A kernel over its block, with what it reads.
+/// A kernel over its block, with its inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) work: &'a Work,
@@ -105,17 +105,18 @@ pub(super) struct Run<'a> {
     inputs: Inputs<'a>,
 }
 
-/// The kernels that add up to a vector.
+/// Kernels that sum into one vector.
 #[derive(Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub(super) blocks: &'a Blocks,
     task: Task,
     inputs: Inputs<'a>,
-    /// The cells that it is of, where these are not all.
+    /// Restriction to some parts of the cells.
     parts: Option<&'a [Part]>,
 }
 
-/// The batches of a class in the chunks of a partition, with slots for the nodes of each field where there are any.
+/// Returns the batches of a class in the chunks of a partition, with slots for the nodes of each field if there are
+/// any.
 pub(super) fn in_chunks(
     on: &Discretisation,
     partition: &Partition,
@@ -134,7 +135,7 @@ pub(super) fn in_chunks(
     })
 }
 
-/// The part that each cell is of, where not all are one.
+/// Returns the part of each cell.
 fn parts_of_cells(on: &Discretisation) -> Vec<Part> {
     let constrained = constrained_cells(on.mesh.n_cells(), &on.constrained());
     let free = |constrained: bool| if constrained { Part::Constrained } else { Part::Free };
@@ -150,7 +151,7 @@ fn parts_of_cells(on: &Discretisation) -> Vec<Part> {
     }
 }
 
-/// Which cells are of a class.
+/// Returns the predicate of the cells of a class.
 pub(super) fn kept<'a>(
     on: &Discretisation,
     class: Class,
@@ -171,7 +172,8 @@ pub(super) fn kept<'a>(
     }
 }
 
-/// Whether kernels add what several cells have to one unknown, so that the order of the cells matters.
+/// Returns whether kernels add contributions of several cells to one degree of freedom, so that the order of cells
+/// matters.
 fn shares(on: &Discretisation, kernels: &[(CellKernel, KernelAbi)]) -> bool {
     let shared = |role: Role| match role {
         Role::Result(field) | Role::CellResult(field) => {
@@ -182,7 +184,7 @@ fn shares(on: &Discretisation, kernels: &[(CellKernel, KernelAbi)]) -> bool {
     kernels.iter().any(|(_, abi)| abi.arguments.iter().any(|argument| shared(argument.role)))
 }
 
-/// The auxiliary data at nodes.
+/// Uploads the nodal auxiliary data.
 fn at_nodes(
     engine: &dyn Engine,
     values: &[AuxValues],
@@ -196,7 +198,7 @@ fn at_nodes(
 }
 
 impl Blocks {
-    /// Gathers what the kernels of an engine read, which come in the order of its numbers.
+    /// Builds the tables for an engine's kernels, given in the engine's order.
     pub(super) fn new(
         engine: &dyn Engine,
         on: Arc<Discretisation>,
@@ -250,7 +252,7 @@ impl Blocks {
         Ok(all)
     }
 
-    /// The block of a kernel: one for each class, width and slots.
+    /// Finds or creates the block of a kernel: one per class, width and slots.
     fn block_of(
         &mut self,
         engine: &dyn Engine,
@@ -258,7 +260,7 @@ impl Blocks {
         abi: &KernelAbi,
         parts: &[Part],
     ) -> Result<usize, BuildError> {
-        // Facets of a batch do not sum before anything goes to memory.
+        // Facet kernels do not combine the facets of a batch.
         let slots = if class.is_of_facets() { &[][..] } else { &abi.slots };
         let same = |block: &Block| {
             (block.class, block.batches.lanes(), &block.slots[..]) == (class, abi.lanes, slots)
@@ -277,7 +279,7 @@ impl Blocks {
         Ok(self.blocks.len() - 1)
     }
 
-    /// The tables that a kernel's ABI names.
+    /// Builds the tables that a kernel's ABI lists.
     fn make_tables(&mut self, engine: &dyn Engine, work: usize) -> Result<(), BuildError> {
         let (on, precision, work) = (&self.on, self.precision, &self.works[work]);
         let shelf = Some(&mut self.shelf);
@@ -285,7 +287,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Computes the geometry at the quadrature points where a kernel reads it.
+    /// Computes the geometry at quadrature points, if a kernel reads it.
     fn make_metric(&mut self, engine: &dyn Engine, reader: usize) -> Result<(), BuildError> {
         let Work { kernel, abi, block, .. } = &self.works[reader];
         let Some(stored) = tables::computed(kernel.geometry, &abi.arguments) else { return Ok(()) };
@@ -306,7 +308,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Stores what actions read of a state.
+    /// Computes the stored data of actions at a state.
     pub(super) fn linearise(
         &mut self,
         engine: &dyn Engine,
@@ -327,7 +329,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Replaces data at nodes by entries of a vector, or by 0; `from` says which unknowns these are, once for all.
+    /// Replaces nodal data by entries of a vector, or by 0; `from` returns their degrees of freedom and is called once.
     pub(super) fn set_at_nodes(
         &mut self,
         engine: &dyn Engine,
@@ -348,7 +350,7 @@ impl Blocks {
         if x.is_none() && taken.zero {
             return Ok(());
         }
-        // What others may still see is not written to.
+        // Arrays shared with other operators are not overwritten.
         let mut own = match self.aux.remove(&aux).map(Arc::try_unwrap) {
             Some(Ok(own)) if own.len() == taken.count && x.is_some() => own,
             _ => engine.zeros(taken.count)?,
@@ -369,7 +371,7 @@ impl Blocks {
     ) -> Result<(), BuildError> {
         self.shelf.forget_data();
         self.aux.extend(at_nodes(engine, values, &mut self.shelf)?);
-        // All data is new, also what was 0.
+        // All data is new, including zeroed data.
         self.taken.values_mut().for_each(|taken| taken.zero = false);
         let mut done = BTreeSet::new();
         for work in &self.works {
@@ -389,7 +391,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Bytes that one pass of a task streams beside its vectors.
+    /// Returns the bytes that one pass of a task streams in addition to vectors.
     pub(super) fn bytes(&self, engine: &dyn Engine, task: Task) -> usize {
         let bytes = self.works_of(task).map(|work| {
             let block = &self.blocks[work.block];
@@ -400,17 +402,17 @@ impl Blocks {
         bytes.sum()
     }
 
-    /// All kernels, each with its block.
+    /// Iterates over all kernels with their blocks.
     pub(super) fn works(&self) -> impl Iterator<Item = (&Work, &Block)> {
         self.works.iter().map(|work| (work, &self.blocks[work.block]))
     }
 
-    /// The kernels of [`Task::Flux`].
+    /// Returns the kernels of [`Task::Flux`].
     pub(super) fn fluxes(&self) -> &[Work] {
         &self.fluxes
     }
 
-    /// Runs a kernel of [`Task::Flux`] for a state on some batches alone; gives what it stores.
+    /// Runs a kernel of [`Task::Flux`] at a state on some batches; returns its output.
     pub(super) fn flux(
         &self,
         engine: &dyn Engine,
@@ -429,19 +431,19 @@ impl Blocks {
         Ok((block.batches, stored))
     }
 
-    /// The kernels that do a task.
+    /// Iterates over the kernels of a task.
     fn works_of(&self, task: Task) -> impl Iterator<Item = &Work> {
         self.works.iter().filter(move |work| work.kernel.task == task)
     }
 
-    /// The kernels of element matrices, each with its number and its block.
+    /// Iterates over the kernels of element matrices, with index and block.
     pub(super) fn matrix_works(&self) -> impl Iterator<Item = (usize, &Work, &Block)> {
         let works = self.works.iter().enumerate();
         let works = works.filter(|(_, work)| work.kernel.task == Task::Matrix);
         works.map(|(number, work)| (number, work, &self.blocks[work.block]))
     }
 
-    /// The same over their blocks, for a state.
+    /// Iterates over their runs at a state.
     pub(super) fn matrix_runs<'a>(
         &'a self,
         state: Option<&'a Vector>,
@@ -450,8 +452,8 @@ impl Blocks {
         self.matrix_works().map(move |(number, work, _)| (number, self.run(work, inputs)))
     }
 
-    /// Makes room for the element matrices that kernels store, and for others behind those of one kernel, all together so
-    /// many numbers.
+    /// Allocates the element matrices; for the kernel `others.0` a total of `others.1` numbers, so that those of other
+    /// kernels fit as well.
     pub(super) fn make_room_for_matrices(
         &mut self,
         engine: &dyn Engine,
@@ -472,12 +474,12 @@ impl Blocks {
         Ok(())
     }
 
-    /// The element matrices that a kernel has stored.
+    /// Takes the element matrices of a kernel.
     pub(super) fn take_matrices(&mut self, work: usize) -> Option<Array> {
         self.blocks[self.works[work].block].matrices.take()
     }
 
-    /// Has kernels store the element matrices at a state.
+    /// Computes the element matrices at a state.
     pub(super) fn make_matrices(
         &mut self,
         engine: &dyn Engine,
@@ -498,30 +500,30 @@ impl Blocks {
         Ok(())
     }
 
-    /// Gives the room for element matrices back.
+    /// Frees the element matrices.
     pub(super) fn drop_matrices(&mut self) {
         self.blocks.iter_mut().for_each(|block| block.matrices = None);
     }
 
-    /// A kernel over its block.
+    /// Returns a kernel over its block.
     fn run<'a>(&'a self, work: &'a Work, inputs: Inputs<'a>) -> Run<'a> {
         Run { work, block: &self.blocks[work.block], blocks: self, inputs }
     }
 
-    /// The kernels that do a task, all together.
+    /// Returns all kernels of a task as a pass.
     pub(super) fn pass<'a>(&'a self, task: Task, inputs: Inputs<'a>) -> Pass<'a> {
         Pass { blocks: self, task, inputs, parts: None }
     }
 }
 
 impl Block {
-    /// Batches without tables, with the number of those that the shelf has for them.
+    /// Creates a block without tables, with its index in the shared cache.
     fn of(class: Class, batches: Arc<Batches>, rack: usize) -> Self {
         let (slots, tables) = (Vec::new(), BTreeMap::new());
         Self { class, slots, batches, rack, cells: 0, tables, stored: None, matrices: None }
     }
 
-    /// Makes the tables that a kernel's ABI names, but for those that a shelf has, and says how many.
+    /// Builds the tables that a kernel's ABI lists, except cached ones, and returns their number.
     fn fill(
         &mut self,
         engine: &dyn Engine,
@@ -561,7 +563,7 @@ impl Block {
         Ok(count)
     }
 
-    /// A table, or what is stored at the quadrature points.
+    /// Returns a table, or data stored at quadrature points.
     pub(super) fn array(&self, role: Role, geometry: Geometry) -> Option<&Array> {
         match role {
             Role::Stored => self.stored.as_ref(),
@@ -572,18 +574,18 @@ impl Block {
 }
 
 impl<'a> Pass<'a> {
-    /// Its kernels in the order in which they add.
+    /// Iterates over its runs in summation order.
     pub(super) fn runs(self) -> impl Iterator<Item = Run<'a>> {
         let works = self.blocks.works_of(self.task).filter(move |work| self.takes(work));
         works.map(move |work| self.blocks.run(work, self.inputs))
     }
 
-    /// Over the cells of some parts alone.
+    /// Restricts the pass to the cells of some parts.
     pub(super) fn of(self, parts: &'a [Part]) -> Self {
         Self { parts: Some(parts), ..self }
     }
 
-    /// Whether it is of all cells and facets.
+    /// Returns whether it covers all cells and facets.
     pub(super) fn is_whole(self) -> bool {
         self.parts.is_none()
     }
@@ -595,7 +597,7 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// Cells that have no kernel.
+    /// Returns the number of cells without a kernel.
     pub(super) fn missing(self) -> usize {
         let (on, mut found) = (&self.blocks.on, BTreeMap::new());
         let mut any = false;
@@ -613,7 +615,7 @@ impl<'a> Pass<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// What the kernel reads in a role.
+    /// Returns the input of the kernel in a role.
     pub(super) fn read(self, role: Role) -> Option<Given<'a>> {
         Some(match role {
             Role::State(field) => Given::Unknowns(self.inputs.state?, field),
@@ -625,7 +627,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// An argument for each that its interface lists, but for the constants that it brings along.
+    /// Collects the arguments of the kernel's interface, except built-in constants.
     pub(super) fn arguments<T>(
         self,
         mut argument: impl FnMut(&abi::Argument) -> Option<T>,

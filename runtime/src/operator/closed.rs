@@ -1,13 +1,15 @@
-//! The assembled matrix where unknowns have conditions in common, from that of the element matrices, which do not know of them.
+//! Assembled matrix of an operator with oblique conditions or affine constraints, computed from the unconstrained
+//! matrix of its element matrices.
 //!
 //! ```text
-//! T  = C P                          what vectors are made before the kernels
-//! A' = Tᵀ A T + N D + G             with P = I − N, and G the identity in the rows of what is given
+//! T  = C P                          preprocessing of vectors
+//! A' = Tᵀ A T + N D + G             with P = I − N, and G the identity in dependent rows
 //! ```
 //!
-//! That is what [`super::Operator`] applies: P, N and D are those of [`super::oblique`], C that of [`super::affine`]. T is the
-//! identity but for the rows of such unknowns, and the products are of sparse matrices, on the processor. Of several processes, each
-//! of which has A of its own cells, N D + G is with the one that counts the unknown, so that their matrices add up to A'.
+//! A' is the matrix that [`super::Operator`] applies: P, N and D are defined in [`super::oblique`], C in
+//! [`super::affine`]. T is the identity except in affected rows; the sparse products run on the host. With several
+//! processes, each has A of its own cells. The owner of a degree of freedom adds N D + G, so that the matrices of all
+//! processes sum to A'.
 
 use super::Operator;
 use super::oblique;
@@ -17,11 +19,11 @@ use crate::solve::OperatorError;
 use std::collections::BTreeMap;
 
 impl Operator {
-    /// The matrix that this operator applies, from the one that its element matrices add up to.
+    /// Converts the sum of the element matrices to the matrix that this operator applies.
     ///
     /// # Errors
     ///
-    /// A product with more columns than 32-bit indices number, as what fails.
+    /// A product with more columns than 32-bit indices can address.
     pub(crate) fn closed(&self, matrix: Csr) -> Result<Csr, OperatorError> {
         let Some(combined) = &self.combined else { return Ok(matrix) };
         let on = &self.blocks.on;
@@ -68,7 +70,7 @@ impl Operator {
     }
 }
 
-/// P.
+/// Returns P.
 fn held(n: usize, nodes: &Combinations) -> Csr {
     let mut of_dof: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     for (node, dofs) in nodes.dofs.iter().enumerate() {
@@ -85,7 +87,7 @@ fn held(n: usize, nodes: &Combinations) -> Csr {
     })
 }
 
-/// A matrix from its rows; entries of one column are added up in their order.
+/// Builds a matrix from its rows; duplicate columns are summed in order.
 fn rows(n: usize, of: impl Fn(usize, &mut Vec<(u32, f64)>) + Sync) -> Csr {
     Csr::by_rows(n, Vec::new, |i, row, rows| {
         row.clear();
@@ -97,7 +99,7 @@ fn rows(n: usize, of: impl Fn(usize, &mut Vec<(u32, f64)>) + Sync) -> Csr {
     })
 }
 
-/// A B.
+/// Computes A B.
 fn product(a: &Csr, b: &Csr) -> Csr {
     rows(a.size(), |i, row| {
         for (k, value) in a.row(i) {

@@ -1,5 +1,5 @@
-//! Operators whose unknowns have conditions in common: on combinations of components ([`super::oblique`]), and on any
-//! unknowns ([`super::affine`]). Kernels do not know of them; vectors are made what they are to be before and behind.
+//! Operators with conditions on combinations of degrees of freedom: oblique conditions ([`super::oblique`]) and affine
+//! constraints ([`super::affine`]). Kernels are unaware of them; vectors are pre- and post-processed.
 
 use super::engine::{Affine, Oblique, Rows};
 use super::{Operator, affine};
@@ -12,16 +12,15 @@ use crate::space::discretisation::Discretisation;
 use kernels_gen::plan::Task;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What an operator keeps where combinations of components have conditions ([`super::oblique`]), or unknowns are given by others
-/// ([`super::affine`]).
+/// Data of oblique conditions ([`super::oblique`]) and affine constraints ([`super::affine`]).
 pub(super) struct Combined {
     pub(super) is_oblique: bool,
     pub(super) is_affine: bool,
-    /// D of the former at the last linearisation.
+    /// D of oblique conditions at the last linearisation.
     pub(super) diagonal: Option<Vector>,
-    /// A vector that fulfils them.
+    /// Work vector that satisfies the conditions.
     pub(super) held: Mutex<Vector>,
-    /// The columns that the diagonal takes with the latter.
+    /// Pattern of the columns that the diagonal needs with affine constraints.
     pub(super) columns: OnceLock<Coupling>,
 }
 
@@ -50,12 +49,12 @@ impl Operator {
         })
     }
 
-    /// Takes affine constraints in the place of those before. Unknowns that are given stay in vectors; what they have there
-    /// in a state or a direction is not read. Gives the discretisation with them.
+    /// Replaces the affine constraints. Dependent degrees of freedom remain in vectors, but their values in states and
+    /// directions are ignored. Returns the constrained discretisation.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     pub fn constrain(
         &mut self,
         affine: AffineConstraints,
@@ -68,8 +67,7 @@ impl Operator {
         Ok(Arc::clone(&self.blocks.on))
     }
 
-    /// The vector that fulfils what combinations of unknowns are to fulfil, from one that does not; `values` says whether it
-    /// is a state, and not a direction.
+    /// Applies the conditions to a copy of x, a state if `values` is true, otherwise a direction.
     pub(super) fn held<'a>(
         &self,
         combined: &'a Combined,
@@ -89,7 +87,7 @@ impl Operator {
         Ok(held)
     }
 
-    /// The diagonal with all that combinations of unknowns make of it.
+    /// Computes the diagonal with all conditions.
     pub(super) fn closed_diagonal(
         &self,
         combined: &Combined,
@@ -110,12 +108,13 @@ impl Operator {
         Ok(())
     }
 
-    /// Gives the constrained unknowns of a rate these values, in the order of [`Self::set_conditions`]; they replace those of the
-    /// conditions. Unknowns that others give follow, without the constants of their constraints.
+    /// Sets the constrained degrees of freedom of a rate to these values, in the order of [`Self::set_conditions`];
+    /// they replace the values of the conditions. Dependent degrees of freedom follow, without the constants of their
+    /// constraints.
     ///
     /// # Errors
     ///
-    /// A device that fails, a vector of another place.
+    /// A device failure, a vector of another device.
     pub fn impose_rate(&mut self, values: &[f64], rate: &mut Vector) -> Result<(), OperatorError> {
         self.fits(rate)?;
         self.engine.set_conditions(values)?;

@@ -1,14 +1,15 @@
-//! Fields that are free up to a constant: the null space of an operator, its residual, and the mean of a solution.
+//! Fields that are free up to a constant: null space of the operator, projection of residuals, and mean of the
+//! solution.
 //!
 //! ```text
-//! residual   R − w (eᵀ R)/(eᵀ w)        w_i = ∫ φ_i dx: what the data leave over is spread evenly over the domain
-//! complete   u + e (m − wᵀ u / |Ω|)     the mean m
+//! residual   R − w (eᵀ R)/(eᵀ w)        w_i = ∫ φ_i dx: the imbalance of the data is spread evenly over the domain
+//! complete   u + e (m − wᵀ u / |Ω|)     mean m
 //! ```
 //!
-//! Quadrature that is not exact, as on curved cells, leaves J e and eᵀ J of the size of its error. Then the Jacobian is
-//! Q J Qᵀ with Q = I − w eᵀ/(eᵀ w), which maps constants to 0.
+//! Inexact quadrature, as on curved cells, makes J e and eᵀ J nonzero by its error. The Jacobian is then Q J Qᵀ with Q
+//! = I − w eᵀ/(eᵀ w), which maps constants to 0.
 //!
-//! Where unknowns are given by others, u = C u + g, e is 0 in them and the residual takes Cᵀ w.
+//! With affine constraints u = C u + g, e is 0 in dependent degrees of freedom, and the residual uses Cᵀ w.
 
 use super::Operator;
 use super::blocks::Inputs;
@@ -19,24 +20,24 @@ use crate::solve::{Entries, LinearOperator as _, NullSpace, OperatorError};
 use kernels_gen::plan::Task;
 use std::sync::OnceLock;
 
-/// The constants of an operator, and the means of its solutions.
+/// Constants of an operator, and means of its solutions.
 pub(super) struct Constants {
     pub(super) null: NullSpace,
-    /// Of each constant the field, the component and the mean.
+    /// Field, component and mean of each constant.
     of: Vec<(usize, usize, f64)>,
-    /// Whether J e and eᵀ J are 0 but for quadrature.
+    /// True if J e and eᵀ J vanish only up to quadrature errors.
     pub(super) inexact: bool,
-    /// Made when a residual or a mean is first asked for.
+    /// Weights, computed on first use.
     weights: OnceLock<Vec<Weights>>,
 }
 
-/// What [`Operator::imbalance`] finds.
+/// Result of [`Operator::imbalance`].
 pub(crate) type Imbalance = (Vec<(usize, [f64; 2])>, f64);
 
 /// ∫ φ_i dx of a component.
 struct Weights {
     own: Vector,
-    /// Cᵀ of it, where unknowns are given by others.
+    /// Cᵀ w, with affine constraints.
     closed: Option<Vector>,
     volume: f64,
 }
@@ -48,7 +49,7 @@ impl Weights {
 }
 
 impl Operator {
-    /// The constants of the fields with a mean; none where no field has one.
+    /// Returns the constants of the fields with a mean-value constraint; `None` if there are no such fields.
     pub(super) fn find_constants(&self) -> Option<Constants> {
         let on = &self.blocks.on;
         let (mut of, mut all) = (Vec::new(), Vec::new());
@@ -73,19 +74,19 @@ impl Operator {
         Some(Constants { null, of, inexact: false, weights: OnceLock::new() })
     }
 
-    /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
+    /// Sets the equations to R(u) − l = 0; `load` has one entry per degree of freedom.
     pub fn set_load(&mut self, load: &[f64]) {
         let mut own = self.vector();
         own.set(load);
         self.load = Some(own);
     }
 
-    /// Makes the equations R(u) = 0 again.
+    /// Resets the equations to R(u) = 0.
     pub fn clear_load(&mut self) {
         self.load = None;
     }
 
-    /// R(u) − l, before it is made orthogonal to constants.
+    /// Computes R(u) − l, without projection.
     pub(crate) fn raw_residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
         let at = |u: &Vector, r: &mut Vector| {
             let inputs = Inputs { state: Some(u), ..Inputs::default() };
@@ -141,12 +142,12 @@ impl Operator {
         Ok(constants.weights.get_or_init(|| all))
     }
 
-    /// Makes a residual orthogonal to the constants.
+    /// Projects a residual onto the orthogonal complement of the constants.
     pub(super) fn balance(&self, r: &mut Vector) -> Result<(), OperatorError> {
         self.each_constant(|ones, rows, all| r.axpy(-r.dot(ones) / all, rows))
     }
 
-    /// Calls a function with each constant e, its w and eᵀ w, where that is not 0.
+    /// Calls a function with each constant e, its w and eᵀ w, unless that is 0.
     fn each_constant(&self, mut f: impl FnMut(&Vector, &Vector, f64)) -> Result<(), OperatorError> {
         let Some(constants) = &self.constants else { return Ok(()) };
         let weights = self.weights_of(constants)?;
@@ -160,14 +161,14 @@ impl Operator {
         Ok(())
     }
 
-    /// The constants of the components of a field with a mean: 1 in the unknowns of one, and 0 in all others.
+    /// Returns the constants of a field with a mean-value constraint: the indicator vector of each component.
     pub(crate) fn constants_of(&self, field: usize) -> impl Iterator<Item = &Vector> {
         let known = self.constants.iter();
         let all = known.flat_map(|own| own.null.constants().iter().zip(&own.of));
         all.filter(move |(_, of)| of.0 == field).map(|(constant, _)| &constant.ones)
     }
 
-    /// Whether J maps constants to 0 but for quadrature.
+    /// Returns whether J maps constants to 0 only up to quadrature errors.
     pub(crate) fn has_inexact_constants(&self) -> bool {
         self.constants.as_ref().is_some_and(|own| own.inexact)
     }
@@ -176,7 +177,7 @@ impl Operator {
         self.constants.iter_mut().for_each(|own| own.inexact = inexact);
     }
 
-    /// y = Q J Qᵀ x.
+    /// Computes y = Q J Qᵀ x.
     pub(super) fn apply_balanced(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let mut free = x.clone();
         self.each_constant(|ones, rows, all| free.axpy(-free.dot(rows) / all, ones))?;
@@ -184,7 +185,7 @@ impl Operator {
         self.balance(y)
     }
 
-    /// Gives the fields of a solution their means.
+    /// Sets the means of a solution's fields.
     pub(super) fn set_means(&self, u: &mut Vector) -> Result<(), OperatorError> {
         let Some(constants) = &self.constants else { return Ok(()) };
         let weights = self.weights_of(constants)?;
@@ -196,8 +197,9 @@ impl Operator {
         self.engine.close(Affine::Values, u)
     }
 
-    /// For each field with a mean, by its number, the sum of its rows of the residual, eᵀ R(u), and that of their sizes: of the
-    /// component in which the first is the largest part of the second. And the sizes of the rows of all fields.
+    /// Returns for each field with a mean-value constraint: its index, the sum eᵀ R(u) of its residual rows, and the
+    /// sum of their absolute values, of the component with the largest ratio. The last number is the sum of absolute
+    /// values over all fields.
     pub(crate) fn imbalance(&self, u: &Vector) -> Result<Imbalance, OperatorError> {
         let Some(constants) = &self.constants else { return Ok((Vec::new(), 0.0)) };
         let mut r = u.like();

@@ -1,13 +1,13 @@
-//! The engine of a device with memory of its own: tables are made here, go there once, and stay.
+//! Device engine: tables are built on the host, uploaded once, and stay in device memory.
 //!
 //! ```text
-//! y = 0, or x in the rows of constrained unknowns (action); not inside of cells, where kernels store
-//! batches without, then with constrained unknowns, which add to all other rows; then facets
+//! y = 0, or x in the rows of constrained DoFs (action); skipped inside cells if kernels store there
+//! batches without, then with constrained DoFs, which add to all other rows; then facets
 //! ```
 //!
-//! in three launches, or two without conditions; nothing crosses the bus. So it is where cells add atomically. Coloured,
-//! the cells of one colour after those of another, each class has as many launches as it has colours; and where
-//! unknowns have owners, each class stores what its cells contribute, and a further launch adds that up ([`owners`]).
+//! takes three launches, or two without conditions, and no host transfer. This holds for atomic summation. With
+//! colouring, each class has one launch per colour. With owner summation, each class stores the contributions of its
+//! cells, and another launch sums them ([`owners`]).
 
 mod owners;
 
@@ -40,22 +40,22 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Cells that are numbered together; on a device only full groups of threads matter.
+/// Number of jointly numbered cells; on a device only full thread groups matter.
 const CHUNK: usize = 1 << 16;
 
-/// Which of its cells a kernel runs on.
+/// Selection of a kernel's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
-    /// All.
+    /// All cells.
     All,
-    /// Those in parts that touch the cells of other processes.
+    /// Cells in parts adjacent to other processes.
     Outer,
-    /// The others.
+    /// Other cells.
     Inner,
 }
 
 impl Side {
-    /// The batches, of which those of so many parts are outer.
+    /// Returns the range of batches; the first `outer` parts are the outer ones.
     fn of(self, batches: &Batches, outer: usize) -> Range<usize> {
         let parts = batches.parts();
         let end = parts[..outer.min(parts.len())].last().map_or(0, |part| part.end);
@@ -71,29 +71,29 @@ impl Side {
 pub(super) struct OnDevice {
     arithmetic: Arc<Arithmetic>,
     compiled: Arc<CompiledForDevice>,
-    /// Whether a class is one launch for each colour of its cells.
+    /// True if each class has one launch per colour.
     coloured: bool,
     partition: Arc<Partition>,
     n_dofs: usize,
     constrained: Places,
-    /// Those of them whose rows this process has as they are, for all that have them; none where that is all of them.
+    /// Constrained degrees of freedom whose rows this process sets; `None` if it sets all.
     own_rows: Option<Places>,
-    /// Conditions on combinations of components.
+    /// Oblique conditions.
     oblique: Combined,
-    /// Unknowns that others give, if there are any.
+    /// Affine constraints, if there are any.
     affine: Option<GivenByOthers>,
-    /// Where kernels leave it to the owners of unknowns to add up.
+    /// Owner summation, if kernels use it.
     owners: Option<Owners>,
-    /// The kernels of what entries of a matrix add up, and of products with one, when they are asked for.
+    /// Kernels of matrix sums and products, loaded on demand.
     sums: OnceLock<Module>,
     sums_alone: OnceLock<Module>,
     products: OnceLock<Module>,
     products_by_slices: OnceLock<Module>,
-    /// What merges elements to rows, where that is asked for.
+    /// Merges element entries into rows, if requested.
     acoo: Option<Acoo>,
 }
 
-/// Unknowns that others give: see [`affine`].
+/// Affine constraints: see [`affine`].
 struct GivenByOthers {
     direction: Listed,
     fixed: Option<Listed>,
@@ -137,7 +137,7 @@ impl GivenByOthers {
 }
 
 impl OnDevice {
-    /// The engine of kernels that a device has loaded.
+    /// Creates the engine of the kernels loaded by a device.
     pub(super) fn new(
         on: &Discretisation,
         compiled: Arc<CompiledForDevice>,
@@ -185,8 +185,8 @@ impl OnDevice {
         &**self.arithmetic.device()
     }
 
-    /// Runs a kernel on batches of its block; `own` is what it writes, and where entries of a matrix go. What adds goes
-    /// colour by colour, if so.
+    /// Runs a kernel on batches of its block, colour by colour if it adds; `own` returns the written arrays and the
+    /// positions of matrix entries.
     fn launch<'a>(
         &'a self,
         run: Run<'a>,
@@ -196,7 +196,7 @@ impl OnDevice {
         let arguments = run.arguments(|wanted| match run.read(wanted.role) {
             _ if wanted.written || wanted.role == Role::Entries => own(wanted.role),
             Some(Given::Array(array)) => array.there(),
-            // Indices say where a field begins.
+            // Indices contain the offset of the field.
             Some(Given::Unknowns(vector, _) | Given::Whole(vector)) => remote(vector),
             None => None,
         })?;
@@ -225,7 +225,7 @@ impl OnDevice {
         Ok(known.get_or_init(|| module))
     }
 
-    /// Adds what a kernel computes for cells of its block to a vector.
+    /// Adds the contributions of a kernel to a vector.
     fn add(&self, run: Run<'_>, y: &device::Array, side: Side) -> Result<(), OperatorError> {
         let stores = |role: Role| matches!(role, Role::CellResult(_));
         let owners = self.owners.as_ref().filter(|_| writes(run.work, stores));
@@ -239,8 +239,8 @@ impl OnDevice {
         })
     }
 
-    /// Adds what all kernels of a pass compute. Kernels of parts of the cells are beside each other, because those of the
-    /// smaller parts are over before they have filled a device; facets come behind, for they add to what is stored.
+    /// Adds the contributions of all kernels of a pass. Kernels of different parts run concurrently, since the smaller
+    /// ones would not fill a device. Facets follow, as they add to stored values.
     fn add_all(&self, pass: Pass<'_>, y: &device::Array, side: Side) -> Result<(), OperatorError> {
         let of_facets = |run: &Run<'_>| run.work.kernel.class.is_of_facets();
         let (facets, cells): (Vec<Run<'_>>, Vec<Run<'_>>) = pass.runs().partition(of_facets);
@@ -261,8 +261,9 @@ impl OnDevice {
         add(&facets)
     }
 
-    /// The same of all processes that share a vector. What cells on the cut add up to travels while the others run, unless colours
-    /// or owners keep an order of theirs, or devices are so near that messages take less than another start of the kernels.
+    /// Adds the contributions of all kernels to a vector with interface degrees of freedom. Interface sums are
+    /// exchanged while the inner cells run. Colouring and owner summation exclude that, and nearby devices do not need
+    /// it: their messages are faster than another launch.
     fn add_in_common(
         &self,
         pass: Pass<'_>,
@@ -279,7 +280,7 @@ impl OnDevice {
         done.map_err(|error| OperatorError::new(error.to_string()))
     }
 
-    /// The entries from the first on to which the kernels of a pass add, where they store all others.
+    /// Returns the first entry that the kernels of a pass add to; they store all earlier ones.
     fn added(&self, pass: Pass<'_>) -> Option<usize> {
         let mut works = pass.runs().map(|run| run.work);
         let stored = works.all(|work| work.kernel.class.is_of_facets() || work.abi.stores_inside);
@@ -287,10 +288,10 @@ impl OnDevice {
     }
 }
 
-/// Where the unknowns of an operator lie: where they do for others, else beside each other where threads do that take them, in
-/// kernels of these plans, and `apart` what kernels store inside of cells.
+/// Returns the layout of an operator's vectors: that of earlier operators if possible, otherwise one adapted to the
+/// threads of these plans; `apart` separates the entries that kernels store inside cells.
 fn layout(on: &Discretisation, plans: &[Plan], apart: bool, shelf: &Shelf) -> Layout {
-    // With several fields components lie in tiles whatever they did alone.
+    // With several fields, components keep their tiles, whatever they had alone.
     let several = on.fields.len() > 1;
     let tiled = |field: &Field| plans.iter().any(|plan| plan.tiles) && field.space.components() > 1;
     let known = |field: &Field| {
@@ -323,7 +324,7 @@ fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan], apart: bool) ->
     }
 }
 
-/// Whether this is what a kernel writes.
+/// Returns whether a kernel writes such an argument.
 fn writes(work: &Work, what: impl Fn(Role) -> bool) -> bool {
     work.abi.arguments.iter().any(|argument| argument.written && what(argument.role))
 }
@@ -388,7 +389,7 @@ impl Engine for OnDevice {
         }
     }
 
-    /// Makes what the owners of unknowns need, where there are any.
+    /// Builds the lists of owner summation, if kernels use it.
     fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
         let (layout, fields) = (self.arithmetic.layout(), &blocks.on.fields);
         let kernels = blocks.works().map(|(work, block)| (&work.abi, work.block, &*block.batches));
@@ -408,12 +409,12 @@ impl Engine for OnDevice {
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         let added = self.added(pass).map_or(y.len(), |added| added.max(constrained.end()));
         match rows {
-            // What several processes have in a row is added up.
+            // Rows of several processes are summed.
             Rows::Of(x) => {
                 let own = self.own_rows.as_ref().unwrap_or(constrained);
                 own.begin(arithmetic, remote(x).ok_or(DeviceError::Foreign)?, y, added)?;
             }
-            // By a kernel: the fill of a driver may take twice as long (NVIDIA's OpenCL).
+            // By a kernel: the driver's fill may take twice as long (NVIDIA's OpenCL).
             Rows::Zero | Rows::One => arithmetic.clear(y, added)?,
         }
         match joint {
@@ -500,7 +501,7 @@ impl Engine for OnDevice {
         for (first, own) in &others {
             acoo.append(there(own)?, &mut cells, *first)?;
         }
-        // The last ones are those of unknowns with conditions.
+        // The last entries are the diagonals of constrained degrees of freedom.
         acoo.ones(&mut cells, elements.works.last().map_or(0, |work| work.first))?;
         drop(others);
         let made = acoo.assemble(cells)?;
@@ -564,7 +565,7 @@ impl Engine for OnDevice {
             let vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
             return Ok(vendor.apply(x, y)?);
         }
-        // Places that are no unknown's have no row.
+        // Padding entries have no row.
         if y.len() > self.n_dofs {
             self.arithmetic.clear(y, y.len())?;
         }

@@ -1,8 +1,7 @@
-//! Element matrices through the kernels themselves.
+//! Element matrices by the action kernels.
 //!
-//! With a vector that has every cell's unknowns for itself, one action on the j-th unit vector of a
-//! chunk's cells at once gives the j-th column of their element matrices. Chunk by chunk all of it
-//! stays in cache.
+//! The vectors have separate degrees of freedom for every cell. One action on the j-th unit vector of all cells of a
+//! chunk then gives the j-th columns of their element matrices. A chunk's data stays in cache.
 
 use super::blocks::{Given, Inputs, Run};
 use super::tables::Table;
@@ -15,22 +14,22 @@ use kernels_gen::plan::Task;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A field's unknowns, where every cell has its own.
+/// Degrees of freedom of a field, separate for each cell.
 struct Part {
-    /// Unknowns of a cell.
+    /// Number per cell.
     n: usize,
-    /// The first of them among the unknowns of all fields.
+    /// Index of the first one among those of all fields.
     first: usize,
-    /// The index arrays that a kernel reads.
+    /// Index arrays of the kernel.
     maps: BTreeMap<Indices, Table>,
-    /// The unknown at each place of a cell, places being as the kernel's index arrays have them.
+    /// Degree of freedom at each position of the kernel's index arrays.
     order: Vec<usize>,
     state: Option<Buffer<f64>>,
     x: Buffer<f64>,
     y: Buffer<f64>,
 }
 
-/// A kernel with what it reads and writes.
+/// A kernel with its inputs and outputs.
 struct Apart<'o> {
     module: &'o Module,
     run: Run<'o>,
@@ -39,11 +38,11 @@ struct Apart<'o> {
 }
 
 impl Operator {
-    /// Calls `each` with ranges of cells that together are all, and their element matrices: entry
-    /// (i, j) of the c-th cell of the range is `matrices[(c · n + j) · n + i]`, local unknowns being field after field
-    /// `node · components + component`. They are those without essential conditions.
+    /// Calls `each` with consecutive ranges of cells and their element matrices: entry (i, j) of the c-th cell of the
+    /// range is `matrices[(c · n + j) · n + i]`, with local index `node · components + component`, field by field.
+    /// Essential conditions are not applied.
     ///
-    /// For operators in double precision, on the processor.
+    /// The operator must be in double precision and on the host.
     pub fn element_matrices(
         &self,
         mut each: impl FnMut(Range<usize>, &[f64]),
@@ -68,7 +67,7 @@ impl Operator {
         Ok(())
     }
 
-    /// The columns of the element matrices of a chunk's cells, those that a kernel does.
+    /// Computes the columns of a chunk's element matrices, for the cells of one kernel.
     fn columns(
         &self,
         apart: &mut Apart<'_>,
@@ -85,7 +84,7 @@ impl Operator {
                 lanes[..batches.active()[batch] as usize].iter().map(|&cell| cell as usize)
             })
             .collect();
-        // Several facets of a cell add to the same numbers.
+        // Facets of one cell share its matrix.
         own.dedup();
         for trial in 0..apart.parts.len() {
             for place in 0..apart.parts[trial].n {
@@ -110,14 +109,14 @@ impl Operator {
         Ok(())
     }
 
-    /// A kernel with vectors in which every cell has its own unknowns.
+    /// Prepares a kernel with cell-separate vectors.
     fn apart<'o>(&'o self, module: &'o Module, run: Run<'o>) -> Result<Apart<'o>, OperatorError> {
         let mut parts: Vec<Part> = Vec::new();
         for field in 0..self.blocks.on.fields.len() {
             let first = parts.last().map_or(0, |part| part.first + part.n);
             parts.push(self.own_unknowns(run, field, first)?);
         }
-        // Corners are gathered by the same map.
+        // Vertices are gathered by the same map.
         Ok(Apart { module, run, parts, coordinates: self.cell_by_cell(&run.work.abi) })
     }
 
@@ -185,7 +184,7 @@ impl Operator {
         Ok(Part { n, first, maps, order, state, x: zeros(), y: zeros() })
     }
 
-    /// The coordinates of the vertices, for each cell by itself; none where the kernel gathers none.
+    /// Returns the vertex coordinates, separate for each cell; `None` if the kernel does not gather them.
     fn cell_by_cell(&self, abi: &KernelAbi) -> Option<Buffer<f64>> {
         abi.arguments.iter().find(|argument| argument.role == Role::Coordinates)?;
         let space = &self.blocks.on.fields[0].space;
@@ -197,7 +196,7 @@ impl Operator {
 }
 
 impl Apart<'_> {
-    /// One action on the vectors of all cells of a chunk.
+    /// Applies the kernel to the vectors of all cells of a chunk.
     fn act(&mut self, chunk: usize) -> Result<(), OperatorError> {
         let Self { module, run, parts, coordinates } = self;
         let (mut read, mut written) = (Vec::new(), Vec::new());
@@ -225,15 +224,15 @@ impl Apart<'_> {
 }
 
 impl Part {
-    /// Sets one place of each cell.
+    /// Sets one local entry of each cell.
     fn unit(&mut self, cells: &Range<usize>, place: usize, value: f64) {
         let unknowns = &mut self.x[cells.start * self.n..cells.end * self.n];
         unknowns.chunks_exact_mut(self.n).for_each(|cell| cell[place] = value);
     }
 }
 
-/// The first place of each of the 3^dim entities of a tensor cell whose nodes follow one another
-/// entity by entity, and the node at each place.
+/// Returns the first position of each of the 3^dim entities of a tensor cell with entity-wise node order, and the node
+/// at each position.
 fn run_order(n: usize, dim: usize) -> (Vec<usize>, Vec<usize>) {
     let span = |part: usize| match part {
         0 => 0..1,

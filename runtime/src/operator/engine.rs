@@ -1,8 +1,7 @@
-//! [`Engine`]: what differs between the processor and a device when an operator is applied.
+//! [`Engine`]: the target-dependent part of operators.
 //!
-//! An engine says in which batches cells come, how an array is made and how kernels run over batches; which kernels, which
-//! cells and which arguments is said in [`super::blocks`]. The processor goes through the mesh in the order of its chunks, a
-//! device in that of its layout, kernel by kernel.
+//! An engine determines batches, allocates arrays and runs kernels over batches; [`super::blocks`] selects kernels,
+//! cells and arguments. The host traverses the chunks of the mesh, a device its layout, kernel by kernel.
 
 use super::blocks::{Block, Blocks, Pass, Run, Work};
 use super::matrix::lists::Lists;
@@ -21,17 +20,17 @@ use kernels_gen::abi::Slots;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// An array where its engine has it.
+/// An array in host or device memory.
 #[derive(Debug)]
 pub(super) enum Array {
-    /// In this machine's memory.
+    /// In host memory.
     Here(Table),
-    /// In a device's.
+    /// In device memory.
     There(device::Array),
 }
 
 impl Array {
-    /// The array, where it is in this machine's memory.
+    /// Returns the array if it is in host memory.
     pub(super) fn here(&self) -> Option<&Table> {
         match self {
             Self::Here(table) => Some(table),
@@ -39,7 +38,7 @@ impl Array {
         }
     }
 
-    /// The array, where a device has it.
+    /// Returns the array if it is in device memory.
     pub(super) fn there(&self) -> Option<&device::Array> {
         match self {
             Self::There(array) => Some(array),
@@ -47,7 +46,7 @@ impl Array {
         }
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Here(table) => table.len(),
@@ -55,7 +54,7 @@ impl Array {
         }
     }
 
-    /// The bytes it takes.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Here(table) => table.bytes(),
@@ -64,18 +63,18 @@ impl Array {
     }
 }
 
-/// The rows of a result that belong to unknowns with essential conditions.
+/// Values of a result in the rows of constrained degrees of freedom.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// 0: of a residual.
+    /// 0, for residuals.
     Zero,
-    /// 1: of a diagonal.
+    /// 1, for diagonals.
     One,
-    /// Those of the identity: of an action on this vector.
+    /// Identity rows, for an action on this vector.
     Of(&'a Vector),
 }
 
-/// What becomes of a vector where combinations of components have conditions: see [`super::oblique`].
+/// Treatment of oblique conditions: see [`super::oblique`].
 #[derive(Clone, Copy)]
 pub(super) enum Oblique<'a> {
     /// P y.
@@ -89,25 +88,25 @@ pub(super) enum Oblique<'a> {
         /// x.
         x: &'a Vector,
     },
-    /// The mean of what is left.
+    /// The mean over the unconstrained directions.
     Even,
 }
 
-/// What becomes of a vector where unknowns are given by others: see [`super::affine`].
+/// Treatment of affine constraints: see [`super::affine`].
 #[derive(Clone, Copy)]
 pub(super) enum Affine<'a> {
     /// C y.
     Direction,
     /// C y + g.
     Values,
-    /// Cᵀ y, with these rows of what is given.
+    /// Cᵀ y, with these values in dependent rows.
     Transposed(Rows<'a>),
 }
 
-/// What runs the kernels of an operator.
+/// Target of an operator: host or device.
 pub(super) trait Engine: Send + Sync {
-    /// The batches of a class of cells or facets, `lanes` in each, with slots for the nodes of each field where there are
-    /// any; `parts` says of which part each cell is.
+    /// Returns the batches of a class of cells or facets, with `lanes` each and slots for the nodes of each field if
+    /// there are any; `parts` is the part of each cell.
     fn batches(
         &self,
         on: &Discretisation,
@@ -115,37 +114,38 @@ pub(super) trait Engine: Send + Sync {
         parts: &[Part],
     ) -> Result<Batches, BuildError>;
 
-    /// An array with these numbers.
+    /// Creates an array from a table.
     fn array(&self, table: Table) -> Result<Array, DeviceError>;
 
-    /// An array of reals with these values.
+    /// Creates an array of reals.
     fn reals(&self, values: &[f64]) -> Result<Array, DeviceError>;
 
-    /// The numbers of an array of reals, which are lent where they are in this machine's memory and in double precision.
+    /// Returns the numbers of an array of reals; borrowed from host memory in double precision.
     fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError>;
 
-    /// The numbers of an array of indices.
+    /// Returns the numbers of an array of indices.
     fn integers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [u32]>, DeviceError>;
 
-    /// An array of zeros.
+    /// Creates an array of zeros.
     fn zeros(&self, len: usize) -> Result<Array, DeviceError>;
 
-    /// Other values for an array of reals.
+    /// Overwrites an array of reals.
     fn overwrite(&self, array: &mut Array, values: &[f64]) -> Result<(), DeviceError>;
 
-    /// What it needs to know of all kernels and tables before the first pass.
+    /// Prepares the engine for all kernels and tables before the first pass.
     fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError>;
 
     /// Runs a kernel that writes `into` at the quadrature points of its cells.
     fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError>;
 
-    /// y = the sum of what the kernels of a pass add up, at all processes that share y, with these rows of constrained unknowns.
+    /// Computes y as the sum of the kernels of a pass over all processes, with the given rows of constrained degrees of
+    /// freedom.
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Adds what the kernels of a pass have for the unknowns of a finer space.
+    /// Adds the results of a pass to a vector of a finer space.
     fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError>;
 
-    /// An array of indices, `entries` of `lanes` each a batch; one of each where they are not of batches.
+    /// Creates an array of indices with `entries` · `lanes` per batch; both are 1 for arrays without batches.
     fn indices(
         &self,
         indices: Vec<u32>,
@@ -153,34 +153,34 @@ pub(super) trait Engine: Send + Sync {
         lanes: usize,
     ) -> Result<Array, DeviceError>;
 
-    /// What it needs to know of kernels that add to the `n` entries of a matrix, each with where its entries go.
+    /// Prepares kernels that add to the `n` entries of a matrix; each comes with the positions of its entries.
     fn prepare_entries(&mut self, runs: &[(Run<'_>, &Array)], n: usize) -> Result<(), BuildError> {
         let _ = (runs, n);
         Ok(())
     }
 
-    /// The entries of a matrix ← what kernels add to them, each with where its entries go.
+    /// Computes the entries of a matrix from kernels that add to them; each comes with the positions of its entries.
     fn add_entries(
         &self,
         runs: &[(Run<'_>, &Array)],
         entries: &mut Array,
     ) -> Result<(), OperatorError>;
 
-    /// The entries of a matrix ← sums of what kernels have stored.
+    /// Computes the entries of a matrix as sums of stored element entries.
     fn sum_entries(
         &self,
         stored: &[(&Array, &Lists)],
         entries: &mut Array,
     ) -> Result<(), OperatorError>;
 
-    /// What it needs to know of elements that it will be asked to merge, for vectors of length `len`.
+    /// Prepares the merge of elements, for vectors of length `len`.
     fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {
         let _ = (elements, len);
         Ok(())
     }
 
-    /// Starts, columns and entries of the matrix with these elements: those of the first kernel that stored some, behind
-    /// which there is room for all, and those of others.
+    /// Merges elements into starts, columns and entries of a matrix: `first` holds those of the first kernel with
+    /// capacity for all, `others` those of the others.
     fn merge_elements(
         &self,
         elements: &Elements,
@@ -189,17 +189,17 @@ pub(super) trait Engine: Send + Sync {
         len: usize,
     ) -> Result<[Array; 3], OperatorError>;
 
-    /// Some entries among the `n` of a matrix, where they will be at hand in every assembly.
+    /// Creates a list of matrix entries (of `n`) for repeated use.
     fn fixed(&self, which: Vec<u32>, n: usize) -> Result<Fixed, DeviceError>;
 
-    /// Some unknowns, where they will be at hand again and again.
+    /// Creates a list of degrees of freedom for repeated use.
     fn listed(&self, unknowns: Vec<u32>, len: usize) -> Result<Fixed, DeviceError>;
 
-    /// The entries of a vector at some unknowns, one after another.
+    /// Gathers the listed entries of a vector.
     fn take_listed(&self, which: &Fixed, x: &Vector, into: &mut Array)
     -> Result<(), OperatorError>;
 
-    /// Gives some entries of a matrix a value.
+    /// Sets the listed entries of a matrix to a value.
     fn set_entries(
         &self,
         which: &Fixed,
@@ -207,7 +207,7 @@ pub(super) trait Engine: Send + Sync {
         entries: &mut Array,
     ) -> Result<(), OperatorError>;
 
-    /// What multiplies with a matrix by the library of the device's vendor, where there is one.
+    /// Creates a matrix handle of the vendor's library, if there is one.
     fn vendor(
         &self,
         starts: &Array,
@@ -219,40 +219,40 @@ pub(super) trait Engine: Send + Sync {
         Ok(None)
     }
 
-    /// y = A x.
+    /// Computes y = A x.
     fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Whether combinations of components have conditions.
+    /// Returns whether there are oblique conditions.
     fn is_oblique(&self) -> bool;
 
-    /// Makes a vector what it is there.
+    /// Applies oblique conditions to a vector.
     fn hold(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Takes affine constraints on the unknowns, in the place of those before.
+    /// Replaces the affine constraints.
     fn constrain(&mut self, affine: &AffineConstraints) -> Result<(), DeviceError>;
 
-    /// Makes a vector what it is with them.
+    /// Applies affine constraints to a vector.
     fn close(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`], then those of
-    /// combinations of components, three a node.
+    /// Sets the values of the essential conditions, in the order of [`Discretisation::conditions`], then those of
+    /// oblique conditions, three per node.
     fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError>;
 
-    /// Gives the constrained unknowns of a vector their values.
+    /// Sets the constrained degrees of freedom of a vector.
     fn impose(&self, u: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Bytes that a kernel streams beside its tables and the vectors.
+    /// Returns the bytes that a kernel streams in addition to tables and vectors.
     fn streamed(&self, work: &Work, block: &Block) -> usize {
         let _ = (work, block);
         0
     }
 
-    /// What vectors need of the device, where it is one.
+    /// Returns the vector arithmetic of a device.
     fn arithmetic(&self) -> Option<&Arc<Arithmetic>> {
         None
     }
 
-    /// The kernels, where they work on vectors in this machine's memory.
+    /// Returns the module of host kernels.
     fn module(&self) -> Option<&Module> {
         None
     }

@@ -1,4 +1,4 @@
-//! Vectors and operators that go together.
+//! Compatibility checks of vectors and operators.
 
 use super::Operator;
 use crate::algebra::linear::OperatorError;
@@ -6,11 +6,11 @@ use crate::algebra::vector::Vector;
 use std::sync::Arc;
 
 impl Operator {
-    /// Whether a vector belongs to this operator.
+    /// Checks that a vector belongs to this operator.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// A vector of another length, precision, location or system.
     pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
         let (len, precision) = (vector.len(), crate::algebra::vector::name(vector.precision()));
         let there = vector.array().map(|(arithmetic, _)| arithmetic);
@@ -36,7 +36,7 @@ impl Operator {
         }))
     }
 
-    /// Whether the entries of a vector are those of these unknowns, as far as that is known.
+    /// Checks that the entries of a vector have the same numbering, if it is known.
     fn numbered_alike(&self, vector: &Vector) -> Result<(), OperatorError> {
         match vector.numbering() {
             Some(other) if other != self.numbering() => Err(OperatorError::new(

@@ -1,8 +1,8 @@
-//! What the residual tests at the quadrature points, w |det J| f0 and w |det J| J⁻¹ f1: a state → numbers cell by cell.
+//! Integrands of the residual at quadrature points, w |det J| f0 and w |det J| J⁻¹ f1, for a given state.
 //!
-//! Kernels of [`Task::Flux`](kernels_gen::plan::Task::Flux) run over ranges of cells, whose tables are made for them and then
-//! forgotten, so that memory does not grow with the mesh. What several integrals test in a cell is added up; what kernels store
-//! on a device comes back range by range.
+//! Kernels of [`Task::Flux`](kernels_gen::plan::Task::Flux) process ranges of cells with temporary tables, so that
+//! memory does not grow with the mesh. Contributions of several integrals in a cell are summed; results on a device are
+//! downloaded range by range.
 
 use super::blocks::{Work, kept};
 use super::engine::Array;
@@ -16,23 +16,23 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Batches that one thread does at a time.
+/// Number of batches per task.
 const PART: usize = 8;
 
-/// Which numbers are asked for.
+/// Selection of integrands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// How many at a point.
+    /// Number of values per point.
     pub numbers: usize,
-    /// For each of a form's integrals where each number that it tests ([`kernels_gen::plan::tested`]) goes among these.
+    /// For each integral of a form, the index of each of its tested values ([`kernels_gen::plan::tested`]) among these.
     pub places: Vec<Vec<usize>>,
-    /// The one of them that all integrals have alike, as the measure of a point, and that counts once.
+    /// Value common to all integrals, e.g. the quadrature weight, which is set rather than summed.
     pub once: Option<usize>,
 }
 
-/// What a kernel has stored at the points of its cells.
+/// Output of a kernel at the points of its cells.
 struct Stored<'a> {
-    /// Numbers and points of a cell.
+    /// Values and points per cell.
     numbers: usize,
     points: usize,
     lanes: usize,
@@ -41,7 +41,7 @@ struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// What a kernel has stored of so many numbers a point.
+    /// Wraps the output of a kernel with a number of values per point.
     fn new(work: &Work, numbers: usize, values: Cow<'a, [f64]>) -> Self {
         let extent = work.abi.arguments.iter().find(|argument| argument.role == Role::Stored);
         let (lanes, target) = (work.abi.lanes, work.kernel.target);
@@ -49,7 +49,7 @@ impl<'a> Stored<'a> {
         Self { numbers, points, lanes, target, values }
     }
 
-    /// Adds the numbers of a lane's cell to `[number][point]`, those of an integral.
+    /// Adds an integral's values in the cell of a lane to `[value][point]`.
     fn add(&self, lane: usize, asked: &Asked, integral: usize, into: &mut [f64]) {
         let (of_number, of_point) = match self.target {
             Target::Vectors => (1, self.numbers),
@@ -70,12 +70,12 @@ impl<'a> Stored<'a> {
 }
 
 impl Operator {
-    /// Calls `each` with ranges of at most `most` cells that together are all, and the sum of what the integrals over cells
-    /// test at their points, `[cell][number][point]`.
+    /// Calls `each` with consecutive ranges of at most `most` cells, and the summed integrands of all cell integrals at
+    /// their points, `[cell][value][point]`.
     ///
     /// # Errors
     ///
-    /// Tables that cannot be made, a device that fails, what `each` returns.
+    /// Tables that cannot be built, a device failure, errors of `each`.
     pub fn fluxes<E: From<BuildError>>(
         &self,
         state: &Vector,
@@ -129,13 +129,13 @@ impl Operator {
         Ok(())
     }
 
-    /// What an integral over facets tests at their points, `[facet][number][point]`, in the order of its facets
-    /// ([`crate::space::discretisation::Discretisation::facets_of`]); the points are those of the rule for facets, in a cell that is
-    /// turned so that its facet is ξ₀ = 0. Nothing where it tests nothing.
+    /// Returns the integrands of a facet integral, `[facet][value][point]`, in the order of its facets
+    /// ([`crate::space::discretisation::Discretisation::facets_of`]). Points are those of the facet rule, in a cell
+    /// rotated so that the facet is ξ₀ = 0. The result is empty if the integral tests nothing.
     ///
     /// # Errors
     ///
-    /// As [`Operator::fluxes`].
+    /// As for [`Operator::fluxes`].
     pub fn fluxes_on_facets(
         &self,
         state: &Vector,
@@ -160,7 +160,7 @@ impl Operator {
         Ok(numbers)
     }
 
-    /// What a kernel stores at the points of some batches.
+    /// Runs a kernel on some batches and returns its output.
     fn stored(
         &self,
         work: &Work,
@@ -173,7 +173,7 @@ impl Operator {
     }
 }
 
-/// The lanes that are cells, or facets, of their own.
+/// Iterates over the lanes that are not padding.
 fn lanes(batches: &Batches) -> impl Iterator<Item = usize> {
     let lanes = batches.lanes();
     let active = batches.active().iter().enumerate();

@@ -1,12 +1,12 @@
-//! Numbers that are integrals of a discrete solution: errors against a known one, and energy.
+//! Functionals of a discrete solution by the interpreter: errors against a known solution, and energy.
 //!
 //! ```text
 //! error_l2² = ∫ |u_h − u|² dx          error_h1² = error_l2² + ∫ |∇u_h − ∇u|² dx
 //! energy    = ∫₀¹ R(s u)·u ds           for symmetric forms; for linear ones ½ uᵀJu + R(0)·u
 //! ```
 //!
-//! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once at the end of a solve on a
-//! mesh of moderate size. On a large one kernels integrate (`run/assess`), which are compared with this.
+//! Elements are fully tabulated and forms interpreted: simple reference code for one evaluation on a mesh of moderate
+//! size. Large meshes use kernels (`run/assess`), which are tested against this module.
 
 mod pointwise;
 
@@ -25,7 +25,7 @@ use kernels_gen::element::{
 };
 use std::borrow::Cow;
 
-/// Cells evaluated together; sums are formed block by block, in order.
+/// Number of cells evaluated together; sums are formed block by block, in order.
 const BLOCK: usize = 32;
 
 /// A nodal quantity at the points of a block of cells.
@@ -48,7 +48,7 @@ struct Block {
 /// A nodal quantity: its space and its values.
 type Nodal<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
 
-/// So many integrals over all cells with a rule; `integrand` gives the block's own sums.
+/// Computes `count` integrals over all cells with a rule; `integrand` returns the sums of a block.
 fn integrate(
     on: &Discretisation,
     (rule, count): (Rule, usize),
@@ -56,7 +56,7 @@ fn integrate(
     integrand: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<Vec<f64>, ElementError> {
     let sums = block_by_block(on, &rule.points(), &rule.weights(), nodal, integrand)?;
-    // A process may have no cell.
+    // A process may have no cells.
     let mut total = vec![0.0; count];
     for sum in sums {
         total.iter_mut().zip(sum).for_each(|(total, part)| *total += part);
@@ -65,7 +65,7 @@ fn integrate(
     Ok(total)
 }
 
-/// What comes of each block of cells, in order, at some points of the reference cell.
+/// Evaluates each block of cells, in order, at some points of the reference cell.
 fn block_by_block<T: Send>(
     on: &Discretisation,
     points: &[[f64; 3]],
@@ -82,7 +82,7 @@ fn block_by_block<T: Send>(
     Ok(blocks.map(|cells| work(&block(on, cells, weights, &geometry, nodal, &tables))).listed())
 }
 
-/// The fields and the auxiliary data at nodes, and where each of the data is among them.
+/// Returns the fields and nodal auxiliary data, and the index of each datum among them.
 fn all_nodal<'a>(on: &'a Discretisation, u: &'a [f64]) -> (Vec<Nodal<'a>>, Vec<Option<usize>>) {
     let own = |(number, field): (usize, &'a Field)| field.space.resolved(&u[on.dofs_of(number)]);
     let mut nodal: Vec<Nodal<'a>> = on.fields.iter().enumerate().map(own).collect();
@@ -149,7 +149,7 @@ fn block(
     block
 }
 
-/// x, ∂ξ_a/∂x_j and det J at a point of a cell.
+/// Returns x, ∂ξ_a/∂x_j and det J at a point of a cell.
 fn map(
     on: &Discretisation,
     cell: usize,
@@ -189,7 +189,7 @@ fn map(
     (x, inverse, det)
 }
 
-/// A rule two points a direction finer than the one that the solution needs, on simplices four degrees.
+/// Returns a rule with two more points per direction than the solution needs, on simplices four more degrees.
 pub(crate) fn fine_rule(on: &Discretisation) -> Rule {
     let degree = on.fields.iter().map(|field| field.space.element().degree()).max().unwrap_or(1);
     let cell = on.mesh.cell();
@@ -202,14 +202,14 @@ pub(crate) fn fine_rule(on: &Discretisation) -> Rule {
     }
 }
 
-/// The rule of errors, energies and reports: the problem's, where that is exact to a higher degree than
-/// a rule two points a direction finer than the one that the solution needs.
+/// Returns the rule of errors, energies and reports: two more points per direction than the solution needs, or the
+/// problem's rule if its degree of exactness is higher.
 pub fn measuring_rule(on: &Discretisation, asked: Rule) -> Rule {
     let own = fine_rule(on);
     if exactness(asked) > exactness(own) { asked } else { own }
 }
 
-/// The degree to which a rule is exact, in each direction or in total.
+/// Returns the degree of exactness of a rule, per direction or in total.
 fn exactness(rule: Rule) -> usize {
     match rule {
         Rule::Tensor { line: LinePoints::Gauss(n), .. } => 2 * n - 1,
@@ -220,13 +220,13 @@ fn exactness(rule: Rule) -> usize {
     }
 }
 
-/// The same of what reads the form's data: data at the points of cells has values nowhere else.
+/// Returns the rule of integrands with the form's data: data at quadrature points exists there only.
 pub(crate) fn rule_of_data(on: &Discretisation, asked: Rule) -> Rule {
     let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
     if at_points { asked } else { measuring_rule(on, asked) }
 }
 
-/// The mean of each component of a field, (1/|Ω|) ∫ u dx.
+/// Computes the mean of each component of a field, (1/|Ω|) ∫ u dx.
 pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, ElementError> {
     let space = &on.fields[field].space;
     let (own, count) = (space.resolved(&u[on.dofs_of(field)]), space.components() + 1);
@@ -239,7 +239,7 @@ pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, El
     Ok(sums.iter().map(|sum| sum / volume).collect())
 }
 
-/// Adds a constant to each component of a field so that its mean is the one that is wanted.
+/// Shifts each component of a field to a given mean.
 pub fn set_mean(
     on: &Discretisation,
     field: usize,
@@ -255,7 +255,7 @@ pub fn set_mean(
     Ok(())
 }
 
-/// ∫ φ_i dx of each node of a field.
+/// Computes ∫ φ_i dx for each node of a field.
 pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementError> {
     let space = &on.fields[field].space;
     let (cell, degree) = (on.mesh.cell(), space.element().degree());
@@ -291,7 +291,7 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
     Ok(all)
 }
 
-/// Errors of a field against a known solution, with a rule: in L2, and in H1.
+/// Computes the L2 and H1 errors of a field against a known solution.
 pub fn errors(
     on: &Discretisation,
     (field, rule): (usize, Rule),
@@ -307,8 +307,8 @@ pub fn errors(
     Ok((l2, l2.hypot(seminorm)))
 }
 
-/// The errors of a field against functions, with a rule: in L2 against `exact`, which writes the field's components at a point, and in H1,
-/// where `gradient` writes their derivatives, `[component][direction]`.
+/// Computes the errors of a field against functions: in L2 against `exact`, which writes the field's components at a
+/// point, and in H1 if `gradient` writes their derivatives, `[component][direction]`.
 pub fn errors_of(
     on: &Discretisation,
     (field, rule): (usize, Rule),
@@ -330,7 +330,7 @@ pub fn errors_of(
     Ok((l2, l2.hypot(seminorm)))
 }
 
-/// The roots of [`squares`], also where these under- or overflow.
+/// Returns the square roots of [`squares`], without underflow or overflow.
 fn norms(
     on: &Discretisation,
     of: (usize, Rule),
@@ -347,8 +347,8 @@ fn norms(
     Ok(norms)
 }
 
-/// ∫ |u_h − u|² and, where `known` goes on behind the `values` components with their gradients,
-/// ∫ |∇u_h − ∇u|², of differences times `factor`; `known` is `[point][entry]`.
+/// Computes ∫ |u_h − u|² and, if `known` contains gradients after the `values` components, ∫ |∇u_h − ∇u|², of
+/// differences scaled by `factor`; `known` is `[point][entry]`.
 fn squares(
     on: &Discretisation,
     (field, rule): (usize, Rule),
@@ -376,12 +376,13 @@ fn squares(
     Ok([sums.first().copied().unwrap_or(0.0), sums.get(1).copied().unwrap_or(0.0)])
 }
 
-/// Gauss points along the ray from 0 to a state; a linear residual needs one.
+/// Returns the number of Gauss points along the ray from 0 to a state; a linear residual needs one.
 pub(crate) fn points_of_ray(integral: &Integral) -> usize {
     if integral.linear { 1 } else { 12 }
 }
 
-/// The energy of a symmetric form at a state, less that at 0: of its density, or of its residual alone where it has none.
+/// Computes the energy of a symmetric form at a state minus that at 0: from its density if it has one, otherwise from
+/// its residual.
 pub fn energy<'a>(
     on: &'a Discretisation,
     integral: &Integral,
@@ -401,7 +402,7 @@ pub fn energy<'a>(
         let mut batch = Batch::new(&integral.graph, &roots);
         let mut sum = 0.0;
         if let Some(density) = integral.energy {
-            // The ray may lead through states that have none.
+            // The ray may pass through states without a density.
             for (s, sign) in [(1.0, 1.0), (0.0, -1.0)] {
                 batch.run(block.weight.len(), |input, row| {
                     fill(on, block, &place, parameters, input, s, row);
@@ -426,7 +427,7 @@ pub fn energy<'a>(
     Ok(sums.first().copied().unwrap_or(0.0))
 }
 
-/// One slot of an evaluated quantity.
+/// Returns one slot of an evaluated quantity.
 fn part(quantity: &Evaluated, dim: usize, slot: Slot) -> &[f64] {
     match slot.part {
         Part::Value => &quantity.value[slot.component],

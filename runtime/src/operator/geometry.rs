@@ -1,7 +1,7 @@
-//! The geometry of cells as kernels take it, and places of points given on the reference cell.
+//! Geometry of cells in the form that kernels read, and coordinates of reference points.
 //!
-//! From a mesh and a [`Geometry`] to tables `[batch][number][lane]`, as
-//! [`kernels_gen::plan::Geometry`] describes the numbers of a cell; x(ξ) = Σ_i φ_i(ξ) x_i.
+//! Tables are `[batch][number][lane]` with the numbers described in [`kernels_gen::plan::Geometry`]; x(ξ) = Σ_i φ_i(ξ)
+//! x_i.
 
 use crate::algebra::vector::Real;
 use crate::device::Layout;
@@ -14,20 +14,20 @@ use kernels_gen::abi::{TILE, coordinate_stride};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 use kernels_gen::plan::Geometry;
 
-/// A geometry that a mesh cannot give.
+/// A geometry that a mesh does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a mesh of order {order} cannot be given to a kernel as `{geometry}`: {reason}")]
 pub struct GeometryError {
-    /// What the kernel takes.
+    /// Geometry that the kernel reads.
     pub geometry: String,
-    /// The mesh's order.
+    /// Order of the mesh.
     pub order: usize,
-    /// Why not.
+    /// Reason.
     pub reason: &'static str,
 }
 
-/// The geometry of the cells of `batches`, of each the first `numbers` of what the geometry consists of.
-/// `None` for [`Geometry::Stored`], which a kernel computes.
+/// Builds the geometry table of some batches, with the first `numbers` of each cell. `None` for [`Geometry::Stored`],
+/// which a kernel computes.
 pub fn table<T: Real>(
     mesh: &Mesh,
     batches: &Batches,
@@ -64,14 +64,14 @@ pub fn table<T: Real>(
     }))
 }
 
-/// Rounds the first coordinates of a point into `row`.
+/// Rounds the leading coordinates of a point into `row`.
 fn copy<T: Real>(point: &[f64; 3], row: &mut [T]) {
     for (entry, &x) in row.iter_mut().zip(point) {
         *entry = T::from_f64(x);
     }
 }
 
-/// J_ij = ∂x_i/∂ξ_j row-major, then x_0 where there is room for it.
+/// Writes J_ij = ∂x_i/∂ξ_j row-major, then x_0 if there is space for it.
 fn affine<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     let dim = mesh.dim();
     let vertices = mesh.vertices(cell);
@@ -87,7 +87,7 @@ fn affine<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     }
 }
 
-/// Component i of the coefficient of the monomial m at `m · dim + i`: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
+/// Writes component i of the coefficient of monomial m at `m · dim + i`: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
 fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     let dim = mesh.dim();
     let mut modes = [[0.0; 3]; 8];
@@ -109,13 +109,13 @@ fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     }
 }
 
-/// The cells whose nodes are their corners: those without hanging ones.
+/// Returns the cells with nodes at their corners: those without hanging nodes.
 fn with_corners(mesh: &Mesh) -> impl Iterator<Item = usize> {
     let words = mesh.hanging();
     (0..mesh.n_cells()).filter(move |&cell| words.is_none_or(|words| words[cell] == 0))
 }
 
-/// The coordinates of the nodes of a space of degree 1, x at the node's number times the stride.
+/// Returns the coordinates of the nodes of a space of degree 1, at the node's number times the stride.
 pub fn coordinates<T: Real>(
     mesh: &Mesh,
     space: &Space,
@@ -133,7 +133,7 @@ pub fn coordinates<T: Real>(
     coordinates
 }
 
-/// One coordinate of the nodes of a space of degree 1, at the node's number.
+/// Returns one coordinate of the nodes of a space of degree 1, at the node's number.
 pub fn coordinates_along<T: Real>(
     mesh: &Mesh,
     space: &Space,
@@ -150,8 +150,8 @@ pub fn coordinates_along<T: Real>(
     coordinates
 }
 
-/// The coordinates of the nodes of a space of degree 1 with at least as many components as there are directions, each
-/// where a component of the node lies in a vector in tiles.
+/// Returns the coordinates of the nodes of a space of degree 1 in the positions of a tiled vector; the space has at
+/// least as many components as there are directions.
 pub fn coordinates_in_tiles<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
     let dim = mesh.dim();
     let mut coordinates = Buffer::zeroed(layout.len(space.n_dofs()));
@@ -166,12 +166,12 @@ pub fn coordinates_in_tiles<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout
     coordinates
 }
 
-/// The cells' diameters, `[batch][lane]`.
+/// Returns the cell diameters, `[batch][lane]`.
 pub fn diameters<T: Real>(mesh: &Mesh, batches: &Batches) -> Buffer<T> {
     batches.table(1, |cell, row| row[0] = T::from_f64(mesh.diameter(cell)))
 }
 
-/// The physical places `[cell][point]` of some points of the reference cell.
+/// Returns the physical coordinates `[cell][point]` of some reference points.
 pub fn places(mesh: &Mesh, points: &[[f64; 3]]) -> Result<Vec<[f64; 3]>, ElementError> {
     let element = Lagrange::continuous(mesh.cell(), mesh.order())?;
     let table = tabulate(element, points);

@@ -1,16 +1,15 @@
-//! The processor's engine: kernels run over the chunks of a mesh, which come in execution order.
+//! Host engine: kernels run over the chunks of a mesh, which are in execution order.
 //!
 //! ```text
-//! for each chunk, after its earlier neighbours:  y = 0 in the unknowns it touches first
-//!                                                batches without, then with constrained unknowns, then facets
-//! then, in the rows of constrained unknowns:     y = x (action), 0 (residual), 1 (diagonal)
+//! for each chunk, after its earlier neighbours:  y = 0 in the DoFs it touches first
+//!                                                batches without, then with constrained DoFs, then facets
+//! then, in the rows of constrained DoFs:         y = x (action), 0 (residual), 1 (diagonal)
 //! ```
 //!
-//! Where other processes have some of the unknowns, what they have to be told travels while the chunks run that have none of
-//! these.
+//! Interface sums are exchanged while the chunks without interface degrees of freedom run.
 //!
-//! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
-//! is the same bit for bit on any number of threads.
+//! Neighbouring chunks add to common degrees of freedom in an order that depends on the mesh only. Results are
+//! therefore bitwise independent of the number of threads.
 
 use super::blocks::{Blocks, Given, Pass, Run, in_chunks, kept};
 use super::engine::{Affine, Array, Engine, Oblique, Rows};
@@ -35,31 +34,31 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Entries that are worth a task.
+/// Minimum number of entries per task.
 const LISTED: usize = 1 << 14;
 
-/// The processor.
+/// Host engine.
 pub(super) struct Host {
     module: Arc<Module>,
     precision: Precision,
-    /// Which chunks run at once, and a proof that they may.
+    /// Proven conflict-free schedule of chunks.
     schedule: Schedule,
-    /// The constrained unknowns.
+    /// Constrained degrees of freedom.
     constrained: Vec<usize>,
     /// Their values.
     values: Vec<f64>,
-    /// Conditions on combinations of components.
+    /// Oblique conditions.
     oblique: oblique::Oblique,
-    /// Unknowns that others give, if there are any.
+    /// Affine constraints, if there are any.
     affine: Option<affine::Sums>,
-    /// Which chunks may add to the entries of a matrix at once.
+    /// Schedule of chunks that add to matrix entries.
     entries: Option<Schedule>,
-    /// Which chunks may add to the unknowns of a finer space at once.
+    /// Schedule of chunks that add to a finer space.
     fine: Option<Schedule>,
 }
 
 impl Host {
-    /// The engine of a module's kernels.
+    /// Creates the engine of a module's kernels.
     pub(super) fn new(
         on: &Discretisation,
         module: Arc<Module>,
@@ -82,7 +81,7 @@ impl Host {
         })
     }
 
-    /// Ties a kernel to its arguments; `written` gives what it writes.
+    /// Binds a kernel to its arguments; `written` returns the written ones.
     fn bind<'a>(
         &'a self,
         run: Run<'a>,
@@ -95,7 +94,7 @@ impl Host {
         self.bind_to(run, arguments)
     }
 
-    /// What a kernel reads in a role.
+    /// Returns the input of a kernel in a role.
     fn read<'a>(&self, run: Run<'a>, role: Role) -> Option<Argument<'a>> {
         match run.read(role)? {
             Given::Array(array) => array.here().map(Table::read),
@@ -147,7 +146,7 @@ impl Host {
         Ok(())
     }
 
-    /// Has kernels add to the entries of a matrix.
+    /// Runs kernels that add to the entries of a matrix.
     fn add_to<T: Real>(
         &self,
         runs: &[(Run<'_>, &Array)],
@@ -216,7 +215,7 @@ impl Host {
 }
 
 impl Host {
-    /// Proves the same of the unknowns of a finer space.
+    /// Proves the schedule for vectors of a finer space.
     fn prepare_fine(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
         let Some(targets) = &blocks.on.targets else { return Ok(()) };
         let mut writes = Vec::new();
@@ -246,7 +245,7 @@ impl Host {
     }
 }
 
-/// Gives some rows of a vector what they should have.
+/// Sets some rows of a vector.
 fn set_rows<T: Real>(
     which: impl Iterator<Item = usize>,
     rows: Rows<'_>,
@@ -263,7 +262,7 @@ fn set_rows<T: Real>(
     Ok(())
 }
 
-/// Rows of a matrix, or entries of it, that are worth a thread.
+/// Minimum number of rows or entries of a matrix per task.
 const GRAIN: usize = 1 << 10;
 
 fn numbers(array: &Array) -> Result<&[u32], OperatorError> {
@@ -273,7 +272,7 @@ fn numbers(array: &Array) -> Result<&[u32], OperatorError> {
     }
 }
 
-/// All elements in one array: others behind the first, and 1 for unknowns with conditions.
+/// Concatenates all elements: appends the others to the first, and 1 for constrained degrees of freedom.
 fn put_in_line<'a, T: Real>(
     elements: &Elements,
     cells: &mut [T],
@@ -289,7 +288,7 @@ fn put_in_line<'a, T: Real>(
     Ok(())
 }
 
-/// Entries ← sums of what is stored.
+/// Computes entries as sums of stored elements.
 fn sum_in<'a, T: Real>(
     stored: &[(&'a Array, &'a Lists)],
     entries: &mut [T],
@@ -333,12 +332,12 @@ fn multiply_in<T: Real>(
     Ok(())
 }
 
-/// For vectors of another precision, or elsewhere.
+/// Returns the error of a vector of another precision or location.
 fn wrong() -> OperatorError {
     OperatorError::new("wrong precision")
 }
 
-/// A field's unknowns in a vector, for a kernel that reads them.
+/// Returns a field's entries of a vector as a kernel argument.
 fn part<'a>(on: &Discretisation, vector: &'a Vector, field: usize) -> Option<Argument<'a>> {
     entries(vector, on.dofs_of(field))
 }
@@ -357,7 +356,8 @@ impl Engine for Host {
         class: (Class, usize, &[Slots]),
         parts: &[Part],
     ) -> Result<Batches, BuildError> {
-        // Vectors do what any of their lanes needs; threads of a device lose more by not being neighbours.
+        // A SIMD batch does the work that any of its lanes needs: sort by hanging class. Device threads lose more
+        // without neighbours.
         if let ((Class::Cells(Part::Hanging, _), lanes, _), Some(words)) =
             (class, on.mesh.hanging())
         {
@@ -392,7 +392,7 @@ impl Engine for Host {
         Ok(())
     }
 
-    /// Proves that chunks which do not wait for each other add to different unknowns.
+    /// Proves that concurrent chunks add to different degrees of freedom.
     fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
         let (on, mut writes) = (&blocks.on, Vec::new());
         for (work, block) in blocks.works() {
@@ -463,7 +463,7 @@ impl Engine for Host {
         Ok(Array::Here(Table::U32(array)))
     }
 
-    /// Proves that chunks which do not wait for each other add to different entries.
+    /// Proves that concurrent chunks add to different entries.
     fn prepare_entries(&mut self, runs: &[(Run<'_>, &Array)], n: usize) -> Result<(), BuildError> {
         let mut writes = Vec::new();
         for (run, places) in runs {

@@ -1,13 +1,14 @@
-//! The Jacobian of an operator as element matrices or as a sparse matrix: [`Representation`].
+//! Jacobian of an operator as element matrices or as a sparse matrix: [`Representation`].
 //!
 //! ```text
-//! represent    what is known before any state: places of entries, lists of what is added up, room
-//! linearise    kernels make the element matrices; stored (ebe-v1), added to their places (pattern, coloured), or stored and
-//!              added up place by place (owner)
-//! apply        y = Σ_c A_c x_c or y = A x, in the place of the matrix-free action
+//! represent    symbolic phase: positions of entries, summation lists, allocation
+//! linearise    kernels compute the element matrices; stored (ebe-v1), added to their positions (pattern, coloured),
+//!              or stored and summed per entry (owner)
+//! apply        y = Σ_c A_c x_c or y = A x, in place of the matrix-free action
 //! ```
 //!
-//! Of several processes each has a matrix of its own cells; what they give to one row is added up behind the product, as that of cells is.
+//! With several processes, each has the matrix of its own cells; interface rows are summed after the product, like cell
+//! contributions.
 
 pub(super) mod acoo;
 pub(super) mod lists;
@@ -36,24 +37,24 @@ use sparsity::{NOWHERE, Sparsity};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// How entries come to a matrix.
+/// Assembly algorithm.
 pub(super) enum Ways {
-    /// For each kernel where its entries go.
+    /// Positions of the entries of each kernel.
     Places(BTreeMap<usize, Array>),
-    /// For each kernel what places add up of what it stores.
+    /// Summation lists of each kernel's stored elements.
     Sums(BTreeMap<usize, Lists>),
-    /// The kernels in the order of what they store, and where each element of that goes.
+    /// Kernels in storage order, and the position of each of their elements.
     Merged(Vec<usize>, Elements),
 }
 
-/// A sparse matrix with how it is assembled.
+/// A sparse matrix with its assembly algorithm.
 pub(super) struct Matrix {
     ways: Ways,
-    /// The entries on the diagonal of unknowns with essential conditions, where they are not among the elements.
+    /// Diagonal entries of constrained degrees of freedom, if they are not among the elements.
     fixed: Option<Fixed>,
-    /// The length of vectors.
+    /// Length of vectors.
     len: usize,
-    /// How many entries there are.
+    /// Number of entries.
     count: usize,
     pub(super) lies: Lies,
 }
@@ -64,27 +65,27 @@ pub(super) enum Fixed {
     There(Places),
 }
 
-/// How the entries of a matrix lie.
+/// Storage format of a matrix.
 pub(super) enum Lies {
-    /// In compressed rows.
+    /// Compressed sparse rows.
     Rows(Rows),
-    /// In slices of rows, where threads of a device have rows side by side.
+    /// Slices of rows, for adjacent device threads on adjacent rows.
     Slices(Slices),
 }
 
-/// A matrix in compressed rows.
+/// A matrix in compressed sparse rows.
 pub(super) struct Rows {
-    /// Where each row begins, and the end of the last.
+    /// Offset of each row, and the end of the last.
     pub(super) starts: Array,
-    /// The places of columns in vectors.
+    /// Positions of columns in vectors.
     pub(super) columns: Array,
     pub(super) entries: Array,
-    /// What multiplies with it, where that is not our own kernel.
+    /// Vendor library handle, if it multiplies.
     pub(super) vendor: Option<Vendor>,
 }
 
 impl Lies {
-    /// What is added up.
+    /// Returns the entries.
     fn entries_mut(&mut self) -> &mut Array {
         match self {
             Self::Rows(rows) => &mut rows.entries,
@@ -93,40 +94,40 @@ impl Lies {
     }
 }
 
-/// A matrix that the library of a device's vendor multiplies with.
+/// A matrix handle of the vendor's library.
 pub(super) type Vendor = Mutex<Box<dyn SparseMatrix>>;
 
-/// What a matrix has.
+/// Size of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatrixSize {
-    /// Entries of all element matrices, with those of cells that fill up batches.
+    /// Number of entries in all element matrices, padding included.
     pub elements: usize,
-    /// Entries of the sparse matrix.
+    /// Number of entries in the sparse matrix.
     pub entries: usize,
 }
 
-/// How an operator is applied where that is not matrix-free.
+/// Representation of the Jacobian, if it is not matrix-free.
 pub(super) enum Represented {
-    /// By products with element matrices.
+    /// Element matrices.
     Elements(Task),
-    /// By a matrix.
+    /// A sparse matrix.
     Matrix(Box<Matrix>),
 }
 
-/// Whether a kernel stores element matrices, and does not add them to their places.
+/// Returns whether a kernel stores element matrices instead of adding them.
 fn stores(work: &Work) -> bool {
     work.abi.arguments.iter().any(|argument| argument.role == Role::CellMatrix)
 }
 
 impl Operator {
-    /// Has the Jacobian applied in another way, from the next linearisation on. The operator's kernels must be those of
-    /// [`Representation::tasks`], and [`Representation::scatter`] what they were chosen for.
+    /// Changes the representation of the Jacobian from the next linearisation on. The operator's kernels must be those
+    /// of [`Representation::tasks`], compiled for [`Representation::scatter`].
     ///
     /// # Errors
     ///
-    /// Kernels that are missing; a matrix with more entries than 32-bit indices number; too little memory.
+    /// Missing kernels; more entries than 32-bit indices can address; insufficient memory.
     pub fn represent(&mut self, how: Representation) -> Result<(), BuildError> {
-        // What there was before makes room.
+        // Frees the old representation first.
         self.represented = None;
         self.blocks.drop_matrices();
         self.represented = match how {
@@ -152,12 +153,12 @@ impl Operator {
         Ok(())
     }
 
-    /// Bytes of a real number.
+    /// Returns the bytes of a real.
     fn real(&self) -> f64 {
         self.precision().bytes() as f64
     }
 
-    /// Entries of all element matrices, those of cells that fill up batches too.
+    /// Returns the number of entries in all element matrices, padding included.
     fn stored_elements(&self) -> usize {
         let works = self.blocks.matrix_works();
         let entries = works.map(|(_, work, block)| {
@@ -167,7 +168,7 @@ impl Operator {
         entries.sum()
     }
 
-    /// Whether there is memory for so many bytes more.
+    /// Checks that some bytes fit into the memory budget.
     fn has_room(&self, what: &str, bytes: f64) -> Result<(), BuildError> {
         let n = self.blocks.on.n_dofs();
         let what = || format!("{what} of {n} unknowns");
@@ -215,8 +216,8 @@ impl Operator {
             order.sort_by_key(|&i| std::cmp::Reverse(stored(i)));
             let parts: Vec<_> = order.iter().map(|&i| parts[i]).collect();
             let elements = acoo::elements(on, &parts, place);
-            // Elements, a link and a row for each row of an element matrix, two numbers a row; how many entries are left,
-            // shows then.
+            // Elements, one link and row index per element-matrix row, and two numbers per matrix row; the number of
+            // entries is not yet known.
             let real = self.precision().bytes();
             let tables = elements.on_devices().bytes(len, real);
             let bytes = elements.count * real + 4 * (2 * elements.dofs.len() + 2 * len) + tables;
@@ -236,10 +237,10 @@ impl Operator {
         if let Some(sliced) = &slices {
             sparsity.lie(on, SLICE as u32, |dof| sliced.place(place(dof), 0));
         }
-        // How many numbers are added up.
+        // Number of summed entries.
         let sums = slices.as_ref().map_or(n, |sliced| sliced.count);
         let stores = if stored { self.real() } else { 0.0 };
-        // Of each kernel where the list of each place begins.
+        // Offsets of the summation lists, for each kernel.
         let lists = if stored { index * (works.len() * (sums + 1)) as f64 } else { 0.0 };
         let indices = match &slices {
             Some(sliced) => sliced.index_bytes() as f64,
@@ -279,7 +280,7 @@ impl Operator {
             None => {
                 let mut starts: Vec<u32> =
                     sparsity.starts.iter().map(|&start| start as u32).collect();
-                // A group of threads has rows of its own.
+                // Padding: a group of threads processes `ROWS` rows.
                 starts.resize(len.next_multiple_of(ROWS) + 1, n as u32);
                 let starts = engine.indices(starts, 1, 1)?;
                 let columns = engine.indices(sparsity.columns, 1, 1)?;
@@ -299,7 +300,7 @@ impl Operator {
         Ok(Matrix { ways, fixed, len, count: n, lies })
     }
 
-    /// Makes the element matrices at the state of the linearisation, and what is made of them.
+    /// Computes the element matrices at the linearisation state, and assembles them.
     pub(crate) fn assemble(&mut self) -> Result<(), OperatorError> {
         let Some(mut represented) = self.represented.take() else { return Ok(()) };
         let made = self.assemble_in(&mut represented);
@@ -317,7 +318,7 @@ impl Operator {
                 match ways {
                     Ways::Merged(order, elements) => {
                         let Some(&first) = order.first() else { return Ok(()) };
-                        // What there was before makes room.
+                        // Frees the old matrix first.
                         let none = engine.indices(vec![0], 1, 1)?;
                         let columns = engine.indices(Vec::new(), 1, 1)?;
                         let entries = engine.zeros(0)?;
@@ -364,7 +365,7 @@ impl Operator {
         }
     }
 
-    /// y = J x in the way that was asked for; rows of constrained unknowns are those of x.
+    /// Computes y = J x in the current representation; rows of constrained degrees of freedom are those of x.
     pub(super) fn act(
         &self,
         x: &Vector,
@@ -379,14 +380,14 @@ impl Operator {
                 self.fits(x)?;
                 self.fits(y)?;
                 self.engine.multiply(matrix, x, y)?;
-                // Each process has what its cells give to rows that several have.
+                // Sums the contributions of all processes to interface rows.
                 y.add_up();
                 Ok(())
             }
         }
     }
 
-    /// What the matrix has, or the element matrices.
+    /// Returns the size of the matrix, or of the element matrices.
     pub fn matrix_size(&self) -> MatrixSize {
         let entries = match &self.represented {
             Some(Represented::Matrix(matrix)) => matrix.count,
@@ -395,13 +396,13 @@ impl Operator {
         MatrixSize { elements: self.stored_elements(), entries }
     }
 
-    /// The assembled matrix at the last linearisation, where there is one: in the numbering of the discretisation, columns
-    /// ascending. Where unknowns have conditions in common it is that of all that the operator does: walls that nothing passes
-    /// through, and affine constraints, whose unknowns have the rows of the identity.
+    /// Returns the assembled matrix at the last linearisation, if there is one, in the discretisation's numbering with
+    /// ascending columns. It contains everything that the operator applies: oblique conditions, and affine constraints
+    /// with identity rows for dependent degrees of freedom.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     pub fn assembled(&self) -> Result<Option<Csr>, OperatorError> {
         let Some(Represented::Matrix(matrix)) = &self.represented else { return Ok(None) };
         let place = self.arithmetic().map(|arithmetic| arithmetic.layout());

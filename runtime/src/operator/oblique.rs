@@ -1,22 +1,23 @@
-//! Nodes with conditions on combinations of components, N u = g: what is done to vectors there, around the kernels, which
-//! do not know of them.
+//! Oblique conditions N u = g on combinations of a node's components: pre- and post-processing of vectors around the
+//! kernels, which are unaware of them.
 //!
 //! ```text
 //! residual    P R(u)                   impose    u ← P u + g
 //! action      P A P x + D N x          diagonal  D = Σ_c P_cc |A_cc| / Σ_c P_cc in all components of the node
 //! ```
 //!
-//! with P = I − N. D is a multiple of the identity at a node and commutes with P, so that Jacobi's method keeps
-//! directions where conditions let them; it makes the rows of N as large as those beside them, which factors want.
+//! with P = I − N. D is a multiple of the identity at a node and commutes with P, so that the Jacobi method preserves
+//! the unconstrained directions. It also scales the rows of N like adjacent rows, as factorisations require.
 
 use crate::algebra::vector::Real;
 use crate::device::{Combinations, NONE, WIDTH};
 use crate::space::discretisation::Discretisation;
 
-/// Such nodes of vectors in this machine's memory.
+/// Oblique conditions of host vectors.
 pub(super) struct Oblique(pub(super) Combinations);
 
-/// Those of a discretisation, whose unknowns have these places in a vector; an unknown with a condition of its own has none.
+/// Collects the oblique conditions of a discretisation; `place` maps degrees of freedom to positions in a vector.
+/// Individually constrained ones are excluded.
 pub(super) fn combinations(on: &Discretisation, place: impl Fn(usize) -> usize) -> Combinations {
     let mut tables = Combinations::default();
     for (number, field) in on.fields.iter().enumerate() {
@@ -37,7 +38,7 @@ pub(super) fn combinations(on: &Discretisation, place: impl Fn(usize) -> usize) 
 }
 
 impl Oblique {
-    /// y ← P y, and + g where `values` are wanted.
+    /// Computes y ← P y, plus g if `values` is true.
     pub(super) fn hold<T: Real>(&self, y: &mut [T], values: bool) {
         for ((dofs, given), value) in self.0.dofs.iter().zip(&self.0.given).zip(&self.0.values) {
             let own = at(y, dofs);
@@ -46,7 +47,7 @@ impl Oblique {
         }
     }
 
-    /// y ← P y + N (d x).
+    /// Computes y ← P y + N (d x).
     pub(super) fn hold_as<T: Real>(&self, y: &mut [T], d: &[T], x: &[T]) {
         for (dofs, given) in self.0.dofs.iter().zip(&self.0.given) {
             let (own, d, x) = (at(y, dofs), at(d, dofs), at(x, dofs));
@@ -54,7 +55,7 @@ impl Oblique {
         }
     }
 
-    /// The mean of a node's entries in what conditions leave, in each of them.
+    /// Replaces the entries of a node by their mean over the unconstrained directions.
     pub(super) fn even<T: Real>(&self, y: &mut [T]) {
         for (dofs, weights) in self.0.dofs.iter().zip(&self.0.weights) {
             let own = at(y, dofs);
@@ -66,12 +67,12 @@ impl Oblique {
     }
 }
 
-/// The entries of a node, 0 where it has none.
+/// Returns the entries of a node, 0 for missing ones.
 fn at<T: Real>(y: &[T], dofs: &[u32; WIDTH]) -> [f64; WIDTH] {
     dofs.map(|dof| if dof == NONE { 0.0 } else { y[dof as usize].into() })
 }
 
-/// y ← y − N z at a node.
+/// Computes y ← y − N z at a node.
 fn take<T: Real>(y: &mut [T], dofs: &[u32; WIDTH], given: &[[f64; WIDTH]; WIDTH], z: [f64; WIDTH]) {
     for (&dof, row) in dofs.iter().zip(given).filter(|(dof, _)| **dof != NONE) {
         let part: f64 = row.iter().zip(&z).map(|(n, z)| n * z).sum();

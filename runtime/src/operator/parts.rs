@@ -1,4 +1,4 @@
-//! The cells of an operator part by part, for measurements: how they are batched, and the product with some of them.
+//! Parts of an operator's cells, for benchmarks: their batches, and products restricted to them.
 
 use super::blocks::{Block, Inputs, Work};
 use super::engine::Rows;
@@ -9,29 +9,29 @@ use kernels_gen::abi::Role;
 use kernels_gen::plan::Task;
 use std::ops::Range;
 
-/// The cells or facets of one class, as they are batched.
+/// Cells or facets of one class, as batched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Which.
+    /// Class of cells.
     pub class: Class,
-    /// How many each chunk has; on devices each colour, where they are coloured.
+    /// Number in each chunk; on devices with colouring, in each colour.
     pub sizes: Vec<usize>,
 }
 
 impl Share {
-    /// How many there are.
+    /// Returns the total number.
     pub fn count(&self) -> usize {
         self.sizes.iter().sum()
     }
 
-    /// Whether these are cells of one of some parts.
+    /// Returns whether these are cells of one of some parts.
     pub fn is_of(&self, parts: &[Part]) -> bool {
         matches!(self.class, Class::Cells(part, _) if parts.contains(&part))
     }
 }
 
 impl Operator {
-    /// What the kernels of a task run over, in the order in which they add.
+    /// Returns the cells and facets of a task's kernels, in summation order.
     pub fn shares(&self, task: Task) -> Vec<Share> {
         let works = self.blocks.works().filter(|(work, _)| work.kernel.task == task);
         let share = |(work, block): (&Work, &Block)| {
@@ -43,13 +43,12 @@ impl Operator {
         works.map(share).collect()
     }
 
-    /// y = A x with the cells of these parts alone: no others, and no facets. Rows of constrained unknowns are those of the
-    /// identity, as ever, and conditions on combinations of components are left out. With no part it is what is done
-    /// beside the kernels.
+    /// Computes y = A x restricted to the cells of some parts, without facets and oblique conditions. Rows of
+    /// constrained degrees of freedom are the identity. Without parts, only the work outside the kernels remains.
     ///
     /// # Errors
     ///
-    /// As those of a product.
+    /// As for a product.
     pub fn apply_to(
         &self,
         parts: &[Part],
@@ -63,7 +62,7 @@ impl Operator {
         self.engine.sum(pass, Rows::Of(x), y)
     }
 
-    /// Whether a product with the Jacobian reads what only a linearisation makes, and there was none.
+    /// Returns whether a product with the Jacobian requires a linearisation that has not happened yet.
     pub fn awaits_linearisation(&self) -> bool {
         let products = [Task::Action, Task::Diagonal];
         let mut works =

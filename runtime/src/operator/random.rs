@@ -1,15 +1,15 @@
-//! Directions in which the state of an operator may change: 0 in constrained degrees of freedom.
+//! Increments of an operator's state: 0 in constrained degrees of freedom.
 
 use super::Operator;
 use crate::algebra::linear::OperatorError;
 use crate::algebra::vector::Vector;
 
 impl Operator {
-    /// Subtracts the values of the conditions from a vector, which is 0 in constrained degrees of freedom then.
+    /// Subtracts the values of the conditions from a vector, so that it is 0 in constrained degrees of freedom.
     ///
     /// # Errors
     ///
-    /// As [`Operator::impose`].
+    /// As for [`Operator::impose`].
     pub(crate) fn without_conditions(&self, mut x: Vector) -> Result<Vector, OperatorError> {
         let mut given = self.zeros();
         self.impose(&mut given)?;
@@ -18,11 +18,11 @@ impl Operator {
         Ok(x)
     }
 
-    /// A direction with random entries.
+    /// Returns a random increment.
     ///
     /// # Errors
     ///
-    /// As [`Operator::impose`].
+    /// As for [`Operator::impose`].
     pub(crate) fn random_direction(&self, seed: u64) -> Result<Vector, OperatorError> {
         let mut x = self.zeros();
         x.set(&self.blocks.on.noise(seed));

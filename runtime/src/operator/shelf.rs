@@ -1,9 +1,8 @@
-//! What operators on one mesh have in common: batches of cells, tables that kernels read, where unknowns lie on a device →
-//! [`Shelf`], from which the next operator takes what it would have made of the same.
+//! Table cache of operators on one mesh ([`Shelf`]): batches of cells, tables of kernels, and device layouts.
 //!
-//! A table is the same where its key, its length, its batches and slots are, the space of its unknowns and their places.
-//! Batches cost little beside tables: they are made, and compared number by number. So what is shared follows from what it is
-//! made of, whoever asks. Tables that heed conditions are never kept.
+//! Tables are shared if key, length, batches and slots are equal, as well as the space of their degrees of freedom and
+//! its layout. Batches are cheap compared with tables: they are rebuilt and compared entry by entry. Sharing thus
+//! depends on contents only. Tables that depend on conditions are never cached.
 
 use super::engine::Array;
 use super::tables::Key;
@@ -19,24 +18,24 @@ use kernels_gen::abi::{Indices, Owner, Slots};
 use kernels_gen::plan::Geometry;
 use std::sync::Arc;
 
-/// Batches, tables and orders that operators on one mesh share, all in one place and one precision.
+/// Batches, tables and layouts shared by operators on one mesh, for one device or the host and one precision.
 #[derive(Clone, Default)]
 pub struct Shelf {
     of: Option<Of>,
-    /// A device's chunks.
+    /// Chunks of a device.
     pub(super) partition: Option<Arc<Partition>>,
-    /// Where the unknowns of each space lie on a device.
+    /// Device layout of each space.
     places: Vec<(Arc<Space>, device::Part)>,
-    /// The part that each cell was of for the first operator.
+    /// Part of each cell in the first operator.
     parts: Option<Arc<[Part]>>,
-    /// Data at nodes, by its numbers.
+    /// Nodal data arrays, by identity of their values.
     data: Vec<(Arc<Vec<f64>>, Arc<Array>)>,
-    /// What the first operator's vectors need of a device.
+    /// Vector arithmetic of the first operator on a device.
     arithmetic: Option<Arc<Arithmetic>>,
     racks: Vec<Rack>,
 }
 
-/// What everything on a shelf is made for.
+/// Scope of a cache.
 #[derive(Clone)]
 struct Of {
     mesh: Arc<Mesh>,
@@ -44,7 +43,7 @@ struct Of {
     device: Option<Arc<dyn Device>>,
 }
 
-/// The tables of some batches.
+/// Tables of some batches.
 #[derive(Clone)]
 struct Rack {
     batches: Arc<Batches>,
@@ -52,20 +51,20 @@ struct Rack {
     tables: Vec<(Made, Arc<Array>)>,
 }
 
-/// What else a table is made of.
+/// Cache key of a table, within its batches.
 #[derive(Clone)]
 pub(super) struct Made {
     key: Key,
     extent: usize,
     space: Option<Arc<Space>>,
-    /// Where the unknowns of the space lie, if not in their own order.
+    /// Device layout of the space, if it is not the natural order.
     places: Option<device::Part>,
-    /// The numbers that it holds.
+    /// Values of the table.
     data: Option<Arc<Vec<f64>>>,
 }
 
 impl Made {
-    /// What a table is made of beside its batches; none where it may not be kept.
+    /// Returns the cache key of a table; `None` if it may not be cached.
     pub(super) fn new(
         key: Key,
         extent: usize,
@@ -79,7 +78,7 @@ impl Made {
             Some(Self { space, places, ..own.clone() })
         };
         match key {
-            // They heed conditions, or are of a rule.
+            // They depend on conditions, or on a rule.
             Key::Map(_, Indices::Dofs)
             | Key::Lines(_, Indices::Dofs, _)
             | Key::Slots(_, Indices::Dofs)
@@ -111,7 +110,7 @@ impl Made {
     }
 }
 
-/// Whether there is none of something, or two that are the same.
+/// Returns whether both are `None`, or both are equal.
 fn both<T>(own: &Option<T>, other: &Option<T>, same: impl Fn(&T, &T) -> bool) -> bool {
     match (own, other) {
         (Some(own), Some(other)) => same(own, other),
@@ -120,7 +119,7 @@ fn both<T>(own: &Option<T>, other: &Option<T>, same: impl Fn(&T, &T) -> bool) ->
 }
 
 impl Shelf {
-    /// Whether it has, or can have, something for operators on a mesh, in a precision, on a device or the processor.
+    /// Returns whether the cache can serve operators on a mesh, in a precision, on a device or the host.
     fn suits(
         &self,
         mesh: &Arc<Mesh>,
@@ -133,7 +132,7 @@ impl Shelf {
         })
     }
 
-    /// The same where it suits; else an empty one that does.
+    /// Returns the cache if it can serve them, otherwise an empty one.
     pub(super) fn suiting(
         self,
         mesh: &Arc<Mesh>,
@@ -145,7 +144,7 @@ impl Shelf {
         Self { of: Some(of), ..own }
     }
 
-    /// What it has for operators in another precision too: batches, indices, and where unknowns lie on a device.
+    /// Returns the part that is independent of the precision: batches, indices and device layouts.
     pub(crate) fn without_reals(self) -> Self {
         let indices = |rack: Rack| Rack {
             tables: rack.tables.into_iter().filter(|(made, _)| made.key.is_of_indices()).collect(),
@@ -155,12 +154,12 @@ impl Shelf {
         Self { of: None, data: Vec::new(), arithmetic: None, racks, ..self }
     }
 
-    /// How many tables there are.
+    /// Returns the number of tables.
     pub fn tables(&self) -> usize {
         self.racks.iter().map(|rack| rack.tables.len()).sum()
     }
 
-    /// Takes what an operator has more, where that is of its kind.
+    /// Replaces the cache by an operator's extended one, if it has the same scope.
     pub(crate) fn keep(&mut self, other: Self) {
         let suits = |of: &Of| self.suits(&of.mesh, of.precision, of.device.as_ref());
         if other.of.as_ref().is_some_and(suits) {
@@ -168,13 +167,13 @@ impl Shelf {
         }
     }
 
-    /// Where the unknowns of a field are known to lie on a device.
+    /// Returns the device layout of a field, if it is known.
     pub(super) fn places(&self, field: &Field) -> Option<&device::Part> {
         let known = self.places.iter().find(|(space, _)| Arc::ptr_eq(space, &field.space));
         known.map(|(_, places)| places)
     }
 
-    /// Remembers where the unknowns of some fields lie.
+    /// Stores the device layouts of some fields.
     pub(super) fn keep_places(&mut self, fields: &[Field], layout: &Layout) {
         for (number, field) in fields.iter().enumerate() {
             if self.places(field).is_none() {
@@ -183,8 +182,8 @@ impl Shelf {
         }
     }
 
-    /// What vectors with a layout need of a device: that of the first operator where its unknowns lie alike, so that one takes the
-    /// other's vectors, else another, which is remembered where there is none yet.
+    /// Returns the vector arithmetic for a layout: that of the first operator if the layouts agree, so that vectors are
+    /// interchangeable; otherwise a new one, which is stored if there is none yet.
     pub(super) fn arithmetic(
         &mut self,
         device: &Arc<dyn Device>,
@@ -203,13 +202,13 @@ impl Shelf {
         Ok(made)
     }
 
-    /// Remembers of which part each cell is.
+    /// Stores the part of each cell.
     pub(super) fn keep_parts(&mut self, parts: &Arc<[Part]>) {
         self.parts.get_or_insert_with(|| Arc::clone(parts));
     }
 
-    /// The classes that together have the cells of one, as they were parted for the first operator, and the parts; none
-    /// where that knew of no conditions. Sums over cells must not mind another order.
+    /// Returns the classes that together contain the cells of one class, as split for the first operator, and the
+    /// parts; `None` if that had no conditions. Sums over cells must not depend on their order.
     pub(super) fn parted(&self, class: Class) -> Option<(Vec<Class>, Arc<[Part]>)> {
         let parts = self.parts.as_ref().filter(|parts| parts.contains(&Part::Constrained))?;
         match class {
@@ -222,7 +221,7 @@ impl Shelf {
         }
     }
 
-    /// An array with data at nodes, which is made where there is none.
+    /// Returns an array with nodal data, created if there is none.
     pub(super) fn data<E>(
         &mut self,
         numbers: &Arc<Vec<f64>>,
@@ -236,14 +235,14 @@ impl Shelf {
         Ok(array)
     }
 
-    /// Keeps nothing that holds data, which is to be replaced.
+    /// Drops everything that depends on data, which will be replaced.
     pub(super) fn forget_data(&mut self) {
         self.data.clear();
         let tables = self.racks.iter_mut().map(|rack| &mut rack.tables);
         tables.for_each(|tables| tables.retain(|(made, _)| made.data.is_none()));
     }
 
-    /// The number of the rack of some batches, and the batches, which may have been made before.
+    /// Finds or adds batches; returns their index and the shared batches.
     pub(super) fn rack(&mut self, batches: Batches, slots: &[Slots]) -> (usize, Arc<Batches>) {
         let same = |rack: &Rack| rack.slots == slots && *rack.batches == batches;
         let known = self.racks.iter().position(same).unwrap_or_else(|| {
@@ -254,13 +253,13 @@ impl Shelf {
         (known, Arc::clone(&self.racks[known].batches))
     }
 
-    /// A table of the batches of a rack.
+    /// Returns a cached table of some batches.
     pub(super) fn table(&self, rack: usize, made: &Made) -> Option<Arc<Array>> {
         let tables = &self.racks.get(rack)?.tables;
         tables.iter().find(|(known, _)| known.is(made)).map(|(_, table)| Arc::clone(table))
     }
 
-    /// Keeps a table of the batches of a rack.
+    /// Stores a table of some batches.
     pub(super) fn keep_table(&mut self, rack: usize, made: Made, table: &Arc<Array>) {
         if let Some(rack) = self.racks.get_mut(rack) {
             rack.tables.push((made, Arc::clone(table)));

@@ -1,4 +1,4 @@
-//! The arrays that kernels read beside the vectors, made from what a kernel's ABI asks for.
+//! Input tables of kernels, built from the requirements of a kernel's ABI.
 
 use super::BuildError;
 use crate::algebra::vector::{Precision, Real};
@@ -16,7 +16,7 @@ use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;
 use std::borrow::Cow;
 
-/// Numbers of one of the types that kernels take, in this machine's memory.
+/// An array of one of the types that kernels read, in host memory.
 #[derive(Clone, Debug)]
 pub(super) enum Table {
     /// Double precision.
@@ -28,7 +28,7 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// Numbers in a precision.
+    /// Creates an array of reals.
     pub(super) fn reals(values: &[f64], precision: Precision) -> Self {
         match precision {
             Precision::F64 => Self::F64(Buffer::from_slice(values)),
@@ -38,7 +38,7 @@ impl Table {
         }
     }
 
-    /// Zeros in a precision.
+    /// Creates an array of zeros.
     pub(super) fn zeros(len: usize, precision: Precision) -> Self {
         match precision {
             Precision::F64 => Self::F64(Buffer::zeroed(len)),
@@ -46,7 +46,7 @@ impl Table {
         }
     }
 
-    /// Them for a kernel that reads it.
+    /// Returns a read argument.
     pub(super) fn read(&self) -> Argument<'_> {
         match self {
             Self::F64(buffer) => Argument::read(buffer),
@@ -55,7 +55,7 @@ impl Table {
         }
     }
 
-    /// Them for a kernel that writes it; no kernel writes indices.
+    /// Returns a written argument; kernels do not write indices.
     pub(super) fn write(&mut self) -> Argument<'_> {
         match self {
             Self::F64(buffer) => Argument::write(buffer),
@@ -64,7 +64,7 @@ impl Table {
         }
     }
 
-    /// The numbers, where they are reals.
+    /// Returns the numbers of an array of reals.
     pub(super) fn numbers(&self) -> Option<Cow<'_, [f64]>> {
         match self {
             Self::F64(buffer) => Some(Cow::Borrowed(buffer)),
@@ -73,7 +73,7 @@ impl Table {
         }
     }
 
-    /// Indices of batches with so many numbers.
+    /// Creates an array of indices, `extent` per batch.
     fn indices(numbers: Buffer<u32>, extent: usize, lanes: usize) -> Self {
         Self::U32(match extent % lanes {
             0 => IndexArray::new(numbers, extent / lanes, lanes),
@@ -81,7 +81,7 @@ impl Table {
         })
     }
 
-    /// How many numbers there are.
+    /// Returns the length.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::F64(buffer) => buffer.len(),
@@ -90,7 +90,7 @@ impl Table {
         }
     }
 
-    /// The bytes it takes.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::F64(buffer) => 8 * buffer.len(),
@@ -100,7 +100,7 @@ impl Table {
     }
 }
 
-/// Which table.
+/// Key of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Map(Owner, Indices),
@@ -120,7 +120,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// The same for all tables with the same numbers: an index array says where a node lies, whether in tiles or not.
+    /// Returns the same key for all tables with the same numbers: node positions do not depend on tiling.
     pub(super) fn by_place(self) -> Self {
         let plain = |indices| match indices {
             Indices::Tiles => Indices::Nodes,
@@ -134,7 +134,7 @@ impl Key {
         }
     }
 
-    /// Whether the table holds indices or words, and not reals.
+    /// Returns whether the table contains indices or words rather than reals.
     pub(super) fn is_of_indices(self) -> bool {
         match self {
             Self::Map(..)
@@ -154,7 +154,7 @@ impl Key {
         }
     }
 
-    /// The table behind a role; none for vectors, parameters and what kernels store themselves.
+    /// Returns the table of a role; `None` for vectors, parameters and kernel outputs.
     pub(super) fn of(role: Role, geometry: Geometry) -> Option<Self> {
         match role {
             Role::Map(owner, indices) => Some(Self::Map(owner, indices)),
@@ -189,13 +189,13 @@ impl Key {
     }
 }
 
-/// What a kernel of [`kernels_gen::plan::Task::Metric`] makes for those that read this geometry.
+/// Returns the table that a kernel of [`kernels_gen::plan::Task::Metric`] computes for readers of this geometry.
 pub(super) fn computed(geometry: Geometry, arguments: &[abi::Argument]) -> Option<Key> {
     let reads = || arguments.iter().any(|argument| argument.role == Role::Geometry);
     (geometry == Geometry::Stored && reads()).then_some(Key::Geometry(geometry))
 }
 
-/// Makes a table; what a kernel computes is left to it. `slots` are those of a batch for each field, if it has any.
+/// Builds a table; `None` for those that a kernel computes. `slots` are those of a batch for each field.
 pub(super) fn make(
     key: Key,
     extent: usize,
@@ -266,7 +266,7 @@ pub(super) fn make(
     }))
 }
 
-/// The table of auxiliary data on cells or points, with these values; none for another key.
+/// Builds the table of auxiliary data on cells or points; `None` for other keys.
 pub(super) fn of_aux(
     key: Key,
     extent: usize,
@@ -290,7 +290,7 @@ pub(super) fn of_aux(
     rows(numbers, aux, extent, on, batches, precision).map(Some)
 }
 
-/// The unknowns of a finer space at the points of the cells.
+/// Returns the degrees of freedom of a finer space at the points of the cells.
 fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<Table, BuildError> {
     let (lanes, all) = (batches.lanes(), on.mesh.n_cells());
     let Some(targets) = on.targets.as_ref().filter(|own| own.of_cell * lanes == extent) else {
@@ -304,7 +304,7 @@ fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<Tabl
     Ok(Table::indices(table, extent, lanes))
 }
 
-/// What hangs of the cell of each lane, turned as its facet says.
+/// Returns the hanging-node word of each lane's cell, rotated for its facet.
 fn hanging(mesh: &Mesh, batches: &Batches) -> Buffer<u32> {
     let words = mesh.hanging().unwrap_or_default();
     let lanes = batches.cells().iter().enumerate();
@@ -315,7 +315,7 @@ fn hanging(mesh: &Mesh, batches: &Batches) -> Buffer<u32> {
     lanes.map(word).collect()
 }
 
-/// The coordinates of the nodes of a space of degree 1, as unknowns are addressed.
+/// Returns the coordinates of the nodes of a space of degree 1, in the layout of its degrees of freedom.
 fn coordinates<T: Real>(key: Key, mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
     let own = layout.field(0);
     if let Key::Axis(axis) = key {
@@ -327,7 +327,7 @@ fn coordinates<T: Real>(key: Key, mesh: &Mesh, space: &Space, layout: &Layout) -
     geometry::coordinates(mesh, space, |node| own.number(node))
 }
 
-/// The space of a quantity, and the constraints of one that is an unknown.
+/// Returns the space of a quantity, and its constraints if it is a field.
 fn space_of(
     owner: Owner,
     on: &Discretisation,
@@ -344,7 +344,7 @@ fn space_of(
     }
 }
 
-/// An index array.
+/// Builds an index array.
 fn map(
     owner: Owner,
     indices: Indices,
@@ -359,14 +359,14 @@ fn map(
         (Indices::Dofs, Some(constraints)) => batches.dofs(space, constraints),
         (Indices::Dofs, None) => return Err(BuildError::NoRuns),
     };
-    // The device numbers nodes of the unknown anew, those of auxiliary data not.
+    // Field nodes have device numbers, nodes of auxiliary data do not.
     if let Owner::Field(field) = owner {
         renumber(&mut map, field, indices, layout);
     }
     Ok(map)
 }
 
-/// From the nodes or unknowns of a field, everywhere else, to where they lie on the device.
+/// Converts nodes or degrees of freedom of a field to device positions.
 fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &Layout) {
     if layout.is_plain() {
         return;
@@ -375,7 +375,7 @@ fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &Layout) {
     let number: &(dyn Fn(usize) -> usize + Sync) = match indices {
         Indices::Nodes | Indices::Tiles => &|node| own.index(node),
         Indices::Dofs => &|dof| own.place(dof),
-        // They are for unknowns in their own order.
+        // Runs require the natural order.
         Indices::Runs => return,
     };
     map.par_chunks_mut(4096).each(|part| {
@@ -384,18 +384,18 @@ fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &Layout) {
     });
 }
 
-/// The number that the device has for a node of a field.
+/// Returns the device number of a node of a field.
 fn number(field: usize, layout: &Layout) -> impl Fn(u32) -> usize + Sync {
     let own = (!layout.is_plain()).then(|| layout.field(field));
     move |node| own.map_or(node as usize, |own| own.index(node as usize))
 }
 
-/// The slots that a batch has for a field.
+/// Returns the slots of a batch for a field.
 fn slots_of(field: usize, slots: &[Slots]) -> Result<Slots, BuildError> {
     slots.get(field).copied().ok_or(BuildError::NoSlots { field })
 }
 
-/// What [`map`] has for the nodes of the slots of a field: [`Role::Slots`].
+/// Builds the index array of the slots of a field ([`Role::Slots`]), like [`map`].
 fn slots(
     field: usize,
     indices: Indices,
@@ -415,8 +415,8 @@ fn slots(
     Ok(table)
 }
 
-/// An index array with the nodes of each tensor cell in the order of its lines along an axis: those that differ along
-/// it alone are farthest apart. `n` are the nodes of a direction, `each` the entries of a node, one a lane.
+/// Permutes an index array to the line order of tensor cells along an axis: nodes that differ only along it are
+/// farthest apart. `n` is the number of nodes per direction, `each` the number of entries per node, one per lane.
 fn by_lines(map: &[u32], n: usize, each: usize, (dim, axis): (usize, usize)) -> Buffer<u32> {
     let (nodes, inner) = (n.pow(dim as u32), n.pow(axis as u32));
     let mut turned: Buffer<u32> = Buffer::zeroed(map.len());
@@ -435,7 +435,7 @@ fn by_lines(map: &[u32], n: usize, each: usize, (dim, axis): (usize, usize)) -> 
     turned
 }
 
-/// Values cell by cell, as batches have them; `extent` numbers a batch.
+/// Builds a table of cell values; `extent` numbers per batch.
 fn rows(
     values: &[f64],
     aux: usize,

@@ -1,6 +1,5 @@
-//! The driver with small kernels written by hand: what each argument holds, what is written, and
-//! that results do not depend on the number of threads. The kernels of real forms are compared
-//! with the reference elsewhere.
+//! Operators with small handwritten kernels: argument contents, written entries, and independence of the number of
+//! threads. Kernels of real forms are compared with the reference elsewhere.
 
 use super::*;
 use crate::algebra::vector::Real;
@@ -17,7 +16,7 @@ const N: usize = 9;
 const FREE: Class = Class::Cells(Part::Free, 0);
 const CONSTRAINED: Class = Class::Cells(Part::Constrained, 0);
 
-/// A distorted grid of n × n squares.
+/// Creates a distorted grid of n × n squares.
 fn grid(n: usize) -> Mesh {
     let side = n + 1;
     let mut parts = Parts::default();
@@ -33,7 +32,7 @@ fn grid(n: usize) -> Mesh {
     Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::AsGiven).expect("a valid mesh")
 }
 
-/// The state, aux and conditions that all tests share.
+/// Returns the discretisation of all tests, with auxiliary data and conditions.
 fn discretisation(n: usize) -> Discretisation {
     let mesh = grid(n);
     let element = Lagrange::continuous(Cell::Quadrilateral, 2).expect("an element");
@@ -51,7 +50,7 @@ fn discretisation(n: usize) -> Discretisation {
     on
 }
 
-/// What each kernel multiplies its cell's numbers with: all that it is given, mixed.
+/// Returns the factor of a cell's contributions: a mixture of all kernel inputs.
 fn factor(on: &Discretisation, params: &[f64], cell: usize) -> f64 {
     let metric = on.mesh.points()[on.mesh.vertices(cell)[0] as usize][0] + on.mesh.diameter(cell);
     let [AuxValues::Nodes(space, nodes), AuxValues::Cells(cells), AuxValues::Points(points)] =
@@ -63,7 +62,7 @@ fn factor(on: &Discretisation, params: &[f64], cell: usize) -> f64 {
     metric + sum + cells[cell] + points[cell * 6 + 5] + params[1]
 }
 
-/// y_i = Σ_cells factor · Σ_j (1 + δ_ij) f(x_j), component by component.
+/// Computes y_i = Σ_cells factor · Σ_j (1 + δ_ij) f(x_j), component by component.
 fn expected(on: &Discretisation, params: &[f64], x: &[f64], f: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut y = vec![0.0; x.len()];
     for cell in 0..on.mesh.n_cells() {
@@ -80,7 +79,7 @@ fn expected(on: &Discretisation, params: &[f64], x: &[f64], f: impl Fn(f64) -> f
     y
 }
 
-/// One class: its lanes, how it addresses unknowns, and the text of its kernels.
+/// Returns the source of one class: its lanes, addressing of degrees of freedom, and kernels.
 fn source(real: &str, class: &str, lanes: usize, dofs: bool) -> String {
     let index = if dofs {
         "map.add((b * 18 + i * 2 + c) * W + l).read()"
@@ -157,7 +156,7 @@ mod {class} {{
     )
 }
 
-/// The kernels of one class as the generator would describe them.
+/// Kernels of one class, as described by the generator.
 fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>, Vec<CellKernel>) {
     let word = if class == FREE { "free" } else { "constrained" };
     let indices = if class == FREE { Indices::Nodes } else { Indices::Dofs };
@@ -280,7 +279,7 @@ fn check<T: Real>(tolerance: f64) {
     let values = sample(on.n_dofs());
     let u = Vector::from_slice(&values, precision);
 
-    // What lies in the result before must not matter.
+    // Previous contents of the result must not matter.
     let mut r = operator.vector();
     r.fill(f64::NAN);
     operator.residual(&u, &mut r).expect("a residual");

@@ -1,7 +1,8 @@
-//! Kernels between a space and a finer one, [`Task::Prolong`] and [`Task::Restrict`], as what an operator does.
+//! Transfer kernels between a space and a finer one, [`Task::Prolong`] and [`Task::Restrict`], as operations of an
+//! operator.
 //!
-//! The operator's own vectors are those of the coarser space; those of the finer one belong to another operator, whose
-//! unknowns [`Targets`](crate::space::discretisation::Targets) name.
+//! The operator's own vectors belong to the coarser space; those of the finer one belong to another operator, addressed
+//! by [`Targets`](crate::space::discretisation::Targets).
 
 use super::Operator;
 use super::blocks::Inputs;
@@ -13,11 +14,12 @@ use kernels_gen::plan::Task;
 use std::sync::Arc;
 
 impl Operator {
-    /// fine += P coarse; `naming` says who names the unknowns that several processes have, where it is not the first of them.
+    /// Computes fine += P coarse; `naming` synchronises interface degrees of freedom if their owner is not the lowest
+    /// rank.
     ///
     /// # Errors
     ///
-    /// Vectors that are not of these spaces, a device that fails.
+    /// Vectors of other spaces, a device failure.
     pub fn prolong(
         &self,
         coarse: &Vector,
@@ -28,7 +30,7 @@ impl Operator {
         self.is_finer(fine)?;
         let inputs = Inputs { direction: Some(coarse), ..Inputs::default() };
         self.engine.spread(self.blocks.pass(Task::Prolong, inputs), fine)?;
-        // One process has named each unknown.
+        // Exactly one process has written each degree of freedom.
         match naming {
             Some(naming) => fine.agree_by(naming),
             None => fine.agree(),
@@ -36,11 +38,11 @@ impl Operator {
         Ok(())
     }
 
-    /// coarse = Pᵀ fine, with 0 in the rows of constrained unknowns.
+    /// Computes coarse = Pᵀ fine, with 0 in the rows of constrained degrees of freedom.
     ///
     /// # Errors
     ///
-    /// As [`Operator::prolong`].
+    /// As for [`Operator::prolong`].
     pub fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
         self.holds(coarse)?;
         self.is_finer(fine)?;
@@ -48,7 +50,7 @@ impl Operator {
         self.engine.sum(self.blocks.pass(Task::Restrict, inputs), Rows::Zero, coarse)
     }
 
-    /// Whether a vector is one of the coarser space, of this operator or of one whose unknowns lie alike.
+    /// Checks that a vector belongs to the coarser space, of this operator or of one with the same layout.
     fn holds(&self, vector: &Vector) -> Result<(), OperatorError> {
         let there = vector.array().map(|(arithmetic, _)| arithmetic);
         let alike = match (there, self.arithmetic()) {

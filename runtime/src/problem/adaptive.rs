@@ -1,15 +1,15 @@
-//! Adaptive steps: a problem on its mesh → solutions on meshes that follow them.
+//! Adaptive mesh refinement: solves a problem on a sequence of meshes refined by an error estimate.
 //!
 //! ```text
 //! solve → estimate → mark → refine, coarsen, balance → transfer → solve …
 //! ```
 //!
-//! until the estimate is what `until` asks for, the next mesh would have more unknowns than `max_dofs` allows, or all steps
-//! are taken. Each solve starts from the last solution.
+//! The loop ends when the estimate reaches `until`, the next mesh would exceed `max_dofs`, or all steps are taken. Each
+//! solve starts from the last solution.
 //!
-//! Of several processes each solves and estimates on a part of the mesh; all gather the squares and mark alike. Quadrilaterals and hexahedra
-//! are made of the leaves of the next forest that a process has, and what their functions are is sent to it; triangles and tetrahedra are
-//! bisected by each as a whole.
+//! With several processes, each solves and estimates on its subdomain; all gather the squared indicators and mark
+//! identically. For quadrilaterals and hexahedra, each process builds its part of the next forest and receives the
+//! solution values of those leaves. Triangles and tetrahedra are bisected redundantly on every process.
 
 use super::clock::{Clock, Phase, Seconds};
 use super::several::{together, told};
@@ -34,21 +34,21 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What is told of parts that take long.
+/// Label of progress messages.
 pub(super) const STEP: &str = "an adaptive step";
 
-/// What a run in steps had when one of them failed.
+/// Last complete state of an adaptive run whose next step failed.
 #[derive(Debug)]
 pub struct Interrupted {
-    /// The number of the step that failed.
+    /// Number of the failed step.
     pub step: usize,
-    /// Why.
+    /// Cause.
     pub source: RunError,
-    /// The solution of the step before.
+    /// Solution of the previous step.
     pub last: Reached,
 }
 
-/// Solves a problem in adaptive steps and gives the last solution.
+/// Solves a problem adaptively and returns the last solution.
 pub(super) fn solve_adaptively(
     problem: &Problem,
     adapt: &Adapt,
@@ -88,7 +88,7 @@ pub(super) fn solve_adaptively(
     last.ok_or_else(|| RunError::Setting("`adapt` took no step".to_owned()))
 }
 
-/// Steps that are taken one after another.
+/// Adaptive loop.
 struct Steps<'a> {
     problem: &'a Problem,
     adapt: &'a Adapt,
@@ -99,7 +99,7 @@ struct Steps<'a> {
     group: Arc<dyn Group>,
 }
 
-/// Numbers of the cells of all parts of a mesh, in the order of the leaves that they are.
+/// Gathers cell values of all subdomains, in leaf order.
 fn by_leaves(mesh: &Mesh, own: &[f64]) -> Result<Vec<f64>, RunError> {
     let whole = |cut: &Arc<Cut>| -> Result<Vec<u32>, RunError> {
         let leaves = cut.whole()?.leaves().unwrap_or_default();
@@ -130,15 +130,15 @@ fn by_leaves(mesh: &Mesh, own: &[f64]) -> Result<Vec<f64>, RunError> {
     Ok(all)
 }
 
-/// What follows a step.
+/// Outcome of an adaptive step.
 enum Next {
     Mesh(Arc<Mesh>),
-    /// The end, and what should be said of it.
+    /// End of the loop, with an optional note.
     End(Option<String>),
 }
 
 impl Steps<'_> {
-    /// The next step: its solution, and the mesh of the one behind it, if there is to be one.
+    /// Takes one step. Returns its solution and the next mesh, if there is one.
     fn take(
         &mut self,
         mesh: Arc<Mesh>,
@@ -204,7 +204,7 @@ impl Steps<'_> {
         Ok(estimator.estimate(u)?)
     }
 
-    /// Whether this step is the last, and what should be said of that.
+    /// Returns `Some` at the last step, with an optional note.
     fn end(&self, estimate: &Estimate) -> Option<Option<String>> {
         let Adapt { steps, until, .. } = *self.adapt;
         let relative = estimate.relative();
@@ -219,7 +219,7 @@ impl Steps<'_> {
         })
     }
 
-    /// The cells of the next step.
+    /// Marks cells and builds the next mesh.
     fn refine(&mut self, on: &Discretisation, estimate: &Estimate) -> Result<Next, RunError> {
         let adapt = self.adapt;
         let squares = by_leaves(&on.mesh, &estimate.squares)?;
@@ -235,7 +235,7 @@ impl Steps<'_> {
         coarser.iter_mut().zip(&refine).for_each(|(coarser, refine)| *coarser &= !refine);
         let mut adaptive = self.adaptive.clone();
         adaptive.adapt_leaves(&refine, &coarser)?;
-        // One process may have cells that fold.
+        // Cells may fold on one process only.
         let next = told(&on.mesh, adaptive.part(&self.group).map_err(RunError::from))?;
         let unknowns = on.fields.iter().map(|field| {
             Space::count_in_all(&next, field.space.element()) * field.space.components()

@@ -1,18 +1,18 @@
-//! The linear system of a solved problem: [`Solution`] → matrix, right-hand side, and what each unknown is.
+//! Assembled linear system of a solved problem: matrix, right-hand side and a description of each degree of freedom.
 //!
 //! ```text
 //! J(u) x = b,    b = J(u) u − R(u)
 //! ```
 //!
-//! Of a linear form that is its system, whatever u is; of another one the last step of Newton's method, whose x is u as far
-//! as u is solved for. Unknowns with an essential condition have a row and a column of the identity, and their values in b.
-//! Hanging nodes are no unknowns. Where a field is free up to a constant, J is singular: the row of one of its unknowns i gets a
-//! pin, J + α e_i e_iᵀ and b + α u_i e_i, so that x is the solution with the field's mean.
+//! A linear form yields the same system for every u. For a nonlinear form it is the last Newton system, whose solution
+//! x is u up to the solver's tolerance. Constrained DoFs have identity rows and columns and their values in b. Hanging
+//! nodes carry no DoFs. A field that is free up to a constant makes J singular. One of its DoFs i is then pinned, J + α
+//! e_i e_iᵀ and b + α u_i e_i, so that x has the field's mean.
 //!
-//! An eigenvalue problem has two matrices instead, J φ = λ M φ, at the state where it starts ([`Pencil`]).
+//! An eigenvalue problem has two matrices instead, J φ = λ M φ, at its initial state ([`Pencil`]).
 //!
-//! Of several processes each assembles its own cells; what they have adds up at the first, in the numbering of the whole mesh
-//! ([`Assembled::of_all`]).
+//! With several processes, each assembles its own cells; [`Assembled::of_all`] sums the contributions on rank 0, in the
+//! numbering of the whole mesh.
 
 use super::{RunError, Solution, compile_operator, initial};
 use crate::kernels::compile::Target;
@@ -28,43 +28,43 @@ use std::sync::Arc;
 pub struct Assembled {
     /// J(u).
     pub matrix: Csr,
-    /// Whether it is symmetric.
+    /// True for a symmetric matrix.
     pub symmetric: bool,
     /// b.
     pub rhs: Vec<f64>,
-    /// u, which of a linear form is x.
+    /// u, which equals x for a linear form.
     pub solution: Vec<f64>,
-    /// Where the node of each unknown is.
+    /// Node coordinates of each degree of freedom.
     pub points: Vec<[f64; 3]>,
-    /// Whether each has an essential condition.
+    /// Mask of the constrained degrees of freedom.
     pub constrained: Vec<bool>,
-    /// The unknowns of each field.
+    /// Range of degrees of freedom of each field.
     pub fields: Vec<Range<usize>>,
 }
 
-/// The matrices of an eigenvalue problem J φ = λ M φ.
+/// Matrices and solutions of an eigenvalue problem J φ = λ M φ.
 pub struct Pencil {
     /// J.
     pub stiffness: Csr,
-    /// M. In rows and columns of unknowns with a condition it is 0, J the identity.
+    /// M. Rows and columns of constrained DoFs are 0 in M and the identity in J.
     pub mass: Csr,
-    /// The eigenvalues that were asked for, ascending.
+    /// Computed eigenvalues, ascending.
     pub values: Vec<f64>,
-    /// Their modes, one after another.
+    /// Their modes, concatenated.
     pub modes: Vec<f64>,
-    /// The point of each unknown's node.
+    /// Node coordinates of each degree of freedom.
     pub points: Vec<[f64; 3]>,
-    /// Whether each has an essential condition.
+    /// Mask of the constrained degrees of freedom.
     pub constrained: Vec<bool>,
-    /// The unknowns of each field.
+    /// Range of degrees of freedom of each field.
     pub fields: Vec<Range<usize>>,
 }
 
-/// Checks that a problem has matrices: through time it has some for each stage.
+/// Checks that a problem has a matrix; a time-dependent problem has one for each stage.
 ///
 /// # Errors
 ///
-/// It has none of its own.
+/// The problem is time-dependent.
 pub fn has_matrices(problem: &Problem) -> Result<(), RunError> {
     if problem.stepping.is_none() {
         return Ok(());
@@ -78,7 +78,7 @@ pub fn has_matrices(problem: &Problem) -> Result<(), RunError> {
 ///
 /// # Errors
 ///
-/// It has not.
+/// The problem is time-dependent or an eigenvalue problem.
 fn has_one_system(problem: &Problem) -> Result<(), RunError> {
     if problem.eigen.is_some() {
         let message = "an eigenvalue problem has a stiffness and a mass, and no linear system\n\
@@ -88,11 +88,11 @@ fn has_one_system(problem: &Problem) -> Result<(), RunError> {
     has_matrices(problem)
 }
 
-/// Assembles the matrices of a solved eigenvalue problem as [`assembled`] does.
+/// Assembles the matrices of a solved eigenvalue problem, like [`assembled`].
 ///
 /// # Errors
 ///
-/// A problem without `eigen`, kernels that cannot be compiled, a matrix that has no room.
+/// A problem without `eigen`, kernels that cannot be compiled, a matrix beyond the memory budget.
 pub fn assembled_pencil(
     problem: &Problem,
     solution: &Solution,
@@ -131,19 +131,19 @@ pub fn assembled_pencil(
     })
 }
 
-/// Whether each unknown has an essential condition.
+/// Returns the mask of the constrained degrees of freedom.
 fn constrained(on: &Discretisation) -> Vec<bool> {
     let mut constrained = vec![false; on.n_dofs()];
     on.conditions().for_each(|(unknown, _)| constrained[unknown] = true);
     constrained
 }
 
-/// Assembles the system of a solution, on the processor; of a part of a mesh the matrix of its own cells, as [`Csr::assemble`] says, and of
-/// all else what this process has.
+/// Assembles the system of a solution on the host. With several processes the result is the contribution of this
+/// process: the matrix of its own cells, as in [`Csr::assemble`], and its own entries of all vectors.
 ///
 /// # Errors
 ///
-/// A problem through time, kernels that cannot be compiled, a matrix that has no room.
+/// A time-dependent problem, kernels that cannot be compiled, a matrix beyond the memory budget.
 pub fn assembled(
     problem: &Problem,
     solution: &Solution,
@@ -164,7 +164,7 @@ pub fn assembled(
     let constrained = constrained(on);
     let (mut matrix, symmetric) = (Csr::of(&operator)?, operator.symmetric());
     let mut rhs = b.to_vec();
-    // The pins of all processes are those of the first.
+    // Rank 0 defines the pins of all processes.
     let first = on.mesh.cut().is_none_or(|cut| cut.group().rank() == 0);
     let pins = operator.null_space().filter(|_| first).map_or_else(Vec::new, NullSpace::pins);
     if !pins.is_empty() {
@@ -183,7 +183,7 @@ pub fn assembled(
     })
 }
 
-/// Where the node of each unknown is.
+/// Returns the node coordinates of each degree of freedom.
 fn points(on: &Discretisation) -> Result<Vec<[f64; 3]>, RunError> {
     let mut points = Vec::with_capacity(on.n_dofs());
     for field in &on.fields {
@@ -195,13 +195,12 @@ fn points(on: &Discretisation) -> Result<Vec<[f64; 3]>, RunError> {
 }
 
 impl Assembled {
-    /// The system of all processes, from what each has of it, numbered as one process numbers it: the first has it, the others
-    /// none. It is this one where there is one process. All processes call it; each numbers the unknowns of the whole mesh, and
-    /// the first has all entries.
+    /// Sums the contributions of all processes on rank 0, numbered as in a serial run; the others return `None`. A
+    /// serial run returns `self`. Collective: each process numbers the whole mesh, and rank 0 holds all entries.
     ///
     /// # Errors
     ///
-    /// A mesh that is too large for one process; at the first, a matrix that is.
+    /// A mesh too large for one process; on rank 0, a matrix too large.
     pub fn of_all(self, solution: &Solution) -> Result<Option<Self>, RunError> {
         let on = &solution.on;
         let (Some(sharing), Some(whole)) = (on.sharing(), on.on_whole()?) else {
@@ -213,7 +212,7 @@ impl Assembled {
         let given = self.constrained.iter().map(|&given| f64::from(u8::from(given)));
         let given = all(&given.collect::<Vec<f64>>());
         let (rhs, u) = (all(&self.rhs), all(&self.solution));
-        // The last that is asked of all, for it may fail at the first alone.
+        // The last collective call: a later one could deadlock, since only rank 0 can fail in this one.
         let Some(matrix) = self.matrix.gathered(&places, n, &**sharing.group())? else {
             return Ok(None);
         };
@@ -230,11 +229,11 @@ impl Assembled {
 }
 
 impl Pencil {
-    /// The matrices of all processes, as [`Assembled::of_all`] says.
+    /// Sums the matrices of all processes, like [`Assembled::of_all`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`Assembled::of_all`].
     pub fn of_all(self, solution: &Solution) -> Result<Option<Self>, RunError> {
         let on = &solution.on;
         let (Some(sharing), Some(whole)) = (on.sharing(), on.on_whole()?) else {

@@ -1,8 +1,8 @@
-//! Errors against known solutions, and the energy: of a solution → numbers.
+//! Errors against known solutions, and the energy of a solution.
 //!
-//! Where there are many points, generated kernels integrate ([`fem_dsl::measures`]), in double precision whatever the solve
-//! was in; else the interpreter of point forms does ([`functional`]), which needs no compiler. It does, too, where kernels
-//! cannot be made.
+//! Large meshes are integrated by generated kernels ([`fem_dsl::measures`]), in double precision whatever the precision
+//! of the solve. Small ones use the interpreter of point forms ([`functional`]), which needs no compiler; it is also
+//! the fallback if kernels cannot be compiled.
 
 use super::RunError;
 use super::integrals::{Beside, Integrals};
@@ -22,17 +22,17 @@ use kernels_gen::element::{LinePoints, Rule};
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
-/// The points from which on kernels are compiled: the interpreter takes longer than that there.
+/// Number of quadrature points from which compiled kernels are faster than the interpreter.
 const MANY: usize = 1_000_000;
 
-/// What integrates.
+/// Integration backend.
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
-    /// For what kernels are compiled.
+    /// Target of compiled kernels.
     target: &'a Target,
-    /// Where they run.
+    /// Device that runs them.
     device: Option<&'a Arc<dyn Device>>,
-    /// The points from which on they are.
+    /// Number of quadrature points from which kernels are compiled.
     many: usize,
 }
 
@@ -41,14 +41,14 @@ impl<'a> Means<'a> {
         Self { target, device, many: MANY }
     }
 
-    /// For what kernels are compiled that integrate with a rule; none where the interpreter does.
+    /// Returns the target and device of compiled kernels for a rule; `None` selects the interpreter.
     fn kernels(&self, of: State<'_>, rule: Rule) -> Option<(Target, Option<&'a Arc<dyn Device>>)> {
         let target = self.target;
         let few = of.on.mesh.cells_in_all() * rule.count() < self.many;
         if few || target.execution == Execution::Interpreted {
             return None;
         }
-        // What single precision has rounded away is not to be found with it.
+        // Errors below single precision need double precision.
         let device = self.device.filter(|_| target.precision == Precision::F64);
         if device.is_none() && Jit::global().compiler().is_err() {
             return None;
@@ -58,8 +58,8 @@ impl<'a> Means<'a> {
     }
 }
 
-/// The errors where a solution is known, (field, L2, H1), and the energy where there is one. `shelf` has what operators need
-/// not make again.
+/// Returns the errors against known solutions, (field, L2, H1), and the energy if the form has one. `shelf` caches
+/// operator tables.
 ///
 /// # Errors
 ///
@@ -71,7 +71,7 @@ pub(super) fn assess(
     shelf: &mut Shelf,
 ) -> Result<(Vec<(usize, f64, f64)>, Option<f64>), RunError> {
     let form = of.form;
-    // What is measured in another precision, or elsewhere, than was solved in shares nothing with that.
+    // Tables of another precision or device cannot be shared.
     let mut other = Shelf::default();
     let shelf = if means.target.precision == Precision::F64 { shelf } else { &mut other };
     let known = errors(&problem.exact, of, means, shelf)?;
@@ -88,7 +88,7 @@ pub(super) fn assess(
     Ok((known, energy))
 }
 
-/// The errors against known solutions.
+/// Computes the errors against known solutions.
 fn errors(
     known: &[(usize, Expression)],
     of: State<'_>,
@@ -137,7 +137,7 @@ fn errors_by_kernels(
     Ok(known.iter().zip(norms.chunks(2)).map(one).collect())
 }
 
-/// The energy at a state, less that at 0.
+/// Computes the energy at a state minus the energy at 0.
 fn energy(
     integral: &Integral,
     of: State<'_>,
@@ -164,7 +164,7 @@ fn energy_by_kernels(
     let elements = of.elements;
     let rule = rule_of_data(of.on, elements.rule);
     let elements = Elements::new(&form, elements.cell, elements.degree, rule)?;
-    // The ray may lead through states that have no density.
+    // The ray may pass through states without a density.
     let along: Vec<(f64, f64)> = match integral.energy {
         Some(_) => vec![(1.0, 1.0), (0.0, -1.0)],
         None => {
@@ -181,7 +181,7 @@ fn energy_by_kernels(
     Ok(energy)
 }
 
-/// The values of the parameters, and that of s behind them.
+/// Appends s to the parameter values.
 fn scaled(of: State<'_>, s: f64) -> Vec<f64> {
     let Parameters { values, .. } = of.parameters;
     values.iter().copied().chain([s]).collect()

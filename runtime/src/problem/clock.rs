@@ -1,4 +1,4 @@
-//! The wall clock of a run, split into phases.
+//! Wall clock of a run, split into phases.
 
 use crate::support::laps::seconds_of_kernels;
 use std::time::Instant;
@@ -6,28 +6,28 @@ use std::time::Instant;
 /// Wall-clock seconds of each phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seconds {
-    /// Reading or generating the mesh, where the caller has measured it.
+    /// Reading or generating the mesh, if the caller has measured it.
     pub mesh: f64,
-    /// Planning, printing, compiling and loading kernels: those of the form, of levels, transfers and reports.
+    /// Planning, printing, compiling and loading kernels: of the form, levels, transfers and reports.
     pub compile: f64,
     /// Spaces, conditions, tables.
     pub set_up: f64,
-    /// The solve, with the set-up of its preconditioner; through time all steps, of adaptive meshes the estimates too.
+    /// The solve with its preconditioner set-up: all time steps; with adaptive meshes, the error estimates as well.
     pub solve: f64,
     /// Errors, energy, reports and throughput.
     pub measure: f64,
-    /// Files, and other work of the observer of the run.
+    /// Files and other work of the run's observer.
     pub write: f64,
 }
 
 impl Seconds {
-    /// All phases.
+    /// Returns the sum of all phases.
     pub fn sum(&self) -> f64 {
         self.mesh + self.compile + self.set_up + self.solve + self.measure + self.write
     }
 }
 
-/// A phase of which [`Clock`] takes the time; compiling kernels is a phase of its own inside each.
+/// A phase timed by [`Clock`]; kernel compilation inside it is counted separately.
 #[derive(Clone, Copy)]
 pub(super) enum Phase {
     SetUp,
@@ -36,22 +36,22 @@ pub(super) enum Phase {
     Write,
 }
 
-/// A clock that runs from its making on.
+/// A clock that starts on construction.
 pub(super) struct Clock {
     since: Instant,
-    /// Seconds of kernels until then, those of the whole program.
+    /// Kernel compilation seconds of the whole program at `since`.
     compiled: f64,
     seconds: Seconds,
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// Starts a clock.
     pub(super) fn start() -> Self {
         let (since, compiled) = (Instant::now(), seconds_of_kernels());
         Self { since, compiled, seconds: Seconds::default() }
     }
 
-    /// Adds the time since the last end to a phase.
+    /// Adds the time since the last call to a phase.
     pub(super) fn end(&mut self, phase: Phase) {
         let (now, compiled) = (Instant::now(), seconds_of_kernels());
         let all = now.duration_since(self.since).as_secs_f64();
@@ -68,7 +68,7 @@ impl Clock {
         (self.since, self.compiled) = (now, compiled);
     }
 
-    /// The seconds of all phases that have ended.
+    /// Returns the seconds of all completed phases.
     pub(super) fn seconds(&self) -> Seconds {
         self.seconds
     }
@@ -108,7 +108,7 @@ mod tests {
         clock.end(Phase::Write);
         let (seconds, whole) = (clock.seconds(), clock.since.duration_since(begun).as_secs_f64());
         assert!((seconds.sum() - whole).abs() < 1e-9, "{seconds:?} of {whole}");
-        // Kernels that are made in a solve are none of its time.
+        // Kernel compilation inside a solve does not count as solve time.
         assert!(seconds.compile >= 2e-3 && seconds.set_up + seconds.measure > 0.0, "{seconds:?}");
         let mut longer = Clock::start();
         longer.after(seconds);

@@ -1,5 +1,5 @@
-//! Causes of a failed Newton solve: a form and the state where it stopped → what the form contains that makes the method fail, and
-//! the sweep or load steps that help. Looked for after a failure only.
+//! Diagnosis of a failed Newton solve: the switches of a form at the last iterate, and a remedy by a parameter sweep or
+//! load steps. Runs only after a failure.
 
 use super::solver::System;
 use super::unique::empty_row;
@@ -13,15 +13,15 @@ use fem_dsl::point::{Shape, factor_of_switches, switches};
 use std::fmt;
 use std::sync::Arc;
 
-/// The size of a perturbation of a state, relative to its largest entry or 1.
+/// Size of a state perturbation, relative to max(largest entry, 1).
 const PERTURBATION: f64 = 1e-3;
 
-/// What a form contains that makes Newton's method fail.
+/// Properties of a form that make Newton's method fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difficulty {
-    /// The functions that switch with the solution, as the language spells them.
+    /// Nonsmooth functions of the solution, as spelled in the language.
     pub switches: Vec<&'static str>,
-    /// A parameter to sweep or to load, with its value.
+    /// A parameter for a sweep or load steps, with its value.
     pub param: Option<(String, f64)>,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Difficulty {
 }
 
 impl Difficulty {
-    /// What helps.
+    /// Returns the help text.
     pub fn remedy(&self) -> String {
         match &self.param {
             None => "take load steps, `solver = newton(steps: 10);`, or replace the switch by a smooth function".to_owned(),
@@ -50,14 +50,14 @@ impl Difficulty {
     }
 }
 
-/// A start at which the Jacobian is singular because of the state: an equation has an empty row there, and elsewhere not.
+/// A Jacobian that is singular at the initial state only: an equation has an empty row there, but not at states nearby.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Degenerate {
-    /// The field of the equation.
+    /// Field of the equation.
     pub field: String,
-    /// The node.
+    /// Coordinates of the node.
     pub place: [f64; 3],
-    /// A parameter, and another value at which the Jacobian is regular there, and its own.
+    /// Name of a parameter, a value at which the Jacobian is regular at this state, and the parameter's own value.
     pub param: Option<(String, f64, f64)>,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Degenerate {
 }
 
 impl Degenerate {
-    /// What helps.
+    /// Returns the help text.
     pub fn remedy(&self) -> String {
         let field = &self.field;
         let start = format!("start elsewhere, by `initial {field} = …;`");
@@ -89,7 +89,7 @@ impl Degenerate {
 }
 
 impl System<'_> {
-    /// The report of a solve that converged, or the error with its cause; `u` is where it stopped.
+    /// Returns the report of a converged solve, or the error with its cause; `u` is the last iterate.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl System<'_> {
         Err(RunError::Difficult { source, difficulty })
     }
 
-    /// Whether the Jacobian is singular at a state, and regular beside it.
+    /// Returns a diagnosis if the Jacobian is singular at a state but regular at a random perturbation of it.
     pub(super) fn degenerate(
         &self,
         operator: &mut Operator,
@@ -145,7 +145,8 @@ impl System<'_> {
         Ok(Some(Degenerate { field, place, param }))
     }
 
-    /// A parameter with another value at which the Jacobian is regular at a state, and its own value.
+    /// Searches for a parameter value at which the Jacobian is regular at a state; returns name, value and the
+    /// parameter's own value.
     fn regular_beside(
         &self,
         operator: &mut Operator,
@@ -172,7 +173,7 @@ impl System<'_> {
         Ok(found)
     }
 
-    /// The number of the first scalar parameter by which a switch is multiplied, and its value.
+    /// Returns the index of the first scalar parameter that multiplies a switch, and its value.
     pub(super) fn param_of_switches(&self) -> Option<(usize, f64)> {
         let number = factor_of_switches(self.form)?;
         let range = self.parameters.range(number);
@@ -180,7 +181,7 @@ impl System<'_> {
     }
 }
 
-/// The error with what the solve has reached, where that is anything.
+/// Attaches the last iterate to an error, if it is finite.
 pub(super) fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunError {
     if !matches!(error, RunError::Solve(_) | RunError::Difficult { .. } | RunError::LoadStep { .. })
     {

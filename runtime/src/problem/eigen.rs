@@ -1,7 +1,8 @@
-//! The eigenvalue problem of a form: J φ = λ M φ, with the Jacobian J at the problem's start → [`Mode`]s.
+//! Eigenvalue problem of a form: J φ = λ M φ, with the Jacobian J at the problem's initial state; yields [`Mode`]s.
 //!
-//! Unknowns with a condition are 0 in each mode, whatever the condition's value: a mode is a change of the state. Where the factors of
-//! J + σ M fit, the method is shift and invert ([`shift_invert`]); else it is LOBPCG, preconditioned by levels, else by the diagonal.
+//! Constrained DoFs are 0 in each mode, whatever their value, since a mode is a change of the state. The method is
+//! shift and invert ([`shift_invert`]) if the factors of J + σ M fit into memory. Otherwise it is LOBPCG,
+//! preconditioned by multigrid or by the diagonal.
 
 mod shifted;
 
@@ -29,41 +30,42 @@ use fem_dsl::problem::{Eigen, Point, Problem};
 use kernels_gen::plan::Task;
 use shifted::{Definite, Pencil};
 
-/// The relative residual that is aimed at where none is given,
+/// Default of the relative residual,
 const TOLERANCE: f64 = 1e-8;
-/// but no less than so many eps.
+/// but at least this multiple of eps.
 const ROUNDING: f64 = 1e3;
-/// Vectors beside those that are asked for: as a part of these, and at least.
+/// Guard vectors of LOBPCG: this fraction (1/4) of the wanted modes, and at least `LEAST`.
 const MORE: usize = 4;
 const LEAST: usize = 3;
-/// Unknowns up to which all of them span the space that is searched.
+/// Number of degrees of freedom up to which the search space is the whole space.
 const DENSE: usize = 150;
-/// Columns of a block of Lanczos' method.
+/// Block size of the Lanczos method.
 const BLOCK: usize = 7;
-/// σ of levels as a part of the largest ratio of J's diagonal to M's: levels compute in single precision.
+/// σ of multigrid, relative to the largest ratio of J's diagonal to M's: levels compute in single precision.
 const SINGLE: f64 = 1e-5;
 
-/// Levels T of A approximate A⁻¹ where xᵀ A T A x is between this part of xᵀ A x and its inverse.
+/// Acceptance bound c of multigrid T as an approximation of A⁻¹: c xᵀ A x ≤ xᵀ A T A x ≤ xᵀ A x / c.
 const LIKE: f64 = 1e-3;
 
-/// An eigenvalue with its mode.
+/// An eigenpair.
 #[derive(Clone, Debug)]
 pub struct Mode {
     /// λ.
     pub value: f64,
-    /// √(rᵀ T r / (φᵀ M φ max(|λ|, λₘ/1000))) with r = J φ − λ M φ, the approximation T of J⁻¹ and the largest λₘ of those that were
-    /// iterated. With the factors of J + σ M it is √(rᵀ(J + σ M)⁻¹r / φᵀ(J + σ M)φ), with the diagonal or without preconditioner
-    /// ‖r‖ over max(|λ|, λₘ/1000) ‖M φ‖.
+    /// Relative residual, with r = J φ − λ M φ and the largest computed eigenvalue λₘ. With an approximation T of J⁻¹:
+    /// √(rᵀ T r / (φᵀ M φ max(|λ|, λₘ/1000))). With the factors of J + σ M: √(rᵀ(J + σ M)⁻¹r / φᵀ(J + σ M)φ). With the
+    /// diagonal or no preconditioner: ‖r‖ / (max(|λ|, λₘ/1000) ‖M φ‖).
     pub residual: f64,
     /// φ, node-major, with φᵀ M φ = 1; its largest entry is positive.
     pub u: Vec<f64>,
-    /// What the problem reports of it.
+    /// Reports of the problem for this mode.
     pub reports: Vec<Reported>,
-    /// The smallest and the largest value at its nodes of each component of each field.
+    /// Smallest and largest nodal value of each component of each field.
     pub ranges: Vec<Vec<[f64; 2]>>,
 }
 
-/// Modes beside each other as fields of one form: `u_1`, `u_2` and so on for each field `u`, on the same mesh, and their unknowns.
+/// Combines modes into one form on the same mesh, with fields `u_1`, `u_2`, … for each field `u`; returns form,
+/// discretisation and degrees of freedom.
 pub fn side_by_side(
     form: &PointForm,
     on: &Discretisation,
@@ -84,13 +86,13 @@ pub fn side_by_side(
     (all, on.of_fields(fields), modes.iter().flat_map(|mode| mode.u.iter().copied()).collect())
 }
 
-/// What a search has found.
+/// Result of an eigenvalue solve.
 pub(super) struct Found {
     pub(super) modes: Vec<Mode>,
     pub(super) report: Report,
-    /// Vectors that were preconditioned.
+    /// Number of preconditioner applications.
     pub(super) products: usize,
-    /// The levels that preconditioned it, if any did.
+    /// Multigrid levels of the preconditioner, if it has any.
     pub(super) multigrid: Vec<Figures>,
     pub(super) notes: Vec<String>,
 }
@@ -131,7 +133,8 @@ impl LinearOperator for Sum<'_> {
     }
 }
 
-/// An operator whose vectors lie otherwise, as kernels of another strategy have them: each product goes through the host.
+/// An operator whose vectors have another layout, because its kernels use another strategy: each product passes through
+/// the host.
 struct Elsewhere<'a> {
     operator: &'a dyn LinearOperator,
     like: Vector,
@@ -151,17 +154,17 @@ impl LinearOperator for Elsewhere<'_> {
     }
 }
 
-/// A preconditioner in what is M-orthogonal to the constants up to which fields are free: modes with the eigenvalue 0, which are
-/// not looked for where a field has a mean.
+/// A preconditioner restricted to the M-orthogonal complement of the constants of fields with a mean-value constraint:
+/// their zero eigenvalues are not computed.
 struct WithoutConstants<'a> {
     inner: Preconditioner<'a>,
-    /// q and M q, with qᵀ M q = 1.
+    /// q and M q, normalised: qᵀ M q = 1.
     constants: Vec<[Vector; 2]>,
     size: usize,
 }
 
 impl<'a> WithoutConstants<'a> {
-    /// None where no field has a mean.
+    /// Returns `None` if no field has a mean-value constraint.
     fn new(
         operator: &Operator,
         mass: &dyn LinearOperator,
@@ -201,19 +204,19 @@ impl LinearOperator for WithoutConstants<'_> {
     }
 }
 
-/// What approximates J⁻¹.
+/// Approximation of J⁻¹.
 enum Inverse {
     Nothing,
     Diagonal(Vector),
-    /// What the operator has.
+    /// The operator's own approximation.
     Approximation,
 }
 
-/// Finds the modes at the state `u`.
+/// Computes the modes at the state `u`.
 ///
 /// # Errors
 ///
-/// What has no such modes, operators that cannot be made or applied, a search that does not converge.
+/// A form without such modes, operators that cannot be built or applied, a search that does not converge.
 pub(super) fn modes(
     problem: &Problem,
     eigen: &Eigen,
@@ -242,7 +245,7 @@ pub(super) fn modes(
         device.cloned(),
         shelf,
     )?;
-    // It is linear, and the same at all states.
+    // The mass is linear: the same at all states.
     mass.linearise(&mass.zeros())?;
     let alike = mass.fits(u).is_ok();
     operator.linearise(u)?;
@@ -339,7 +342,7 @@ pub(super) fn modes(
     Ok(Found { modes, report, products, multigrid, notes })
 }
 
-/// Refuses what has no such modes.
+/// Rejects problems without such modes: saddle points, inhomogeneous conditions.
 fn refuse(system: System<'_>, operator: &Operator) -> Result<(), RunError> {
     let form = system.form;
     if !AVAILABLE {
@@ -364,7 +367,7 @@ fn refuse(system: System<'_>, operator: &Operator) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The error of a search whose residual no longer falls.
+/// Returns the error of a search whose residual stagnates.
 fn stagnated(report: &Report) -> RunError {
     let (solver, iterations, residual) = (report.solver, report.iterations, report.residual());
     let help = match solver {
@@ -382,12 +385,12 @@ fn stagnated(report: &Report) -> RunError {
     ))
 }
 
-/// Random vectors that are 0 in unknowns with a condition.
+/// Returns random vectors that are 0 in constrained degrees of freedom.
 fn random(operator: &Operator, columns: usize) -> Result<Vec<Vector>, OperatorError> {
     (1..=columns as u64).map(|seed| operator.random_direction(seed)).collect()
 }
 
-/// How many unknowns no condition determines.
+/// Counts the degrees of freedom without a condition, over all processes.
 fn free_unknowns(operator: &Operator) -> Result<usize, RunError> {
     let mut free = operator.zeros();
     let x = operator.random_direction(1)?.to_vec();
@@ -396,13 +399,13 @@ fn free_unknowns(operator: &Operator) -> Result<usize, RunError> {
     Ok(free.dot(&free).round() as usize)
 }
 
-/// The vectors that LOBPCG begins with: random ones, or all unknowns where there are few.
+/// Returns the initial vectors of LOBPCG: random ones, or a basis of the whole space for small systems.
 fn start(eigen: &Eigen, operator: &Operator) -> Result<Vec<Vector>, RunError> {
     let n = operator.zeros().entries_in_all();
     let columns = eigen.count + (eigen.count / MORE).max(LEAST);
     if n <= DENSE || n < 4 * columns {
         let mut all = Vec::new();
-        // With all constants, one unknown each less spans what is left.
+        // Without constants, leaving out one degree of freedom per constant gives a basis.
         let pins = pins_in_all(operator);
         for i in (0..n).filter(|i| !pins.contains(i)) {
             let mut x = operator.zeros();
@@ -417,7 +420,7 @@ fn start(eigen: &Eigen, operator: &Operator) -> Result<Vec<Vector>, RunError> {
     Ok(random(operator, columns)?)
 }
 
-/// The modes by shift and invert.
+/// Computes modes by shift and invert.
 fn by_shift(
     pencil: &Pencil<'_>,
     settings: EigenSettings,
@@ -437,7 +440,7 @@ fn by_shift(
     Ok(shift_invert(Shifted { a, b, inverse, shift }, start, settings, observe)?)
 }
 
-/// The modes by LOBPCG.
+/// Computes modes by LOBPCG.
 fn by_lobpcg(
     of: (&Problem, &Eigen),
     (operator, mass, b): (&mut Operator, &Operator, &dyn LinearOperator),
@@ -467,7 +470,7 @@ fn by_lobpcg(
     Ok(lobpcg(operator.jacobian(), b, preconditioner, start, settings, observe)?)
 }
 
-/// Refuses a mass that is 0 in free unknowns: LOBPCG divides by it.
+/// Rejects a mass that is 0 in free degrees of freedom: LOBPCG divides by it.
 fn with_mass_everywhere(
     operator: &Operator,
     mass: &Operator,
@@ -488,7 +491,7 @@ fn with_mass_everywhere(
     )))
 }
 
-/// The pins of the first process, whose unknowns are counted first, at all of them.
+/// Broadcasts the pins of rank 0, whose degrees of freedom are numbered first.
 fn pins_in_all(operator: &Operator) -> Vec<usize> {
     let Some(null) = operator.null_space() else { return Vec::new() };
     let mesh = &operator.discretisation().mesh;
@@ -500,7 +503,7 @@ fn pins_in_all(operator: &Operator) -> Vec<usize> {
     pins.into_iter().map(|pin| pin as usize).collect()
 }
 
-/// What approximates J⁻¹: as the problem says, or what fits.
+/// Returns the approximation of J⁻¹ that the problem asks for, or the best available one.
 fn inverse(
     (problem, eigen): (&Problem, &Eigen),
     (operator, mass): (&mut Operator, &Operator),
@@ -523,7 +526,7 @@ fn inverse(
     let why = match system.make_levels(operator, &HierarchySettings::default())? {
         Ok(()) => match precondition(operator)? {
             Ok(()) => return Ok(Inverse::Approximation),
-            // J may be singular.
+            // J may be singular: try levels of J + σ M.
             Err(_) => match levels_of_shifted(problem, eigen, operator, mass, system)? {
                 Ok(()) => return Ok(Inverse::Approximation),
                 Err(why) => why,
@@ -541,7 +544,7 @@ fn inverse(
     diagonal(operator)
 }
 
-/// The largest ratio of J's diagonal to M's.
+/// Returns the largest ratio of J's diagonal to M's.
 fn ratio(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
     let (mut of_j, mut of_m) = (operator.zeros(), mass.zeros());
     operator.diagonal(&mut of_j)?;
@@ -552,7 +555,7 @@ fn ratio(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
     Ok(if largest > 0.0 { largest } else { 1.0 })
 }
 
-/// What becomes of the problem of J + σ M.
+/// Calls `then` with the multigrid problem of J + σ M.
 fn with_shifted<T>(
     shift: f64,
     (problem, eigen): (&Problem, &Eigen),
@@ -571,7 +574,7 @@ fn with_shifted<T>(
     then(OfLevels { on, ..own }).map(Some)
 }
 
-/// Gives an operator the levels of J + σ M; within, why there are none.
+/// Preconditions an operator by levels of J + σ M; the inner error gives the reason if there are none.
 fn levels_of_shifted(
     problem: &Problem,
     eigen: &Eigen,
@@ -589,8 +592,8 @@ fn levels_of_shifted(
     Ok(precondition(operator)?)
 }
 
-/// Makes levels at the operator's state; within, why they cannot be used. They compute in single precision, and the
-/// residuals of modes are measured by them.
+/// Builds levels at the operator's state; the inner error gives the reason if they are unusable. They compute in single
+/// precision, and the residuals of modes are measured in their norm.
 fn precondition(operator: &mut Operator) -> Result<Result<(), String>, OperatorError> {
     let why = "multigrid computes in single precision, which has too few digits for the form";
     let mut inverse = operator.zeros();

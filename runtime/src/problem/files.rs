@@ -1,6 +1,6 @@
-//! Data that a problem takes from files: read once, and then as good as a formula.
+//! Problem data from files, read once.
 //!
-//! Files are of the whole mesh. Of several processes each reads all of one and takes what its part has.
+//! Files refer to the whole mesh. Each process reads the whole file and extracts the values of its subdomain.
 
 use super::RunError;
 use crate::files::stored::{AtNodes, FileError, Found, Wanted};
@@ -12,24 +12,24 @@ use fem_dsl::point::Location;
 use fem_dsl::problem::{Problem, Stored, Values};
 use kernels_gen::plan::Elements;
 
-/// What a problem takes from files, at the sites of its data.
+/// Data of a problem from files, at the points that each statement needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Files {
-    /// For each statement about data the values at its nodes or cells.
+    /// Nodal or cell values of each data statement.
     aux: Vec<Option<Vec<f64>>>,
 }
 
-/// What is to have values from a file.
+/// Statement that reads a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taker {
-    /// Data, by the number of the statement in [`Problem::aux`].
+    /// Auxiliary data, by index in [`Problem::aux`].
     Data(usize),
-    /// A field at the start.
+    /// The initial value of a field.
     Initial,
 }
 
 impl Taker {
-    /// The word that begins the statement.
+    /// Returns the keyword of the statement.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Data(_) => "aux",
@@ -43,7 +43,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or is of another mesh.
+    /// A file that cannot be read, or belongs to another mesh.
     pub fn read(
         problem: &Problem,
         elements: &Elements,
@@ -85,17 +85,17 @@ impl Files {
         Ok(Self { aux })
     }
 
-    /// The values of a statement about data.
+    /// Returns the values of a data statement.
     pub(super) fn of_data(&self, number: usize) -> &[f64] {
         self.aux.get(number).and_then(Option::as_deref).unwrap_or_default()
     }
 }
 
-/// The mesh that files are of.
+/// Returns the whole mesh, to which files refer.
 ///
 /// # Errors
 ///
-/// A mesh that is too large for one process.
+/// A mesh too large for one process.
 pub(super) fn whole(on: &Discretisation) -> Result<&Mesh, RunError> {
     Ok(match on.mesh.cut() {
         Some(cut) => cut.whole()?,
@@ -103,11 +103,11 @@ pub(super) fn whole(on: &Discretisation) -> Result<&Mesh, RunError> {
     })
 }
 
-/// What a file has at the nodes of a space; `of_whole` makes the same one on the whole mesh.
+/// Reads the values of a file at the nodes of a space; `of_whole` builds the same space on the whole mesh.
 ///
 /// # Errors
 ///
-/// There is nothing in the file, or it is of another mesh.
+/// An empty file, or one of another mesh.
 pub(super) fn at_nodes(
     on: &Discretisation,
     space: &Space,
@@ -133,7 +133,7 @@ pub(super) fn at_nodes(
     Ok(AtNodes { values: own, note })
 }
 
-/// The error that a file gives no values.
+/// Returns the error of a file without values.
 pub(super) fn failed(taker: Taker, name: &str, stored: &Stored, source: FileError) -> RunError {
     let (name, path) = (name.to_owned(), stored.path.clone());
     RunError::File { taker, name, path, source: Box::new(source) }

@@ -1,10 +1,10 @@
-//! What a form and its conditions leave open, as far as it shows without an operator: a form, what it is discretised on,
-//! the values of its parameters → the first unknowns that nothing determines.
+//! Structural null-space check: finds degrees of freedom that no term and no boundary condition determines, from a
+//! form, its discretisation and parameter values, without an operator.
 //!
-//! Two things are looked at for each component of each field. It must be read, and tested with, wherever it has free
-//! unknowns, by terms whose coefficients are not 0 for these parameters and data. And where no term reads its value,
-//! which leaves a constant on whatever is joined, something must hold it there: on each connected part of the mesh, or
-//! in each cell where it is discontinuous. Both hold at every state, so that they are said of nonlinear forms too.
+//! Two conditions are checked for each component of each field. Terms with nonzero coefficients must involve it, as
+//! trial and as test function, at all its free DoFs. If no term involves its value, a constraint must fix its constant:
+//! on each connected part of the mesh, or in each cell for a discontinuous field. Both conditions are independent of
+//! the state and so hold for nonlinear forms.
 
 use super::RunError;
 use crate::mesh::Mesh;
@@ -23,13 +23,13 @@ use fem_dsl::problem::{Freedom, Unfixed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a combination of components has of one, at least, where it holds it, squared.
+/// Smallest squared share of a component in a combination that constrains it.
 const SHARE: f64 = 1e-12;
 
-/// What an affine constraint leaves of a constant, as a part of its terms, where it holds it.
+/// Smallest relative residual of a constant in an affine constraint that fixes it.
 const LEFT: f64 = 1e-10;
 
-/// Every component of every field must be determined by the form and its conditions, or have a mean.
+/// Checks that the form, its conditions or a mean-value constraint determine every component of every field.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub fn check_fixed(
     Ok(())
 }
 
-/// The error that something of a component is open.
+/// Returns the error of an undetermined component.
 pub(super) fn unfixed(form: &PointForm, of: Of, freedom: Freedom) -> RunError {
     let field = &form.fields[of.field];
     let several = field.shape.components() > 1 && !matches!(freedom, Freedom::Motion(_));
@@ -74,24 +74,24 @@ pub(super) struct Of {
 }
 
 impl Of {
-    /// Whether a slot is the component's, value or derivative.
+    /// Returns whether a slot belongs to the component, value or derivative.
     pub(super) fn is(self, slot: Slot) -> bool {
         (slot.field, slot.component) == (self.field, self.component)
     }
 
-    /// Whether a slot is the component's value.
+    /// Returns whether a slot is the component's value.
     pub(super) fn is_value(self, slot: Slot) -> bool {
         self.is(slot) && slot.part == Part::Value
     }
 }
 
-/// The entries of the derivative that are not 0 for some parameters and data.
+/// Jacobian entries with nonzero coefficients for given parameters and data.
 pub(super) struct Terms {
-    /// Of each integral.
+    /// Entries of each integral.
     of: Vec<Vec<Coefficient>>,
-    /// For each of them whether it is a number that is the same everywhere.
+    /// For each entry, true if its coefficient is constant in space.
     constant: Vec<Vec<bool>>,
-    /// For each integral whether it is over a part of the cells only, or over facets.
+    /// For each integral, true if it covers only some cells, or facets.
     parts: Vec<bool>,
 }
 
@@ -114,12 +114,12 @@ impl Terms {
         terms
     }
 
-    /// Whether an integral over all cells has such an entry.
+    /// Returns whether an integral over all cells has a matching entry.
     pub(super) fn of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
         self.of.iter().zip(&self.parts).any(|(own, part)| !part && own.iter().any(&which))
     }
 
-    /// The same of an entry that is one number everywhere.
+    /// Returns whether an integral over all cells has a matching entry with a coefficient that is constant in space.
     pub(super) fn constant_of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
         let all = self.of.iter().zip(&self.constant).zip(&self.parts);
         let cells = all.filter(|(_, part)| !**part);
@@ -127,7 +127,8 @@ impl Terms {
         entries.any(|(entry, constant)| *constant && which(entry))
     }
 
-    /// Whether integrals over a part of the cells, or over facets, have such an entry and are over any, at any process.
+    /// Returns whether an integral over some cells, or facets, has a matching entry and a nonempty domain on any
+    /// process.
     pub(super) fn in_parts(
         &self,
         on: &Discretisation,
@@ -138,7 +139,7 @@ impl Terms {
         found[0]
     }
 
-    /// The cells of integrals with such an entry that are over a part of the cells, or over facets.
+    /// Returns the cells of such integrals with a matching entry.
     pub(super) fn cells_in_parts<'a>(
         &'a self,
         on: &'a Discretisation,
@@ -154,7 +155,7 @@ impl Terms {
     }
 }
 
-/// For every node of a graph whether it is 0 wherever it is evaluated, and whether it is not one number everywhere.
+/// Returns for each node of a graph whether it is identically 0, and whether it varies in space.
 fn zeros(
     integral: &Integral,
     known: impl Fn(Input) -> Option<f64>,
@@ -178,7 +179,7 @@ fn zeros(
     (zero, varies)
 }
 
-/// The value of auxiliary data that is the same everywhere, at all processes.
+/// Returns the value of auxiliary data that is constant over all processes.
 fn constant_aux(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
     let own = constant_here(form, on, slot);
     if on.mesh.cut().is_none() {
@@ -191,7 +192,7 @@ fn constant_aux(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64
     (least == most).then_some(least[0])
 }
 
-/// The same of the cells of this process.
+/// Returns the value of auxiliary data that is constant on the cells of this process.
 fn constant_here(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
     let components = form.aux[slot.field].shape.components();
     let (AuxValues::Nodes(_, values) | AuxValues::Cells(values) | AuxValues::Points(values)) =
@@ -202,7 +203,7 @@ fn constant_here(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f6
     own.all(|value| *value == first).then_some(value)
 }
 
-/// A place where a component has an unknown that nothing holds and that no term reads, or is tested with.
+/// Finds a node at which an unconstrained component occurs in no term, as trial or as test function.
 fn unreached(terms: &Terms, on: &Discretisation, of: Of) -> Result<Option<[f64; 3]>, RunError> {
     let slots: [fn(&Coefficient) -> Slot; 2] = [|term| term.test, |term| term.trial];
     for slot in slots {
@@ -233,7 +234,7 @@ fn unreached(terms: &Terms, on: &Discretisation, of: Of) -> Result<Option<[f64; 
     Ok(None)
 }
 
-/// The constant of a component whose value no integral over cells reads.
+/// Finds an undetermined constant of a component whose value no cell integral involves.
 fn free_constant(
     terms: &Terms,
     on: &Discretisation,
@@ -278,16 +279,16 @@ fn free_constant(
     })
 }
 
-/// Which cells are joined.
+/// Connected parts of a mesh.
 pub(super) struct Parts {
-    /// The part of each cell; parts are numbered in the order of their first cells.
+    /// Part of each cell; parts are numbered by their first cells.
     pub(super) of: Vec<u32>,
-    /// How many there are.
+    /// Number of parts.
     pub(super) count: usize,
 }
 
 impl Parts {
-    /// Cells that share a vertex, and what is joined with them: the parts of every continuous field.
+    /// Cells connected by shared vertices or periodicity: the parts of every continuous field.
     pub(super) fn new(mesh: &Mesh) -> Self {
         let joined = mesh.connectivity();
         let mut parent: Vec<u32> = (0..joined.n_vertices() as u32).collect();
@@ -325,7 +326,7 @@ impl Parts {
         }
     }
 
-    /// Parts of all processes: those that vertices on the cut join are one. They are numbered in the order of the processes.
+    /// Merges the parts of all processes across interface vertices; numbered in rank order.
     fn of_all(self, mesh: &Mesh, cut: &Cut) -> Self {
         let (group, joined) = (cut.group(), mesh.connectivity());
         let counts = group.gather(&(self.count as u64).to_le_bytes());
@@ -362,31 +363,31 @@ impl Parts {
         Self { of: self.of.iter().map(place).collect(), count: all.len() }
     }
 
-    /// Each cell for itself.
+    /// Makes each cell a part.
     fn cells(mesh: &Mesh) -> Self {
         Self { of: (0..mesh.n_cells() as u32).collect(), count: mesh.n_cells() }
     }
 
-    /// For each part whether a condition holds the component there, of all processes.
+    /// Returns the mask of parts on which a condition on any process fixes the component.
     pub(super) fn held(&self, on: &Discretisation, of: Of) -> Vec<bool> {
         let mut held = self.held_here(on, of);
         in_any(&on.mesh, &mut held);
         held
     }
 
-    /// The same of the conditions of this process.
+    /// Returns the mask of parts on which a condition on this process fixes the component.
     fn held_here(&self, on: &Discretisation, of: Of) -> Vec<bool> {
         let field = &on.fields[of.field];
         let (space, components) = (&field.space, field.space.components());
         let mut held = vec![false; self.count];
         let mut left = self.count;
-        // A mean fixes the constant of one part, the first.
+        // A mean-value constraint fixes the constant of the first part.
         let first = on.mesh.cut().is_none_or(|cut| cut.group().rank() == 0);
         if first && field.constraints.mean().is_some() && self.count > 0 {
             held[0] = true;
             left -= 1;
         }
-        // A combination holds all components that it has a share of, together with others.
+        // A combination is taken to fix each component with a share in it.
         let combined = field.constraints.oblique().iter();
         let shares = |given: &[[f64; 3]; 3]| given[of.component][of.component] > SHARE;
         let combined = combined.filter(|own| shares(&own.given)).map(|own| own.node);
@@ -419,7 +420,7 @@ impl Parts {
         held
     }
 
-    /// The part of each node of a space.
+    /// Returns the part of each node of a space.
     pub(super) fn of_nodes(&self, space: &Space) -> Vec<u32> {
         let mut part_of = vec![0; space.n_nodes()];
         for (cell, &part) in self.of.iter().enumerate() {
@@ -428,7 +429,7 @@ impl Parts {
         part_of
     }
 
-    /// For each part whether an affine constraint does not hold for a constant there, alone.
+    /// Returns the mask of parts on which an affine constraint alone excludes a constant.
     fn held_by_affine(&self, on: &Discretisation, of: Of) -> Vec<bool> {
         let mut held = vec![false; self.count];
         if on.affine.is_empty() {
@@ -436,7 +437,7 @@ impl Parts {
         }
         let part_of = self.of_nodes(&on.fields[of.field].space);
         for row in 0..on.affine.len() {
-            // What is left of the constraint, and how large its terms are, in each part.
+            // Residual of the constraint for a constant, and sum of absolute terms, in each part.
             let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
             for (unknown, factor) in on.affine.equation(row) {
                 if let Some((field, node, component)) = on.unknown(unknown)
@@ -452,19 +453,19 @@ impl Parts {
         held
     }
 
-    /// A point of a part: the centre of its first cell.
+    /// Returns the centre of the first cell of a part.
     pub(super) fn place(&self, mesh: &Mesh, part: usize) -> [f64; 3] {
         let first = self.of.iter().position(|&of| of as usize == part);
         mesh.first_in_all(first.map(|cell| mesh.centre(cell))).unwrap_or_default()
     }
 }
 
-/// What eight bytes stand for.
+/// Decodes a little-endian number.
 fn number_in(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
-/// Makes each of some facts one that holds at any process.
+/// Reduces flags over all processes with a logical or.
 pub(super) fn in_any(mesh: &Mesh, facts: &mut [bool]) {
     let mut all: Vec<f64> = facts.iter().map(|&fact| f64::from(u8::from(fact))).collect();
     mesh.reduce_in_all(Reduce::Largest, &mut all);

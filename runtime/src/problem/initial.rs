@@ -1,5 +1,5 @@
-//! Where a solve begins: `initial u = EXPR;`, a state from a file, or an earlier solution; 0 without any. What a condition
-//! says differently holds as the condition says.
+//! Initial state of a solve: `initial u = EXPR;`, a state from a file, an earlier solution, or 0. Essential conditions
+//! override it.
 
 use super::RunError;
 use super::files::{Taker, at_nodes, failed, whole};
@@ -14,14 +14,14 @@ use crate::space::discretisation::Discretisation;
 use crate::support::expression::{Parameters, evaluate};
 use fem_dsl::problem::{Problem, Values};
 
-/// A start that differs from a condition by more than this part of the largest value is said to.
+/// Relative difference between initial value and condition from which a note is printed.
 const SAME: f64 = 1e-9;
 
-/// The first time derivative where time begins, of the fields for which it is given; 0 of the others.
+/// Returns the initial first time derivative of the fields that state one; 0 for the others.
 ///
 /// # Errors
 ///
-/// A value that is no number.
+/// A value that is not finite.
 pub(super) fn rates(
     problem: &Problem,
     on: &Discretisation,
@@ -47,7 +47,7 @@ pub(super) fn rates(
     Ok(Some(values))
 }
 
-/// What is given for a field at its nodes; of several processes all have an error where one has.
+/// Evaluates the initial value of a field at its nodes. Collective: an error on one process becomes one on all.
 fn of_field(
     problem: &Problem,
     on: &Discretisation,
@@ -58,7 +58,7 @@ fn of_field(
     together(&on.mesh, of_field_here(problem, on, parameters, given, notes))
 }
 
-/// The same as far as this process knows by itself.
+/// Evaluates the initial value on this process alone.
 fn of_field_here(
     problem: &Problem,
     on: &Discretisation,
@@ -93,11 +93,11 @@ fn of_field_here(
     Ok(own)
 }
 
-/// Puts the start into `u`, which holds the values of the conditions and 0 elsewhere; says what conditions replace.
+/// Adds the initial state to `u`, which holds the condition values and 0 elsewhere; returns notes on overridden values.
 ///
 /// # Errors
 ///
-/// An earlier solution of other unknowns, a value that is no number, a device that fails.
+/// An earlier solution of another size, a value that is not finite, a device failure.
 pub(super) fn begin(
     problem: &Problem,
     on: &Discretisation,
@@ -106,7 +106,7 @@ pub(super) fn begin(
     operator: &Operator,
     u: &mut Vector,
 ) -> Result<Vec<String>, RunError> {
-    // Time begins where the solution is known to be.
+    // Time integration starts from a known solution, if there is one.
     let known: &[_] = if problem.stepping.is_some() { &problem.exact } else { &[] };
     let given = |field: usize| problem.initial.iter().any(|(own, _)| *own == field);
     let known: Vec<_> = known.iter().filter(|(field, _)| !given(*field)).collect();
@@ -142,7 +142,7 @@ pub(super) fn begin(
             };
             let differing =
                 on.fields[*field].constraints.iter().filter(|&one| differs(one)).count();
-            // A state of other conditions is where solves go on.
+            // A state from a file may have other conditions: continuation changes them.
             if differing > 0 && value.formula().is_some() {
                 notes.push(format!(
                     "`initial {name}` differs from the conditions in {differing} unknowns, where these hold"

@@ -1,9 +1,9 @@
-//! Integrals by kernels: a form with further fields of `L2(0)` behind a solution's own → the integral of each of their
-//! components over the mesh.
+//! Integrals by kernels: a form with additional `L2(0)` fields, appended to those of a solution, yields the integral of
+//! each of their components over the mesh.
 //!
-//! Constants of one cell each test what is integrated, so that the further fields' part of the residual has the integral over
-//! each cell as an entry. Their sum, by halves, is the integral. The tables of the solution's own fields are those of the
-//! operators before, and so is its vector, where it can be.
+//! Cellwise constant test functions make the residual of an additional field hold the integral over each cell. Pairwise
+//! summation gives the total. Tables of the solution's own fields come from earlier operators, and so does the state
+//! vector if it fits.
 
 use super::RunError;
 use super::kernels::compile_for;
@@ -20,31 +20,31 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Kernels that integrate something of one state.
+/// Kernels that integrate functionals of one state.
 pub(super) struct Integrals<'a> {
     operator: Operator,
     state: Cow<'a, Vector>,
     found: Vector,
-    /// The unknowns of the further fields, and their components.
+    /// Degrees of freedom and number of components of each additional field.
     further: Vec<(Range<usize>, usize)>,
 }
 
-/// What runs a form's residual beside others on one mesh.
+/// Resources for a residual on a mesh with existing operators.
 pub(super) struct Beside<'a> {
-    /// For what kernels are compiled.
+    /// Target of compiled kernels.
     pub(super) target: &'a Target,
-    /// Where they run.
+    /// Device that runs them.
     pub(super) device: Option<&'a Arc<dyn Device>>,
-    /// What they share.
+    /// Shared table cache.
     pub(super) shelf: &'a mut Shelf,
 }
 
 impl<'a> Integrals<'a> {
-    /// Compiles what integrates something of a state; `params` are the values of the form's parameters.
+    /// Compiles the integrals of a state; `params` are the values of the form's parameters.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, fields that cannot be numbered.
+    /// Kernels that cannot be compiled, fields that cannot be numbered.
     pub(super) fn new(
         form: &PointForm,
         elements: &Elements,
@@ -67,16 +67,16 @@ impl<'a> Integrals<'a> {
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     pub(super) fn set_params(&mut self, params: &[f64]) -> Result<(), RunError> {
         Ok(self.operator.set_params(params)?)
     }
 
-    /// The integrals of the further fields' components, one after another.
+    /// Returns the integrals of all components of the additional fields, concatenated.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     pub(super) fn evaluate(&mut self) -> Result<Vec<f64>, RunError> {
         self.operator.residual(&self.state, &mut self.found)?;
         self.operator.finish()?;
@@ -90,7 +90,7 @@ impl<'a> Integrals<'a> {
     }
 }
 
-/// A form's residual, without the kernels that came with the program: those are of its own forms.
+/// Compiles a form's residual, without the program's linked kernels, which belong to its own forms.
 pub(super) fn residual_of(
     form: &PointForm,
     elements: &Elements,
@@ -107,7 +107,7 @@ pub(super) fn residual_of(
     Ok(operator)
 }
 
-/// Σ of every `stride`-th number from one on, by halves, so that rounding grows with the logarithm of their number.
+/// Sums every `stride`-th number from `first` pairwise, so that rounding grows with the logarithm of their count.
 fn sum(numbers: &[f64], first: usize, stride: usize) -> f64 {
     let count = numbers.len() / stride;
     if count <= 64 {

@@ -1,4 +1,4 @@
-//! A form's kernels, for the processor or for a device with memory of its own → an operator; from there on nobody asks which.
+//! Compiles a form's kernels for the host or a device and builds the operator, whose interface hides the difference.
 
 use super::{RunError, Setup};
 use crate::device::{Backend, Device};
@@ -10,38 +10,38 @@ use kernels_gen::ahead::TASKS;
 use kernels_gen::plan::{Elements, Plan, Scatter, Task};
 use std::sync::Arc;
 
-/// The kernels that solved a problem.
+/// Kernels of a solved problem.
 #[derive(Clone, Debug)]
 pub struct Kernels {
-    /// What ran them.
+    /// Backend that ran them.
     pub backend: Backend,
-    /// The device's name, where it has memory of its own.
+    /// Name of the device, if it has its own memory.
     pub device: Option<String>,
     /// `compiled` or `interpreted`.
     pub word: &'static str,
-    /// Where they came from.
+    /// Origin of the kernels.
     pub origin: Origin,
-    /// Their plans.
+    /// Kernel plans.
     pub plans: Vec<Plan>,
-    /// Seconds for planning, printing, compiling and loading them.
+    /// Seconds of planning, printing, compiling and loading.
     pub seconds: f64,
-    /// Why they are interpreted, where nobody asked for it.
+    /// Reasons for a fallback to the interpreter.
     pub notes: Vec<String>,
 }
 
 impl Kernels {
-    /// How results come to their vector; the processor colours its chunks of cells.
+    /// Returns the scatter strategy; the host colours its chunks of cells.
     pub fn scatter(&self) -> Scatter {
         let plan = self.device.as_ref().and(self.plans.first());
         plan.map_or(Scatter::Coloured, |plan| plan.scatter)
     }
 }
 
-/// Compiles a form's kernels for the processor, or for a device, and fills their tables.
+/// Compiles a form's kernels for the host or a device, and fills the operator's tables.
 ///
 /// # Errors
 ///
-/// Kernels that cannot be made, tables that cannot be filled, a device that fails.
+/// Kernels that cannot be compiled, tables that cannot be filled, a device failure.
 pub fn compile_operator(
     form: &PointForm,
     elements: &Elements,
@@ -61,7 +61,7 @@ pub fn compile_operator(
     Ok((operator, kernels))
 }
 
-/// The same for a problem that is set up, with no more kernels than some tasks take.
+/// Compiles only the kernels of some tasks, for a problem that is set up.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn compile_operator_for(
     compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, shelf)
 }
 
-/// The same with what can be taken from another operator on the same mesh.
+/// Compiles kernels with tables shared from another operator on the same mesh.
 pub(super) fn compile_for(
     form: &PointForm,
     elements: &Elements,

@@ -1,16 +1,16 @@
-//! Degrees of freedom that are local to cells: a form and what it is discretised on → [`Local`], which is eliminated cell by cell.
+//! Cell-local degrees of freedom ([`Local`]) of a form, for static condensation.
 
 use crate::solve::Local;
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::{Coefficient, PointForm, Slot, eliminated, is_read, is_symmetric_without};
 
-/// What is eliminated, if anything is.
+/// Returns the degrees of freedom to eliminate, if there are any.
 pub(super) fn local(form: &PointForm, on: &Discretisation) -> Option<Local> {
     let fields = eliminated(form);
     if fields.is_empty() {
         return None;
     }
-    // The places of a cell: field, component and node, one after another as the cell's nodes are.
+    // Local indices of a cell: by field and node, components innermost.
     let mut kinds = Vec::new();
     let mut kind_of = Vec::new();
     let mut node_of = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn local(form: &PointForm, on: &Discretisation) -> Option<Local> {
         let term = |term: &Coefficient| is(term.test, a) && is(term.trial, b);
         a == b || form.integrals.iter().any(|of| of.jacobian.iter().any(term))
     };
-    // Kinds that are coupled, directly or by others, are of one cluster.
+    // Directly or indirectly coupled components form a cluster.
     let mut cluster_of: Vec<usize> = (0..kinds.len()).collect();
     for a in 0..kinds.len() {
         for b in 0..a {
@@ -48,7 +48,7 @@ pub(super) fn local(form: &PointForm, on: &Discretisation) -> Option<Local> {
     };
     let clusters: Vec<Vec<usize>> =
         names.iter().map(|&name| places(&|place| cluster_of[kind_of[place]] == name)).collect();
-    // A product has one place of each cluster.
+    // Each product probes one index of each cluster.
     let longest = clusters.iter().map(Vec::len).max().unwrap_or(0);
     let products = (0..longest)
         .map(|at| clusters.iter().filter_map(|cluster| cluster.get(at).copied()).collect())

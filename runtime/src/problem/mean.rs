@@ -1,17 +1,17 @@
-//! Fields that are free up to a constant: `mean p = 0;`.
+//! Mean-value constraints of fields that are free up to a constant: `mean p = 0;`.
 //!
-//! The equations of such fields are singular and consistent: J e = 0 and eᵀ J = 0 with the constant e. An operator solves all
-//! of their rows, makes residuals orthogonal to e, and sets the mean at the end ([`crate::operator`]). Two things are tested
-//! before a solve:
+//! The equations of such fields are singular but consistent: J e = 0 and eᵀ J = 0 for the constant e. An operator
+//! solves all their rows, projects residuals onto the orthogonal complement of e, and sets the mean at the end
+//! ([`crate::operator`]). Two conditions are checked before a solve:
 //!
 //! ```text
-//! J e = 0,  eᵀ J = 0                    the field is free up to a constant          relative to what random vectors give
-//! |eᵀ R| ≤ 0.05 Σ |R_i|                 the data are compatible                     R at 0 with the values of the conditions
+//! J e = 0,  eᵀ J = 0          the field is free up to a constant     relative to the response of random vectors
+//! |eᵀ R| ≤ 0.05 Σ |R_i|       the data are compatible                R at 0 with the condition values
 //! ```
 //!
-//! The sum does not depend on the free unknowns. Conditions that are interpolated, and quadrature, leave some of it, which is
-//! noted and spread evenly. Where the rows cancel to rounding (an exact solution without divergence), their sizes say
-//! nothing, and the sum is compared with the terms at the solution.
+//! The sum eᵀ R does not depend on the free DoFs. Interpolated conditions and quadrature leave a small imbalance, which
+//! is reported and spread evenly. If the rows cancel to rounding (an exact divergence-free solution), their sizes are
+//! meaningless. The sum is then compared with the terms at the solution.
 
 use super::{RunError, System};
 use crate::algebra::vector::{Vector, epsilon};
@@ -20,37 +20,37 @@ use crate::solve::{NonlinearSystem, Outcome, Report};
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::Part;
 
-/// The imbalance, as a part of the sizes, that is noted, and the one that is an error.
+/// Relative imbalance from which a note is printed, and the one that is an error.
 const NOTED: f64 = 1e-6;
 const INCOMPATIBLE: f64 = 0.05;
 
-/// Rows that are this part of the rows of all fields may be rounding.
+/// Rows below this fraction of the rows of all fields may be rounding error.
 const SMALL: f64 = 1e-8;
 
-/// What rounding leaves of a sum, as multiples of eps.
+/// Bound of the rounding error of a sum, in multiples of eps.
 const ROUNDING: f64 = 1e5;
 
-/// Random vectors for the sizes of rows, so that none is small by accident.
+/// Number of random vectors that estimate row sizes, so that none is small by accident.
 const SEEDS: u64 = 4;
 
-/// The part of the size of a row that is no error of quadrature.
+/// Relative row size from which a deviation is not a quadrature error.
 const NOT_QUADRATURE: f64 = 0.2;
 
-/// The fields with a mean.
+/// Returns the fields with a mean-value constraint.
 pub(super) fn fields_with_mean(on: &Discretisation) -> impl Iterator<Item = usize> {
     (0..on.fields.len()).filter(|&field| on.fields[field].constraints.mean().is_some())
 }
 
-/// How compatible the data of fields with a mean are.
+/// Compatibility of the data of fields with a mean-value constraint.
 pub(super) struct Compatibility {
-    /// For each field its number, the sum of its rows, and that of their sizes.
+    /// For each such field: index, sum of its rows, and sum of their absolute values.
     found: Vec<(usize, [f64; 2])>,
-    /// The sizes of the rows of all fields.
+    /// Sum of absolute values over the rows of all fields.
     all: f64,
 }
 
 impl Compatibility {
-    /// Tests the data of a system.
+    /// Checks the data of a system.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Compatibility {
         }
         let (found, all) = operator.imbalance(&operator.initial()?)?;
         let own = Self { found, all };
-        // Where the sum depends on the solution, it is that of the solution.
+        // An inexact sum depends on the solution and is checked there.
         if operator.has_inexact_constants() {
             return Ok(own);
         }
@@ -69,7 +69,7 @@ impl Compatibility {
         Ok(own)
     }
 
-    /// Tests the data that could not be tested before, by the terms at a solution; notes what is left over.
+    /// Checks the remaining data at a solution; returns notes on the imbalance.
     ///
     /// # Errors
     ///
@@ -120,25 +120,25 @@ impl Compatibility {
     }
 }
 
-/// The sum of the rows of a field, and that of their sizes.
+/// Sum of the rows of a field, and sum of their absolute values.
 #[derive(Clone, Copy)]
 struct Sums([f64; 2]);
 
 impl Sums {
-    /// The first as a part of the second; 0 where they are no numbers.
+    /// Returns the relative imbalance; 0 if it is not finite.
     fn imbalance(self) -> f64 {
         let [sum, sizes] = self.0;
         let part = sum / sizes;
         if sizes > 0.0 && part.is_finite() { part } else { 0.0 }
     }
 
-    /// Whether the sizes are more than rounding, where those of all fields are known.
+    /// Returns whether the row sizes exceed rounding error, relative to those of all fields.
     fn is_known(self, all: f64) -> bool {
         self.0[1] > SMALL * all
     }
 }
 
-/// The error of factors that do not serve, where the equations of a field with a mean do not add up to 0: its name.
+/// Names the field with a mean-value constraint whose inexact equations made a direct solve stagnate.
 pub(super) fn not_constant(
     operator: &Operator,
     system: System<'_>,
@@ -153,15 +153,15 @@ pub(super) fn not_constant(
     Some(RunError::NotUpToAConstant { field })
 }
 
-/// J x at the last linearisation, before anything is made orthogonal to constants.
+/// Applies J at the last linearisation, without projection.
 fn response(operator: &Operator, x: &Vector) -> Result<Vector, RunError> {
     let mut y = x.like();
     operator.jacobian().apply_sparse(x, &mut y)?;
     Ok(y)
 }
 
-/// Each field with a mean must be free up to a constant: J e = 0 and eᵀ J = 0 at a state, but for quadrature, which the operator
-/// is told.
+/// Checks that each field with a mean-value constraint is free up to a constant: J e = 0 and eᵀ J = 0 at a state.
+/// Deviations by quadrature are allowed and marked in the operator.
 ///
 /// # Errors
 ///
@@ -192,13 +192,13 @@ pub(super) fn check_constants(
     Ok(())
 }
 
-/// What J does with the constants of a field.
+/// Action of J on the constants of a field.
 struct Freedom {
-    /// Whether J e is more than rounding.
+    /// True if J e exceeds rounding error.
     moves: bool,
-    /// The largest entry of J e over what random entries of the field give in its row.
+    /// Largest |J e| entry relative to the response of random entries of the field in the same row.
     ratio: f64,
-    /// Whether eᵀ J is more than rounding.
+    /// True if eᵀ J exceeds rounding error.
     leaks: bool,
 }
 
@@ -211,7 +211,7 @@ impl Freedom {
         let (of_rows, of_own) = (rows.sum_of_sizes(), own.sum_of_sizes());
         let mut found = Self { moves: false, ratio: 0.0, leaks: false };
         for ones in operator.constants_of(field) {
-            // Written so that what is no number is no reason.
+            // The comparisons are false for NaN.
             found.moves |= response(operator, ones)?.sum_of_sizes() > bound * of_own;
             found.leaks |= rows.dot(ones).abs() > bound * of_rows;
         }
@@ -222,7 +222,7 @@ impl Freedom {
     }
 }
 
-/// The largest entry of J e over what random entries of the field give in its row.
+/// Returns the largest |J e| entry relative to the response of random entries of the field in the same row.
 fn largest_ratio(operator: &Operator, on: &Discretisation, field: usize) -> Result<f64, RunError> {
     let mut rows = vec![0.0f64; on.n_dofs()];
     for seed in 0..SEEDS {

@@ -29,13 +29,13 @@ use fem_dsl::problem::SolverSettings;
 use kernels_gen::element::Lagrange;
 use kernels_gen::plan::Elements;
 
-/// Bytes of an entry of the pattern, the matrix and its factors: rows, values, and both once more without zeros.
+/// Bytes per entry of pattern, matrix and factors: rows, values, and both again without zeros.
 const ENTRY: f64 = 4.0 + 8.0 + 12.0 + 12.0;
 
-/// Bytes of what factors fill in, for each of n log₂ n or of n^(4/3): as measured, with what they need beside.
+/// Bytes of fill-in per n log₂ n (2D) or n^(4/3) (3D), measured, with workspace.
 const FILL: [f64; 2] = [48.0, 112.0];
 
-/// Bytes of an unknown that setting up takes, at least: where its node is, and whether it has a condition.
+/// Lower bound of set-up memory per degree of freedom: node coordinates and the condition mask, in bytes.
 const SET_UP: f64 = 40.0;
 
 /// Estimates the least memory of a problem on a mesh with these counts: of one process, or of several together without the
@@ -101,7 +101,7 @@ pub fn estimate(
     Estimate { cells: counts.cells(), unknowns, parts, perhaps }
 }
 
-/// Bytes of the matrix, which couples each unknown with those of all cells around it, and of its factors.
+/// Estimates the bytes of the matrix and its factors; each degree of freedom couples with those of all adjacent cells.
 fn factors_of(form: &PointForm, elements: &Elements, size: Size) -> f64 {
     let fields = elements.fields.iter().copied().zip(elements.components.iter().copied());
     let around: f64 = fields
@@ -117,7 +117,7 @@ fn factors_of(form: &PointForm, elements: &Elements, size: Size) -> f64 {
         2 => FILL[0] * size.unknowns * size.components * nodes.log2(),
         _ => FILL[1] * (size.components * nodes.powf(2.0 / 3.0)).powi(2),
     };
-    // Two triangles that differ.
+    // L and U differ.
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     ENTRY * size.unknowns * around + if symmetric { fill } else { 2.0 * fill }
 }
@@ -158,12 +158,12 @@ pub fn check_room(
 /// Cycles of GMRES longer than this take most of the memory.
 const LONG: usize = 1000;
 
-/// Whether maps hold one number an entity.
+/// Returns whether the node map stores one number per entity.
 fn has_runs(element: Lagrange) -> bool {
     element.cell().is_tensor() && element.is_continuous()
 }
 
-/// Numbers of the map of a cell, at least.
+/// Returns a lower bound of the numbers stored for the geometry of a cell.
 fn geometry(counts: &Counts) -> usize {
     let dim = counts.cell.dim();
     match Lagrange::continuous(counts.cell, counts.order) {

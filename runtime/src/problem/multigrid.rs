@@ -1,12 +1,12 @@
-//! The levels of a problem: a form, what it is discretised on, and what is prescribed elsewhere too → [`Multigrid`].
+//! Builds the multigrid hierarchy ([`Multigrid`]) of a form from its discretisation and its prescribed data.
 //!
 //! ```text
 //! degree k, k/2 (rounded up), …, 1 on the mesh itself, then degree 1 on coarser meshes
 //! ```
 //!
-//! Each level discretises the form anew: coefficients, boundary terms and conditions are those of the problem there, and no
-//! product of matrices is formed. Levels compute in single precision. Where the mesh has no coarser one, what is left is solved by the
-//! factors of its matrix, or by levels of matrices where it is large ([`bottom`]).
+//! Each level rediscretises the form with its coefficients, boundary terms and conditions; no matrix products are
+//! formed. Levels compute in single precision. The coarse-grid solver is a sparse factorisation, or smoothed
+//! aggregation for a large matrix ([`bottom`]).
 
 mod at_each;
 mod blocks;
@@ -46,53 +46,53 @@ use transfer::{Between, Path, Place, State};
 /// Why a problem has no levels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unsuited {
-    /// A field of several whose block has no levels and no mass that stands for it.
+    /// A field of several without levels for its block and without a mass as its Schur complement.
     #[error(
         "multigrid needs a term of each field with itself, or gradients of others that it is tested with: `{field}` has neither, \
          is not continuous, or has coefficients that follow another field"
     )]
     Block {
-        /// Its name.
+        /// Name of the field.
         field: String,
     },
-    /// A field for which levels are asked and that has nothing to make them of.
+    /// A field without a block, for which levels are requested.
     #[error(
         "there are no levels for `{field}`, which has no term with itself or is not continuous"
     )]
     NoBlock {
-        /// Its name.
+        /// Name of the field.
         field: String,
     },
-    /// A field without continuity.
+    /// A discontinuous field.
     #[error("multigrid is for continuous fields")]
     Discontinuous,
-    /// Conditions on combinations of unknowns.
+    /// Conditions on combinations of degrees of freedom.
     #[error("multigrid does not know conditions on combinations of unknowns")]
     Combined,
-    /// Data that is known on the problem's own mesh and for its own degree alone.
+    /// Data known only on the problem's own mesh and for its own degree.
     #[error("the problem's data is not known elsewhere")]
     Data,
-    /// Numbers that single precision does not have.
+    /// A constant outside the range of single precision.
     #[error("multigrid computes in single precision, and the form has the number {0:e}")]
     Range(f64),
 }
 
-/// What levels are made of.
+/// Input of the hierarchy.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
     /// The form.
     pub form: &'a PointForm,
-    /// Its elements on the finest level.
+    /// Elements of the finest level.
     pub elements: &'a Elements,
-    /// What it is discretised on there.
+    /// Discretisation of the finest level.
     pub on: &'a Arc<Discretisation>,
     /// Time and parameters.
     pub parameters: &'a Parameters,
-    /// Conditions and data, also on other levels.
+    /// Conditions and data, evaluated on every level.
     pub prescribed: &'a dyn Prescribed,
-    /// What kernels are compiled for.
+    /// Target of the kernels.
     pub target: &'a Target,
-    /// The device, if it is not the processor.
+    /// The device; `None` for the host.
     pub device: Option<&'a Arc<dyn Device>>,
     /// How they are asked to be.
     pub settings: &'a HierarchySettings,
@@ -104,7 +104,7 @@ impl Smoothed for Operator {
     }
 }
 
-/// A level before it has a way to the next.
+/// A level before it has a transfer to the next.
 struct Made {
     operator: Operator,
     on: Arc<Discretisation>,
@@ -117,7 +117,7 @@ impl Made {
     }
 }
 
-/// What a level is discretised on, and the coarser mesh where it is on one.
+/// Discretisation of the next level, with the coarser mesh if it is on one.
 struct Below {
     elements: Elements,
     on: Discretisation,
@@ -125,11 +125,11 @@ struct Below {
 }
 
 impl Problem<'_> {
-    /// Whether it can have levels, as far as the form says.
+    /// Checks that the form allows multigrid levels.
     ///
     /// # Errors
     ///
-    /// Why it cannot.
+    /// The reason if it does not.
     pub fn suited(&self) -> Result<(), Unsuited> {
         let nodes = self.form.integrals.iter().flat_map(|integral| integral.graph.nodes());
         let numbers = nodes.filter_map(|node| match node {
@@ -154,7 +154,7 @@ impl Problem<'_> {
         Ok(())
     }
 
-    /// What kernels of levels are compiled for.
+    /// Returns the target of level kernels: single precision.
     fn target(&self) -> Target {
         Target { precision: Precision::F32, ..*self.target }
     }
@@ -180,11 +180,11 @@ impl Problem<'_> {
         Ok(Made { operator, on, elements })
     }
 
-    /// The levels of the only field; `operator` is the finest one, which has the unknowns of the solve.
+    /// Builds the levels of the only field; `operator` is the solve's own operator.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, a device that fails; within, why the problem has no levels.
+    /// Kernels that cannot be compiled, a device failure; the inner error is the reason why the problem has no levels.
     fn levels(
         &self,
         operator: &Operator,
@@ -248,7 +248,8 @@ impl Problem<'_> {
         Ok(Ok(levels.recorded().made_in(seconds)))
     }
 
-    /// What is discretised below a level: half its degree, rounded up, then a coarser mesh as long as there is one and it is worth having.
+    /// Discretises the next coarser level: half the degree, rounded up, then coarser meshes while these exist and pay
+    /// off.
     fn below(&self, on: &Discretisation, elements: &Elements) -> Result<Option<Below>, RunError> {
         let at = |mesh: &Arc<Mesh>, k, coarser| {
             let above = Some(Above { on, coarser });
@@ -258,21 +259,21 @@ impl Problem<'_> {
         if degree > 1 {
             let Some(lower) = k.checked_sub(degree - halved(degree)) else { return Ok(None) };
             let found = at(&on.mesh, lower, None)?;
-            // A degree that the form fixes is as high as before.
+            // The form may fix the degree, so that it does not decrease.
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
             return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
         }
         if on.dofs_in_all() <= MULTIGRID_STOPS {
             return Ok(None);
         }
-        // Parts that were refined find theirs alone.
+        // Refined subdomains are coarsened without communication.
         let coarser = on.mesh.coarsened().ok();
         let cut = on.mesh.cut();
         if cut.is_some_and(|cut| any(&**cut.group(), coarser.is_none())) {
             return Ok(None);
         }
         let Some(coarser) = coarser else { return Ok(None) };
-        // Data may have no value at points that only a coarser mesh has; what is there ends the levels as well.
+        // Data may have no value at points of the coarser mesh; this, too, ends the hierarchy.
         let found = at(&coarser.mesh, k, Some(&coarser)).ok().flatten();
         if cut.is_some_and(|cut| any(&**cut.group(), found.is_none())) {
             return Ok(None);
@@ -280,7 +281,7 @@ impl Problem<'_> {
         Ok(found.map(|(elements, on)| Below { elements, on, coarser: Some(coarser) }))
     }
 
-    /// Where kernels between two levels run, with the cells of the first.
+    /// Returns the target, device and shared tables of transfer kernels, which run on the cells of `own`.
     fn place(&self, own: &Made, other: &Made) -> Place {
         Place {
             target: self.target(),
@@ -290,7 +291,7 @@ impl Problem<'_> {
         }
     }
 
-    /// The way from a level to one on a coarser mesh.
+    /// Builds the transfer from a level to one on a coarser mesh.
     fn path_between(
         &self,
         fine: &Made,
@@ -303,7 +304,7 @@ impl Problem<'_> {
         Ok(Path { between, state })
     }
 
-    /// The way from a level to one of lower degree.
+    /// Builds the transfer from a level to one of lower degree.
     fn path(&self, fine: &Made, coarse: &Made) -> Result<Path, RunError> {
         let between = Between::degrees(&coarse.on, &fine.on, &self.place(coarse, fine))?;
         let state = match self.is_linear() {

@@ -1,5 +1,5 @@
-//! Where a solve met a number that is not finite: a form at a state → the first point at which it, or its derivative, has no
-//! finite value. Looked for after a solve has failed only, with the reference, in the cells whose rows are not finite.
+//! Origin of a number that is not finite: the first point at which a form, or its derivative, has no finite value at a
+//! state. Runs only after a failed solve, with the reference interpreter, in the cells whose rows are not finite.
 
 use super::RunError;
 use super::fixed::in_any;
@@ -12,21 +12,21 @@ use crate::space::discretisation::{AuxValues, Discretisation};
 use fem_dsl::culprit::Given;
 use fem_dsl::point::Region;
 
-/// Cells that are looked at: all rows of a cell with such a point are not finite, so that the first few tell.
+/// Maximum number of cells to search: all rows of an affected cell are not finite, so a few suffice.
 const CELLS: usize = 512;
 
 /// A point at which a form has no finite value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spot {
-    /// The cell, in the order of the mesh.
+    /// Index of the cell.
     pub cell: usize,
     /// The integral's region.
     pub region: Region,
-    /// Whether the form itself is finite there, and its derivative is not.
+    /// True if the form is finite there but its derivative is not.
     pub derivative: bool,
     /// The point.
     pub point: [f64; 3],
-    /// All that the form may read there.
+    /// All inputs of the form there.
     pub given: Given,
 }
 
@@ -38,12 +38,12 @@ impl std::fmt::Display for Spot {
     }
 }
 
-/// What a solve found that met a number that is not finite.
+/// Origin of a number that is not finite.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
     /// The form, or its derivative, at a point.
     Form(Box<Spot>),
-    /// The form and its derivative are finite at all points, so that sums or the solver's numbers overflowed.
+    /// An overflow in sums or in the solver: the form and its derivative are finite at all points.
     Solver,
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Display for Cause {
 }
 
 impl Cause {
-    /// What to do.
+    /// Returns the help text.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Form(_) => {
@@ -74,7 +74,7 @@ impl Cause {
     }
 }
 
-/// Looks for the cause at the state `u` of a solve that failed; of several processes all do, and each has found what lies in its own cells.
+/// Searches for the cause at the state `u` of a failed solve. Collective; each process searches its own cells.
 pub(super) fn cause(
     system: System<'_>,
     operator: &mut Operator,
@@ -111,7 +111,7 @@ pub(super) fn cause(
     Ok(Cause::Solver)
 }
 
-/// The cells with a row that is not finite.
+/// Returns the cells with a row that is not finite.
 fn cells_of(on: &Discretisation, rows: &[f64]) -> Vec<usize> {
     let of_cell = |cell: &usize| {
         (0..on.fields.len()).any(|field| {
@@ -126,7 +126,7 @@ fn cells_of(on: &Discretisation, rows: &[f64]) -> Vec<usize> {
     (0..on.mesh.n_cells()).filter(of_cell).collect()
 }
 
-/// The first point of a cell, or of its facets, at which the form or its derivative is not finite.
+/// Returns the first point of a cell, or of its facets, at which the form or its derivative is not finite.
 fn look(
     system: System<'_>,
     aux: &[AuxValues],
@@ -140,7 +140,7 @@ fn look(
     let nodes = &mesh.nodes()[cell * per_cell..][..per_cell];
     let coordinates: Vec<f64> =
         nodes.iter().flat_map(|&node| mesh.points()[node as usize][..dim].to_vec()).collect();
-    // The cell by itself is a mesh of one.
+    // A mesh of this cell alone.
     let fields = on.fields.iter().enumerate();
     let states: Vec<_> =
         fields.map(|(number, field)| field.space.resolved(&state[on.dofs_of(number)])).collect();

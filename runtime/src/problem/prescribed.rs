@@ -1,8 +1,8 @@
-//! What is prescribed beside the form, as functions of the parameters: the values of essential conditions, and auxiliary
-//! data. Where parameters change they are evaluated anew; which unknowns have conditions never changes.
+//! Prescribed data of a problem as functions of the parameters: values of essential conditions, and auxiliary data.
+//! They are evaluated again when parameters change; the set of constrained degrees of freedom never changes.
 //!
-//! Whoever has the functions, a problem of the language or a program, says what they are at some points; where these points
-//! are and what becomes of the values is said here.
+//! The caller, a problem of the language or a program, evaluates the functions at given points. This module determines
+//! the points and stores the values.
 
 mod means;
 mod meeting;
@@ -25,18 +25,19 @@ use std::sync::Arc;
 pub use means::Above;
 pub use meeting::{Meeting, meetings};
 
-/// Spaces on a mesh, with the facets of a form and without conditions and data; `tags` are those that conditions name.
+/// Builds spaces on a mesh with the facets of a form, without conditions and data; `tags` are those that conditions
+/// name.
 ///
 /// # Errors
 ///
-/// Tags that the mesh does not have, spaces that cannot be numbered.
+/// Tags that the mesh lacks, spaces that cannot be numbered.
 pub fn discretise<'t>(
     form: &'t PointForm,
     elements: &Elements,
     mesh: impl Into<Arc<Mesh>>,
     tags: impl IntoIterator<Item = &'t String>,
 ) -> Result<Discretisation, RunError> {
-    // Where rank is lost, the mesh decides first.
+    // Elements of deficient rank are checked on the mesh first.
     let notes = elements.notes.iter().filter(|_| elements.lost.is_none());
     notes.for_each(|note| tracing::warn!("{note}"));
     let mut on = Discretisation::new(mesh, &elements.spaces())?;
@@ -45,27 +46,27 @@ pub fn discretise<'t>(
     Ok(on)
 }
 
-/// Where an essential condition holds: the nodes of a field on a part of the boundary.
+/// Support of an essential condition: the nodes of a field on part of the boundary.
 pub struct Held {
     field: usize,
     name: String,
     trace: Trace,
     support: Support,
-    /// Those of its support, ascending.
+    /// Facets of the support, ascending.
     facets: Vec<Facet>,
-    /// Ascending.
+    /// Nodes, ascending.
     nodes: Vec<u32>,
     places: Vec<[f64; 3]>,
-    /// Of each node, where only the normal component is given.
+    /// Facet normals at each node, for a condition on the normal component.
     normals: Vec<Vec<[f64; 3]>>,
 }
 
 impl Held {
-    /// Where a support says; a field as a whole, one component, or its normal one.
+    /// Finds the support of a condition on a whole field, one component, or the normal component.
     ///
     /// # Errors
     ///
-    /// Tags that the mesh lacks, a normal component where there are no sides, an element without points.
+    /// Tags that the mesh lacks, a normal component on a support without facets, an element without points.
     pub fn new(
         form: &PointForm,
         on: &Discretisation,
@@ -91,12 +92,12 @@ impl Held {
         Ok(Self { field, name, trace, support, facets, nodes, places, normals })
     }
 
-    /// The name of the field.
+    /// Returns the name of the field.
     pub fn field(&self) -> &str {
         &self.name
     }
 
-    /// What it gives, as the language writes it.
+    /// Returns the constrained quantity as written in the language.
     fn what(&self) -> String {
         match self.trace {
             Trace::Whole => self.name.clone(),
@@ -105,7 +106,7 @@ impl Held {
         }
     }
 
-    /// Its support, as the language writes it.
+    /// Returns the support as written in the language.
     fn place(&self) -> String {
         match &self.support {
             Support::Boundary => "on all".to_owned(),
@@ -118,7 +119,7 @@ impl Held {
     }
 }
 
-/// Whether a support has a normal.
+/// Checks that a support has normals.
 fn has_sides(mesh: &Mesh, support: &Support) -> Result<(), RunError> {
     match support {
         Support::Boundary => Ok(()),
@@ -129,7 +130,8 @@ fn has_sides(mesh: &Mesh, support: &Support) -> Result<(), RunError> {
     }
 }
 
-/// The nodes of this process under tags of sides, curves and points, and those that others have there.
+/// Returns the nodes of this process on tagged facets, curves and points, with those that only other processes find
+/// there.
 ///
 /// # Errors
 ///
@@ -143,7 +145,7 @@ pub(super) fn nodes_under(
     Ok(held_by_any(mesh, space, nodes))
 }
 
-/// Some nodes of a space, ascending, and those that they are at other processes.
+/// Adds to some nodes of a space those found by other processes; ascending.
 pub(super) fn held_by_any(mesh: &Mesh, space: &Space, nodes: Vec<u32>) -> Vec<u32> {
     let Some(cut) = mesh.cut() else { return nodes };
     let sharing = space.sharing(cut.group());
@@ -154,13 +156,14 @@ pub(super) fn held_by_any(mesh: &Mesh, space: &Space, nodes: Vec<u32>) -> Vec<u3
     nodes.map(|(_, node)| node).collect()
 }
 
-/// The conditions of each field; where two meet in a node, the later one holds, and both where they give different
-/// directions ([`normals`]). `values` gives those of a condition, by its number, at some places: the components of the
-/// field, or the one, place by place; of a normal component one number, or a vector whose normal component is meant.
+/// Builds the conditions of each field. At a node of several conditions, the last one applies; conditions in different
+/// directions combine ([`normals`]). `values` evaluates a condition, by index, at points: the components of the field,
+/// or the single one, point by point. A condition on the normal component has one number, or a vector whose normal
+/// component is used.
 ///
 /// # Errors
 ///
-/// A value that is no number, and what `values` says.
+/// A value that is not finite, and errors of `values`.
 pub fn conditions<'h, E: From<RunError>>(
     on: &Discretisation,
     held: impl IntoIterator<Item = &'h Held>,
@@ -206,15 +209,15 @@ pub fn conditions<'h, E: From<RunError>>(
     Ok(all)
 }
 
-/// The diameter of the cell of a point, by the point's number; no number at nodes.
+/// Cell diameter at a point, by the point's index; NaN at nodes.
 pub type Diameter<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
 
-/// The auxiliary data of a form. `values` gives one, by its number, at some points, its components point by point; nothing
-/// where it has no value.
+/// Builds the auxiliary data of a form. `values` evaluates one, by index, at points, component by component within a
+/// point; `None` if it has no value.
 ///
 /// # Errors
 ///
-/// Data without a value, a value that is no number, and what `values` says.
+/// Data without a value, a value that is not finite, and errors of `values`.
 pub fn data<E: From<RunError>>(
     form: &PointForm,
     elements: &Elements,
@@ -227,7 +230,7 @@ pub fn data<E: From<RunError>>(
     (0..form.aux.len()).map(&mut one).collect()
 }
 
-/// One of them, by its number.
+/// Builds one auxiliary datum, by index.
 ///
 /// # Errors
 ///
@@ -261,8 +264,7 @@ pub fn datum<E: From<RunError>>(
     })
 }
 
-/// The points at which auxiliary data is taken: the nodes of a space, the image of the reference centre of each cell, or
-/// that of each quadrature point.
+/// Returns the points of auxiliary data: the nodes of a space, the centre of each cell, or its quadrature points.
 fn sites(
     index: usize,
     form: &PointForm,
@@ -282,36 +284,36 @@ fn sites(
     })
 }
 
-/// What is prescribed beside a form.
+/// Prescribed conditions and data.
 pub trait Prescribed: Sync {
-    /// The conditions of each field where the parameters have these values.
+    /// Evaluates the conditions of each field for these parameter values.
     ///
     /// # Errors
     ///
-    /// A value that is no number.
+    /// A value that is not finite.
     fn conditions(
         &self,
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError>;
 
-    /// The auxiliary data where the parameters have these values.
+    /// Evaluates the auxiliary data for these parameter values.
     ///
     /// # Errors
     ///
-    /// A value that is no number.
+    /// A value that is not finite.
     fn aux(&self, on: &Discretisation, parameters: &Parameters)
     -> Result<Vec<AuxValues>, RunError>;
 
-    /// Whether the value of some condition reads t.
+    /// Returns whether the value of some condition depends on t.
     fn conditions_read_time(&self) -> bool;
 
-    /// The conditions, and those with the first and with the second time derivative of their values in the place of these; none
-    /// where only values are known.
+    /// Evaluates the conditions with their values, first and second time derivatives; `None` if derivatives are
+    /// unknown.
     ///
     /// # Errors
     ///
-    /// A value or a derivative that is no number.
+    /// A value or derivative that is not finite.
     fn conditions_with_rates(
         &self,
         on: &Discretisation,
@@ -321,15 +323,15 @@ pub trait Prescribed: Sync {
         Ok(None)
     }
 
-    /// Whether some auxiliary data depends on a parameter.
+    /// Returns whether some auxiliary data depends on a parameter.
     fn aux_depends_on(&self, param: usize) -> bool;
 
-    /// The same of another degree, or on another mesh of the same domain: elements, conditions and data; none where those are
-    /// not known there. Data of which nobody can say what it is there is the mean of what the level above has, if there is one.
+    /// Rediscretises with another degree, or on another mesh of the same domain: elements, conditions and data; `None`
+    /// if these are unknown there. Data without a formula is averaged from the level above, if there is one.
     ///
     /// # Errors
     ///
-    /// Spaces that cannot be numbered, a value that is no number.
+    /// Spaces that cannot be numbered, a value that is not finite.
     fn at(
         &self,
         form: &PointForm,
@@ -343,19 +345,20 @@ pub trait Prescribed: Sync {
     }
 }
 
-/// What a problem prescribes.
+/// Prescribed data of a problem of the language.
 #[derive(Clone, Copy)]
 pub struct OfProblem<'a> {
     /// The problem.
     pub problem: &'a Problem,
-    /// The elements of its form.
+    /// Elements of its form.
     pub elements: &'a Elements,
     /// Its data from files.
     pub files: &'a Files,
 }
 
 impl OfProblem<'_> {
-    /// The conditions on fields of a form, which may have only some of the problem's, each with the number of its field there.
+    /// Returns the conditions on fields of a form, which may have a subset of the problem's fields, with each field's
+    /// index there.
     fn dirichlet<'f>(&self, form: &'f PointForm) -> impl Iterator<Item = (&'f Dirichlet, usize)>
     where
         Self: 'f,
@@ -368,7 +371,7 @@ impl OfProblem<'_> {
         })
     }
 
-    /// Auxiliary data by its number.
+    /// Evaluates auxiliary data, by index.
     fn datum(
         &self,
         index: usize,
@@ -385,7 +388,7 @@ impl OfProblem<'_> {
             };
             match &own[..] {
                 [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),
-                // What a scheme knows of the past, of which there is none yet.
+                // History data of a time integrator starts at 0.
                 [] if form.rates.iter().any(|rate| rate.aux == index) => {
                     Ok(Some(vec![0.0; points.len() * form.aux[index].shape.components()]))
                 }
@@ -398,7 +401,7 @@ impl OfProblem<'_> {
         })
     }
 
-    /// Where the conditions on the fields of a form hold.
+    /// Finds the supports of the conditions on the fields of a form.
     fn held(&self, form: &PointForm, on: &Discretisation) -> Result<Vec<Held>, RunError> {
         let held = self.dirichlet(form).map(|(condition, field)| {
             Held::new(form, on, (field, condition.trace), &condition.support)
@@ -406,7 +409,7 @@ impl OfProblem<'_> {
         held.collect()
     }
 
-    /// The conditions; for each of several parts of the formulas of their values, with what that is.
+    /// Evaluates `N` parts of the condition formulas, selected by `of`.
     fn conditions_of<const N: usize>(
         &self,
         form: &PointForm,
@@ -444,11 +447,11 @@ impl OfProblem<'_> {
         Ok(parts)
     }
 
-    /// The conditions where the problem begins, and notes on those that meet with different values, there or later.
+    /// Evaluates the initial conditions; returns notes on those that meet with different values, initially or later.
     ///
     /// # Errors
     ///
-    /// A value that is no number, tags that the mesh does not have.
+    /// A value that is not finite, tags that the mesh lacks.
     pub(super) fn first_conditions(
         &self,
         on: &Discretisation,
@@ -474,7 +477,7 @@ impl OfProblem<'_> {
         Ok((all, found.into_iter().map(|(_, note)| note).collect()))
     }
 
-    /// Times at which conditions are compared.
+    /// Returns the times at which conditions are compared.
     fn times(&self) -> Vec<f64> {
         let of = |own: &Stepping| [0.0, 0.382, 1.0].map(|s| own.from + s * (own.to - own.from));
         let depends = self.problem.dirichlet.iter().any(|condition| {
@@ -568,7 +571,7 @@ impl Prescribed for OfProblem<'_> {
     }
 }
 
-/// The cell of each point at which auxiliary data is taken; its nodes, if it has any, are of one cell each.
+/// Returns the cell of each point of auxiliary data; a node belongs to one of its cells.
 fn cells_of(
     index: usize,
     form: &PointForm,
@@ -592,7 +595,7 @@ fn cells_of(
     Ok((0..points).map(|point| (point / each) as u32).collect())
 }
 
-/// Data whose value is that of the last statement about a cell.
+/// Evaluates data by region: the last statement about a cell applies.
 fn by_region(
     name: &str,
     on: &Discretisation,

@@ -1,7 +1,9 @@
-//! Whether a quadrature that loses rank in a cell (reduced integration) leaves the problem regular on its mesh, with its conditions.
+//! Rank check of reduced integration: is a problem regular on its mesh, with its conditions, although the quadrature
+//! loses rank in a cell?
 //!
-//! With a vector z of random entries the system J x = J z is solved. Where J is regular, x is z, and z − x is what the solver has left:
-//! the same again, with z − x in the place of z, leaves far less. Where J is singular, z − x is a null vector, which stays.
+//! For a random vector z, the system J x = J z is solved. If J is regular, x is z up to the solver's tolerance. A
+//! second solve with z − x in place of z then reduces it further. If J is singular, z − x is a null vector, which
+//! remains.
 
 use super::RunError;
 use super::solver::System;
@@ -12,11 +14,11 @@ use crate::solve::{
 };
 use kernels_gen::plan::PlanError;
 
-/// The part of a vector that stays where it is a null vector.
+/// Fraction of a vector that remains after a solve if it is a null vector.
 const STAYS: f64 = 0.5;
 
-/// A problem whose quadrature sees fewer functions in a cell than the form tells apart must be regular at the state `u`; returns a note
-/// where that is not known.
+/// Checks that a problem with rank-deficient quadrature is regular at the state `u`; returns a note if the check is
+/// inconclusive.
 ///
 /// # Errors
 ///
@@ -52,11 +54,11 @@ pub(crate) fn check_rank(
         }
         sizes.push(z.norm());
         z.axpy(-1.0, &x);
-        // Constants of fields with a mean are null vectors, as they should be.
+        // Constants of fields with a mean-value constraint are legitimate null vectors.
         operator.null_space().iter().for_each(|null| null.project(&mut z));
     }
     sizes.push(z.norm());
-    // What is left of the first solve, and of the second.
+    // Norms after the first and the second solve.
     if sizes[1] > 0.0 && sizes[2] > STAYS * sizes[1] {
         return singular();
     }
@@ -89,7 +91,7 @@ impl Wrapper for Fixed<'_> {
         Ok(())
     }
 
-    /// A direction has neither means nor the constants of constraints.
+    /// Increments have neither means nor constraint constants.
     fn complete(&self, _: &mut Vector) -> Result<(), OperatorError> {
         Ok(())
     }

@@ -1,14 +1,14 @@
-//! What a problem reports of its solution: [`Reports`] → numbers.
+//! Evaluates the [`Reports`] of a problem at its solution.
 //!
-//! Integrals are kernels (`integrals`). Reactions are the residual of the problem's own form without its conditions: with φ_i
-//! the basis functions of the nodes on a part of the boundary,
+//! Integrals are kernels (`integrals`). Reactions are the residual of the problem's own form without its conditions.
+//! With φ_i the basis functions of the nodes on part of the boundary,
 //!
 //! ```text
 //! Σ_i R_i(u) = ∫ Σ_i φ_i f0 + ∇(Σ_i φ_i) : f1 dx,        Σ_i φ_i = 1 there,
 //! ```
 //!
-//! is what holds the field there: the force of a support, the flux f1 n through an inlet. It balances the sources as exactly as
-//! the equations are solved, which an integral of f1 n does only up to the error of the discretisation.
+//! is the reaction there: the force of a support, the flux f1 n through an inlet. It balances the sources to the
+//! accuracy of the solve. An integral of f1 n does so only up to the discretisation error.
 
 use super::RunError;
 use super::integrals::{Beside, Integrals, residual_of};
@@ -32,32 +32,32 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The points for which kernels are interpreted at most: compiling takes longer.
+/// Number of quadrature points up to which kernels are interpreted: compiling takes longer.
 const FEW: usize = 100_000;
 
-/// A point that is further from the mesh than this part of the mesh's size is said to be beside it.
+/// Distance from the mesh beyond which a note is printed for a point, relative to the mesh size.
 const BESIDE: f64 = 1e-9;
 
 /// A report of a solution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What it is called.
+    /// Name of the report.
     pub name: String,
-    /// What it is.
+    /// Its value.
     pub value: Figure,
 }
 
-/// What is reported.
+/// Value of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
     /// A number, vector or matrix; components row-major.
     Value(Shape, Vec<f64>),
-    /// Values of this shape along a line: each place with its components.
+    /// Values of this shape along a line: coordinates with components.
     Line(Shape, Vec<([f64; 3], Vec<f64>)>),
 }
 
 impl Figure {
-    /// The number that it is; none where it is a vector, a matrix or a line.
+    /// Returns the number if it is scalar; `None` for a vector, a matrix or a line.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Value(Shape::Scalar, values) => values.first().copied(),
@@ -66,27 +66,27 @@ impl Figure {
     }
 }
 
-/// A state of a form's fields, of which something is measured.
+/// A state of a form's fields, for evaluation.
 #[derive(Clone, Copy)]
 pub struct State<'a> {
     /// The form that was solved.
     pub form: &'a PointForm,
-    /// What it is on.
+    /// Its discretisation.
     pub on: &'a Discretisation,
     /// The elements of its form.
     pub elements: &'a Elements,
     /// Time and parameters.
     pub parameters: &'a Parameters,
-    /// The unknowns.
+    /// Degrees of freedom.
     pub u: &'a [f64],
-    /// The same where an operator has them.
+    /// The same as an operator's vector, if there is one.
     pub vector: Option<&'a Vector>,
-    /// The right-hand side, where there is one beside the form's.
+    /// Right-hand side in addition to the form's, if there is one.
     pub load: Option<&'a [f64]>,
 }
 
 impl<'a> State<'a> {
-    /// The unknowns as a state of an operator, with 0 in its further fields.
+    /// Returns the state as a vector of an operator, with 0 in additional fields.
     pub(super) fn vector_for(&self, operator: &Operator) -> Cow<'a, Vector> {
         if let Some(vector) = self.vector.filter(|vector| operator.reads(vector)) {
             return Cow::Borrowed(vector);
@@ -100,12 +100,12 @@ impl<'a> State<'a> {
     }
 }
 
-/// What reports are of a state, and what should be known of them. A point outside of the mesh has no value: NaN, with a
-/// warning, as any value that is not finite has one. `shelf` has what its operators need not make: [`Operator::shelf`], or nothing.
+/// Evaluates the reports at a state; returns results and notes. A point outside the mesh has the value NaN. Every value
+/// that is not finite is reported as a warning. `shelf` caches operator tables ([`Operator::shelf`]); it may be empty.
 ///
 /// # Errors
 ///
-/// Kernels that cannot be made, tags that the mesh does not have.
+/// Kernels that cannot be compiled, tags that the mesh lacks.
 pub fn report(
     reports: &Reports,
     of: State<'_>,
@@ -149,7 +149,7 @@ pub fn report(
     Ok((outcomes, reporter.notes))
 }
 
-/// Warns of a report that is not finite.
+/// Warns about a report that is not finite.
 fn warn_of_infinity(name: &str, value: &Figure) {
     let found = match value {
         Figure::Value(_, values) => values.iter().find(|value| !value.is_finite()),
@@ -165,7 +165,7 @@ fn warn_of_infinity(name: &str, value: &Figure) {
     }
 }
 
-/// The integrals that are squares of norms.
+/// Returns the integrals that are squared norms.
 fn norms(reports: &Reports) -> Vec<usize> {
     let measures = reports.items.iter().flat_map(|report| match &report.value {
         Reported::Value { of, .. } => of.as_slice(),
@@ -186,11 +186,11 @@ fn asks_for_extrema(report: &Report) -> bool {
     of.iter().any(extremum)
 }
 
-/// Expressions that are evaluated point by point: the f0 of a form's further fields.
+/// Expressions evaluated at points: f0 of a form's additional fields.
 struct Pointwise<'a> {
     form: &'a PointForm,
     roots: Vec<NodeId>,
-    /// The place of each component among the roots; one that is missing is 0.
+    /// Index of each component among the roots; a missing one is 0.
     places: BTreeMap<usize, usize>,
 }
 
@@ -206,7 +206,7 @@ impl<'a> Pointwise<'a> {
         Self { form, roots, places }
     }
 
-    /// The components of something, of what there is for each root.
+    /// Extracts components from root values.
     fn pick<T>(&self, of: &[T], first: usize, count: usize, value: impl Fn(&T) -> f64) -> Vec<f64> {
         let of_component = |at: usize| self.places.get(&at).map_or(0.0, |&at| value(&of[at]));
         (first..first + count).map(of_component).collect()
@@ -218,33 +218,33 @@ struct Reporter<'a> {
     target: &'a Target,
     device: Option<&'a Arc<dyn Device>>,
     shelf: &'a mut Shelf,
-    /// The components that are integrated.
+    /// Integrated components.
     integrals: Vec<f64>,
     pointwise: Option<Pointwise<'a>>,
-    /// The extrema of the roots, where any are asked for.
+    /// Extrema of the roots, if any are requested.
     extrema: Vec<Extrema>,
     locator: Option<Locator<'a>>,
     /// R(u) without any condition.
     residual: Option<Vec<f64>>,
-    /// Places outside of the mesh so far.
+    /// Number of points outside the mesh so far.
     gaps: usize,
     notes: Vec<String>,
 }
 
 impl<'a> Reporter<'a> {
-    /// The integrals of a form's further fields, one after another, and of some of them the roots.
+    /// Integrates a form's additional fields, concatenated; takes the square root of the integrals `norms`.
     fn integrate(&mut self, form: &PointForm, norms: &[usize]) -> Result<Vec<f64>, RunError> {
         let State { on, elements, .. } = self.of;
         let rule = rule_of_data(on, elements.rule);
         let own = Elements::new(form, elements.cell, elements.degree, rule)?;
         if form.integrals.is_empty() {
-            // All that is integrated is 0 everywhere.
+            // All integrands are 0.
             let further = own.spaces().split_off(on.fields.len());
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
         let target = self.target_of(&own);
         let beside = Beside { target: &target, device: self.device, shelf: self.shelf };
-        // The form of norms has one parameter more, which scales what is squared.
+        // The form of norms has an additional parameter, which scales the squared quantity.
         let scalable = form.params.len() > self.of.form.params.len();
         let params = |scale: f64| -> Vec<f64> {
             let more = scalable.then_some(scale);
@@ -262,7 +262,7 @@ impl<'a> Reporter<'a> {
         Ok(found)
     }
 
-    /// For what kernels are compiled; few points do not repay it.
+    /// Returns the kernel target; few points are interpreted.
     fn target_of(&self, elements: &Elements) -> Target {
         let points = self.of.on.mesh.n_cells() * elements.rule.count();
         match self.target.execution {
@@ -273,7 +273,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// R(u) without any condition.
+    /// Computes R(u) without any condition.
     fn residual(&mut self) -> Result<Vec<f64>, RunError> {
         let State { form, on, elements, .. } = self.of;
         let (params, target) = (&self.of.parameters.values, self.target_of(elements));
@@ -287,7 +287,7 @@ impl<'a> Reporter<'a> {
         Ok(r.to_vec())
     }
 
-    /// Looks for extrema over the mesh.
+    /// Searches for extrema over the mesh.
     fn search(&mut self) -> Result<(), RunError> {
         let (Some(pointwise), of) = (&self.pointwise, self.of) else { return Ok(()) };
         if let Some(integral) = pointwise.form.integrals.first() {
@@ -327,7 +327,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// An expression in parameters, of which those behind the form's are measured.
+    /// Evaluates an expression whose parameters after the form's own ones are measured values.
     fn arithmetic(&self, value: &Expression, measured: &[Vec<f64>]) -> Vec<f64> {
         let own = self.of.form.params.len();
         let all = eval(&value.graph, |input| match input {
@@ -357,7 +357,7 @@ impl<'a> Reporter<'a> {
         })
     }
 
-    /// Components of what is evaluated point by point, at some places.
+    /// Evaluates components of pointwise expressions at some points.
     fn values(
         &mut self,
         report: &str,
@@ -377,7 +377,7 @@ impl<'a> Reporter<'a> {
         let own: Vec<Located> = located.iter().flatten().copied().collect();
         let values = values_at(of.on, roots, of.u, of.parameters, &own)?;
         let mut values = values.into_iter();
-        // Of each place one process knows the values.
+        // Exactly one process evaluates each point.
         let mut all = vec![0.0; places.len() * count];
         for (row, _) in all.chunks_mut(count).zip(&located).filter(|(_, own)| own.is_some()) {
             let own = values.next().unwrap_or_default();
@@ -391,7 +391,7 @@ impl<'a> Reporter<'a> {
         Ok(all.chunks(count).map(<[f64]>::to_vec).collect())
     }
 
-    /// Where some places lie, each at the process that is nearest, and which lie outside of the mesh.
+    /// Locates points: each on the nearest process; also returns the mask of points outside the mesh.
     fn locate(
         &mut self,
         report: &str,
@@ -452,7 +452,7 @@ impl<'a> Reporter<'a> {
         Ok((located, gaps))
     }
 
-    /// Σ_i R_i(u) over the nodes of a field with some tags.
+    /// Sums R_i(u) over the nodes of a field with some tags.
     fn reaction(&mut self, field: usize, tags: Option<&[String]>) -> Result<Vec<f64>, RunError> {
         let State { on, load, .. } = self.of;
         if self.residual.is_none() {
@@ -479,7 +479,7 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// The smallest and the largest value of each component of a field at its nodes.
+/// Returns the smallest and largest nodal value of each component of a field.
 pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 2]> {
     let components = on.fields[field].space.components();
     let none = || vec![[f64::INFINITY, f64::NEG_INFINITY]; components];
@@ -504,8 +504,7 @@ pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 
     least.into_iter().zip(most).map(|(least, most)| [least, most]).collect()
 }
 
-/// A form with regions that the mesh has: a tag may be one of cells, or of facets where something is asked of these that
-/// cells do not have.
+/// Resolves tags of a form's integrals: a tag may denote cells, or facets if the integrand depends on the normal.
 fn resolved(form: &PointForm, on: &Discretisation) -> Result<PointForm, RunError> {
     let (mut form, mesh) = (form.clone(), &on.mesh);
     for integral in &mut form.integrals {
@@ -514,7 +513,7 @@ fn resolved(form: &PointForm, on: &Discretisation) -> Result<PointForm, RunError
         let mut asked = integral.residual.iter().map(|(_, node)| normal[*node]);
         let (sides, any) = (asked.clone().any(|normal| normal), asked.any(|normal| !normal));
         let of_cells = |tag: &String| mesh.cell_tags().contains_key(tag);
-        // Of several reports over one tag each must mean the same as alone.
+        // A tag must have the same meaning in all reports.
         if any && tags.iter().all(of_cells) {
             if let Some(tag) = tags.iter().find(|tag| mesh.facet_tags().contains_key(*tag)) {
                 return Err(RunError::Setting(format!(

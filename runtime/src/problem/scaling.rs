@@ -1,59 +1,58 @@
-//! What processes would have and send, on paper: a discretisation and a number of processes → the [`Share`] of each, and with the rates of
-//! cores and of a [`Network`] how long a product, a sum and a cycle of multigrid would take them ([`Paper`]).
+//! Parallel performance model: the [`Share`] of each process in a partitioned discretisation. From the rates of cores
+//! and of a [`Network`] it predicts the time of an operator application, a reduction and a multigrid cycle ([`Paper`]).
 //!
 //! ```text
 //! product    max over processes of  launches + t (outer cells) + max(t (inner cells), L · neighbours + 8 · sent / B)
 //!            + 48 · sent / reads
-//! sum        2 L ⌈log₂ N⌉
-//! cycle      Σ over levels of 2 k + 1 products in single precision, in half the seconds of cells; cells 2⁻ᵈ and what is sent 2¹⁻ᵈ
-//!            a level;  + the coarsest level at each process, as often as it passes over its matrix
+//! reduction  2 L ⌈log₂ N⌉
+//! cycle      Σ over levels of 2 k + 1 products in single precision, with half the seconds per cell;
+//!            per level, cells scale by 2⁻ᵈ and messages by 2¹⁻ᵈ;
+//!            + the redundant coarsest level, as often as it passes over its matrix
 //! ```
 //!
-//! L is the latency of a message, B the bandwidth of a process to its neighbours. Inner cells hide messages, but not the copies from
-//! and to them, which pass through memory before and after. Cells go to processes as
-//! [`Mesh::part`](crate::mesh::Mesh::part) deals them out, so the counts are those that a run has. Nothing is added for processes that wait for one that
-//! is late, nor for networks that are shared.
+//! L is the message latency, B the bandwidth of a process to its neighbours. Inner cells hide messages, but not the
+//! pack and unpack copies through memory. Cells are partitioned as by [`Mesh::part`](crate::mesh::Mesh::part), so the
+//! counts are those of a run. Load imbalance in time and network contention are not modelled.
 
 use crate::mesh::cut::LEAST;
 use crate::problem::plan::STEPS;
 use crate::space::discretisation::Discretisation;
 use std::collections::HashSet;
 
-/// Bytes of a number that is sent.
+/// Bytes of a transmitted number.
 const NUMBER: f64 = 8.0;
-/// Bytes of memory that each byte of a message takes at its process: gathered (an index, read, written) and added (an index, read
-/// twice, written).
+/// Memory traffic per message byte: packing (index, read, write) and unpacking (index, two reads, write).
 const COPIES: f64 = 6.0;
-/// Products on a level: those of the smoother before a correction and behind it, and one for the residual.
+/// Operator applications on a level: pre- and post-smoothing, and one for the residual.
 const A_LEVEL: f64 = 2.0 * STEPS as f64 + 1.0;
-/// Bytes of a row of the coarsest matrix, and passes over it for a cycle, both about.
+/// Approximate bytes per row of the coarsest matrix, and passes over it per cycle.
 const ROW: f64 = 27.0 * 12.0;
 const PASSES: f64 = 10.0;
 
-/// What one process has.
+/// Share of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Its cells.
+    /// Number of cells.
     pub cells: usize,
-    /// Of these, those with unknowns of others.
+    /// Number of these with interface degrees of freedom.
     pub outer: usize,
-    /// Its unknowns.
+    /// Number of degrees of freedom.
     pub unknowns: usize,
-    /// Of these, those that others have too.
+    /// Number of these that are shared with other processes.
     pub shared: usize,
-    /// Numbers that it sends for a product, to all others together; as many come.
+    /// Numbers sent in an operator application, summed over all neighbours; as many are received.
     pub sent: usize,
-    /// The processes that it sends to.
+    /// Number of neighbours.
     pub neighbours: usize,
 }
 
-/// The share of each of so many processes, where each cell's is given.
+/// Computes the share of each process from the process of each cell.
 pub fn shares(on: &Discretisation, rank_of: &[u32], processes: usize) -> Vec<Share> {
     let mut shares = vec![Share::default(); processes];
     let (mut outer, mut pairs) = (vec![false; rank_of.len()], HashSet::new());
     for field in &on.fields {
         let (space, components) = (&field.space, field.space.components());
-        // The first and the last process that has a node.
+        // Lowest and highest rank with each node.
         let mut ends = vec![[u32::MAX, 0]; space.n_nodes()];
         for (cell, &rank) in rank_of.iter().enumerate() {
             for &node in space.cell_nodes(cell) {
@@ -97,27 +96,27 @@ pub fn shares(on: &Discretisation, rank_of: &[u32], processes: usize) -> Vec<Sha
     shares
 }
 
-/// A share of another number of unknowns than was counted.
+/// A share scaled to another problem size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Grown {
-    /// Cells.
+    /// Number of cells.
     pub cells: f64,
-    /// Of these, those with unknowns of others.
+    /// Number of these with interface degrees of freedom.
     pub outer: f64,
-    /// Unknowns.
+    /// Number of degrees of freedom.
     pub unknowns: f64,
-    /// Bytes that are sent for a product.
+    /// Bytes sent in an operator application.
     pub sent: f64,
-    /// The processes that these go to.
+    /// Number of neighbours.
     pub neighbours: f64,
 }
 
-/// What a message takes.
+/// Network parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Seconds until the first byte of a message is there.
+    /// Message latency in seconds.
     pub latency: f64,
-    /// Bytes a second from one process to another.
+    /// Bandwidth between two processes in bytes per second.
     pub bandwidth: f64,
 }
 
@@ -125,41 +124,41 @@ impl Network {
     /// A network of 2023: 200 Gbit/s.
     pub const USUAL: Self = Self { latency: 2e-6, bandwidth: 2.5e10 };
 
-    /// Seconds of a message of so many bytes to each of so many neighbours.
+    /// Returns the seconds of messages to a number of neighbours, with a total number of bytes.
     fn messages(&self, neighbours: f64, bytes: f64) -> f64 {
         self.latency * neighbours + bytes / self.bandwidth
     }
 
-    /// Seconds of a sum over so many processes of so many bytes.
+    /// Returns the seconds of an all-reduce.
     fn sum(&self, processes: usize, bytes: f64) -> f64 {
         let rounds = (processes as f64).log2().ceil();
         2.0 * (self.latency * rounds + bytes / self.bandwidth * f64::from(u8::from(processes > 1)))
     }
 }
 
-/// Processes that compute a discretisation together.
+/// Parameters of the performance model.
 #[derive(Clone, Debug)]
 pub struct Paper<'a> {
-    /// What each has.
+    /// Share of each process.
     pub shares: &'a [Share],
-    /// The dimension of the cells.
+    /// Dimension of the cells.
     pub dim: usize,
-    /// All unknowns that were counted.
+    /// Total number of counted degrees of freedom.
     pub unknowns: f64,
-    /// Seconds of a product for each cell, at one process.
+    /// Seconds per cell of an operator application, on one process.
     pub a_cell: f64,
-    /// Bytes a second that one process reads.
+    /// Memory bandwidth of one process in bytes per second.
     pub reads: f64,
-    /// Seconds until a kernel runs.
+    /// Launch latency of a kernel in seconds.
     pub launch: f64,
-    /// Between them.
+    /// Network between the processes.
     pub network: Network,
-    /// So many times the unknowns that were counted, with surfaces of parts that grow as those of solids.
+    /// Ratio of modelled to counted degrees of freedom; subdomain surfaces scale accordingly.
     pub times: f64,
 }
 
 impl Paper<'_> {
-    /// A share of so many times the cells.
+    /// Scales a share by a number of cells.
     fn grown(&self, share: &Share, times: f64) -> Grown {
         let surface = times.powf((self.dim as f64 - 1.0) / self.dim as f64);
         let cells = share.cells as f64 * times;
@@ -172,7 +171,7 @@ impl Paper<'_> {
         }
     }
 
-    /// The most that any process has, of each.
+    /// Returns the maximum of each quantity over the processes.
     pub fn most(&self) -> Grown {
         let all = self.shares.iter().map(|share| self.grown(share, self.times));
         all.fold(Grown::default(), |most, own| Grown {
@@ -184,7 +183,7 @@ impl Paper<'_> {
         })
     }
 
-    /// Seconds of a product with so many times the cells that were counted, of which each takes so long.
+    /// Returns the seconds of an operator application for a scaled number of cells and a time per cell.
     fn of_cells(&self, times: f64, a_cell: f64) -> f64 {
         let of = |share: &Share| {
             let Grown { cells, outer, sent, neighbours, .. } = self.grown(share, times);
@@ -197,32 +196,33 @@ impl Paper<'_> {
         self.shares.iter().map(of).fold(0.0, f64::max)
     }
 
-    /// Seconds of a product.
+    /// Returns the seconds of an operator application.
     pub fn product(&self) -> f64 {
         self.of_cells(self.times, self.a_cell)
     }
 
-    /// Seconds of a product at one process, over those of all processes for theirs: 1 where nothing is lost, and never more.
+    /// Returns the parallel efficiency of an operator application, at most 1.
     pub fn efficiency(&self) -> f64 {
         let cells: usize = self.shares.iter().map(|share| share.cells).sum();
         let alone = self.launch + self.a_cell * cells as f64 * self.times;
-        // Sums in another order may differ by a rounding.
+        // Rounding of the sums may exceed 1.
         (alone / (self.shares.len() as f64 * self.product())).min(1.0)
     }
 
-    /// Seconds of a sum over all unknowns.
+    /// Returns the seconds of a reduction over all degrees of freedom.
     pub fn sum(&self) -> f64 {
         self.network.sum(self.shares.len(), NUMBER)
     }
 
-    /// Levels of meshes that are dealt out.
+    /// Returns the number of distributed mesh levels.
     pub fn levels(&self) -> i32 {
         let most = self.shares.iter().map(|share| share.cells).max().unwrap_or(0);
         let all = (most as f64 * self.times / LEAST as f64).log2() / self.dim as f64;
         (all.floor() as i32).max(0) + 1
     }
 
-    /// Seconds of what is done of the coarsest level in a cycle: its right-hand side is summed over all, and each passes over its matrix.
+    /// Returns the seconds of the redundant coarsest level per cycle: a reduction of its right-hand side, and passes
+    /// over its matrix.
     pub fn coarsest(&self) -> f64 {
         let unknowns =
             self.unknowns * self.times * 2f64.powi(-(self.dim as i32) * (self.levels() - 1));
@@ -230,7 +230,7 @@ impl Paper<'_> {
         sum + PASSES * ROW * unknowns / self.reads
     }
 
-    /// Seconds of a cycle of multigrid.
+    /// Returns the seconds of a multigrid cycle.
     pub fn cycle(&self) -> f64 {
         let on_level = |level: i32| {
             let times = self.times * 2f64.powi(-(self.dim as i32) * level);
@@ -283,7 +283,7 @@ mod tests {
             sent: 100,
             neighbours: 3,
         };
-        // 3.08 µs of messages, behind 9 µs of inner cells or in the place of 0, and 0.48 µs of copies, which nothing hides.
+        // 3.08 µs of messages, hidden by 9 µs of inner cells or exposed without any, and 0.48 µs of exposed copies.
         let copies = 0.48e-6;
         let two = [share(1000, 100), share(1000, 100)];
         assert!((paper(&two, 1.0).product() - (1e-5 + copies)).abs() < 1e-12);

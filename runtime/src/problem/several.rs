@@ -1,4 +1,4 @@
-//! Errors of several processes: which are of all of them, and which one has alone.
+//! Errors of parallel runs: classification into collective errors and errors of one process.
 
 use super::RunError;
 use crate::estimate::EstimateError;
@@ -7,8 +7,8 @@ use crate::processes::any;
 use crate::space::discretisation::WholeError;
 
 impl RunError {
-    /// Whether it is of values at some places, which may lie at one of several processes, not of a solve. Whoever asks for such values tells
-    /// it to all, so that the others have what they heard of it, [`RunError::Elsewhere`].
+    /// Returns whether the error concerns values at points, which may lie on one process only. Evaluations of such
+    /// values broadcast the error, so that the other processes return [`RunError::Elsewhere`].
     pub fn is_of_data(&self) -> bool {
         matches!(
             self,
@@ -22,8 +22,8 @@ impl RunError {
         )
     }
 
-    /// Whether all of several processes have come to it together: it is of numbers that all have, wherever their cells lie, or of values that
-    /// one lacks, which it has told the others.
+    /// Returns whether all processes return this error together: it concerns global quantities, or values whose
+    /// evaluation broadcasts errors.
     pub fn is_of_all(&self) -> bool {
         match self {
             Self::TimeStep { source, .. } | Self::Unconverged { source, .. } => source.is_of_all(),
@@ -49,8 +49,8 @@ impl RunError {
     }
 }
 
-/// What processes have come to that did something which ends in data: where any has no value somewhere, all have the error of the
-/// first. Any other error is one of all, or ends all.
+/// Makes a data error on any process an error on all: the one of the lowest rank. Other errors are collective already,
+/// or abort the run.
 pub(crate) fn together<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, RunError> {
     match own {
         Err(error) if !error.is_of_data() => Err(error),
@@ -58,15 +58,15 @@ pub(crate) fn together<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, Ru
     }
 }
 
-/// What all processes have come to: where any has an error, all have that of the first.
+/// Makes an error on any process an error on all: the one of the lowest rank.
 pub(super) fn told<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, RunError> {
     let Some(cut) = mesh.cut() else { return own };
     let group = &**cut.group();
-    // As a rule there is none, and one number says so.
+    // In the usual case without errors, one reduction suffices.
     if !any(group, own.is_err()) {
         return own;
     }
-    // Who was told something before says nothing.
+    // A process with an error from another process contributes none.
     let said = match &own {
         Ok(_) | Err(RunError::Elsewhere { .. }) => String::new(),
         Err(error) => error.to_string(),

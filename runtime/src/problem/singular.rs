@@ -1,19 +1,19 @@
-//! A matrix without factors: what it says of the form, and what helps.
+//! Singular matrices: diagnosis and remedy.
 
 use std::fmt;
 
 /// A matrix that is singular to working precision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Singular {
-    /// The field, and where it has several its component, in which the null vector is largest.
+    /// The field, or its component, in which the null vector is largest.
     pub place: String,
-    /// The field alone.
+    /// Name of the field.
     pub name: String,
-    /// About the matrix's condition number; infinite where a pivot is 0.
+    /// Estimate of the condition number; infinite for a zero pivot.
     pub condition: f64,
-    /// Whether a condition holds some of the field.
+    /// True if some degrees of freedom of the field are constrained.
     pub held: bool,
-    /// Whether nothing holds the field and the form reads no value of it: then nothing fixes it.
+    /// True if no condition constrains the field and the form does not depend on its value.
     pub free: bool,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Singular {
 }
 
 impl Singular {
-    /// What helps.
+    /// Returns the help text.
     pub fn remedy(&self) -> String {
         let Self { name, .. } = self;
         if self.free {
@@ -43,7 +43,7 @@ impl Singular {
                 "add `dirichlet {name} = …;` or `mean {name} = 0;`, or give the form a term that fixes it"
             );
         }
-        // Rounding alone does not bring a matrix without a null vector here.
+        // A condition number below 1/eps means that rounding error, not a null vector, caused the failure.
         if self.condition < 0.1 / f64::EPSILON {
             return UNITS.to_owned();
         }
@@ -59,6 +59,6 @@ impl Singular {
     }
 }
 
-/// What is done about large condition numbers.
+/// Remedy for large condition numbers.
 const UNITS: &str = "take units in which the mesh is about 1 long and the coefficients are near 1, or a coarser mesh and a \
                      lower degree";

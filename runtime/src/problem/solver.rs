@@ -46,31 +46,31 @@ use ramp::{Load, Ramp, Sweep};
 pub struct System<'a> {
     /// The form.
     pub form: &'a PointForm,
-    /// What it is discretised on.
+    /// Its discretisation.
     pub on: &'a Arc<Discretisation>,
     /// Time and parameters.
     pub parameters: &'a Parameters,
-    /// Conditions and data.
+    /// Prescribed conditions and data.
     pub prescribed: &'a dyn Prescribed,
-    /// Quadrature.
+    /// Quadrature rule.
     pub rule: Rule,
-    /// What levels can be made of.
+    /// Input of multigrid levels, if they can be built.
     pub levels: Option<Levels<'a>>,
 }
 
-/// What levels of a problem are made of, beside what they have in common with it.
+/// Input of multigrid levels that the system does not contain.
 #[derive(Clone, Copy)]
 pub struct Levels<'a> {
-    /// The elements of the finest one.
+    /// Elements of the finest level.
     pub elements: &'a Elements,
-    /// What kernels are compiled for.
+    /// Target of the kernels.
     pub target: &'a Target,
-    /// The device, if it is not the processor.
+    /// The device; `None` for the host.
     pub device: Option<&'a Arc<dyn Device>>,
 }
 
 impl System<'_> {
-    /// Whether the residual is affine in u.
+    /// Returns whether the residual is affine in u.
     pub fn is_linear(&self) -> bool {
         self.form.integrals.iter().all(|integral| integral.linear)
     }
@@ -80,7 +80,7 @@ impl System<'_> {
         Facts::of(self.form, self.on, has_device)
     }
 
-    /// Has an operator eliminate the fields that are local to cells.
+    /// Makes an operator eliminate the cell-local fields.
     pub(crate) fn eliminate(&self, operator: &mut Operator) {
         if NonlinearSystem::local(operator).is_none() {
             operator.eliminate(local(self.form, self.on).map(Arc::new));
@@ -108,12 +108,12 @@ impl System<'_> {
         plan_linear(&facts, None).with(Preconditioning::Jacobi)
     }
 
-    /// Two fields that are known not to be inf-sup stable.
+    /// Returns a pair of fields known to violate the inf-sup condition.
     pub fn unstable(&self) -> Option<UnstablePair> {
         unstable(self.form, self.parameters.degree)
     }
 
-    /// The error of an outcome that belongs to a field or an unknown, with its name.
+    /// Returns the error of an outcome that names a field or degree of freedom.
     pub fn failed(&self, report: &Report) -> Option<RunError> {
         match report.outcome {
             Outcome::Singular { unknown, condition } => Some(self.singular(unknown, condition)),
@@ -126,7 +126,7 @@ impl System<'_> {
         }
     }
 
-    /// The error that a matrix is singular to working precision, with about its condition number.
+    /// Returns the error of a numerically singular matrix, with an estimate of its condition number.
     pub fn singular(&self, unknown: usize, condition: f64) -> RunError {
         if let Some(pair) = self.unstable() {
             return RunError::Unstable(pair);
@@ -142,7 +142,7 @@ impl System<'_> {
         RunError::Singular(Singular { place, name, condition, held, free: !held && !read })
     }
 
-    /// The field of an unknown, and its component where it has several; and the field alone: its number and its name.
+    /// Returns the field of a degree of freedom with its component in words, the field's index, and its name.
     fn named(&self, unknown: usize) -> (String, Option<usize>, String) {
         let mut end = 0;
         for (number, (field, of)) in self.form.fields.iter().zip(&self.on.fields).enumerate() {
@@ -203,7 +203,7 @@ pub(super) fn solve_planned(
 ) -> Result<(Report, usize), RunError> {
     operator.impose(u)?;
     system.eliminate(operator);
-    // Through time the mass and the steps before decide, too.
+    // In time integration the matrix also depends on the mass and the step size.
     let rank = if kept.is_none() { check_rank(operator, system, u)? } else { None };
     let compatibility = Compatibility::of(operator, system)?;
     let (mut report, iterations) = match &plan.newton {
@@ -240,7 +240,7 @@ pub(super) fn solve_planned(
     Ok((report, iterations))
 }
 
-/// The error that a solve has met a number that is not finite, with its cause.
+/// Returns the error of a solve that met a number that is not finite, with its cause.
 fn not_finite(
     operator: &mut Operator,
     system: System<'_>,
@@ -249,7 +249,7 @@ fn not_finite(
 ) -> RunError {
     let (solver, iterations) = (report.solver, report.iterations);
     let error = |cause| RunError::NotFinite { solver, iterations, cause };
-    // A point at which the form has no value is one process's.
+    // Only one process may have found the point.
     let found = cause(system, operator, u).and_then(|cause| match cause {
         Cause::Form(_) => Err(error(cause)),
         Cause::Solver => Ok(()),
@@ -315,8 +315,8 @@ fn solve_by_newton(
             Load::Param(found.ok_or_else(missing)?)
         }
     };
-    // The solution of linear equations does not depend on the way there, and each step's tangent is their solution, of
-    // which no tolerance relative to what rounding leaves could be reached.
+    // A linear form is solved at once: its solution does not depend on the load path. With load steps, each tangent
+    // predictor would solve it, and no relative tolerance could be reached from there.
     let at_once = system.is_linear() && steps > 1;
     if steps == 1 || at_once {
         // Through time a shorter step helps.
@@ -354,7 +354,7 @@ fn solve_by_newton(
         }
         _ => None,
     };
-    // What was scaled is as it was, whatever happened.
+    // Restores the full load, even after a failure.
     let failed = ramp.failed.take();
     let restored = ramp.set_load(1.0, &mut u.like());
     if let Some(error) = failed.or(cause) {
@@ -381,8 +381,8 @@ fn solve_by_newton(
     }
 }
 
-/// The values of conditions, in the order of [`Discretisation::conditions`], then those on combinations of components,
-/// three a node.
+/// Concatenates the condition values in the order of [`Discretisation::conditions`], then those of oblique conditions,
+/// three per node.
 pub fn values(constraints: &[Constraints]) -> Vec<f64> {
     let own = constraints.iter().flat_map(|of| of.iter().map(|(_, value)| value));
     let oblique = constraints.iter().flat_map(|of| of.oblique()).flat_map(|oblique| oblique.value);

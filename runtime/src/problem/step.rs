@@ -1,7 +1,7 @@
-//! The steps of a run: a problem on its mesh → solutions one after another, each with its figures; the last one stays.
+//! Steps of a run: a sequence of solutions with their figures; the last one is returned.
 //!
-//! A run without `adapt` has one step. A [`Monitor`] sees each before the next begins, so that what it writes of them is
-//! there whatever becomes of the run.
+//! A run without `adapt` and `time` has one step. A [`Monitor`] sees each step before the next begins, so that its
+//! output survives a later failure.
 
 use super::adaptive::solve_adaptively;
 use super::time::{Checkpoint, march};
@@ -13,21 +13,21 @@ use crate::solve::{Continue, Progress};
 use fem_dsl::problem::Problem;
 use std::sync::Arc;
 
-/// What steps are taken for.
+/// Kind of a sequence of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// The one solve of a run that has no more.
+    /// The only solve of a run.
     Solve,
-    /// A mesh that follows the solution.
+    /// Adaptive mesh refinement.
     Adapt,
-    /// A parameter that takes several values.
+    /// A parameter sweep.
     Sweep,
-    /// Time.
+    /// Time integration.
     Time,
 }
 
 impl StepKind {
-    /// The word for it.
+    /// Returns its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Solve => "solve",
@@ -38,27 +38,27 @@ impl StepKind {
     }
 }
 
-/// The figures of a step.
+/// Figures of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What it is one of.
+    /// Kind of sequence.
     pub kind: StepKind,
-    /// Cells of its mesh.
+    /// Number of cells.
     pub cells: usize,
-    /// Unknowns.
+    /// Number of degrees of freedom.
     pub dofs: usize,
-    /// η over ‖u‖ in the energy norm, where it was estimated.
+    /// Relative error estimate η/‖u‖ in the energy norm, if there is one.
     pub estimate: Option<f64>,
     /// L2 and H1 error of each field with a known solution: (field, L2, H1).
     pub errors: Vec<(usize, f64, f64)>,
-    /// The time that has been reached, where it is one of several times.
+    /// Time, in time integration.
     pub time: Option<f64>,
-    /// How long it took.
+    /// Wall-clock seconds.
     pub seconds: f64,
 }
 
 impl Step {
-    /// The figures of a solution, of which nothing was estimated.
+    /// Returns the figures of a solution without an error estimate.
     pub fn of(kind: StepKind, solution: &Solution) -> Self {
         Self {
             kind,
@@ -71,12 +71,12 @@ impl Step {
         }
     }
 
-    /// What shows how good it is: the H1 error of the first field whose solution is known, else the estimate.
+    /// Returns the error measure: the H1 error of the first field with a known solution, or else the estimate.
     pub fn measure(&self) -> Option<f64> {
         self.errors.first().map(|&(_, _, h1)| h1).or(self.estimate)
     }
 
-    /// How it got better against unknowns, r in e ∝ N^(−r) from an earlier step to this one.
+    /// Returns the convergence rate r in e ∝ N^(−r) from an earlier step to this one.
     pub fn rate(&self, before: &Self) -> Option<f64> {
         let (now, then) = (self.measure()?, before.measure()?);
         let rate = (then / now).ln() / (self.dofs as f64 / before.dofs as f64).ln();
@@ -84,35 +84,37 @@ impl Step {
     }
 }
 
-/// Sees what happens in a run.
+/// Observer of a run.
 pub trait Monitor {
-    /// Each iteration of each solve, which it may stop.
+    /// Observes each iteration of each solve, and may stop it.
     fn iteration(&mut self, now: Progress) -> Continue;
 
-    /// Where a run through time goes on from, asked before its first step; at its beginning without it.
+    /// Returns the checkpoint from which time integration resumes; `None` to start at the beginning. Called before the
+    /// first step.
     fn restart(&mut self) -> Option<Checkpoint> {
         None
     }
 
-    /// Whether a run through time leaves [checkpoints](Self::checkpoint); what was made for its Jacobian is then made again behind
-    /// each.
+    /// Returns whether time integration writes [checkpoints](Self::checkpoint); factors and levels are then rebuilt
+    /// after each.
     fn wants_checkpoints(&self) -> bool {
         false
     }
 
-    /// A point from which the run could go on to the same bits: behind each solution that is shown, but for that where time begins.
+    /// Receives a checkpoint after each output solution except the initial one; a restart from it is bitwise
+    /// reproducible.
     fn checkpoint(&mut self, _left: &Checkpoint) -> Continue {
         Continue::Yes
     }
 
-    /// The time that has been reached of where it ends.
+    /// Observes the current time and the end time.
     fn time(&mut self, _now: f64, _end: f64) {}
 
-    /// Each step that is solved, before the next begins. It may end the run there: this is its solution then.
+    /// Observes each solved step before the next begins. It may end the run, which then returns this solution.
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue;
 }
 
-/// A run that nobody watches.
+/// An observer that does nothing.
 pub struct Unwatched;
 
 impl Monitor for Unwatched {
@@ -125,7 +127,7 @@ impl Monitor for Unwatched {
     }
 }
 
-/// Solves a problem in as many steps as it asks for, from a start like that of [`run_from`], and gives the last solution.
+/// Solves a problem with all its steps, from an initial state as in [`run_from`]; returns the last solution.
 pub fn run_steps(
     problem: &Problem,
     mesh: impl Into<Arc<Mesh>>,
@@ -143,7 +145,7 @@ pub fn run_steps(
     }
     let observe = &mut |now| monitor.iteration(now);
     let solution = run_from(problem, mesh, start_at, target, device, observe)?;
-    // Nothing comes behind it that could be left out.
+    // The last step: the answer of the monitor does not matter.
     monitor.step(&Step::of(StepKind::Solve, &solution), &solution);
     Ok(solution)
 }
@@ -170,7 +172,7 @@ mod tests {
         let coarse = step(100, Some(0.5), None);
         check(step(400, Some(0.25), None).rate(&coarse), 0.5);
         check(step(400, Some(1.0), None).rate(&coarse), -0.5);
-        // Where nothing grows, or nothing is known, there is none.
+        // Without growth or known errors there is no rate.
         assert_eq!(step(100, Some(0.25), None).rate(&coarse), None);
         assert_eq!(step(400, None, None).rate(&coarse), None);
         assert_eq!(step(400, Some(0.0), None).rate(&coarse), None);

@@ -1,4 +1,4 @@
-//! Problems for the tests of this folder, from their text.
+//! Test problems from source text.
 
 use super::{Setup, set_up};
 use crate::mesh::load;
@@ -8,7 +8,7 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use std::path::Path;
 
-/// The problem `p` of a text, on its mesh.
+/// Compiles the problem `p` of a text and loads its mesh.
 pub(super) fn problem(text: &str) -> (Problem, Setup) {
     let (program, found) = compile(&Source::new("test", text));
     let program = program.unwrap_or_else(|| panic!("{found:?}"));

@@ -1,11 +1,12 @@
-//! A problem through time: its scheme ([`crate::solve::time`]) and the solves of its stages → solutions at the times that are asked for.
+//! Time integration of a problem: its scheme ([`crate::solve::time`]), the solves of its stages, and solutions at the
+//! output times.
 //!
 //! ```text
-//! step → stages: t, s and r into the operator, conditions and data at t, F = 0 → state → what is written there → step …
+//! step → stages: t, s and r into the operator, conditions and data at t, F = 0 → state → output → step …
 //! ```
 //!
-//! What is made for a Jacobian, factors or levels, is kept as long as that is the same: s changes with the length of a step, and
-//! coefficients may follow t or the solution. A step that cannot be solved is taken again with half its length.
+//! Factors and levels are kept while the Jacobian is unchanged: s depends on the step size, and coefficients may depend
+//! on t or the solution. A step with a failed solve is repeated with half its length.
 
 mod alike;
 mod checkpoint;
@@ -54,16 +55,16 @@ use times::Times;
 pub use travel::Travel;
 use whole::Whole;
 
-/// What takes steps.
+/// Time integrator.
 enum Way {
-    /// By stages.
+    /// Stages with a nonlinear solve.
     Implicit(Stepper),
-    /// By the inverse of a mass.
+    /// Explicit, with the inverse of a mass.
     Explicit(Box<Explicit>),
 }
 
 impl Way {
-    /// From what is given where time begins, before a step of some length; what is not known is said.
+    /// Initialises the integrator from the initial data, for a first step length; adds notes on unknown rates.
     fn begin(
         scheme: Scheme,
         (mut state, length): (State, f64),
@@ -76,7 +77,7 @@ impl Way {
         Self::new(scheme, state, mass, staged)
     }
 
-    /// From a state with its rates, whose mass may be known.
+    /// Creates the integrator from a state with its rates, and a mass if it is known.
     fn new(
         scheme: Scheme,
         state: State,
@@ -104,7 +105,7 @@ impl Way {
         }
     }
 
-    /// A step: what it has come to, or nothing where it cannot be taken back.
+    /// Takes a step; an implicit result awaits [`Self::accept`], an explicit one (`None`) is final.
     fn step(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<Option<Taken>, RunError> {
         staged.length = length;
         match self {
@@ -113,7 +114,7 @@ impl Way {
         }
     }
 
-    /// Goes on from what a step has come to, at a time for what rounding has made of it.
+    /// Accepts a step; `time` replaces its rounded end time.
     fn accept(&mut self, taken: Option<Taken>, time: Option<f64>) {
         match (self, taken) {
             (Self::Implicit(stepper), Some(Taken { mut state, .. })) => {
@@ -127,7 +128,7 @@ impl Way {
         }
     }
 
-    /// Gets ready for steps of a length, which an explicit scheme must not find too long.
+    /// Prepares steps of a length; checks the stability limit of an explicit scheme.
     fn prepare(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
         match self {
             Self::Implicit(_) => Ok(()),
@@ -138,7 +139,7 @@ impl Way {
         }
     }
 
-    /// Sees that all of the state is what it should be.
+    /// Completes the state of an explicit scheme (see [`Explicit::confirm`]).
     fn confirm(&mut self, staged: &mut Staged<'_>) -> Result<(), RunError> {
         match self {
             Self::Implicit(_) => Ok(()),
@@ -147,7 +148,7 @@ impl Way {
     }
 }
 
-/// Solves a problem from the beginning of its time to the end, and gives the last solution.
+/// Integrates a problem over its time interval and returns the last solution.
 pub(super) fn march(
     problem: &Problem,
     stepping: &Stepping,
@@ -167,7 +168,7 @@ pub(super) fn march(
     check_room(form, &planned, &mesh, named, device.as_deref())?;
     let Setup { elements, on, mut parameters, files } = set_up(problem, mesh)?;
     let first = stepping.first();
-    // What is looked at before the first step is the Jacobian of one.
+    // The checks before the first step need the Jacobian of that step.
     parameters_at(form, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
     check_fixed(form, &on, &parameters)?;
     let plan = plan_solve(&Facts::of(form, &on, device.is_some()), named)?;
@@ -301,7 +302,7 @@ pub(super) fn march(
     Ok(solution)
 }
 
-/// The error that time has come to a stop, with the last state.
+/// Returns the error of a failed time integration, with the last state.
 fn failed(source: RunError, state: &State, length: f64, staged: &Staged<'_>) -> RunError {
     let source =
         Box::new(RunError::TimeStep { time: state.time, length, source: Box::new(source) });
@@ -316,13 +317,13 @@ fn failed(source: RunError, state: &State, length: f64, staged: &Staged<'_>) -> 
 }
 
 impl Step {
-    /// The figures of a solution at a time.
+    /// Returns the figures of a solution at a time.
     fn at(time: f64, solution: &Solution) -> Self {
         Self { time: Some(time), ..Self::of(StepKind::Time, solution) }
     }
 }
 
-/// Gives parameters a time and s.
+/// Sets time and s in the parameters.
 fn parameters_at(form: &PointForm, parameters: &mut Parameters, time: f64, s: [f64; 2]) {
     parameters.values[0] = time;
     for rate in &form.rates {

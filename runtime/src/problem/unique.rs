@@ -1,17 +1,17 @@
-//! What a linear form and its conditions leave open, as its operator shows: null vectors J z = 0 with z = 0 where a
-//! condition holds.
+//! Numerical null-space check of a linear form: searches for null vectors J z = 0 with z = 0 in constrained degrees of
+//! freedom.
 //!
 //! ```text
-//! an unknown with (J x)_i = 0 for vectors x without any order              its equation reads 0 = 0
-//! z = 1 in a field that only other fields' equations read (a pressure)     a constant
-//! z = a + b × x in a vector field, where conditions leave some             a rigid motion
+//! row i with (J x)_i = 0 for random vectors x                              the equation reads 0 = 0
+//! z = 1 in a field that occurs only in other fields' equations (pressure)  a constant
+//! z = a + b × x in a vector field with insufficient conditions             a rigid motion
 //! ```
 //!
-//! Vectors z are one for each connected part of the mesh, and one product serves all parts. A row counts as 0 where it is
-//! less than rounding leaves of the terms that are summed; they are as large as in a product with numbers without any
-//! order. A curved wall whose normals are those of a mesh holds a rotation a little, as far as it is not round there; that
-//! is a motion which is left, too, or a note ([`motions`]). What a field has from elsewhere, be it weak, is left alone: where a term reads the value of a component in
-//! its own equations, nothing is said of its constants and motions. What [`super::fixed`] sees has been looked at before.
+//! There is one vector z per connected part of the mesh; one product serves all parts. A row counts as 0 below the
+//! rounding error of its terms, whose size follows from a product with random numbers. A curved wall with mesh normals
+//! restrains a rotation slightly, as far as the mesh is not round. Such a motion counts as free as well, or yields a
+//! note ([`motions`]). Constants and motions of a component are not checked if a term with its value occurs in its own
+//! equations, even with a small coefficient. The structural check [`super::fixed`] runs before.
 
 mod motions;
 
@@ -30,11 +30,11 @@ use fem_dsl::problem::Freedom;
 use motions::Motion;
 use std::sync::Arc;
 
-/// What rounding may leave of a sum, as a part of the terms.
+/// Bound of the rounding error of a sum, relative to its terms.
 const ROUNDING: f64 = 1e-12;
 
-/// A linear form must have one solution, as far as its operator shows, up to the constants of fields with a mean. Returns notes on
-/// motions that conditions hold weakly.
+/// Checks that a linear form has a unique solution, up to the constants of fields with a mean-value constraint. Returns
+/// notes on weakly restrained motions.
 ///
 /// # Errors
 ///
@@ -110,12 +110,12 @@ pub fn check_unique(operator: &mut Operator, system: System<'_>) -> Result<Vec<S
     weakly_held(system, &parts, held)
 }
 
-/// Of the motions that only the error of a mesh's normals holds those that take no energy where there are no conditions: notes, and an
-/// error where a solve would lose all digits to one.
+/// Selects the motions that are restrained only by errors of mesh normals and have no energy without conditions.
+/// Returns notes, or an error if a solve would lose all digits.
 ///
 /// # Errors
 ///
-/// [`RunError::Unfixed`]; an operator that cannot be made.
+/// [`RunError::Unfixed`]; an operator that cannot be built.
 fn weakly_held(
     system: System<'_>,
     parts: &Parts,
@@ -156,8 +156,8 @@ fn weakly_held(
     Ok(notes)
 }
 
-/// A free unknown whose row of the Jacobian, at the state where that was taken, has no entry in a free column: its field, and where
-/// it is.
+/// Finds a free degree of freedom whose row of the linearised Jacobian has no entry in a free column; returns its
+/// component and coordinates.
 pub(super) fn empty_row(
     operator: &mut Operator,
     on: &Discretisation,
@@ -166,7 +166,7 @@ pub(super) fn empty_row(
     Tried { operator, on, free: free(on), parts: &parts }.empty_row()
 }
 
-/// Whether the value of a component is read, but in no equation of its own field.
+/// Returns whether the value of a component occurs in equations, but not in those of its own field.
 fn is_elsewhere(terms: &Terms, on: &Discretisation, of: Of) -> bool {
     let own = |term: &Coefficient| of.is_value(term.trial) && term.test.field == of.field;
     terms.of_cells(|term| of.is_value(term.trial))
@@ -174,7 +174,7 @@ fn is_elsewhere(terms: &Terms, on: &Discretisation, of: Of) -> bool {
         && !terms.in_parts(on, own)
 }
 
-/// Which unknowns no condition holds.
+/// Returns the mask of unconstrained degrees of freedom.
 fn free(on: &Discretisation) -> Vec<bool> {
     let mut free = vec![true; on.n_dofs()];
     on.conditions().for_each(|(dof, _)| free[dof] = false);
@@ -182,7 +182,7 @@ fn free(on: &Discretisation) -> Vec<bool> {
     free
 }
 
-/// The component of an unknown, and its place.
+/// Returns the component of a degree of freedom, and its coordinates.
 pub(super) fn row_at(on: &Discretisation, row: usize) -> Result<(Of, [f64; 3]), RunError> {
     let field = (0..on.fields.len()).find(|&field| on.dofs_of(field).contains(&row));
     let field = field.unwrap_or(0);
@@ -192,7 +192,7 @@ pub(super) fn row_at(on: &Discretisation, row: usize) -> Result<(Of, [f64; 3]), 
     Ok((Of { field, component: own % space.components() }, at))
 }
 
-/// A vector with entries of one field, given for the nodes of each part.
+/// Builds a vector with entries in one field, given for the nodes of each part.
 fn on_parts<const N: usize>(
     on: &Discretisation,
     parts: &Parts,
@@ -211,7 +211,7 @@ fn on_parts<const N: usize>(
     z
 }
 
-/// An operator at a state.
+/// A linearised operator under test.
 struct Tried<'a> {
     operator: &'a mut Operator,
     on: &'a Discretisation,
@@ -229,7 +229,7 @@ impl Tried<'_> {
         Ok(y.to_vec())
     }
 
-    /// A free unknown whose row has no entry in a free column.
+    /// Finds a free degree of freedom whose row has no entry in a free column.
     fn empty_row(&mut self) -> Result<Option<(Of, [f64; 3])>, RunError> {
         let on = self.on;
         let products = [self.apply(&self.on.noise(1))?, self.apply(&self.on.noise(2))?];
@@ -253,7 +253,7 @@ impl Tried<'_> {
         row_at(self.on, row).map(Some)
     }
 
-    /// The same where one process alone has found it.
+    /// Broadcasts the result of the process that found it.
     fn empty_row_of(&self, own: Option<usize>) -> Result<Option<(Of, [f64; 3])>, RunError> {
         let found = own.map(|row| row_at(self.on, row)).transpose()?;
         let at = self.on.mesh.first_in_all(found.map(|(_, at)| at)).unwrap_or_default();
@@ -262,7 +262,7 @@ impl Tried<'_> {
         Ok(Some((Of { field: of[0] as usize, component: of[1] as usize }, at)))
     }
 
-    /// For each of some parts whether J z = 0 in its free rows, where `z` is of one field.
+    /// Restricts a mask of parts to those with J z = 0 in their free rows; `z` is nonzero in one field only.
     fn null(
         &mut self,
         field: usize,
@@ -270,7 +270,7 @@ impl Tried<'_> {
         mut parts: Vec<bool>,
     ) -> Result<Vec<bool>, RunError> {
         let product = self.apply(z)?;
-        // Components that z has not are not among the terms.
+        // Components that are zero in z do not contribute terms.
         let mut largest = [z.iter().fold(0.0f64, |largest, z| largest.max(z.abs()))];
         self.on.mesh.reduce_in_all(Reduce::Largest, &mut largest);
         let [largest] = largest;
@@ -303,12 +303,12 @@ impl Tried<'_> {
                     first..first + components
                 })
             });
-            // Written so that what is not a number is no null vector.
+            // NaN is no null vector.
             let mut rows = rows;
             parts[part as usize] =
                 rows.all(|i| !self.free[i] || product[i].abs() <= ROUNDING * sizes[i]);
         }
-        // Those that are none at any process.
+        // A part remains only if it passes on all processes.
         parts.iter_mut().for_each(|part| *part = !*part);
         in_any(&self.on.mesh, &mut parts);
         parts.iter_mut().for_each(|part| *part = !*part);

@@ -1,5 +1,5 @@
-//! BiCGStab (van der Vorst 1992) with right preconditioning, for operators that need not be symmetric: eight vectors, however many
-//! iterations there are, and two products an iteration.
+//! BiCGStab (van der Vorst 1992) with right preconditioning, for unsymmetric operators. It stores eight vectors,
+//! independent of the iteration count, and takes two products per iteration.
 //!
 //! ```text
 //! ρ = r̂·r,   p = r + β (p − ω v),   β = (ρ/ρ′)(α/ω)
@@ -7,8 +7,8 @@
 //! t = A M⁻¹ s,   ω = t·s/t·t,     x += M⁻¹(α p + ω s),   r = s − ω t
 //! ```
 //!
-//! The recurrence breaks down where ρ, r̂·v or ω vanish; the method then begins again from the true residual, with it as the new r̂,
-//! and has broken down for good where that takes nothing off the residual. Convergence is checked with the true residual.
+//! The recurrence breaks down if ρ, r̂·v or ω vanish. The method then restarts with the true residual as the new r̂; it
+//! fails if this does not reduce the residual. Convergence is checked with the true residual.
 
 use super::goal::{self, PATIENCE, System};
 use super::{
@@ -17,16 +17,16 @@ use super::{
 };
 use crate::algebra::vector::{Vector, epsilon};
 
-/// What counts as a new smallest residual.
+/// Ratio below which a residual counts as a new minimum.
 const FALL: f64 = 0.99;
-/// A residual that has grown by this above the first of a run is lost in rounding.
+/// Growth of the residual over the initial one of a run at which rounding error dominates.
 const GROWN: f64 = 1e6;
 
 /// Solves A x = b from the given `x`.
 ///
 /// # Errors
 ///
-/// The operator or the preconditioner cannot be applied; settings out of their ranges.
+/// The operator or the preconditioner cannot be applied; invalid settings.
 pub fn bicgstab(
     a: &dyn LinearOperator,
     b: &Vector,
@@ -43,7 +43,7 @@ pub fn bicgstab(
     })
 }
 
-/// The vectors of the method beside x.
+/// Work vectors.
 struct Work {
     r: Vector,
     /// r̂.
@@ -63,17 +63,17 @@ impl Work {
     }
 }
 
-/// How a run ended.
+/// End of a run.
 enum End {
-    /// Its residual claims to be there, or says nothing any more.
+    /// The recurrence residual reached the tolerance, or is meaningless.
     Claimed,
-    /// A quantity that it divides by has vanished.
+    /// A divisor vanished.
     BrokeDown,
-    /// For good.
+    /// Final outcome.
     Over(Outcome),
 }
 
-/// Runs the method, and again from the true residual as long as that helps.
+/// Runs the method, and restarts it from the true residual while that helps.
 fn runs(
     system: System<'_>,
     x: &mut Vector,
@@ -111,7 +111,7 @@ fn runs(
     }
 }
 
-/// One run from r = b − A x.
+/// Runs the recurrence from r = b − A x.
 fn run(
     System { a, b, preconditioner, goal }: System<'_>,
     x: &mut Vector,
@@ -169,7 +169,7 @@ fn run(
             (best, best_at, looked_at) = (norm, history.len(), history.len());
         } else if history.len() - looked_at >= PATIENCE {
             looked_at = history.len();
-            // The next iteration writes t anew.
+            // The next iteration overwrites t.
             let norm = residual(a, b, x, t)?;
             if let Some(outcome) = goal.unmoved(a, x, norm)? {
                 history.last_mut().into_iter().for_each(|last| *last = norm);

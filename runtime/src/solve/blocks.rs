@@ -1,19 +1,20 @@
-//! A preconditioner of several fields, block by block of J's diagonal: r → z.
+//! Block-diagonal preconditioner of several fields.
 //!
 //! ```text
-//! z_u ≈ J_uu⁻¹ r_u                 a cycle of multigrid, for each field with a term with itself
-//! z_p ≈ S⁻¹ r_p,  S = mass         a few steps of Chebyshev's iteration, for the fields without one
+//! z_u ≈ J_uu⁻¹ r_u                 a multigrid cycle, for each field with a diagonal block
+//! z_p ≈ S⁻¹ r_p,  S = mass         a few Chebyshev steps, for the fields without one
 //! ```
 //!
-//! For methods that need no symmetric one the blocks above the diagonal are there too,
+//! Methods that allow an unsymmetric preconditioner use the blocks above the diagonal as well,
 //!
 //! ```text
 //! z_p ≈ −S⁻¹ r_p,   z_u ≈ J_uu⁻¹ (r_u − J_up z_p)
 //! ```
 //!
-//! With J = [A Bᵀ; B 0] and S = B A⁻¹ Bᵀ the eigenvalues of the preconditioned operator are 1 and (1 ± √5)/2 (Murphy, Golub and
-//! Wathen 2000), so that MINRES needs a few iterations; where A⁻¹ and S⁻¹ are approximated the eigenvalues are near these, and as many
-//! iterations are needed whatever the mesh. Both blocks are symmetric and positive definite where they are for symmetric forms.
+//! With J = [A Bᵀ; B 0] and S = B A⁻¹ Bᵀ, the eigenvalues of the preconditioned operator are 1 and (1 ± √5)/2 (Murphy,
+//! Golub and Wathen 2000). MINRES then needs a few iterations. With approximations of A⁻¹ and S⁻¹ the eigenvalues are
+//! close to these, and the iteration count is independent of the mesh. Both blocks are symmetric and positive definite
+//! if the form's are.
 
 use super::multigrid::{Approximation, Figures, Multigrid, Smoothed, largest};
 use super::{LinearOperator, OperatorError};
@@ -22,43 +23,44 @@ use crate::device::DeviceError;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// What steps for a mass leave of an error at most: with less, iterations for Stokes' equations on a cube fall no further.
+/// Error reduction of the Chebyshev steps for a mass: below it, the iteration count of the Stokes equations on a cube
+/// does not fall further.
 const LEFT: f64 = 0.1;
-/// What the largest eigenvalue is raised by.
+/// Safety factor of the largest eigenvalue.
 const RAISED: f64 = 1.1;
 
-/// The levels of one field.
+/// Multigrid of one field.
 pub struct Block {
     /// Its name.
     pub name: String,
-    /// Its unknowns.
+    /// Range of its degrees of freedom.
     pub part: Range<usize>,
-    /// Its levels.
+    /// Its multigrid hierarchy.
     pub levels: Multigrid,
 }
 
-/// A mass for the fields without a term with themselves; in the rows of others it is 0.
+/// Mass matrix of the fields without a diagonal block; its other rows are 0.
 pub struct Mass {
     system: Box<dyn Smoothed>,
-    /// D⁻¹; 0 where the mass has no rows.
+    /// D⁻¹; 0 in rows outside the mass.
     inverse: Vector,
-    /// The eigenvalues of D⁻¹ S are between these.
+    /// Bounds of the eigenvalues of D⁻¹ S.
     range: [f64; 2],
-    /// The smaller one is this part of the larger one.
+    /// Ratio of the smaller bound to the larger one.
     spread: f64,
-    /// Steps of Chebyshev's iteration.
+    /// Number of Chebyshev steps.
     steps: usize,
     work: Mutex<Work>,
 }
 
-/// Steps of Chebyshev's iteration that leave [`LEFT`] of an error, 2 ((√κ − 1) / (√κ + 1))ⁿ.
+/// Returns the number of Chebyshev steps that reduce the error to [`LEFT`], from the bound 2 ((√κ − 1) / (√κ + 1))ⁿ.
 fn steps(condition: f64) -> usize {
     let root = condition.max(1.0).sqrt();
     let rate = (root - 1.0) / (root + 1.0);
     if rate > 0.0 { ((LEFT / 2.0).ln() / rate.ln()).ceil().max(1.0) as usize } else { 1 }
 }
 
-/// The vectors of a mass, which are its own operator's.
+/// Work vectors, in the layout of the mass operator.
 struct Work {
     b: Vector,
     x: Vector,
@@ -68,8 +70,8 @@ struct Work {
 }
 
 impl Mass {
-    /// Of an operator that is 0 beside the mass; `like` is any vector of it, and the largest eigenvalue of D⁻¹ S is `condition` times
-    /// the smallest one at most.
+    /// Creates the solver of an operator that is 0 outside the mass; `like` is any of its vectors, and `condition`
+    /// bounds the condition number of D⁻¹ S.
     pub fn new(system: Box<dyn Smoothed>, like: &Vector, condition: f64) -> Self {
         let zeros = || like.like();
         let work = Work { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
@@ -90,7 +92,7 @@ impl Mass {
         Ok(found.is_some())
     }
 
-    /// z ≈ S⁻¹ r, and 0 in all other rows.
+    /// Computes z ≈ S⁻¹ r, and 0 in all other rows.
     fn solve(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         let Work { b, x, r: left, d, q } = &mut *work;
@@ -113,22 +115,22 @@ impl Mass {
     }
 }
 
-/// Blocks for all fields.
+/// Block preconditioner of all fields.
 pub struct Blocks {
     size: usize,
     blocks: Vec<Block>,
     masses: Vec<Mass>,
-    /// Of a further mass, and of what blocks have left of r; made when they are first needed.
+    /// Work vectors of a second mass and of the upper-triangular update; allocated on first use.
     work: Mutex<[Option<Vector>; 2]>,
 }
 
 impl Blocks {
-    /// Of fields with levels and masses of others, of so many unknowns in all.
+    /// Creates the preconditioner from blocks and masses, for a given total size.
     pub fn new(size: usize, blocks: Vec<Block>, masses: Vec<Mass>) -> Self {
         Self { size, blocks, masses, work: Mutex::default() }
     }
 
-    /// z_p in the rows of masses, and 0 in others.
+    /// Computes z_p in the rows of masses, and 0 in others.
     fn masses(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         let [first, others @ ..] = &self.masses[..] else {
             z.fill(0.0);
@@ -144,7 +146,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// z_u in the rows of blocks.
+    /// Computes z_u in the rows of blocks.
     fn blocks(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         let norm = r.norm();
         let mut blocks = self.blocks.iter();

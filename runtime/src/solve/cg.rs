@@ -1,12 +1,11 @@
-//! The preconditioned conjugate gradient method (Hestenes and Stiefel) for symmetric positive
-//! definite operators.
+//! Preconditioned conjugate gradient method (Hestenes and Stiefel) for symmetric positive definite operators.
 //!
-//! Beside the operator an iteration is one dot product and two fused passes: x += α p, r −= α q
-//! with both products of r; and p = M⁻¹r + β p.
+//! Besides the operator, an iteration takes one dot product and two fused passes: x += α p, r −= α q with both products
+//! of r; and p = M⁻¹r + β p.
 //!
-//! Where the operators leave everything to a device it does [`batches`] of iterations by itself.
-//! Otherwise it is waited for once an iteration, after the first of these passes, which finds α
-//! there and makes no step where pᵀAp is not positive.
+//! A device processes [`batches`] of iterations on its own if the operators run there without host synchronisation.
+//! Otherwise the host synchronises once per iteration, after the first of these passes. That pass computes α on the
+//! device and skips the step if pᵀAp is not positive.
 
 mod batches;
 
@@ -19,16 +18,16 @@ use super::{
 use crate::algebra::vector::{Step, Vector};
 use batches::Batches;
 
-/// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
+/// Stopping criterion: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CgSettings {
     /// Relative tolerance.
     pub rtol: f64,
     /// Absolute tolerance.
     pub atol: f64,
-    /// Limit of iterations.
+    /// Maximum number of iterations.
     pub max_iterations: usize,
-    /// Whether it is a failure that rounding leaves more than the tolerance: [`Outcome::BelowRounding`], not
+    /// True if the tolerance is mandatory: a residual that rounding keeps above it is [`Outcome::BelowRounding`], not
     /// [`Outcome::Rounding`].
     pub strict: bool,
 }
@@ -40,17 +39,17 @@ impl Default for CgSettings {
 }
 
 impl CgSettings {
-    /// Whether the settings are in their ranges.
+    /// Checks the ranges of the settings.
     ///
     /// # Errors
     ///
-    /// They are not.
+    /// A setting is out of range.
     pub(super) fn check(self) -> Result<(), OperatorError> {
         tolerances(self.rtol, self.atol)?;
         at_least_one("max_iterations", self.max_iterations)
     }
 
-    /// The norm of the residual at which to stop, where that of b is `scale`.
+    /// Returns the residual norm of the stopping criterion for ‖b‖ = `scale`.
     pub(super) fn target(self, scale: f64) -> f64 {
         (self.rtol * scale).max(self.atol)
     }
@@ -58,12 +57,12 @@ impl CgSettings {
 
 /// Solves A x = b from the given `x`.
 ///
-/// `observe` is called for every iteration in order, on a device perhaps when some later ones are done.
-/// Where it stops the solve, x is then that of a later iteration than it has seen.
+/// `observe` is called for every iteration in order; on a device, later iterations may be complete by then. If it stops
+/// the solve, x belongs to the latest iteration.
 ///
-/// The residual that the recurrence carries drifts from the true one. Where the tolerance is near the precision of the
-/// vectors, or the iterations are many, convergence is therefore checked with the true residual, and the method starts
-/// again from it where that is still too large, as long as that helps.
+/// The recurrence residual drifts from the true one. For tolerances near the precision and after many iterations,
+/// convergence is therefore checked with the true residual. If that is too large, the method restarts from it, as long
+/// as restarts help.
 pub fn cg(
     a: &dyn LinearOperator,
     b: &Vector,
@@ -79,33 +78,33 @@ pub fn cg(
     })
 }
 
-/// What is solved.
+/// Operator and preconditioner.
 #[derive(Clone, Copy)]
 struct System<'a> {
     a: &'a dyn LinearOperator,
     preconditioner: Preconditioner<'a>,
 }
 
-/// The vectors of the method beside x.
+/// Work vectors.
 struct Work {
     /// Residual.
     r: Vector,
-    /// Direction.
+    /// Search direction.
     p: Vector,
     /// A p.
     q: Vector,
-    /// M⁻¹ r, where M is an operator.
+    /// M⁻¹ r, if M is an operator.
     z: Option<Vector>,
 }
 
 impl Work {
-    /// p = M⁻¹ r; gives r·p.
+    /// Computes p = M⁻¹ r and returns r·p.
     fn restart(&mut self, preconditioner: Preconditioner<'_>) -> Result<f64, OperatorError> {
         preconditioner.apply(&self.r, &mut self.p)?;
         Ok(self.r.dot(&self.p))
     }
 
-    /// x = x + α p, r = r − α A p.
+    /// Computes x = x + α p, r = r − α A p.
     fn step(
         &mut self,
         System { a, preconditioner }: System<'_>,
@@ -117,8 +116,9 @@ impl Work {
         Ok(x.step(rz, &curvature, &self.p, &mut self.r, &self.q, inverse))
     }
 
-    /// p = M⁻¹ r + β p, where `weighted` is r·M⁻¹r unless M is an operator; gives r·M⁻¹r. An operator may be another in each
-    /// iteration, as one in single precision is by its rounding: β = z·(r − r′)/(r′·z′), with r − r′ = −α A p.
+    /// Computes p = M⁻¹ r + β p and returns r·M⁻¹r, which `weighted` holds already unless M is an operator. An operator
+    /// may vary between iterations, e.g. by single-precision rounding: then β = z·(r − r′)/(r′·z′), with r − r′ = −α A
+    /// p.
     fn advance(
         &mut self,
         preconditioner: Preconditioner<'_>,
@@ -166,7 +166,7 @@ fn iterate(
     if let Some(batches) = &mut batches {
         batches.start(rz)?;
     }
-    // The smallest residual of the recurrence, where it was, and where the true one was last looked at.
+    // Smallest recurrence residual, its iteration, and the iteration of the last check of the true residual.
     let (mut best, mut best_at, mut looked_at) = (norm, 0, 0);
     let mut last_true = f64::INFINITY;
     for iteration in 1..=max_iterations {
@@ -175,7 +175,7 @@ fn iterate(
         }
         let step = match &mut batches {
             Some(batches) => {
-                // No further than to where the solve may end without a sign of the device.
+                // Not beyond the iteration at which the host may have to end the solve.
                 let end = max_iterations.min((best_at.max(looked_at) + PATIENCE).max(iteration));
                 batches.next(system, &mut work, x, history, end - iteration + 1)?
             }
@@ -218,7 +218,7 @@ fn iterate(
             (best, best_at) = (norm, iteration);
         } else if iteration - best_at.max(looked_at) >= PATIENCE {
             looked_at = iteration;
-            // The next iteration writes q anew.
+            // The next iteration overwrites q.
             norm = residual(a, b, x, &mut work.q)?;
             if let Some(outcome) = goal.unmoved(a, x, norm)? {
                 history[iteration] = norm;

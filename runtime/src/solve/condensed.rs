@@ -1,12 +1,12 @@
-//! Static condensation of degrees of freedom that are coupled among themselves inside a cell only.
+//! Static condensation of degrees of freedom that are coupled among themselves only inside a cell.
 //!
 //! ```text
 //! [A B; C D] [u; s] = [f; g]     S u = f − B D⁻¹ g,   S = A − B D⁻¹ C,   s = D⁻¹ (g − C u)
 //! ```
 //!
-//! D has one block a cell, whose LU factors are kept. S is applied by two products with the Jacobian, by one where no other
-//! equation reads s (B = 0): then S is A. Vectors keep all entries; those of s are 0 in the condensed system, whose rows of s are
-//! the identity.
+//! D has one block per cell, stored as LU factors. S is applied by two products with the Jacobian. One suffices if no
+//! other equation contains s (B = 0): then S equals A. Vectors keep all entries; in the condensed system those of s are
+//! 0, with identity rows.
 
 use super::{LinearOperator, NonlinearSystem, OperatorError, Wrapper};
 use crate::algebra::coupling::Coupling;
@@ -15,35 +15,36 @@ use crate::algebra::vector::{Vector, epsilon};
 use crate::support::parallel::*;
 use std::sync::Arc;
 
-/// A pivot below this part of the largest entry of its block makes the block singular,
+/// Pivot threshold of a singular block, relative to its largest entry,
 const SINGULAR: f64 = 1e-12;
-/// or one below so many eps of the precision in which the entries are computed.
+/// and in multiples of eps of the entries' precision.
 const ROUNDING: f64 = 16.0;
 
-/// Degrees of freedom that are coupled among themselves inside a cell only, and how.
+/// Cell-local degrees of freedom and their coupling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Local {
-    /// Those of all cells, one cell after another.
+    /// Degrees of freedom of all cells, concatenated.
     pub dofs: Vec<u32>,
-    /// How many a cell has.
+    /// Number per cell.
     pub of_cell: usize,
-    /// Clusters of a cell's degrees of freedom that are coupled with each other, by their places in the cell.
+    /// Clusters of mutually coupled degrees of freedom, by local index in the cell.
     pub clusters: Vec<Vec<usize>>,
-    /// Sets of places, of which one product with the Jacobian gives the columns: no row of a cell is coupled with two of a set.
+    /// Sets of local indices whose columns one product with the Jacobian yields: no row of a cell is coupled with two
+    /// of a set.
     pub products: Vec<Vec<usize>>,
-    /// Whether other equations read them: B is not 0.
+    /// True if other equations contain them: B is not 0.
     pub is_read: bool,
-    /// Whether S is symmetric.
+    /// True if S is symmetric.
     pub symmetric: bool,
 }
 
 impl Local {
-    /// The entries of a vector at these, cell by cell.
+    /// Gathers their entries from a vector, cell by cell.
     fn gather(&self, entries: &[f64]) -> Vec<f64> {
         self.dofs.iter().map(|&dof| entries[dof as usize]).collect()
     }
 
-    /// The inverse of D for the Jacobian of a system; nothing where a block is singular in the cells of any process.
+    /// Inverts D of a system's Jacobian; `None` if a block is singular on any process.
     pub(super) fn invert(
         &self,
         jacobian: &dyn LinearOperator,
@@ -74,7 +75,7 @@ impl Local {
                     let (number, column) = home[place];
                     let (start, size) = (starts[number], sizes[number]);
                     for (row, &of) in self.clusters[number].iter().enumerate() {
-                        // Rows that another member of the set is coupled with are in other clusters.
+                        // Other members of the set belong to other clusters.
                         block[start + row * size + column] = y[of];
                     }
                 }
@@ -109,7 +110,7 @@ impl Local {
     }
 }
 
-/// The sums of all sizes before each.
+/// Returns the prefix sums of sizes.
 fn starts_of(sizes: &[usize]) -> Vec<usize> {
     let next = |sum: &mut usize, size: &usize| Some(std::mem::replace(sum, *sum + size));
     sizes.iter().scan(0, next).collect()
@@ -119,16 +120,16 @@ fn starts_of(sizes: &[usize]) -> Vec<usize> {
 pub(super) struct Inverse {
     blocks: Vec<f64>,
     pivots: Vec<u32>,
-    /// Where the factors of each cluster begin in a cell's, and its pivots in a cell's.
+    /// Offsets of each cluster's factors and pivots within those of a cell.
     starts: Vec<usize>,
     firsts: Vec<usize>,
     stride: usize,
-    /// 1 in all other degrees of freedom, 0 in those of D.
+    /// Mask: 1 in all other degrees of freedom, 0 in those of D.
     others: Vector,
 }
 
 impl Inverse {
-    /// z = D⁻¹ r, 0 in all other entries.
+    /// Computes z = D⁻¹ r, and 0 in all other entries.
     fn apply(&self, local: &Local, r: &Vector, z: &mut Vector) {
         let own = local.gather(&r.to_vec());
         let mut solved = vec![0.0; own.len()];
@@ -153,8 +154,8 @@ impl Inverse {
     }
 }
 
-/// Overwrites a matrix, by rows, with its factors L U and the rows of its pivots; returns whether it is regular: whether no pivot is
-/// below a part of the largest entry.
+/// Overwrites a row-major matrix by its factors L U and pivot rows. Returns false for a singular matrix: if a pivot is
+/// below `least` times the largest entry.
 fn factorise(a: &mut [f64], pivots: &mut [u32], least: f64) -> bool {
     let n = pivots.len();
     let largest = a.iter().fold(0.0f64, |most, entry| most.max(entry.abs()));
@@ -163,7 +164,7 @@ fn factorise(a: &mut [f64], pivots: &mut [u32], least: f64) -> bool {
         let pivot = pivot.unwrap_or(k);
         pivots[k] = pivot as u32;
         let size = a[pivot * n + k].abs();
-        // Written so that what is not a number is singular.
+        // False for NaN.
         let is_regular = size > least * largest;
         if !is_regular {
             return false;
@@ -200,7 +201,7 @@ fn solve(factors: &[f64], pivots: &[u32], x: &mut [f64]) {
     }
 }
 
-/// S, with the identity in the rows of s.
+/// S, with identity rows for s.
 struct Schur<'a> {
     jacobian: &'a dyn LinearOperator,
     local: &'a Local,
@@ -209,7 +210,7 @@ struct Schur<'a> {
 }
 
 impl Schur<'_> {
-    /// y −= B D⁻¹ r in the rows of all others.
+    /// Computes y −= B D⁻¹ r in all other rows.
     fn subtract_local(&self, r: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let (mut z, mut product) = (r.like(), r.like());
         self.inverse.apply(self.local, r, &mut z);
@@ -218,7 +219,7 @@ impl Schur<'_> {
         Ok(())
     }
 
-    /// y = S x.
+    /// Computes y = S x.
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let others = &self.inverse.others;
         let mut own = x.clone();
@@ -256,7 +257,7 @@ impl<'a> Condensed<'a> {
         Schur { jacobian, local: &self.local, inverse: self.inverse, multiply }
     }
 
-    /// f − B D⁻¹ g, 0 in the rows of s.
+    /// Returns f − B D⁻¹ g, with 0 in the rows of s.
     pub(super) fn load(&self, rhs: &Vector) -> Result<Vector, OperatorError> {
         let mut load = rhs.clone();
         if self.local.is_read {
@@ -287,7 +288,7 @@ impl LinearOperator for Condensed<'_> {
         self.schur(WHOLE).apply(x, y)
     }
 
-    /// Vectors to which A is made orthogonal are 0 in s.
+    /// Applies the sparse part of S: the vectors in the projections of A are 0 in s.
     fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         self.schur(SPARSE).apply(x, y)
     }
@@ -306,7 +307,7 @@ impl Wrapper for Condensed<'_> {
         self
     }
 
-    /// That of A stands for that of S.
+    /// Approximates the diagonal of S by that of A.
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
         self.system.diagonal(diagonal)?;
         diagonal.multiply(&self.inverse.others);

@@ -1,8 +1,8 @@
-//! A linear system by the factors of its assembled matrix, with iterative refinement.
+//! Sparse direct solver with iterative refinement.
 //!
-//! The matrix is read off the operator ([`Coupling::matrix`]) and factorised on the processor, wherever the operator
-//! is. Each refinement x ← x + (LU)⁻¹ (b − A x) takes the residual of the operator itself; it takes away what pivoting
-//! and the rounding of the factors have left.
+//! The matrix is read off the operator ([`Coupling::matrix`]) and factorised on the host, even for operators on a
+//! device. Each refinement x ← x + (LU)⁻¹ (b − A x) uses the residual of the operator itself. It removes the errors of
+//! pivoting and of the factors' rounding.
 
 use super::goal::{self, Goal};
 use super::{
@@ -14,46 +14,48 @@ use crate::algebra::factor::{AVAILABLE, Analysis, FactorError, Factors};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::support::doing::doing;
 
-/// Refinements; one is what is needed as a rule.
+/// Maximum number of refinements; usually one suffices.
 const REFINEMENTS: usize = 3;
-/// Entries of a matrix that is still assembled: more would take some gigabytes, and their factors ten times that.
+/// Maximum number of matrix entries: more would take gigabytes, and ten times as much for the factors.
 const ENTRIES: usize = 200_000_000;
-/// Iterations up to which the factors of another matrix are worth keeping: those of a new one take as long as some tens.
+/// Iteration count up to which factors of another matrix are kept: a factorisation costs as much as a few tens of
+/// iterations.
 const KEPT: usize = 10;
-/// How far residuals fall by them at least, where less is asked for.
+/// Minimum residual reduction of such iterations, even if less is requested.
 const CLOSE: f64 = 1e-3;
-/// The part of ‖b‖ above which what is left of the residual says that the factors are no good.
+/// Residual relative to ‖b‖ above which the factors are useless.
 const USELESS: f64 = 1e-4;
 
-/// Solves systems whose unknowns are coupled in the same way.
+/// Direct solver for matrices with a common sparsity pattern.
 pub struct Direct {
     coupling: Coupling,
     analysis: Analysis,
-    /// Those of the last matrix.
+    /// Factors of the last matrix.
     factors: Option<Factors>,
-    /// An unknown of each constant that the matrix maps to 0.
+    /// One degree of freedom of each constant in the null space.
     pins: Vec<usize>,
 }
 
 impl Direct {
-    /// For operators with this coupling.
+    /// Creates a solver for operators with this pattern.
     pub fn new(coupling: Coupling) -> Self {
         Self { coupling, analysis: Analysis::default(), factors: None, pins: Vec::new() }
     }
 
-    /// The same for singular matrices, with an unknown of each vector of their null space; right-hand sides are orthogonal to it.
+    /// Adds pins for singular matrices: one degree of freedom of each null vector. Right-hand sides are orthogonal to
+    /// the null space.
     #[must_use]
     pub fn pinned(self, pins: Vec<usize>) -> Self {
         Self { pins, ..self }
     }
 
-    /// Lets go of the factors of the last matrix: the next one is another.
+    /// Drops the factors: the next matrix is different.
     pub fn forget(&mut self) {
         self.factors = None;
     }
 
-    /// Solves A x = b; `symmetric` says whether A is, and where factors were [kept](Self::forget) they are taken for A's. The residual that is left is that of rounding, and tolerances stop
-    /// refinement early.
+    /// Solves A x = b; `symmetric` states that A is symmetric. Factors that were not [dropped](Self::forget) are reused
+    /// as those of A. Refinement ends at the tolerance or at the rounding-error level.
     ///
     /// # Errors
     ///
@@ -77,7 +79,7 @@ impl Direct {
             Some(factors) => factors,
             None => match self.factorise(a, b, symmetric)? {
                 Ok(factors) => factors,
-                // Whatever the load: that it is 0 makes no solution unique.
+                // Even for a zero right-hand side: the solution is not unique.
                 Err(outcome) => return goal::solve_none("direct", b, settings, outcome),
             },
         };
@@ -89,8 +91,8 @@ impl Direct {
         })
     }
 
-    /// Solves A x = b with the factors of another matrix that is near A, as what preconditions [`gmres()`]; nothing where there are
-    /// none, or they are not near enough.
+    /// Solves A x = b by [`gmres()`], preconditioned by the factors of a nearby matrix; `None` if there are none, or
+    /// they are not close enough.
     ///
     /// # Errors
     ///
@@ -117,7 +119,7 @@ impl Direct {
         Ok(ended.then_some(Report { solver: "gmres by kept factors", ..report }))
     }
 
-    /// The factors of A, or why there are none.
+    /// Factorises A; the inner error is the outcome of a failed factorisation.
     fn factorise(
         &mut self,
         a: &dyn LinearOperator,
@@ -125,7 +127,7 @@ impl Direct {
         symmetric: bool,
     ) -> Result<Result<Factors, Outcome>, OperatorError> {
         if !AVAILABLE {
-            // Before the matrix is read off the operator.
+            // Fail before reading the matrix.
             return Err(OperatorError::new(FactorError::Absent.to_string()));
         }
         let _said = doing("factorising the matrix");
@@ -157,7 +159,7 @@ impl Direct {
     }
 }
 
-/// Solves by factors, and again for what rounding leaves.
+/// Solves by factors with iterative refinement.
 fn refine(
     a: &dyn LinearOperator,
     factors: &Factors,
@@ -187,7 +189,7 @@ fn refine(
         if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
             return Ok(Outcome::Cancelled);
         }
-        // At least one refinement, unless nothing is left of the residual.
+        // At least one refinement, unless the residual is at the rounding-error level.
         if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= goal.asked) {
             break;
         }

@@ -1,4 +1,4 @@
-//! The linear solve of a Newton step, or of a linear problem: J(u) δ = −R(u), with the solver that is wanted.
+//! Linear solver dispatch for a Newton step or a linear problem: J(u) δ = −R(u), with solver fallbacks.
 
 use super::condensed::{Condensed, Inverse};
 use super::direct::Direct;
@@ -10,18 +10,18 @@ use super::{
 use crate::algebra::vector::Vector;
 use crate::support::random::random_signs;
 
-/// Vectors of random signs for [`positive_inverse`].
+/// Number of random sign vectors in [`positive_inverse`].
 const SAMPLES: usize = 8;
 
 /// A linear solver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InnerSolver {
-    /// [`cg()`] where J is symmetric, [`gmres()`] elsewhere and from the first direction of negative curvature on; and
-    /// [`Direct`] before these or after them, as [`Linear::factors`] allows.
+    /// [`cg()`] for symmetric J, [`gmres()`] otherwise and after the first direction of negative curvature; [`Direct`]
+    /// before or after these, as [`Linear::factors`] allows.
     #[default]
     Automatic,
-    /// For indefinite systems: [`fgmres()`] where the system has a preconditioner of its own, else [`minres()`] where J is symmetric and
-    /// [`gmres()`] where it is not; and [`Direct`] as above.
+    /// For indefinite systems: [`fgmres()`] if the system has its own preconditioner, otherwise [`minres()`] for
+    /// symmetric J and [`gmres()`] for unsymmetric J; [`Direct`] as above.
     Indefinite,
     /// Always [`cg()`].
     Cg,
@@ -33,7 +33,7 @@ pub enum InnerSolver {
     Fgmres,
     /// Always [`bicgstab()`].
     Bicgstab,
-    /// Always the factors of the assembled matrix, [`Direct`].
+    /// Always [`Direct`].
     Direct,
 }
 
@@ -63,22 +63,22 @@ impl InnerSolver {
     }
 }
 
-/// When [`InnerSolver::Automatic`] takes the factors of the matrix.
+/// Use of a direct solver by [`InnerSolver::Automatic`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Factors {
     /// Never.
     #[default]
     Never,
-    /// Where iterations fail, or are no end to after so many.
+    /// After iterations have failed, or reached a limit.
     After {
-        /// How many.
+        /// Iteration limit.
         iterations: usize,
     },
-    /// Before it iterates.
+    /// Before any iteration.
     First,
 }
 
-/// What preconditions iterations.
+/// Preconditioner selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preconditioning {
     /// Nothing.
@@ -86,20 +86,21 @@ pub enum Preconditioning {
     /// The diagonal.
     #[default]
     Jacobi,
-    /// What the system itself has, [`NonlinearSystem::precondition`], and the diagonal where that is nothing, or does not help.
+    /// The system's own preconditioner, [`NonlinearSystem::precondition`]; the diagonal if there is none or it does not
+    /// help.
     Multigrid,
 }
 
-/// How a linear system is solved.
+/// Settings of a linear solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {
     /// The solver.
     pub solver: InnerSolver,
-    /// Iterations of a GMRES cycle.
+    /// Restart length of GMRES.
     pub restart: usize,
-    /// What preconditions it.
+    /// Preconditioner.
     pub preconditioning: Preconditioning,
-    /// When factors are taken unasked.
+    /// Use of a direct solver as a fallback.
     pub factors: Factors,
 }
 
@@ -110,36 +111,36 @@ impl Default for Linear {
     }
 }
 
-/// Why levels were left for the diagonal.
+/// Reason for replacing the levels by the diagonal.
 enum Left {
-    /// The solve with them went wrong.
+    /// The solve with them failed.
     Failed(Report),
-    /// They do not serve.
+    /// They are unavailable.
     Unused(String),
 }
 
-/// The linear solve of a step.
+/// Linear solver of Newton steps.
 pub(super) struct Direction {
     /// δ.
     pub(super) delta: Vector,
     inverse: Vector,
     linear: Linear,
     direct: Option<Direct>,
-    /// D⁻¹ of the unknowns that are eliminated, of the last Jacobian.
+    /// D⁻¹ of the condensed degrees of freedom, for the last Jacobian.
     inverse_of_local: Option<Inverse>,
-    /// Whether the factors of a Jacobian serve for others as long as these are near.
+    /// True if factors of one Jacobian are reused for nearby ones.
     keeps: bool,
-    /// Digits that an iteration gained by levels of its own Jacobian, since when these serve the Jacobians that follow.
+    /// Digits per iteration gained with levels of their own Jacobian; set while these are reused for later Jacobians.
     gained: Option<f64>,
-    /// Weights that make the equations of all fields of one size, in whose norm iterations end.
+    /// Weights that balance the equations of all fields; they define the norm of the stopping criterion.
     pub(super) balance: Option<Balance>,
 }
 
-/// The part of what an iteration gains with levels of its own Jacobian that it must gain with those of an earlier one: making
-/// them anew takes as long as two iterations, of some six.
+/// Fraction of the digits gained with fresh levels below which reused levels are rebuilt: that costs as much as two of
+/// about six iterations.
 const AS_GOOD: f64 = 0.7;
 
-/// Digits that an iteration has gained on average.
+/// Returns the mean number of digits gained per iteration.
 fn gained(report: &Report) -> f64 {
     let (Some(&first), Some(&last)) = (report.history.first(), report.history.last()) else {
         return 0.0;
@@ -165,24 +166,24 @@ impl Direction {
         }
     }
 
-    /// The same for systems that follow one another closely: the factors of a Jacobian serve for others as long as these are near.
+    /// Creates a solver for sequences of nearby systems, which reuses the factors of a Jacobian.
     pub(super) fn keeping(u: &Vector, linear: Linear) -> Self {
         Self { keeps: true, ..Self::new(u, linear) }
     }
 
-    /// Takes factors before iterations where it may take them at all: linear solves are to be exact from now on.
+    /// Prefers a direct solver over iterations, if it is allowed at all, once linear solves must be exact.
     pub(super) fn exactly(&mut self, exact: bool) {
         if exact && matches!(self.linear.factors, Factors::After { .. }) {
             self.linear.factors = Factors::First;
         }
     }
 
-    /// Iterations of a GMRES cycle.
+    /// Returns the restart length of GMRES.
     pub(super) fn restart(&self) -> usize {
         self.linear.restart
     }
 
-    /// J(u) δ = `rhs`, from δ = 0.
+    /// Solves J(u) δ = `rhs`, from δ = 0.
     pub(super) fn solve(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -204,7 +205,7 @@ impl Direction {
         };
         let Some(inverse) = inverse else {
             if was_condensed {
-                // Its coupling is that of the condensed matrix.
+                // Its pattern is that of the condensed matrix.
                 self.direct = None;
             }
             return self.solve_linearised(system, rhs, settings, observe);
@@ -217,7 +218,7 @@ impl Direction {
         Ok(report)
     }
 
-    /// J δ = `rhs` at the last linearisation, with δ orthogonal to the null space.
+    /// Solves J δ = `rhs` at the last linearisation, with δ orthogonal to the null space.
     fn solve_linearised(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -230,7 +231,7 @@ impl Direction {
         Ok(report)
     }
 
-    /// J δ = `rhs`, with any multiple of the null space.
+    /// Solves J δ = `rhs`, up to the null space.
     fn solve_rows(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -243,7 +244,7 @@ impl Direction {
             (InnerSolver::Automatic | InnerSolver::Indefinite, Factors::First) => {
                 let tried = self.by_factors(system, rhs, settings, &mut *observe);
                 let Err(error) = tried else { return tried };
-                // There is no room for them. Where it is the operator that fails, it does so again.
+                // The factors exceed the memory budget. An operator failure will occur again.
                 self.linear.factors = Factors::Never;
                 let mut report = self.iterate(system, rhs, settings, observe)?;
                 let reason = error.to_string();
@@ -264,12 +265,12 @@ impl Direction {
                 let factors = self.by_factors(system, rhs, settings, &mut *observe);
                 match factors {
                     Ok(mut report) if !report.outcome.is_hard() => {
-                        // The next steps start with what has shown to be needed.
+                        // Later steps start with the solver that succeeded.
                         self.linear.factors = Factors::First;
                         report.note_failure(&tried);
                         Ok(report)
                     }
-                    // Neither helps, and iterations had their full number.
+                    // Neither succeeded, and the iterations had their full number.
                     _ if max_iterations == settings.max_iterations => {
                         self.delta = reached;
                         Ok(tried)
@@ -284,7 +285,7 @@ impl Direction {
         }
     }
 
-    /// The same by iterations where the factors that were taken first say that J(u) is singular, at the last u.
+    /// Solves the same system iteratively at the last u, after a direct solver found J(u) singular.
     pub(super) fn solve_singular(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -333,7 +334,7 @@ impl Direction {
         direct.solve(system.jacobian(), rhs, delta, symmetric, settings, observe)
     }
 
-    /// By levels where these are wanted, and by the diagonal from where they did not help.
+    /// Solves with levels if requested; falls back to the diagonal.
     fn iterate(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -349,7 +350,7 @@ impl Direction {
             Ok(report) => return Ok(report),
             Err(left) => left,
         };
-        // The next steps start with what has shown to be needed.
+        // Later steps start with the preconditioner that succeeded.
         self.linear.preconditioning = Preconditioning::Jacobi;
         system.forget_preconditioner();
         let mut report = self.by_diagonal(system, rhs, settings, observe)?;
@@ -362,8 +363,8 @@ impl Direction {
         Ok(report)
     }
 
-    /// With what the system itself has, by CG where J is symmetric and no other solver is named, else by FGMRES; within, why it was
-    /// left.
+    /// Solves with the system's own preconditioner: by CG for symmetric J if no solver is named, otherwise by FGMRES.
+    /// The inner error gives the reason of a failure.
     fn by_levels(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -383,27 +384,27 @@ impl Direction {
         let kept = self.with_levels(system, rhs, settings, &mut *observe)?;
         match kept {
             Ok(report) => {
-                // What begins within its tolerance shows nothing.
+                // A solve that starts within its tolerance gives no information.
                 let good = gained(&report) >= AS_GOOD * fresh || report.iterations == 0;
                 self.gained = good.then_some(fresh);
                 Ok(Ok(report))
             }
-            // Those of another Jacobian may be why.
+            // Reused levels may be the reason: rebuild them.
             Err(_) => self.by_levels(system, rhs, settings, observe),
         }
     }
 
-    /// Takes the levels and the weights that there are for those of other systems.
+    /// Treats existing levels and weights as those of another system.
     pub(super) fn begin(&mut self) {
         (self.gained, self.balance) = (None, None);
     }
 
-    /// The norm by which residuals are judged.
+    /// Returns the norm of the stopping criterion.
     pub(super) fn norm(&self, r: &Vector) -> f64 {
         self.balance.as_ref().map_or_else(|| r.norm(), |balance| balance.norm(r))
     }
 
-    /// The same with the levels as they are.
+    /// Solves with the current levels.
     fn with_levels(
         &mut self,
         system: &dyn NonlinearSystem,
@@ -471,7 +472,7 @@ impl Direction {
             if self.linear.solver == InnerSolver::Cg || !indefinite || factors {
                 return Ok(report);
             }
-            // The next steps start with what has shown to be needed.
+            // Later steps start with the solver that succeeded.
             self.linear.solver = InnerSolver::Gmres;
             self.delta.fill(0.0);
             if linear.preconditioning != Preconditioning::None {
@@ -494,7 +495,7 @@ impl Direction {
     }
 }
 
-/// An approximation beside what it approximates.
+/// An approximation combined with the Jacobian that it approximates.
 struct Beside<'a> {
     approximation: &'a dyn Approximation,
     jacobian: &'a dyn LinearOperator,
@@ -510,8 +511,8 @@ impl LinearOperator for Beside<'_> {
     }
 }
 
-/// The method of a name; of [`InnerSolver::Automatic`] GMRES, which serves everything. With a balance the norm is the one in which the
-/// equations of all fields are of one size.
+/// Calls the Krylov method of a solver; for [`InnerSolver::Automatic`] it is GMRES, which suits every system. A balance
+/// defines a weighted norm in which the equations of all fields have equal size.
 fn krylov(
     balance: Option<&Balance>,
     (solver, restart): (InnerSolver, usize),
@@ -545,7 +546,7 @@ fn krylov(
     }
 }
 
-/// What a method is called where levels precondition it.
+/// Returns the name of a method with multigrid.
 fn with_multigrid(solver: InnerSolver) -> &'static str {
     match solver {
         InnerSolver::Cg => "cg with multigrid",
@@ -563,14 +564,14 @@ fn preconditioner(inverse: &Vector, linear: Linear) -> Preconditioner<'_> {
     }
 }
 
-/// Where an operator has no [`NonlinearSystem::coupling`].
+/// Error of an operator without [`NonlinearSystem::coupling`].
 const NO_MATRIX: &str = "the matrix of this operator is too dense, or too large, to be assembled\n\
                          help: use an iterative solver";
 
-/// Turns the diagonal D of J into what preconditions an indefinite J: 1/|D_ii|, and where D_ii = 0, as for a pressure,
-/// 1/S_ii of S = J D⁻¹ J, Schur's complement up to its sign, in the rows where D is 0.
+/// Turns the diagonal D of J into a preconditioner of an indefinite J: 1/|D_ii|. In rows with D_ii = 0, as for a
+/// pressure, it is 1/S_ii with the Schur complement S = J D⁻¹ J, up to sign.
 ///
-/// S is not formed: for vectors z of random signs the mean of (S z)_i² is Σ_j S_ij², of which S_ii² is the largest part.
+/// S is not formed: for random sign vectors z, the mean of (S z)_i² is Σ_j S_ij², which S_ii² dominates.
 fn positive_inverse(jacobian: &dyn LinearOperator, d: &mut Vector) -> Result<(), OperatorError> {
     let diagonal = d.to_vec();
     d.invert();

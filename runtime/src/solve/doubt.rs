@@ -1,88 +1,87 @@
-//! Convergence check: what a residual below its tolerance says of the solution.
+//! Convergence check: conclusions from a residual below its tolerance for the error of the solution.
 //!
-//! A tolerance is relative to the residual at the start. That says nothing where the start is far away, so that the
-//! tolerance is wide, or where fields have units of their own, so that the largest residual hides the others. So u is in doubt
-//! where for a field f
+//! The tolerance is relative to the initial residual. It is too wide if the initial state is far away, and the largest
+//! residual hides the others if fields have different units. The solution u is therefore rejected if for a field f
 //!
 //! ```text
-//! ‖δ_f‖ · ‖R(u + δ)‖ / ‖R(u)‖ > √rtol · ‖u_f‖        it is still on its way, or
-//! ‖R_f(u + δ)‖ > rtol · s_f                          its equations were not solved,
+//! ‖δ_f‖ · ‖R(u + δ)‖ / ‖R(u)‖ > √rtol · ‖u_f‖        the field still changes, or
+//! ‖R_f(u + δ)‖ > rtol · s_f                          its equations are not solved,
 //! ```
 //!
-//! with the last step δ, whose successor is about as much smaller as the residual has become, and the scale s_f of the field's own
-//! equations ([`Scales`]); unless rounding leaves no less, which [`noise`] estimates. The u_f of the first
-//! line are those of free unknowns, which are the ones that a step has changed: values that are prescribed say nothing of
-//! what is to be found.
+//! with the last step δ and the scale s_f of the field's own equations ([`Scales`]). The next step is smaller than δ by
+//! about the reduction of the residual. Residuals at the rounding-error level, estimated by [`noise`], are accepted.
+//! u_f in the first line contains the free DoFs only, those changed by the step: prescribed values contain no
+//! information about the unknown ones.
 //!
-//! A field that tends to 0 never comes to rest relative to itself. Where its equations are homogeneous in it, R_f(s u_f) = s^m R_f(u_f),
-//! nothing but the start gives it a size, and it is compared with the largest that it has had.
+//! A field that tends to 0 never converges relative to itself. Its equations may be homogeneous in it: R_f(s u_f) = s^m
+//! R_f(u_f). Then only the initial state determines its size, and it is compared with its largest norm so far.
 
 use super::goal::FAR;
 use super::scale::{Scales, norms};
 use super::{FieldDofs, NonlinearSystem, OperatorError, Outcome};
 use crate::algebra::vector::{Vector, epsilon};
 
-/// Where so much less than what is allowed moves, prescribed values make no difference.
+/// Relative change, in multiples of the bound, below which prescribed values cannot matter.
 const SURELY: f64 = 1e-4;
-/// The powers of two by which a field is made smaller to see whether its equations are homogeneous in it: in steps of this one,
+/// Test of homogeneity: a field is scaled by 2 to the power of minus this,
 const SMALLER: i32 = 10;
-/// so many times,
+/// up to this many times,
 const TIMES: i32 = 10;
-/// with so much of a power between the residuals for each.
+/// with this tolerance of the exponent m between the residuals.
 const ALIKE: f64 = 1e-6;
-/// Scales of fields that are further apart than this are named where a solve fails.
+/// Ratio of scales from which a field is named in a failure.
 const APART: f64 = 1e16;
 
-/// The entries of a vector that a step has changed.
+/// Returns the entries of a vector that a step has changed.
 fn moved(u: &Vector, delta: &Vector) -> Vector {
     let mut entries = u.clone();
     entries.vanish_with(delta);
     entries
 }
 
-/// A step that has been taken.
+/// A completed step.
 pub(super) struct Step<'a> {
-    /// R before it.
+    /// R before the step.
     pub(super) before: &'a Vector,
     /// δ.
     pub(super) delta: &'a Vector,
-    /// u after it.
+    /// u after the step.
     pub(super) u: &'a Vector,
-    /// R there.
+    /// R after the step.
     pub(super) after: &'a Vector,
 }
 
-/// Why a solution is in doubt.
+/// Reason for rejecting a solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// It is still on its way.
+    /// A field still changes.
     Moves,
-    /// The equations of a field were not solved.
+    /// The equations of a field are not solved.
     Unsolved,
 }
 
-/// What is known of the fields of a solve.
+/// Convergence check with the history of the fields.
 pub(super) struct Doubt {
     pub(super) scales: Scales,
     rtol: f64,
-    /// The largest norm of what is free of each field so far.
+    /// Largest norm of each field's free DoFs so far.
     sizes: Vec<f64>,
 }
 
 impl Doubt {
-    /// Before the first step, with the residual at the start.
+    /// Creates the check from the initial residual.
     pub(super) fn new(system: &dyn NonlinearSystem, rtol: f64, start: &Vector) -> Self {
         let scales = Scales::new(system, start);
         let sizes = vec![0.0; scales.fields.len()];
         Self { scales, rtol: rtol.max(epsilon(start.precision())), sizes }
     }
 
-    /// The part of its scale that may be left of each field's residual.
+    /// Returns the tolerance of each field's residual, relative to its scale.
     pub(super) fn rtol(&self) -> f64 {
         self.rtol
     }
 
-    /// Whether a solution after this step, whose residual is within the tolerance, is in doubt.
+    /// Checks the solution after a step with a residual within the tolerance; returns the reason of a rejection.
     pub(super) fn of(
         &mut self,
         system: &dyn NonlinearSystem,
@@ -95,7 +94,7 @@ impl Doubt {
         Ok(self.is_moving(system, step)?.then_some(Reason::Moves))
     }
 
-    /// Whether the equations of a field are not solved at u, where R is `r`, relative to their own scale.
+    /// Returns whether the equations of a field are not solved at u relative to their own scale; `r` is R(u).
     pub(super) fn is_unsolved(
         &mut self,
         system: &dyn NonlinearSystem,
@@ -117,8 +116,8 @@ impl Doubt {
         self.are_real(system, (u, r), &left, unsolved(&self.scales, self.rtol))
     }
 
-    /// The outcome with each field's residual `r` at u judged by its own scale; `balanced` where a solve has brought
-    /// the equations of all fields to one size.
+    /// Returns the final outcome, with each field's residual `r` at u relative to its own scale; `balanced` states that
+    /// the solve used balanced equations.
     pub(super) fn settled(
         &mut self,
         system: &dyn NonlinearSystem,
@@ -132,14 +131,14 @@ impl Doubt {
         if !self.is_unsolved(system, u, r)? {
             return Ok(outcome);
         }
-        // Nearer scales were looked at on the way, where rounding may have been the end.
+        // Closer scales were checked during the solve, where rounding may have ended it.
         Ok(match self.unsolved(r) {
             unsolved @ Outcome::Unsolved { ratio, .. } if ratio >= APART => unsolved,
             _ => outcome,
         })
     }
 
-    /// The outcome of a solve that fails with the equations of all fields brought to one size.
+    /// Returns the outcome of a failed solve with balanced equations.
     fn failed(&self, r: &Vector, outcome: Outcome) -> Outcome {
         let may = outcome.is_hard() || matches!(outcome, Outcome::NotFinite | Outcome::Overflow);
         match self.unsolved(r) {
@@ -148,7 +147,8 @@ impl Doubt {
         }
     }
 
-    /// The field whose residual is largest relative to its scale, and how far this is from the largest scale, or the least.
+    /// Names the field with the largest residual relative to its scale, and the ratio of this scale to the largest or
+    /// smallest one.
     fn unsolved(&self, r: &Vector) -> Outcome {
         let left = norms(&self.scales.fields, r);
         let scales: Vec<f64> = (0..left.len()).map(|f| self.scales.of(f)).collect();
@@ -160,7 +160,7 @@ impl Doubt {
         Outcome::Unsolved { field, ratio: apart.exp2() }
     }
 
-    /// Whether a step is followed by one that still changes a field.
+    /// Returns whether the next step would still change a field.
     fn is_moving(
         &mut self,
         system: &dyn NonlinearSystem,
@@ -175,7 +175,7 @@ impl Doubt {
             return Ok(false);
         }
         sizes = norms(fields, &moved(u, delta));
-        // u was no larger before than it is now and δ together.
+        // Before the step, ‖u‖ was at most the sum of the norms of u and δ.
         let all = self.sizes.iter_mut().zip(sizes.iter().zip(&steps));
         all.for_each(|(most, (size, step))| *most = most.max(size + step));
         let moves = |&f: &usize| sizes[f] > 0.0 && steps[f] * ratio > part * sizes[f];
@@ -194,7 +194,7 @@ impl Doubt {
         self.are_real(system, (u, after), &left, moving)
     }
 
-    /// Whether the residual of one of some fields is more than rounding.
+    /// Returns whether the residual of one of some fields exceeds the rounding-error level.
     fn are_real(
         &self,
         system: &dyn NonlinearSystem,
@@ -210,7 +210,7 @@ impl Doubt {
     }
 }
 
-/// Whether the residual of a field is homogeneous in what is free of it: `left` is its norm after the step.
+/// Returns whether the residual of a field is homogeneous in its free DoFs; `left` is its norm after the step.
 fn is_homogeneous(
     system: &dyn NonlinearSystem,
     step: &Step<'_>,
@@ -232,7 +232,7 @@ fn is_homogeneous(
         let found = norms(&fields, &r)[number];
         let fall = (left / found).log2() / f64::from(exponent);
         let power = *power.get_or_insert(fall);
-        // What underflows has shown enough.
+        // Underflow after at least one comparison: homogeneous.
         if found == 0.0 && left * 2f64.powf(-power * f64::from(exponent)) < f64::MIN_POSITIVE {
             return Ok(times > 1);
         }
@@ -243,8 +243,8 @@ fn is_homogeneous(
     Ok(true)
 }
 
-/// What rounding leaves of R(u), about: ε J(u) (u ∘ s) with random signs s, as a quotient of differences, in which
-/// the rows of constrained unknowns are 0. `r` is R(u).
+/// Estimates the rounding error of R(u): ε J(u) (u ∘ s) with random signs s, as a difference quotient with 0 in
+/// constrained rows. `r` is R(u).
 pub(super) fn noise(
     system: &dyn NonlinearSystem,
     u: &Vector,

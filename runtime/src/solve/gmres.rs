@@ -1,12 +1,12 @@
-//! Restarted GMRES (Saad and Schultz 1986) with right preconditioning, for any regular operator; and FGMRES (Saad 1993), whose
-//! preconditioner may be another one in each iteration.
+//! Restarted GMRES (Saad and Schultz 1986) with right preconditioning, for any regular operator; and FGMRES (Saad
+//! 1993), which allows a preconditioner that varies between iterations.
 //!
-//! Minimises ‖b − A M⁻¹ y‖ over the Krylov space K(A M⁻¹, r), so that the residual norm that it
-//! reports is the true one whatever the preconditioner. FGMRES keeps z_k = M_k⁻¹ v_k beside each v_k of the basis, and
-//! x += Σ y_k z_k; GMRES applies M⁻¹ to Σ y_k v_k.
+//! The method minimises ‖b − A M⁻¹ y‖ over the Krylov space K(A M⁻¹, r): the reported residual norm is the true one for
+//! every preconditioner. FGMRES stores z_k = M_k⁻¹ v_k for each basis vector v_k, and x += Σ y_k z_k; GMRES applies M⁻¹
+//! to Σ y_k v_k.
 //!
-//! The basis is made orthogonal by classical Gram-Schmidt, with a second pass where the first one cancelled, so that a device is
-//! waited for once a pass, not once a vector; Givens rotations keep the Hessenberg matrix triangular.
+//! Classical Gram-Schmidt orthogonalises the basis, with a second pass after cancellation, so that a device is
+//! synchronised once per pass, not per vector. Givens rotations keep the Hessenberg matrix triangular.
 
 use super::goal::{self, Goal};
 use super::ranges::at_least_one;
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::algebra::vector::{Product, Vector, epsilon};
 
-/// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
+/// Stopping criterion: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GmresSettings {
     /// Relative tolerance.
     pub rtol: f64,
     /// Absolute tolerance.
     pub atol: f64,
-    /// Limit of iterations, counted over all cycles.
+    /// Maximum number of iterations over all cycles.
     pub max_iterations: usize,
-    /// Iterations a cycle.
+    /// Iterations per cycle.
     pub restart: usize,
     /// See [`CgSettings::strict`].
     pub strict: bool,
@@ -37,16 +37,16 @@ impl Default for GmresSettings {
     }
 }
 
-/// Passes of orthogonalisation at most: two are enough but where nothing is left.
+/// Maximum number of orthogonalisation passes: two suffice unless the vector vanishes.
 const PASSES: usize = 3;
-/// Of a vector that has less than this part of its length left when what it has of the basis is gone, too much was rounding.
+/// Reduction of a vector's length by orthogonalisation below which cancellation requires another pass.
 const CANCELLED: f64 = 0.7;
 
 /// Solves A x = b from the given `x`.
 ///
 /// # Errors
 ///
-/// The operator or the preconditioner cannot be applied; settings out of their ranges.
+/// The operator or the preconditioner cannot be applied; invalid settings.
 pub fn gmres(
     a: &dyn LinearOperator,
     b: &Vector,
@@ -58,8 +58,8 @@ pub fn gmres(
     run("gmres", a, b, x, (preconditioner, false), settings, observe)
 }
 
-/// The same with a preconditioner that need not be the same in each iteration: one that computes in another precision, or iterates
-/// itself. It takes a vector more for each iteration of a cycle.
+/// Solves A x = b with a preconditioner that may vary between iterations: one in another precision, or an iterative
+/// one. It stores an additional vector per iteration of a cycle.
 ///
 /// # Errors
 ///
@@ -94,23 +94,23 @@ fn run(
     })
 }
 
-/// The vectors of a cycle.
+/// Vectors of a cycle.
 struct Spaces {
     /// v_k.
     basis: Vec<Vector>,
-    /// z_k, where these are kept.
+    /// z_k, for FGMRES.
     flexible: Option<Vec<Vector>>,
 }
 
 impl Spaces {
-    /// Room for v_k, like some vector.
+    /// Ensures storage for v_k, like some vector.
     fn basis_to(&mut self, k: usize, like: &Vector) {
         if self.basis.len() == k {
             self.basis.push(like.like());
         }
     }
 
-    /// A M⁻¹ v_k becomes v_{k+1}; M⁻¹ v_k is kept, or left in `work`.
+    /// Computes v_{k+1} = A M⁻¹ v_k; M⁻¹ v_k is stored, or left in `work`.
     fn extend(
         &mut self,
         k: usize,
@@ -133,7 +133,7 @@ impl Spaces {
         a.apply(z, &mut next[0])
     }
 
-    /// x += M⁻¹ Σ y_k v_k, or Σ y_k z_k.
+    /// Computes x += M⁻¹ Σ y_k v_k, or Σ y_k z_k.
     fn update(
         &self,
         x: &mut Vector,
@@ -178,7 +178,7 @@ fn cycles(
         if norm <= goal.asked {
             return Ok(Outcome::Converged);
         }
-        // A cycle that takes nothing off is repeated by all that follow.
+        // A cycle without reduction would repeat forever.
         let in_vain = norm > last * (1.0 - 1e-6);
         if (claimed || in_vain)
             && let Some(outcome) = goal.claimed(a, x, norm, last)?
@@ -222,7 +222,7 @@ fn cycles(
     }
 }
 
-/// Makes `next` orthogonal to `basis` and of length 1; gives its coefficients, the length last.
+/// Orthogonalises `next` against `basis` and normalises it; returns the coefficients, the length last.
 fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
     let mut column = vec![0.0; basis.len() + 1];
     let before = next.norm();
@@ -268,12 +268,12 @@ impl Triangle {
         self.columns.len()
     }
 
-    /// Whether the Krylov space is exhausted.
+    /// Returns whether the Krylov space is exhausted.
     fn broke_down(&self) -> bool {
         self.broke_down
     }
 
-    /// Adds a column of the Hessenberg matrix; gives the new residual norm.
+    /// Adds a column of the Hessenberg matrix and returns the new residual norm.
     fn push(&mut self, mut column: Vec<f64>) -> f64 {
         let k = self.columns.len();
         self.broke_down = column[k + 1] == 0.0;
@@ -295,7 +295,7 @@ impl Triangle {
         self.rhs[k + 1].abs()
     }
 
-    /// The coefficients of the minimiser; a zero pivot (a singular operator) contributes nothing.
+    /// Returns the coefficients of the minimiser; a zero pivot (a singular operator) contributes nothing.
     fn solve(&self) -> Vec<f64> {
         let n = self.columns.len();
         let mut y = self.rhs[..n].to_vec();

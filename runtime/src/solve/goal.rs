@@ -1,18 +1,19 @@
-//! What a linear solve aims at, and what to make of a residual that is not there yet.
+//! Stopping criterion of linear solves, and detection of stagnation at the rounding-error level.
 //!
-//! Two things stand between a tolerance and a residual. The recurrences of a method carry a residual of their own, which
-//! falls below any bound while the true one stays where rounding keeps it,
+//! The recurrence of a method carries its own residual. It falls below any bound, while the true residual remains at
+//! the rounding-error level,
 //!
 //! ```text
 //! ‖b − A x‖ ≈ ε (Σ_ij A_ij² x_j²)^½ = ε ‖A (x ∘ s)‖ on average over random signs s        (noise)
 //! ```
 //!
-//! (entry by entry the squares of what one rounding does to it), and no norm that a method does not minimise falls in every iteration: that of CG's residual may grow for thousands of
-//! them. So a solve has not stagnated because its residual has not fallen for a while. It has where its recurrence claims
-//! what the true residual denies, again after it began anew from there.
+//! the root mean square of the effect of one rounding per entry. A norm that a method does not minimise is not
+//! monotone: that of CG's residual may grow for thousands of iterations. A solve therefore has not stagnated because
+//! its residual has not fallen for a while. It has stagnated if the true residual contradicts the recurrence, again
+//! after a restart from it.
 //!
-//! The other is the range of numbers: a right-hand side far from 1 has squares that under- or overflow. It is scaled by a
-//! power of two first, which changes no digit, and the solution back.
+//! Squares of a right-hand side far from 1 underflow or overflow. It is therefore scaled by a power of two, without
+//! rounding, and the solution is scaled back.
 
 use super::{
     CgSettings, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
@@ -20,29 +21,29 @@ use super::{
 use crate::algebra::vector::{Precision, Vector, epsilon};
 use std::time::Instant;
 
-/// Multiples of the noise: a residual this small cannot be told from it,
+/// Multiple of the rounding-error level below which a residual is indistinguishable from it,
 pub(super) const NEAR: f64 = 4.0;
-/// and one that is larger than this is no noise.
+/// and multiple above which it is certainly larger.
 pub(super) const FAR: f64 = 1000.0;
-/// How much a fresh start from the true residual must take off it, else it is of no use.
+/// Required reduction of a restart from the true residual.
 const FALL: f64 = 0.5;
-/// Iterations without a new smallest residual after which the true one is looked at, and from which on a method that
-/// comes to its limit counts as stagnated.
+/// Iterations without a new minimum after which the true residual is checked; a method that then reaches its iteration
+/// limit counts as stagnated.
 pub(super) const PATIENCE: usize = 2000;
 
-/// What a linear solve aims at.
+/// Stopping criterion of a linear solve.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
     /// ‖b‖.
     pub(super) scale: f64,
-    /// The norm of the residual that is asked for.
+    /// Requested residual norm.
     pub(super) asked: f64,
-    /// Whether no more than that will do, even where rounding leaves more.
+    /// True if that norm is mandatory, even below the rounding-error level.
     strict: bool,
     precision: Precision,
 }
 
-/// What is solved by a method, and how well.
+/// Linear system with preconditioner and stopping criterion.
 #[derive(Clone, Copy)]
 pub(super) struct System<'a> {
     pub(super) a: &'a dyn LinearOperator,
@@ -52,21 +53,21 @@ pub(super) struct System<'a> {
 }
 
 impl Goal {
-    /// The norm of the recurrence's residual at which to look at the true one: below this it says nothing.
+    /// Returns the norm of the recurrence residual at which the true one is checked; smaller values are meaningless.
     pub(super) fn claim(self) -> f64 {
         self.asked.max(epsilon(self.precision) * self.scale)
     }
 
-    /// Whether the true residual may be larger than the claim after so many iterations: their number is at least that
-    /// of the square root of the condition, with which the noise grows.
+    /// Returns whether the true residual may exceed the claim after this many iterations. Their number bounds the
+    /// square root of the condition number, with which rounding error grows.
     pub(super) fn doubtful(self, iterations: usize) -> bool {
         let epsilon = epsilon(self.precision);
         let noise = 1e3 * epsilon * (iterations as f64).powi(2);
         self.claim() < epsilon.sqrt().max(noise) * self.scale
     }
 
-    /// What a true residual of norm `norm` at x says, where the recurrence claims to be there and `last` was the true
-    /// residual when it began: nothing as long as fresh starts from it help, else the end.
+    /// Judges a true residual of norm `norm` at x after the recurrence claimed convergence; `last` was the true
+    /// residual at its start. Returns `None` while restarts help, otherwise the outcome.
     pub(super) fn claimed(
         self,
         a: &dyn LinearOperator,
@@ -83,7 +84,7 @@ impl Goal {
         })
     }
 
-    /// The same where the recurrence claims nothing, but has found no smaller residual for a while.
+    /// Judges a true residual without a claim, after iterations without a new minimum.
     pub(super) fn unmoved(
         self,
         a: &dyn LinearOperator,
@@ -93,20 +94,20 @@ impl Goal {
         Ok((norm <= NEAR * noise(a, x)?).then(|| self.met_rounding(norm)))
     }
 
-    /// The outcome where rounding keeps the residual at `norm`.
+    /// Returns the outcome of a residual `norm` at the rounding-error level.
     pub(super) fn met_rounding(self, norm: f64) -> Outcome {
-        // What the residual is to the load the error is to the solution, or less: a quarter of the digits must be left.
+        // The relative error is at least about the relative residual: a quarter of the digits must remain.
         let useless = norm > epsilon(self.precision).sqrt().sqrt() * self.scale;
         if self.strict || useless { Outcome::BelowRounding } else { Outcome::Rounding }
     }
 
-    /// What it means that the limit of iterations is reached, so many after the smallest residual.
+    /// Returns the outcome at the iteration limit, `after` iterations past the smallest residual.
     pub(super) fn limit(self, after: usize) -> Outcome {
         if after >= PATIENCE { Outcome::Stagnated } else { Outcome::IterationLimit }
     }
 }
 
-/// What rounding leaves of b − A x, about: see the file's head.
+/// Estimates the rounding error of b − A x by the formula of the module documentation.
 fn noise(a: &dyn LinearOperator, x: &Vector) -> Result<f64, OperatorError> {
     let (mut turned_x, mut y) = (x.clone(), x.like());
     turned_x.turn();
@@ -114,19 +115,19 @@ fn noise(a: &dyn LinearOperator, x: &Vector) -> Result<f64, OperatorError> {
     Ok(epsilon(x.precision()) * y.norm())
 }
 
-/// The power of two by which a right-hand side of this norm is divided; none where its squares, and those of what
-/// a solve leaves of it, are numbers of full precision anyway.
+/// Returns the power of two that divides a right-hand side of this norm; `None` if its squares, and those of its
+/// residuals, have full precision anyway.
 fn unit(scale: f64, precision: Precision) -> Option<i32> {
     let range = match precision {
         Precision::F64 => 200,
         Precision::F32 => 40,
     };
-    // The powers themselves and their inverses must be numbers.
+    // The powers and their inverses must be representable.
     let exponent = scale.log2().floor().clamp(-1000.0, 1000.0) as i32;
     (exponent.abs() > range).then_some(exponent)
 }
 
-/// Solves A x = b with a method that gets b, x, what to aim at, and room for the norms of the residual.
+/// Solves A x = b by a method that receives b, x, the stopping criterion, the observer and the residual history.
 pub(super) fn solve(
     solver: &'static str,
     b: &Vector,
@@ -181,7 +182,7 @@ pub(super) fn solve(
     Ok(Report::ended(solver, start, target, (outcome, history)))
 }
 
-/// The end of a solve that has not begun.
+/// Creates the report of a solve that failed before its first iteration.
 pub(super) fn solve_none(
     solver: &'static str,
     b: &Vector,
@@ -193,7 +194,7 @@ pub(super) fn solve_none(
     Ok(Report::ended(solver, start, settings.target(scale), (outcome, vec![scale])))
 }
 
-/// The smallest number above 0.
+/// Returns the smallest positive number.
 fn least(precision: Precision) -> f64 {
     match precision {
         Precision::F64 => f64::from_bits(1),
@@ -201,7 +202,7 @@ fn least(precision: Precision) -> f64 {
     }
 }
 
-/// What becomes of an outcome where a solution of size `before` has the size `after` in the units of the problem.
+/// Adjusts the outcome for a solution of size `before` that has size `after` in the units of the problem.
 fn representable(outcome: Outcome, before: f64, after: f64) -> Outcome {
     match outcome {
         Outcome::Converged | Outcome::Rounding if !after.is_finite() => Outcome::Overflow,

@@ -1,15 +1,16 @@
-//! Load steps for Newton's method: R(u; s) = 0 for s = 1/n, 2/n, …, 1, where boundary values, parameters and data follow s.
+//! Load stepping for Newton's method: R(u; s) = 0 for s = 1/n, 2/n, …, 1, with boundary values, parameters and data
+//! that depend on s.
 //!
-//! Each step starts from the solution u of the one before and goes along the tangent of the path,
+//! Each step starts from the solution u of the last one and follows the tangent of the path,
 //!
 //! ```text
 //! u ← u + Δg + δ,    J(u; s) δ = −R(u; s) − (R(u + ε Δg; s + ε Δs) − R(u; s)) / ε
 //! ```
 //!
-//! with the change Δg = g(s + Δs) − g(s) of the boundary values, so that the interior follows the boundary at once: cells
-//! beside it would turn inside out otherwise. The difference quotient has only to be good enough for a guess.
+//! with the change Δg = g(s + Δs) − g(s) of the boundary values. The interior thus follows the boundary at once;
+//! otherwise cells at the boundary would invert. The difference quotient only provides an initial guess.
 //!
-//! A step that fails is taken in halves, from where it began, and these again, up to [`HALVINGS`] times.
+//! A failed step is halved, repeatedly up to [`HALVINGS`] times.
 
 use super::direction::Direction;
 use super::{
@@ -21,35 +22,35 @@ use crate::support::doing::doing;
 
 /// ε of the difference quotient, relative to a load step.
 const EPSILON: f64 = 1e-6;
-/// How well the tangent is solved for.
+/// Relative tolerance of the tangent.
 const TANGENT: f64 = 1e-3;
-/// How often a load step that fails is halved.
+/// Maximum number of halvings of a load step.
 pub const HALVINGS: u32 = 4;
 
-/// A system with a load.
+/// A system with a load factor.
 pub trait Loaded: NonlinearSystem {
-    /// Makes it the system at the load `s`, from 0 to 1, and gives `boundary` the values of the essential conditions
-    /// there, 0 in free unknowns.
+    /// Sets the load factor `s` from 0 to 1, and the essential boundary values `boundary`, with 0 in free degrees of
+    /// freedom.
     ///
     /// # Errors
     ///
-    /// What has no value at this load, what fails on a device.
+    /// Undefined values at this load, or a device failure.
     fn set_load(&mut self, s: f64, boundary: &mut Vector) -> Result<(), OperatorError>;
 }
 
-/// How a solve in load steps went.
+/// Report of a solve in load steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadReport {
-    /// Outcome, steps and history of all load steps together, those that failed and were halved too.
+    /// Outcome, steps and history of all load steps, failed ones included.
     pub newton: Report,
-    /// The load steps that were solved.
+    /// Number of completed load steps.
     pub solved: usize,
-    /// The load steps that were halved, by their numbers from 1 on.
+    /// Numbers of the halved load steps, from 1.
     pub halved: Vec<usize>,
 }
 
-/// Solves R(u; 1) = 0 by `steps` equal load steps from R(u; 0) = 0, of which `u` with the boundary values there is a
-/// solution or a guess. `u` has the boundary values of the full load.
+/// Solves R(u; 1) = 0 in `steps` equal load steps from R(u; 0) = 0. On entry `u` has the boundary values of the full
+/// load; with those of zero load it is a solution or a guess at s = 0.
 ///
 /// # Errors
 ///
@@ -63,7 +64,7 @@ pub fn newton_in_load_steps(
     observe_inner: Observer<'_>,
 ) -> Result<LoadReport, OperatorError> {
     let steps = steps.max(1);
-    // The load in parts that are as small as they may become.
+    // Load in units of the smallest step.
     let (whole, end) = (1 << HALVINGS, steps << HALVINGS);
     let load = |at: usize| at as f64 / end as f64;
     let mut all: Option<Report> = None;
@@ -91,7 +92,7 @@ pub fn newton_in_load_steps(
         match outcome {
             _ if outcome.is_success() => {
                 at += size;
-                // Two halves are a whole.
+                // Merges two halves.
                 while size < whole && at.is_multiple_of(2 * size) {
                     size *= 2;
                 }
@@ -118,7 +119,7 @@ pub fn newton_in_load_steps(
     }
 }
 
-/// The reports of two solves as one: the second's first residual is left out, so that there is one a step.
+/// Joins the reports of two solves; omits the initial residual of the second, so that there is one entry per step.
 pub(crate) fn join(mut all: Report, next: Report) -> Report {
     all.outcome = next.outcome;
     all.iterations += next.iterations;
@@ -132,7 +133,7 @@ pub(crate) fn join(mut all: Report, next: Report) -> Report {
     all
 }
 
-/// Goes from the solution at the first load along the tangent to the second.
+/// Follows the tangent from the solution at the first load to the second load.
 fn tangent(
     system: &mut dyn Loaded,
     u: &mut Vector,
@@ -158,7 +159,7 @@ fn tangent(
     let report = direction.solve(system, u, &moved_r, linear, observe)?;
     u.axpy(1.0, &change);
     system.set_load(end, &mut scratch)?;
-    // Without a tangent the boundary moves alone; Newton's method says what is wrong.
+    // Without a tangent only the boundary moves; Newton's method will report the cause.
     let usable = matches!(report.outcome, Outcome::IterationLimit | Outcome::Stagnated);
     if (usable || report.outcome.is_success()) && direction.delta.norm().is_finite() {
         u.axpy(1.0, &direction.delta);

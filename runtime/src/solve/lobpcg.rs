@@ -1,17 +1,17 @@
-//! The smallest eigenvalues of A φ = λ B φ by LOBPCG (A. V. Knyazev, "Toward the optimal preconditioned eigensolver", SIAM J. Sci.
-//! Comput. 23 (2001)): Rayleigh and Ritz's method in the span of the block X, of its preconditioned residuals W, and of the
-//! directions P that led to it.
+//! Smallest eigenvalues of A φ = λ B φ by LOBPCG (A. V. Knyazev, "Toward the optimal preconditioned eigensolver", SIAM
+//! J. Sci. Comput. 23 (2001)): the Rayleigh-Ritz method in the span of the block X, its preconditioned residuals W, and
+//! the last directions P.
 //!
 //! ```text
 //! R = A X − B X Λ,   W = T R made B-orthogonal to X,   S = [X W P]
 //! (Sᵀ A S) C = (Sᵀ B S) C Λ,   X ← S C,   P ← [W P] C
 //! ```
 //!
-//! What keeps it going where others break down: S is orthonormalised by the eigenvectors of its scaled Gram matrix, and directions in
-//! which that is singular to rounding are left out (A. Stathopoulos and K. Wu, "A block orthogonalization procedure with constant
-//! synchronization requirements", SIAM J. Sci. Comput. 23 (2002)); a few vectors more than are asked for converge with them; vectors
-//! that have converged stay in X, but get no new directions (A. V. Knyazev et al., "Block locally optimal preconditioned eigenvalue
-//! xolvers", SIAM J. Sci. Comput. 29 (2007), section 2.3).
+//! Robustness: S is orthonormalised by the eigenvectors of its scaled Gram matrix, without the directions in which that
+//! is numerically singular (A. Stathopoulos and K. Wu, "A block orthogonalization procedure with constant
+//! synchronization requirements", SIAM J. Sci. Comput. 23 (2002)). A few guard vectors converge with the wanted ones.
+//! Converged vectors stay in X, but get no new directions (A. V. Knyazev et al., "Block locally optimal preconditioned
+//! eigenvalue xolvers", SIAM J. Sci. Comput. 29 (2007), section 2.3).
 
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
@@ -21,51 +21,51 @@ use crate::algebra::vector::several::{combine, products, symmetric_products};
 use crate::algebra::vector::{Vector, epsilon};
 use std::time::Instant;
 
-/// An eigenvalue below that part of the block's largest is taken for one of that size where its residual is judged: a motion
-/// without energy has the eigenvalue 0.
+/// Fraction of the block's largest eigenvalue that replaces smaller ones in relative residuals: a motion without energy
+/// has the eigenvalue 0.
 const PART: f64 = 1e-3;
-/// Iterations in which the residual must fall by a tenth, or the values of Ritz by a thousandth.
+/// Iterations in which the residual must fall by a tenth, or the Ritz values by a thousandth.
 const PATIENCE: usize = 40;
-/// What rounding may leave of a relative residual for the modes to mean something.
+/// Largest relative residual at the rounding-error level with which modes are meaningful.
 const USELESS: f64 = 1e-4;
-/// Multiples of eps that a backward error at the rounding-error level stays below.
+/// Backward errors below this multiple of eps are at the rounding-error level.
 const BACKWARD: f64 = 1e3;
-/// So often the products by A and B are made afresh, and not carried along.
+/// Interval of iterations after which products with A and B are recomputed.
 const AFRESH: usize = 8;
-/// Multiples of eps of a mode's length below which a step is rounding.
+/// Steps below this multiple of eps, relative to a mode's length, are rounding error.
 const NOISE: f64 = 1e4;
-/// Multiples of eps in the Gram matrix of normalised vectors below which a direction is rounding.
+/// Directions below this multiple of eps in the Gram matrix of normalised vectors are rounding error.
 const ROUNDING: f64 = 100.0;
 
-/// What is asked of [`lobpcg()`].
+/// Settings of an eigenvalue solve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EigenSettings {
-    /// How many of the smallest eigenvalues.
+    /// Number of smallest eigenvalues.
     pub count: usize,
-    /// The relative residual of each mode: of [`shift_invert`](super::shift_invert()) in the norm of (A + σ B)⁻¹; of [`lobpcg()`] in that of
-    /// the preconditioner, √(rᵀ T r / max(|λ|, λₘ/1000)) with φᵀ B φ = 1 and the largest λₘ of the block, or, with a diagonal or no
-    /// preconditioner, ‖r‖ over max(|λ|, λₘ/1000) ‖B φ‖.
+    /// Relative residual of each mode. [`shift_invert`](super::shift_invert()) measures it in the norm of (A + σ B)⁻¹.
+    /// [`lobpcg()`] uses the norm of the preconditioner, √(rᵀ T r / max(|λ|, λₘ/1000)) with φᵀ B φ = 1 and the largest
+    /// λₘ of the block; with a diagonal or no preconditioner it is ‖r‖ / (max(|λ|, λₘ/1000) ‖B φ‖).
     pub rtol: f64,
-    /// Iterations after which it ends.
+    /// Maximum number of iterations.
     pub max_iterations: usize,
 }
 
-/// Eigenvalues with their modes.
+/// Eigenpairs.
 #[derive(Debug)]
 pub struct Modes {
-    /// The eigenvalues, ascending.
+    /// Eigenvalues, ascending.
     pub values: Vec<f64>,
-    /// Their modes, with φᵀ B φ = 1, orthogonal to each other in that product.
+    /// Modes, B-orthonormal.
     pub vectors: Vec<Vector>,
-    /// The relative residual of each.
+    /// Relative residual of each mode.
     pub residuals: Vec<f64>,
-    /// How many vectors were preconditioned and multiplied by A, those of the start left out.
+    /// Number of vectors preconditioned and multiplied by A, without those of the start.
     pub products: usize,
-    /// How it went; the history is that of the largest relative residual.
+    /// Report; its history contains the largest relative residual.
     pub report: Report,
 }
 
-/// Vectors with their products by A and B.
+/// Vectors with their products with A and B.
 #[derive(Default)]
 struct Block {
     own: Vec<Vector>,
@@ -99,7 +99,7 @@ impl Block {
         pairs(&mut self.b, &other.b);
     }
 
-    /// Lets go of all vectors but some.
+    /// Removes all vectors but some.
     fn keep(&mut self, which: &[usize]) {
         for list in [&mut self.own, &mut self.a, &mut self.b] {
             let mut number = 0..;
@@ -107,7 +107,7 @@ impl Block {
         }
     }
 
-    /// Combinations of what several blocks hold: `factors` has `columns` numbers a vector.
+    /// Computes linear combinations of the vectors of several blocks: `factors` has `columns` numbers per vector.
     fn combined(parts: &[&Self], factors: &[f64], columns: usize) -> Self {
         let of = |list: fn(&Self) -> &[Vector]| -> Vec<Vector> {
             let from: Vec<&Vector> = parts.iter().flat_map(|part| list(part)).collect();
@@ -120,14 +120,15 @@ impl Block {
     }
 }
 
-/// The values of Ritz and their vectors in a span: of as many as asked for, column by column at `[i * columns + j]`.
+/// Ritz values and vectors, at most as many as requested; vectors are the columns, `[i * columns + j]`.
 struct Ritz {
     values: Vec<f64>,
     vectors: Vec<f64>,
     columns: usize,
 }
 
-/// Rayleigh and Ritz's method in the span of some blocks; the curvature of a direction that B has not above 0, where there is one.
+/// Applies the Rayleigh-Ritz method to the span of some blocks; the inner error is the curvature of a direction with
+/// negative curvature in B.
 fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError> {
     let all = |list: fn(&Block) -> &[Vector]| -> Vec<&Vector> {
         parts.iter().flat_map(|part| list(part)).collect()
@@ -201,13 +202,13 @@ fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError>
 struct Residuals {
     /// T (A X − B X Λ).
     directions: Vec<Vector>,
-    /// The relative residual of each, in T's norm where T approximates A⁻¹.
+    /// Relative residual of each vector, in the norm of T if T approximates A⁻¹.
     relative: Vec<f64>,
-    /// The largest backward error, ‖r‖ over ‖A‖ ‖φ‖ + |λ| ‖B‖ ‖φ‖.
+    /// Largest backward error, ‖r‖ / (‖A‖ ‖φ‖ + |λ| ‖B‖ ‖φ‖).
     backward: f64,
 }
 
-/// The residuals of B-normalised vectors; `norms` are those of A and B.
+/// Computes the residuals of B-normalised vectors; `norms` are those of A and B.
 fn residuals(
     x: &Block,
     values: &[f64],
@@ -233,24 +234,25 @@ fn residuals(
     Ok(Residuals { directions, relative, backward })
 }
 
-/// ‖A x‖ / ‖x‖ of random vectors, about ‖A‖.
+/// Estimates ‖A‖ by ‖A x‖ / ‖x‖ of random vectors.
 fn norm_of(products: &[Vector], vectors: &[Vector]) -> f64 {
     let ratios = products.iter().zip(vectors).map(|(product, own)| product.norm() / own.norm());
     ratios.fold(0.0, f64::max)
 }
 
-/// Finds the smallest eigenvalues of A φ = λ B φ from a block of at least as many vectors as are asked for, in which unknowns with
-/// a condition are 0. A is symmetric, B symmetric and positive definite, and the preconditioner one of A, symmetric and positive
-/// definite as well.
+/// Computes the smallest eigenvalues of A φ = λ B φ from a block of at least as many vectors, with 0 in constrained
+/// degrees of freedom. A is symmetric, B symmetric and positive definite, and the preconditioner approximates A⁻¹,
+/// symmetric and positive definite as well.
 ///
 /// ```text
-/// each iteration: a product with A and B and a preconditioner for each vector that has not converged, and the traffic of about
-/// thirty vectors for each vector of the block
+/// each iteration: a product with A and B and a preconditioner for each vector that has not converged, and the memory
+/// traffic of about thirty vectors for each vector of the block
 /// ```
 ///
 /// # Errors
 ///
-/// An operator that cannot be applied; a build without the feature `direct`. What goes wrong in the numbers is the report's outcome.
+/// An operator that cannot be applied; a build without the feature `direct`. Numerical failures are the report's
+/// outcome.
 pub fn lobpcg(
     a: &dyn LinearOperator,
     b: &dyn LinearOperator,
@@ -305,13 +307,13 @@ pub fn lobpcg(
                 outcome = Some(Outcome::Converged);
                 break;
             }
-            // Products that were carried along have drifted: once more with those of the operators.
+            // Updated products have drifted: repeat with recomputed ones.
             x = Block::new(a, b, std::mem::take(&mut x.own))?;
             history.pop();
             exact = true;
             continue;
         }
-        // The sum of Ritz's values falls to the end; it leads where residuals do not fall yet.
+        // The sum of Ritz values decreases monotonically, even while residuals do not fall yet.
         let sum: f64 = values.iter().sum();
         if worst < 0.9 * best || sum < lowest - 1e-3 * lowest.abs() {
             (best, lowest, since) = (worst.min(best), sum.min(lowest), 0);
@@ -328,7 +330,7 @@ pub fn lobpcg(
             outcome = Some(Outcome::IterationLimit);
             break;
         }
-        // Directions for what has not converged.
+        // Directions of unconverged vectors.
         let open: Vec<usize> = (0..relative.len()).filter(|&j| relative[j] > 0.1 * rtol).collect();
         let directions = directions.into_iter().enumerate();
         let w = directions.filter(|(j, _)| open.contains(j)).map(|(_, z)| z).collect();
@@ -336,7 +338,7 @@ pub fn lobpcg(
             x = Block::new(a, b, std::mem::take(&mut x.own))?;
             p = Block::new(a, b, std::mem::take(&mut p.own))?;
         }
-        // Once more, for a preconditioner of a nearly singular operator makes what X has already large.
+        // Twice: the preconditioner of a nearly singular operator amplifies directions already in X.
         let w = Block::new(a, b, orthogonal(&x, orthogonal(&x, w)))?;
         let found = match span(&[&x, &w, &p])? {
             Ok(found) => found,
@@ -348,12 +350,12 @@ pub fn lobpcg(
         let (own, width) = (x.own.len(), found.columns);
         let factors = &found.vectors;
         let kept: Vec<usize> = open.into_iter().filter(|&j| j < width).collect();
-        // [W P] C for all columns, then X C and that: the directions are a part of the step.
+        // First [W P] C for all columns, then X C plus that: the directions are a part of the step.
         let (of_x, rest) = factors.split_at(own * width);
         let mut steps = Block::combined(&[&w, &p], rest, width);
         x = Block::combined(&[&x], of_x, width);
         x.add(&steps);
-        // Of steps that are nothing but rounding the products that were carried along mean nothing.
+        // Updated products of rounding-error steps are meaningless.
         let least = (NOISE * epsilon(x.own[0].precision())).powi(2);
         let squares: Vec<f64> = steps.own.iter().zip(&steps.b).map(|(own, b)| own.dot(b)).collect();
         let kept: Vec<usize> = kept.into_iter().filter(|&j| squares[j] > least).collect();
@@ -372,7 +374,7 @@ pub fn lobpcg(
     Ok(Modes { values, vectors, residuals: relative, products, report })
 }
 
-/// W − X (B X)ᵀ W.
+/// Computes W − X (B X)ᵀ W.
 fn orthogonal(x: &Block, w: Vec<Vector>) -> Vec<Vector> {
     let (columns, of_x) = (w.len(), x.own.len());
     let from: Vec<&Vector> = x.own.iter().chain(&w).collect();

@@ -1,15 +1,15 @@
-//! The minimal residual method (Paige and Saunders 1975) for symmetric operators, indefinite ones too, with a
-//! preconditioner that is symmetric and positive definite.
+//! Minimal residual method (Paige and Saunders 1975) for symmetric, possibly indefinite operators, with a symmetric
+//! positive definite preconditioner.
 //!
-//! Lanczos' three terms give A V_k = V_{k+1} T_k; reflections keep T_k triangular, and x follows by a recurrence of
-//! its own. What is minimised is √(rᵀM⁻¹r). The residual itself follows one more recurrence,
+//! The Lanczos recurrence gives A V_k = V_{k+1} T_k; reflections keep T_k triangular, and x follows by another
+//! recurrence. The method minimises √(rᵀM⁻¹r). The residual itself follows one more recurrence,
 //!
 //! ```text
 //! r_k = s_k² r_{k−1} − φ_k c_k v_{k+1}
 //! ```
 //!
-//! so that the norm that is reported, and that the tolerance is for, is ‖r‖ whatever the preconditioner. Before it
-//! counts as converged it is formed anew, and where it is larger than the recurrence has it the method starts again.
+//! so that the reported norm, to which the tolerance applies, is ‖r‖ for every preconditioner. Convergence is confirmed
+//! with the true residual; if that is larger than the recurrence states, the method restarts.
 
 use super::goal::{self, PATIENCE, System};
 use super::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::algebra::vector::Vector;
 
-/// What counts as a new smallest residual.
+/// Ratio below which a residual counts as a new minimum.
 const FALL: f64 = 0.99;
 
 /// Solves A x = b from the given `x`.
@@ -42,19 +42,19 @@ pub fn minres(
     })
 }
 
-/// The vectors of the method beside x.
+/// Work vectors.
 struct Work {
     /// The residual.
     r: Vector,
-    /// β v, of this iteration and of the one before.
+    /// β v, of this iteration and of the last one.
     next: Vector,
     last: Vector,
-    /// M⁻¹ of `next`, and its multiple of length 1.
+    /// M⁻¹ of `next`, and its normalised multiple.
     z: Vector,
     v: Vector,
     /// A v.
     q: Vector,
-    /// Directions, the newest last.
+    /// Search directions, the newest last.
     w: [Vector; 3],
 }
 
@@ -73,11 +73,11 @@ impl Work {
     }
 }
 
-/// The numbers that an iteration hands to the next.
+/// Scalars carried to the next iteration.
 struct Scalars {
     beta: f64,
     before: f64,
-    /// dbar and epsilon: what earlier reflections have made of T's next columns.
+    /// Last two entries carried by the reflections (dbar and epsilon).
     carried: f64,
     far: f64,
     phi: f64,
@@ -85,7 +85,7 @@ struct Scalars {
     sine: f64,
 }
 
-/// Runs the method, and again from the true residual as long as that helps.
+/// Runs the method, and restarts it from the true residual while that helps.
 fn runs(
     system: System<'_>,
     x: &mut Vector,
@@ -121,7 +121,7 @@ fn runs(
     }
 }
 
-/// One run from r = b − A x; an outcome where that is not to be checked with the true residual.
+/// Runs the recurrence from r = b − A x; returns an outcome if the true residual need not be checked.
 fn run(
     system: System<'_>,
     x: &mut Vector,
@@ -171,7 +171,7 @@ fn run(
             (best, best_at, looked_at) = (norm, history.len(), history.len());
         } else if history.len() - looked_at >= PATIENCE {
             looked_at = history.len();
-            // The next iteration writes q anew.
+            // The next iteration overwrites q.
             let norm = residual(a, b, x, &mut work.q)?;
             if let Some(outcome) = goal.unmoved(a, x, norm)? {
                 history.last_mut().into_iter().for_each(|last| *last = norm);
@@ -182,7 +182,7 @@ fn run(
     Ok(Some(goal.limit(history.len() - best_at)))
 }
 
-/// One iteration; whether the Krylov space is exhausted.
+/// Runs one iteration; returns whether the Krylov space is exhausted.
 fn iterate(
     a: &dyn LinearOperator,
     x: &mut Vector,
@@ -216,7 +216,7 @@ fn iterate(
     scalars.carried = -scalars.cosine * length;
     (scalars.before, scalars.beta) = (beta, length);
     if gamma == 0.0 {
-        // A singular operator's null vector: nothing more is to be had here.
+        // A null vector of a singular operator: no further progress.
         return Ok(true);
     }
     scalars.cosine = pivot / gamma;

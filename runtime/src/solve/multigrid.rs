@@ -1,4 +1,5 @@
-//! Multigrid: a V-cycle over levels, each with an operator, its diagonal and a transfer to the next one → an approximation of A⁻¹.
+//! Multigrid preconditioner: a V-cycle over levels, each with an operator, its diagonal and a transfer to the next
+//! coarser level.
 //!
 //! ```text
 //! smooth     x_k = x_{k−1} + d_k,   r_k = r_{k−1} − A d_k
@@ -8,14 +9,15 @@
 //! ```
 //!
 //! The smoother is the Chebyshev iteration of the fourth kind (Lottes 2023, "Optimal polynomial smoothers for multigrid
-//! V-cycles", algorithm 1), which needs no lower end of the spectrum of D⁻¹A, only its largest eigenvalue λ. From x = 0 its first step takes no
-//! product: k steps before and k behind are 2k products. The cycle is symmetric, and positive where λ is not too small.
+//! V-cycles", algorithm 1). It needs only the largest eigenvalue λ of D⁻¹A, no lower bound of the spectrum. From x = 0
+//! its first step takes no product: k pre- and k post-smoothing steps take 2k products. The cycle is symmetric, and
+//! positive definite unless λ is too small.
 //!
-//! Where the operator is not symmetric λ is the largest |λ| that powers of D⁻¹A show, and the cycle serves as long as the symmetric part
-//! dominates: so it does in convection with diffusion where cells are small, and not where convection wins.
+//! For unsymmetric operators, λ is the largest |λ| found by power iteration. The cycle works while the symmetric part
+//! dominates: for convection-diffusion on small cells, not for dominant convection.
 //!
-//! Levels may compute in single precision inside of a solve in double precision: what goes in and comes out is rounded. What
-//! goes in is also brought near 1, by a power of two, since residuals may be smaller than single precision has numbers.
+//! Levels may compute in single precision inside a double-precision solve: input and output are rounded. The input is
+//! also scaled to about 1 by a power of two, since residuals may underflow single precision.
 
 mod estimate;
 
@@ -29,35 +31,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What λ is raised by: estimates of few iterations have been seen to miss it, and more than it does no harm.
+/// Safety factor of λ: estimates from few iterations may be too small, and a larger λ does no harm.
 const RAISED: f64 = 1.2;
 
-/// What an operator is that has no place among levels.
+/// Reason of an unusable operator.
 const INDEFINITE: &str = "the operator is not positive definite";
-/// The same of one whose entries single precision rounds to few digits, or to 0.
+/// Reason of an operator with entries that lose digits, or underflow, in single precision.
 const SMALL: &str = "the operator is too small for single precision, in which multigrid computes";
-/// The exponent of two of the least number of single precision that has all digits.
+/// Binary exponent of the smallest normal number in single precision.
 const LEAST: f64 = -126.0;
-/// The exponent of two up to which residuals are scaled.
+/// Largest binary exponent of the residual scaling.
 const FARTHEST: f64 = 120.0;
 
-/// Between vectors of a level and those of the next coarser one.
+/// Grid transfer between a level and the next coarser one.
 pub trait Transfer: Send + Sync {
-    /// fine += P coarse.
+    /// Computes fine += P coarse.
     ///
     /// # Errors
     ///
-    /// Vectors of others, a device that fails.
+    /// Vectors of other levels, a device failure.
     fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError>;
 
-    /// coarse = Pᵀ fine.
+    /// Computes coarse = Pᵀ fine.
     ///
     /// # Errors
     ///
     /// As [`Transfer::prolong`].
     fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Gives a coarser state what a finer one has, where operators depend on one.
+    /// Injects a fine state into the coarser level, for operators that depend on one.
     ///
     /// # Errors
     ///
@@ -67,53 +69,53 @@ pub trait Transfer: Send + Sync {
     }
 }
 
-/// What ends the levels: it solves at once, or nearly so.
+/// Coarse-grid solver: exact, or nearly so.
 pub trait Coarsest: Send + Sync {
-    /// Takes a state, where its matrix depends on one.
+    /// Sets the state, if the matrix depends on one.
     ///
     /// # Errors
     ///
-    /// A device that fails; within, why it cannot solve there.
+    /// A device failure; the inner error is the reason why it cannot solve there.
     fn linearise(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError>;
 
-    /// Takes other parameters.
+    /// Sets the parameters.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError>;
 
-    /// x ≈ A⁻¹ b, symmetric and positive definite.
+    /// Computes x ≈ A⁻¹ b; symmetric and positive definite.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Whether [`Self::solve`] does nothing but ask a device for work, the same at each call and without waiting.
+    /// Returns whether [`Self::solve`] only enqueues device work, identical in each call and without synchronisation.
     fn replayable(&self) -> bool {
         false
     }
 
-    /// What it is, in a few words.
+    /// Returns a short description.
     fn words(&self) -> String;
 }
 
 /// The operator of a level.
 pub trait Smoothed: NonlinearSystem + Send + Sync {
-    /// Takes other parameters.
+    /// Sets the parameters.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError>;
 }
 
-/// What is smoothed on.
+/// Operator of a smoothed level.
 enum System {
-    /// Of a form, at a state.
+    /// A form at a state.
     Form(Box<dyn Smoothed>),
-    /// A matrix whose diagonal and λ are known.
+    /// A matrix with known diagonal and λ.
     Matrix(Box<dyn LinearOperator + Send + Sync>),
 }
 
@@ -126,7 +128,7 @@ impl System {
     }
 }
 
-/// A level that is smoothed on.
+/// A level with a smoother.
 pub struct Level {
     system: System,
     transfer: Box<dyn Transfer>,
@@ -134,14 +136,14 @@ pub struct Level {
     inverse: Vector,
     /// λ.
     largest: f64,
-    /// The exponent of two of a typical entry of D where that is far from 1, else 0.
+    /// Binary exponent of a typical entry of D if that is far from 1, otherwise 0.
     size: f64,
-    /// Unknowns, of all processes.
+    /// Number of degrees of freedom over all processes.
     unknowns: usize,
     work: Mutex<Work>,
 }
 
-/// The vectors of a level.
+/// Work vectors of a level.
 struct Work {
     b: Vector,
     x: Vector,
@@ -150,18 +152,18 @@ struct Work {
     q: Vector,
 }
 
-/// What smooths.
+/// Smoother of a hierarchy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Smoother {
     /// The Chebyshev iteration of the fourth kind.
     #[default]
     Chebyshev,
-    /// Jacobi's, damped by 4/(3λ): for comparison.
+    /// Damped Jacobi, with factor 4/(3λ): for comparison.
     Jacobi,
 }
 
 impl Smoother {
-    /// The word for it.
+    /// Returns its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Chebyshev => "chebyshev",
@@ -169,7 +171,7 @@ impl Smoother {
         }
     }
 
-    /// What the k-th step, from the second on, has of the one before and of D⁻¹r.
+    /// Returns the factors of the previous increment and of D⁻¹r in the k-th step, k ≥ 2.
     fn factors(self, k: usize, largest: f64) -> (f64, f64) {
         match self {
             Self::Chebyshev => {
@@ -181,46 +183,46 @@ impl Smoother {
     }
 }
 
-/// Cycles from which on one is recorded: it takes about as long as a few cycles' kernels take to be started one by one, so that a solve by
-/// itself gains nothing, and the steps through time that follow do.
+/// Number of cycles from which recording pays off. A recording costs as much as launching the kernels of a few cycles
+/// one by one: a single solve gains nothing, a sequence of time steps does.
 const WORTH_RECORDING: usize = 12;
 
-/// Levels, the finest first, as a preconditioner.
+/// Multigrid hierarchy, finest level first, as a preconditioner.
 pub struct Multigrid {
     levels: Vec<Level>,
     coarsest: Box<dyn Coarsest>,
     /// Right-hand side and solution of the coarsest level.
     bottom: Mutex<[Vector; 2]>,
-    /// Its unknowns, of all processes.
+    /// Number of degrees of freedom of the coarsest level over all processes.
     bottom_unknowns: usize,
     smoother: Smoother,
-    /// Steps of the smoother before, and as many behind.
+    /// Number of pre-smoothing steps, equal to that of post-smoothing steps.
     steps: usize,
-    /// Applications of the finest operator so far.
+    /// Number of applications of the finest operator so far.
     applications: AtomicUsize,
-    /// Cycles, where they may be recorded.
+    /// Recording of the cycle, if allowed.
     repeated: Mutex<Option<Repeated>>,
-    /// Seconds of making the levels, and of all states that they took.
+    /// Seconds of set-up, and of all linearisations.
     seconds: f64,
 }
 
-/// What approximates J⁻¹, and is made anew where a state or parameters change.
+/// Approximation of J⁻¹, updated when the state or parameters change.
 pub trait Approximation: LinearOperator + Send + Sync {
-    /// Takes a state.
+    /// Sets the state.
     ///
     /// # Errors
     ///
-    /// An operator that cannot be applied; within, why it cannot be used there.
+    /// An operator that cannot be applied; the inner error is the reason why it is unusable there.
     fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError>;
 
-    /// Takes other parameters.
+    /// Sets the parameters.
     ///
     /// # Errors
     ///
-    /// A device that fails.
+    /// A device failure.
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError>;
 
-    /// z ≈ J⁻¹ r where J can be applied too and the approximation need not be symmetric.
+    /// Computes z ≈ J⁻¹ r with access to J, for methods that allow an unsymmetric preconditioner.
     ///
     /// # Errors
     ///
@@ -234,7 +236,7 @@ pub trait Approximation: LinearOperator + Send + Sync {
         self.apply(r, z)
     }
 
-    /// x ≈ J⁻¹ b to begin with, from what coarser levels make of b; whether it has any, else x stays as it is.
+    /// Computes an initial guess x ≈ J⁻¹ b from coarser levels; returns false, with x unchanged, if there are none.
     ///
     /// # Errors
     ///
@@ -243,45 +245,45 @@ pub trait Approximation: LinearOperator + Send + Sync {
         Ok(false)
     }
 
-    /// What is known of it, for each field by itself where there are several.
+    /// Returns statistics, one entry per field.
     fn figures(&self) -> Vec<Figures>;
 }
 
-/// What is known of levels.
+/// Statistics of a hierarchy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// The field that they are for, where there are several.
+    /// Name of the field, if there are several.
     pub field: Option<String>,
-    /// The levels, the finest first.
+    /// Levels, finest first.
     pub levels: Vec<LevelFigures>,
-    /// What ends them, in a few words.
+    /// Description of the coarse-grid solver.
     pub coarsest: String,
-    /// What smooths.
+    /// Smoother.
     pub smoother: Smoother,
-    /// Steps of the smoother before, and as many behind.
+    /// Number of pre-smoothing steps, equal to that of post-smoothing steps.
     pub steps: usize,
-    /// Applications of the finest level's operator in all cycles, and in estimates of its largest eigenvalue.
+    /// Number of applications of the finest operator in cycles and eigenvalue estimates.
     pub applications: usize,
-    /// Seconds of making the levels, and of all states that they took.
+    /// Seconds of set-up, and of all linearisations.
     pub seconds: f64,
 }
 
-/// What is known of a level.
+/// Statistics of a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelFigures {
-    /// Unknowns.
+    /// Number of degrees of freedom.
     pub unknowns: usize,
-    /// λ, of all but the coarsest.
+    /// λ; `None` for the coarsest level.
     pub largest: Option<f64>,
 }
 
 impl Level {
-    /// A level with its operator and the way to the next one; `like` is any vector of it.
+    /// Creates a level from its operator and the transfer to the next one; `like` is any of its vectors.
     pub fn new(system: Box<dyn Smoothed>, like: &Vector, transfer: Box<dyn Transfer>) -> Self {
         Self::with(System::Form(system), transfer, like, (like.like(), 1.0))
     }
 
-    /// A level whose operator depends on nothing, with D⁻¹ and λ.
+    /// Creates a level with a constant operator, D⁻¹ and λ.
     pub fn fixed(
         operator: Box<dyn LinearOperator + Send + Sync>,
         transfer: Box<dyn Transfer>,
@@ -308,7 +310,8 @@ impl Level {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the state that is in x: the diagonal and λ. Says whether the operator is positive definite, as far as is seen.
+    /// Linearises at the state in x: computes the diagonal and λ. Returns false if the operator is found not to be
+    /// positive definite.
     fn linearise(&mut self) -> Result<bool, OperatorError> {
         let System::Form(system) = &mut self.system else { return Ok(true) };
         let work = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -325,7 +328,7 @@ impl Level {
         Ok(found.is_some())
     }
 
-    /// Steps of the smoother from x = 0, and r = b − A x.
+    /// Pre-smooths from x = 0, and computes r = b − A x.
     fn before(
         &self,
         work: &mut Work,
@@ -346,7 +349,7 @@ impl Level {
         Ok(())
     }
 
-    /// The same from an x that is there, of which r is left unknown.
+    /// Post-smooths from the current x; r is undefined afterwards.
     fn behind(
         &self,
         work: &mut Work,
@@ -365,7 +368,7 @@ impl Level {
 }
 
 impl Multigrid {
-    /// Of levels that follow one another and what is below them; `like` is any vector of that.
+    /// Creates a hierarchy from levels and a coarse-grid solver; `like` is any vector of the latter.
     pub fn new(
         levels: Vec<Level>,
         coarsest: Box<dyn Coarsest>,
@@ -389,29 +392,30 @@ impl Multigrid {
         }
     }
 
-    /// The same, whose cycle may be recorded where a device does all of it.
+    /// Allows recording of the cycle on a device.
     #[must_use]
     pub fn recorded(self) -> Self {
         Self { repeated: Mutex::new(Some(Repeated::worth(WORTH_RECORDING))), ..self }
     }
 
-    /// The same with another smoother.
+    /// Sets the smoother.
     #[must_use]
     pub fn smoothed_by(self, smoother: Smoother) -> Self {
         Self { smoother, ..self }
     }
 
-    /// The same where making the levels has taken so long.
+    /// Sets the seconds of set-up.
     #[must_use]
     pub fn made_in(self, seconds: f64) -> Self {
         Self { seconds, ..self }
     }
 
-    /// Takes a state on all levels, of which the unknowns are a part.
+    /// Linearises all levels at the entries `part` of a state.
     ///
     /// # Errors
     ///
-    /// An operator that cannot be applied; within, why it cannot be used there: an operator is not positive definite.
+    /// An operator that cannot be applied; the inner error is the reason why it is unusable: an operator is not
+    /// positive definite.
     pub fn linearise(
         &mut self,
         u: &Vector,
@@ -453,25 +457,26 @@ impl Multigrid {
         coarsest.linearise(bottom)
     }
 
-    /// The power of two that brings a norm near 1, or near √D where D is far from 1: A⁻¹ b is near 1/√D then.
+    /// Returns the power of two that scales a norm to about 1. If D is far from 1 it scales to about √D, as A⁻¹ b is
+    /// then about 1/√D.
     fn scale(&self, norm: f64) -> f64 {
         let half = self.levels.first().map_or(0.0, |level| (level.size / 2.0).round());
         scale(norm * (-half).exp2())
     }
 
-    /// What was recorded has the numbers of another state.
+    /// Drops the recording, which contains the numbers of another state.
     fn forget_recording(&mut self) {
         let own = self.repeated.get_mut().unwrap_or_else(PoisonError::into_inner);
         own.iter_mut().for_each(Repeated::forget);
     }
 
-    /// Whether a cycle does nothing but ask a device for work.
+    /// Returns whether a cycle only enqueues device work.
     pub(crate) fn replayable(&self) -> bool {
         let on_device = |level: &Level| level.system.jacobian().replayable();
         self.levels.iter().all(on_device) && self.coarsest.replayable()
     }
 
-    /// One cycle from the finest level's right-hand side, as it was recorded where it was.
+    /// Runs one cycle from the finest level's right-hand side, replayed if possible.
     fn whole(&self) -> Result<(), OperatorError> {
         let mut own = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
         let finest =
@@ -489,7 +494,7 @@ impl Multigrid {
         self.levels.iter().map(own).chain([last]).collect()
     }
 
-    /// y = A x with the operator of the finest level.
+    /// Computes y = A x with the operator of the finest level.
     pub(crate) fn finest(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         match self.levels.first() {
             Some(level) => level.system.jacobian().apply(x, y),
@@ -497,7 +502,7 @@ impl Multigrid {
         }
     }
 
-    /// One cycle for the unknowns that are a part of r, whose norm is known, and of z.
+    /// Runs one cycle for the entries `part` of r and z; `norm` is ‖r‖.
     pub(crate) fn apply_part(
         &self,
         r: &Vector,
@@ -520,9 +525,10 @@ impl Multigrid {
         })
     }
 
-    /// Nested iteration: x_l = P x_{l+1} + C (b_l − A P x_{l+1}) from the coarsest level, which solves, to the second one, and
-    /// x = P x_1. The right-hand sides are b_{l+1} = Pᵀ b_l, those of Galerkin's method in the coarser spaces. The finest
-    /// level's cycle is left to the iteration that begins here, so that nothing of this costs as much as one product there.
+    /// Computes an initial guess by nested iteration: x_l = P x_{l+1} + C (b_l − A P x_{l+1}) from the coarse-grid
+    /// solver up to the second level, then x = P x_1. The right-hand sides b_{l+1} = Pᵀ b_l are those of Galerkin's
+    /// method in the coarser spaces. The finest level's cycle is left to the subsequent iteration: the total cost is
+    /// below one product there.
     fn nested(
         &self,
         b: &Vector,
@@ -565,7 +571,7 @@ impl Multigrid {
         Ok(true)
     }
 
-    /// x ≈ A⁻¹ b on the levels from one on, both in its vectors.
+    /// Computes x ≈ A⁻¹ b on the levels from `l` on, in place.
     fn cycle(&self, l: usize) -> Result<(), OperatorError> {
         let Some(level) = self.levels.get(l) else {
             return self.at(l, |b, x| self.coarsest.solve(b, x));
@@ -580,7 +586,7 @@ impl Multigrid {
         level.behind(own, by)
     }
 
-    /// Does something with right-hand side and solution of a level, of the coarsest too.
+    /// Calls a function with right-hand side and solution of a level, the coarsest included.
     fn at(
         &self,
         l: usize,
@@ -599,7 +605,7 @@ impl Multigrid {
     }
 }
 
-/// The power of two that brings a norm near 1, as far as single precision goes.
+/// Returns the power of two that scales a norm to about 1, within single precision.
 fn scale(norm: f64) -> f64 {
     if norm > 0.0 && norm.is_finite() {
         (-norm.log2().round()).clamp(-FARTHEST, FARTHEST).exp2()
@@ -645,7 +651,7 @@ impl LinearOperator for Multigrid {
         }
     }
 
-    /// One cycle.
+    /// Runs one cycle.
     fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         self.apply_part(r, z, 0..r.len(), r.norm())
     }

@@ -1,12 +1,12 @@
-//! Newton's method with an inexact Krylov solver and a line search: R(u) = 0.
+//! Inexact Newton method with line search: R(u) = 0.
 //!
-//! Each step solves J(u) δ = −R(u) to ‖J δ + R‖ ≤ η‖R‖ and goes u ← u + λ δ with the largest λ ≤ 1,
-//! found by backtracking, for which ‖R(u + λ δ)‖ ≤ (1 − 10⁻⁴ λ)‖R(u)‖. The forcing term η follows
-//! Eisenstat and Walker's second choice: loose while R is far from linear, tight at the end.
+//! Each step solves J(u) δ = −R(u) to ‖J δ + R‖ ≤ η‖R‖. The update u ← u + λ δ takes the largest λ ≤ 1 found by
+//! backtracking with ‖R(u + λ δ)‖ ≤ (1 − 10⁻⁴ λ)‖R(u)‖. The forcing term η follows Eisenstat and Walker's second
+//! choice: loose while R is far from linear, tight at the end.
 //!
-//! Backtracking stalls at penalties and switches: with a contact force k max(0, g(u)) the residual of a good step is k times
-//! what it penetrates. There a watchdog takes full steps with exact linear solves, as a semismooth Newton method does, and
-//! goes back to the state where it began if these have not reduced the residual ([`NewtonSettings::full_steps`]).
+//! Backtracking stalls at penalties and switches: with a contact force k max(0, g(u)), the residual of a good step is k
+//! times its penetration. In that case a watchdog takes full steps with exact linear solves, like a semismooth Newton
+//! method. If these do not reduce the residual, it returns to the state before them ([`NewtonSettings::full_steps`]).
 
 mod forcing;
 
@@ -22,44 +22,45 @@ use crate::algebra::vector::{Vector, epsilon};
 pub use forcing::Forcing;
 use std::time::Instant;
 
-/// Part of the predicted decrease that a step must reach.
+/// Fraction of the predicted decrease that a step must reach.
 const SUFFICIENT: f64 = 1e-4;
-/// The smallest λ tried.
+/// Smallest λ.
 const SMALLEST_STEP: f64 = 1e-8;
-/// Relative tolerance of the linear solve where the residual is small enough, but u still moves.
+/// Relative tolerance of the linear solve if the residual is small enough, but u still changes.
 const DOUBTFUL: f64 = 1e-3;
-/// Linear solves of an affine system after the first.
+/// Maximum number of linear solves of an affine system after the first.
 const AGAIN: usize = 10;
-/// Multiples of what a linear solve has left that the residual of an affine system may be.
+/// Allowed residual of an affine system, relative to that of its linear solve.
 const SLACK: f64 = 2.0;
-/// Backtracking stalls where it leaves more than this part of the residual.
+/// Residual ratio above which backtracking has stalled.
 const STALLED: f64 = 0.9;
-/// η of full steps, whose linear solves are exact.
+/// η of full steps with exact linear solves.
 const EXACT: f64 = 1e-10;
 
-/// When to stop, and how to go on.
+/// Stopping criterion and algorithm settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewtonSettings {
     /// Stop at ‖R‖ ≤ rtol·‖R(u₀)‖.
     pub rtol: f64,
     /// Stop at ‖R‖ ≤ atol.
     pub atol: f64,
-    /// Limit of steps.
+    /// Maximum number of steps.
     pub max_iterations: usize,
-    /// Limit of iterations of each linear solve.
+    /// Maximum number of iterations of each linear solve.
     pub max_inner: usize,
     /// Tolerance of the linear solves.
     pub forcing: Forcing,
-    /// How the linear systems are solved.
+    /// Linear solver.
     pub linear: Linear,
-    /// Whether steps are shortened until they reduce ‖R‖.
+    /// True for a line search on ‖R‖.
     pub line_search: bool,
-    /// Limit of full steps with exact linear solves in a row, which are tried where shortened ones stall; 0 for none.
+    /// Maximum number of consecutive full steps with exact linear solves, which follow stalled backtracking; 0 for
+    /// none.
     pub full_steps: usize,
-    /// True for systems that switch with the state, as at a contact: backtracking that hardly reduces ‖R‖ has stalled then. Smooth
-    /// systems go on with short steps.
+    /// True for systems that switch with the state, e.g. contact: a small reduction of ‖R‖ by backtracking then counts
+    /// as stalled. Smooth systems continue with short steps.
     pub switches: bool,
-    /// Whether it is a failure that rounding leaves more than the tolerance: see [`CgSettings::strict`].
+    /// True if the tolerance is mandatory: see [`CgSettings::strict`].
     pub strict: bool,
 }
 
@@ -90,27 +91,27 @@ impl Default for NewtonSettings {
     }
 }
 
-/// One step.
+/// A Newton step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewtonStep {
     /// ‖R‖ before the step.
     pub residual: f64,
     /// η.
     pub forcing: f64,
-    /// The linear solver that gave the direction.
+    /// Linear solver of the step.
     pub solver: &'static str,
-    /// Its iterations.
+    /// Number of linear iterations.
     pub inner_iterations: usize,
-    /// How it ended.
+    /// Outcome of the linear solve.
     pub inner_outcome: Outcome,
     /// λ.
     pub damping: f64,
-    /// How often λ was reduced.
+    /// Number of reductions of λ.
     pub backtracks: usize,
 }
 
 impl NewtonStep {
-    /// Writes the step, by its number from 1 on, to the log.
+    /// Logs the step with its number, from 1.
     fn log(&self, number: usize) {
         let Self { residual, damping, inner_iterations, solver, .. } = self;
         tracing::info!(
@@ -119,8 +120,8 @@ impl NewtonStep {
     }
 }
 
-/// Solves R(u) = 0 from the given `u`, whose constrained unknowns have their values already.
-/// `observe` is called with (step, ‖R‖) after each step, `observe_inner` after each linear iteration.
+/// Solves R(u) = 0 from the given `u`, which must satisfy the essential conditions. `observe` is called with (step,
+/// ‖R‖) after each step, `observe_inner` after each linear iteration.
 pub fn newton(
     system: &mut dyn NonlinearSystem,
     u: &mut Vector,
@@ -132,23 +133,23 @@ pub fn newton(
     alone.solve(system, u, settings, observe, observe_inner)
 }
 
-/// Solves nonlinear systems one after another that follow each other closely, as the steps through time do: the factors of a Jacobian
-/// precondition the next ones as long as that is of use, and so is kept what has shown to be needed.
+/// Newton solver for sequences of nearby systems, such as time steps: factors of one Jacobian precondition later ones
+/// while that pays off, and solver fallbacks are remembered.
 pub struct Newton {
     direction: Direction,
 }
 
 impl Newton {
-    /// For systems whose states are like `u`.
+    /// Creates a solver for states like `u`.
     pub fn new(u: &Vector, linear: Linear) -> Self {
         Self { direction: Direction::keeping(u, linear) }
     }
 
-    /// As [`newton`], with the linear solver that it was made with.
+    /// Solves like [`newton`], with the linear solver of its creation.
     ///
     /// # Errors
     ///
-    /// As [`newton`].
+    /// As for [`newton`].
     pub fn solve(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -169,7 +170,7 @@ impl Newton {
             if let Some(outcome) = state.step(system, u, observe_inner)? {
                 break outcome;
             }
-            // Full steps begin, or end without one.
+            // Full steps began or ended without a step.
             if state.steps.len() == taken {
                 continue;
             }
@@ -203,8 +204,8 @@ impl Newton {
     }
 }
 
-/// Solves an affine system, J δ = −R(u), u ← u + δ, with one linear solve; with another from there where the start was so
-/// far away, or one field's residual so large, that the tolerance says nothing of the solution.
+/// Solves an affine system, J δ = −R(u), u ← u + δ, with one linear solve. Further ones follow if the initial state was
+/// too far away, or one field's residual too large, for a meaningful tolerance.
 pub fn solve_affine(
     system: &mut dyn NonlinearSystem,
     u: &mut Vector,
@@ -215,23 +216,23 @@ pub fn solve_affine(
     Affine::new(u, linear).solve(system, u, settings, observe)
 }
 
-/// Solves affine systems one after another. Where a system says that its Jacobian is the [same](NonlinearSystem::same_jacobian), the
-/// factors of its matrix are taken again, and so is what has shown to be needed.
+/// Solver for sequences of affine systems. While a system's Jacobian is the [same](NonlinearSystem::same_jacobian), its
+/// factors are reused; solver fallbacks are remembered.
 pub struct Affine {
     direction: Direction,
 }
 
 impl Affine {
-    /// For systems whose states are like `u`.
+    /// Creates a solver for states like `u`.
     pub fn new(u: &Vector, linear: Linear) -> Self {
         Self { direction: Direction::new(u, linear) }
     }
 
-    /// As [`solve_affine`].
+    /// Solves like [`solve_affine`].
     ///
     /// # Errors
     ///
-    /// As [`solve_affine`].
+    /// As for [`solve_affine`].
     pub fn solve(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -245,7 +246,7 @@ impl Affine {
     }
 }
 
-/// −r.
+/// Returns −r.
 fn negative(r: &Vector) -> Vector {
     let mut negative = r.clone();
     negative.scale(-1.0);
@@ -285,7 +286,7 @@ fn solve_with(
         }
         let step = Step { before: &r, delta: &direction.delta, u, after: &after };
         let reason = doubt.of(system, &step)?;
-        // A residual that is no affine function of u is not what the linear solve has left.
+        // The linear solve's residual does not apply to a system that is not affine.
         let kept = left <= claimed || left <= FAR * noise(system, u, &after)?.norm();
         if kept && (reason.is_none() || pass > AGAIN) {
             report.outcome = doubt.settled(system, (u, &after), report.outcome, true)?;
@@ -322,7 +323,7 @@ fn solve_with(
     Ok(report)
 }
 
-/// The state between steps.
+/// State between steps.
 struct State<'a> {
     settings: NewtonSettings,
     direction: &'a mut Direction,
@@ -331,19 +332,19 @@ struct State<'a> {
     /// u + λ δ and R there.
     trial: Vector,
     trial_r: Vector,
-    /// The norm of R(u) by which steps are judged; ‖R(u)‖ unless the equations of fields were balanced.
+    /// Norm of R(u) for the acceptance of steps; ‖R(u)‖ unless the equations of fields are balanced.
     norm: f64,
     /// ‖R(u)‖.
     plain: f64,
     target: f64,
-    /// (η, ‖R‖) of the step before.
+    /// (η, ‖R‖) of the last step.
     previous: Option<(f64, f64)>,
     history: Vec<f64>,
     steps: Vec<NewtonStep>,
-    /// What linear solves had to say, once each.
+    /// Notes of linear solves, without duplicates.
     notes: Vec<String>,
     doubt: Doubt,
-    /// Why a residual within the tolerance is no end yet.
+    /// Reason to continue although the residual is within the tolerance.
     doubtful: Option<Reason>,
     watchdog: Watchdog,
 }
@@ -377,7 +378,7 @@ impl<'a> State<'a> {
         })
     }
 
-    /// Whether there is nothing left to do.
+    /// Returns the outcome if the iteration ends before another step.
     fn finished(&self) -> Option<Outcome> {
         if !self.norm.is_finite() {
             Some(Outcome::NotFinite)
@@ -390,7 +391,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// One step; an outcome where it ends the solve.
+    /// Takes one step; returns an outcome if it ends the solve.
     fn step(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -405,7 +406,7 @@ impl<'a> State<'a> {
         let mut inner = self.direction.solve(system, u, &self.r, linear, &mut *observe)?;
         let affine = self.settings.forcing == Forcing::Target;
         if matches!(inner.outcome, Outcome::Singular { .. }) && !affine {
-            // J may be singular where one begins, and the problem not.
+            // J may be singular at the initial state only.
             let again = self.direction.solve_singular(system, &self.r, linear, observe)?;
             inner = again.unwrap_or(inner);
         }
@@ -437,7 +438,8 @@ impl<'a> State<'a> {
             }
             search = self.search(system, u)?;
         }
-        // A linear solve that promised more than its whole step has kept: what is left is noise, if it is small enough for that.
+        // A whole step that reduces the residual far less than its linear solve promised: it is at the rounding-error
+        // level, if it is small enough.
         if search.found && search.damping == 1.0 && inner.outcome.is_success() {
             let hardly = self.direction.norm(&self.trial_r) > STALLED * self.norm;
             search.noise |= hardly && self.norm <= FAR * self.noise(system, u)?;
@@ -454,7 +456,7 @@ impl<'a> State<'a> {
         };
         step.log(self.steps.len() + 1);
         self.steps.push(step);
-        // The noise of one field may be all that is seen of the others.
+        // Rounding error of one field may hide the others.
         if noise && self.direction.balance.is_none() && self.balance(system, u)? {
             return Ok(None);
         }
@@ -490,7 +492,7 @@ impl<'a> State<'a> {
         if noise {
             return Ok(Some(self.met_rounding(u)));
         }
-        // A linear solve that rounding has stopped is not to be repeated, where all that is left is that.
+        // A linear solve at the rounding-error level is not repeated if the residual is at that level, too.
         let stopped = inner.outcome == Outcome::Rounding;
         if stopped && self.norm <= NEAR * self.noise(system, u)? {
             return Ok(Some(self.solved_until_rounding(true)));
@@ -498,18 +500,18 @@ impl<'a> State<'a> {
         Ok(None)
     }
 
-    /// The norm of what rounding leaves of R(u).
+    /// Estimates the norm of the rounding error of R(u).
     fn noise(&self, system: &dyn NonlinearSystem, u: &Vector) -> Result<f64, OperatorError> {
         Ok(self.direction.norm(&noise(system, u, &self.r)?))
     }
 
-    /// Judges steps by the scales of all fields from here on.
+    /// Switches to a norm weighted by the scales of all fields.
     fn balanced(&mut self, u: &Vector) {
         self.direction.balance = Some(self.doubt.scales.balance(u));
         self.norm = self.direction.norm(&self.r);
     }
 
-    /// The same where the equations of a field are not solved; whether they are not.
+    /// Does so if the equations of a field are not solved; returns whether it did.
     fn balance(&mut self, system: &dyn NonlinearSystem, u: &Vector) -> Result<bool, OperatorError> {
         let unsolved = self.doubt.is_unsolved(system, u, &self.r)?;
         if unsolved {
@@ -519,7 +521,7 @@ impl<'a> State<'a> {
         Ok(unsolved)
     }
 
-    /// η of the next step.
+    /// Returns η of the next step.
     fn forcing(&self, u: &Vector) -> f64 {
         let smallest = epsilon(u.precision());
         match self.settings.forcing {
@@ -531,7 +533,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Whether backtracking has stalled and full steps are to be tried in its place.
+    /// Returns whether backtracking has stalled and full steps should replace it.
     fn may_try_full_steps(&self, u: &Vector, search: &Search) -> bool {
         let NewtonSettings { line_search, full_steps, switches, forcing, .. } = self.settings;
         let is_left = || self.direction.norm(&self.trial_r) > STALLED * self.norm;
@@ -544,7 +546,7 @@ impl<'a> State<'a> {
         may && has_stalled && self.watchdog.may_start(self.norm)
     }
 
-    /// Returns to the state where full steps began; false where there are none under way.
+    /// Returns to the state before the full steps; false if none are in progress.
     fn go_back(&mut self, u: &mut Vector) -> bool {
         let Some(state) = self.watchdog.take_back() else { return false };
         self.r = state.r;
@@ -558,12 +560,13 @@ impl<'a> State<'a> {
         true
     }
 
-    /// Whether the step is below the rounding of u.
+    /// Returns whether the step is below the rounding error of u.
     fn is_below_rounding(&self, u: &Vector) -> bool {
         self.direction.delta.norm() <= 8.0 * epsilon(u.precision()) * u.norm()
     }
 
-    /// The end where R(u) is noise. A step from there shows what noise does to u, of whose digits a quarter must be left.
+    /// Returns the outcome of an R(u) at the rounding-error level. The step shows its effect on u, a quarter of whose
+    /// digits must remain.
     fn met_rounding(&self, u: &Vector) -> Outcome {
         let useless = epsilon(u.precision()).sqrt().sqrt() * u.norm();
         self.solved_until_rounding(self.direction.delta.norm() <= useless)
@@ -573,7 +576,8 @@ impl<'a> State<'a> {
         if useful && !self.settings.strict { Outcome::Rounding } else { Outcome::BelowRounding }
     }
 
-    /// A step below the rounding of u says that u is as good as the precision allows.
+    /// Returns the outcome of a failed step; a step below the rounding error of u means that u is as accurate as the
+    /// precision allows.
     fn failed(&self, u: &Vector, inner: Outcome) -> Outcome {
         if inner.is_success() && self.is_below_rounding(u) {
             self.met_rounding(u)
@@ -584,7 +588,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Leaves u + λ δ in `trial` and its residual in `trial_r`.
+    /// Runs the line search: leaves u + λ δ in `trial` and its residual in `trial_r`.
     fn search(
         &mut self,
         system: &dyn NonlinearSystem,
@@ -600,7 +604,7 @@ impl<'a> State<'a> {
             if norm <= (1.0 - SUFFICIENT * lambda) * self.norm {
                 return Ok(search);
             }
-            // A whole step that is of no use is one from noise to noise, or too long.
+            // A useless whole step is either rounding error or too long.
             if search.backtracks == 0 && self.norm <= FAR * self.noise(system, u)? {
                 search.noise = true;
                 search.found = norm < self.norm;
@@ -619,25 +623,25 @@ impl<'a> State<'a> {
     }
 }
 
-/// What a line search has found.
+/// Result of a line search.
 struct Search {
     /// λ.
     damping: f64,
-    /// How often it was reduced.
+    /// Number of reductions of λ.
     backtracks: usize,
-    /// Whether the step is good.
+    /// True for an acceptable step.
     found: bool,
-    /// Whether the residual before it was noise.
+    /// True if the residual before the step was at the rounding-error level.
     noise: bool,
 }
 
-/// The factor for λ that minimises the parabola through ‖R‖² at 0 and λ with the slope −2‖R(0)‖²
-/// at 0, kept between 1/10 and 1/2.
+/// Returns the factor of λ that minimises the parabola through ‖R‖² at 0 and λ with slope −2‖R(0)‖² at 0, clamped to
+/// [1/10, 1/2].
 fn reduction(before: f64, after: f64, lambda: f64) -> f64 {
     if !after.is_finite() {
         return 0.25;
     }
-    // Of the quotient alone, whose square is a number where those of the norms may be none.
+    // From the quotient: its square is finite even if the squares of the norms overflow.
     let factor = lambda / ((after / before).powi(2) - 1.0 + 2.0 * lambda);
     if factor.is_finite() { factor.clamp(0.1, 0.5) } else { 0.5 }
 }

@@ -1,36 +1,36 @@
-//! The null space of a singular, consistent system: the constants e of fields that are free up to one.
+//! Null space of a singular, consistent system: the constants e of fields that are free up to a constant.
 //!
 //! ```text
 //! J e = 0,   eᵀ J = 0,   eᵀ R(u) = 0        project   x ← x − e (e·x)/(e·e)
 //! ```
 //!
-//! Every row of such a system is solved. A matrix that is to be factorised gets a pin, J + α e_i e_iᵀ with an unknown i of
-//! the field: with eᵀ b = 0 the i-th entry of its solution is 0, and the solution is one of J x = b.
+//! All rows of such a system are solved. A matrix to be factorised is pinned, J + α e_i e_iᵀ, at a degree of freedom i
+//! of the field. For eᵀ b = 0 the i-th entry of its solution is 0, and the solution solves J x = b.
 
 use crate::algebra::csr::{Columns, Csr};
 use crate::algebra::vector::Vector;
 
-/// The unknowns of a constant: an arithmetic progression, without some of its members.
+/// Degrees of freedom of a constant: an arithmetic progression without some members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entries {
-    /// The first unknown.
+    /// First degree of freedom.
     pub first: usize,
-    /// The end of the field's unknowns.
+    /// End of the field's degrees of freedom.
     pub end: usize,
-    /// The number of the field's components.
+    /// Number of components of the field.
     pub step: usize,
-    /// Unknowns that others give, ascending.
+    /// Dependent degrees of freedom, ascending; excluded.
     pub without: Vec<u32>,
 }
 
 impl Entries {
-    /// The unknowns, ascending.
+    /// Iterates over the degrees of freedom, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let given = |unknown: &usize| self.without.binary_search(&(*unknown as u32)).is_ok();
         (self.first..self.end).step_by(self.step).filter(move |unknown| !given(unknown))
     }
 
-    /// 1 in these unknowns of `n`, and 0 in all others.
+    /// Returns the indicator vector of size `n`.
     fn ones(&self, n: usize) -> Vec<f64> {
         let mut ones = vec![0.0; n];
         self.iter().for_each(|unknown| ones[unknown] = 1.0);
@@ -40,21 +40,21 @@ impl Entries {
 
 /// A constant of a component of a field.
 pub struct Constant {
-    /// Its unknowns.
+    /// Its degrees of freedom.
     pub entries: Entries,
-    /// 1 in them, and 0 in all others.
+    /// Its indicator vector.
     pub ones: Vector,
     /// e·e.
     square: f64,
 }
 
-/// Constants that the operator maps to 0, and that its range is orthogonal to.
+/// Constants in the null space of an operator whose range is orthogonal to them.
 pub struct NullSpace {
     constants: Vec<Constant>,
 }
 
 impl NullSpace {
-    /// Of constants with these unknowns, for vectors like one.
+    /// Creates the null space of constants with these degrees of freedom, for vectors like one.
     pub fn new(entries: Vec<Entries>, like: &Vector) -> Self {
         let constant = |entries: Entries| {
             let mut ones = like.like();
@@ -65,17 +65,17 @@ impl NullSpace {
         Self { constants: entries.into_iter().map(constant).collect() }
     }
 
-    /// The same for other vectors of the same unknowns.
+    /// Creates the same null space for other vectors of the same degrees of freedom.
     pub fn like(&self, like: &Vector) -> Self {
         Self::new(self.constants.iter().map(|own| own.entries.clone()).collect(), like)
     }
 
-    /// The constants.
+    /// Returns the constants.
     pub fn constants(&self) -> &[Constant] {
         &self.constants
     }
 
-    /// Makes a vector orthogonal to the constants.
+    /// Projects a vector onto the orthogonal complement of the constants.
     pub fn project(&self, x: &mut Vector) {
         for Constant { ones, square, .. } in &self.constants {
             if *square > 0.0 {
@@ -84,7 +84,7 @@ impl NullSpace {
         }
     }
 
-    /// The same of the entries of a vector that one process has.
+    /// Projects the entries of one process.
     pub fn project_entries(&self, x: &mut [f64]) {
         for Constant { entries, .. } in &self.constants {
             let (count, sum) =
@@ -95,19 +95,19 @@ impl NullSpace {
         }
     }
 
-    /// An unknown of each constant.
+    /// Returns one degree of freedom of each constant.
     pub fn pins(&self) -> Vec<usize> {
         self.constants.iter().filter_map(|own| own.entries.iter().next()).collect()
     }
 }
 
-/// α of the pin at an unknown: the largest of its entries, which are `values`.
+/// Returns α of a pin: the largest magnitude of its column's entries `values`.
 fn pin(values: impl Iterator<Item = f64>) -> f64 {
     let largest = values.fold(0.0, |most: f64, value| most.max(value.abs()));
     if largest > 0.0 { largest } else { 1.0 }
 }
 
-/// J + α e_i e_iᵀ for some unknowns i.
+/// Returns J + α e_i e_iᵀ for some i.
 pub fn pinned(matrix: Columns, pins: &[usize]) -> Columns {
     if pins.is_empty() {
         return matrix;
@@ -136,7 +136,7 @@ pub fn pinned(matrix: Columns, pins: &[usize]) -> Columns {
     own
 }
 
-/// The same of a matrix by rows, with α at each pin.
+/// Returns J + α e_i e_iᵀ for a matrix by rows, and α of each pin.
 pub fn pinned_rows(matrix: &Csr, pins: &[usize]) -> (Csr, Vec<f64>) {
     let alphas = pins.iter().map(|&i| pin(matrix.row(i).map(|(_, value)| value))).collect();
     let Csr { starts, columns, values } = matrix;

@@ -1,4 +1,4 @@
-//! The ranges of a solver's settings.
+//! Range checks of solver settings.
 
 use super::OperatorError;
 
@@ -6,11 +6,11 @@ fn refuse(name: &str, value: impl std::fmt::Display, range: &str) -> OperatorErr
     OperatorError::new(format!("the setting `{name}` is {value}\nhelp: it should be {range}"))
 }
 
-/// 0 ≤ rtol < 1 and 0 ≤ atol < ∞.
+/// Checks 0 ≤ rtol < 1 and 0 ≤ atol < ∞.
 ///
 /// # Errors
 ///
-/// They are not.
+/// A tolerance is out of range.
 pub(super) fn tolerances(rtol: f64, atol: f64) -> Result<(), OperatorError> {
     if !(0.0..1.0).contains(&rtol) {
         return Err(refuse("rtol", rtol, "from 0 on and below 1, such as 1e-8"));
@@ -21,26 +21,26 @@ pub(super) fn tolerances(rtol: f64, atol: f64) -> Result<(), OperatorError> {
     Ok(())
 }
 
-/// A number of iterations.
+/// Checks a number of iterations.
 ///
 /// # Errors
 ///
-/// It is 0.
+/// The number is 0.
 pub(super) fn at_least_one(name: &str, value: usize) -> Result<(), OperatorError> {
     if value == 0 { Err(refuse(name, value, "a whole number from 1 on")) } else { Ok(()) }
 }
 
-/// What is multiplied with norms: 0 < value < 1.
+/// Checks a factor of norms: 0 < value < 1.
 ///
 /// # Errors
 ///
-/// It is not.
+/// The factor is out of range.
 pub(super) fn part(name: &str, value: f64) -> Result<(), OperatorError> {
     let inside = value > 0.0 && value < 1.0;
     if inside { Ok(()) } else { Err(refuse(name, value, "above 0 and below 1")) }
 }
 
-/// Another range.
+/// Checks another range.
 ///
 /// # Errors
 ///

@@ -1,17 +1,17 @@
-//! The scale of each field's equations: the size of their terms.
+//! Scale of each field's equations: the size of their terms.
 //!
-//! Fields have units of their own, and so have their equations. A residual of one field says something only relative to the
+//! Fields have their own units, and so have their equations. The residual of a field is meaningful only relative to the
 //! terms of its own equations. Their size is
 //!
 //! ```text
 //! s_f = max(‖R_f‖ at every state so far, t_f),      t_f = max over w of ‖R_f(u + ε w ∘ u) − R_f(u)‖ / ε
 //! ```
 //!
-//! with weights w that are constant for each component of each field. The terms of a divergence cancel at the solution, but not where
-//! each component has another weight, so that t_f is of the size of ∫ φ ∂_c u_c.
+//! with weights w that are constant for each component of each field. The terms of a divergence cancel at the solution,
+//! but not with different weights for each component. Hence t_f has the size of ∫ φ ∂_c u_c.
 //!
-//! Weights D = S / s_f with S² = Σ s_f², rounded to powers of two, make residuals of all fields comparable: ‖D r‖ ≤ τ S bounds each ‖r_f‖
-//! by τ s_f, but for the rounding.
+//! Weights D = S / s_f with S² = Σ s_f², rounded to powers of two, make residuals of all fields comparable: ‖D r‖ ≤ τ S
+//! implies ‖r_f‖ ≤ τ s_f, up to that rounding.
 
 use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
 use crate::algebra::vector::{Precision, Vector, epsilon, norm};
@@ -19,14 +19,14 @@ use crate::support::parallel::*;
 use crate::support::random::random_entries;
 use std::sync::{Mutex, PoisonError};
 
-/// Exponents of two that weights have at most, where vectors are in double precision
+/// Largest binary exponent of weights in double precision,
 const FARTHEST: f64 = 500.0;
-/// and where they are in single precision.
+/// and in single precision.
 const FARTHEST_OF_SINGLE: f64 = 60.0;
-/// Vectors of weights: for one alone terms might cancel.
+/// Number of weight vectors: for a single one, terms might cancel.
 const SAMPLES: u64 = 2;
 
-/// The norms of the parts of a vector.
+/// Returns the norm of each field's part of a vector.
 pub(super) fn norms(fields: &[FieldDofs], vector: &Vector) -> Vec<f64> {
     match fields {
         [_] => vec![vector.norm()],
@@ -34,35 +34,35 @@ pub(super) fn norms(fields: &[FieldDofs], vector: &Vector) -> Vec<f64> {
     }
 }
 
-/// The scales of the fields of a system.
+/// Scales of the fields of a system.
 pub(super) struct Scales {
     pub(super) fields: Vec<FieldDofs>,
     /// The largest ‖R_f‖ so far.
     largest: Vec<f64>,
-    /// t_f, of the last state at which it was evaluated; 0 before.
+    /// t_f at the last evaluation; 0 before.
     terms: Vec<f64>,
 }
 
 impl Scales {
-    /// With the residual at the start.
+    /// Creates the scales from the initial residual.
     pub(super) fn new(system: &dyn NonlinearSystem, start: &Vector) -> Self {
         let fields = system.fields();
         let largest = norms(&fields, start);
         Self { terms: vec![0.0; fields.len()], fields, largest }
     }
 
-    /// Takes note of a residual.
+    /// Updates the largest residual norms.
     pub(super) fn see(&mut self, residual: &[f64]) {
         let grown = self.largest.iter_mut().zip(residual);
         grown.for_each(|(largest, norm)| *largest = largest.max(*norm));
     }
 
-    /// s_f.
+    /// Returns s_f.
     pub(super) fn of(&self, field: usize) -> f64 {
         self.largest[field].max(self.terms[field])
     }
 
-    /// Evaluates the terms at a state, `r` being R(u).
+    /// Evaluates the terms at a state; `r` is R(u).
     pub(super) fn evaluate(
         &mut self,
         system: &dyn NonlinearSystem,
@@ -82,12 +82,12 @@ impl Scales {
             let grown = self.terms.iter_mut().zip(found);
             grown.for_each(|(terms, norm)| *terms = terms.max(norm / step));
         }
-        // What is no number says nothing.
+        // Terms that are not finite are ignored.
         self.terms.iter_mut().filter(|terms| !terms.is_finite()).for_each(|terms| *terms = 0.0);
         Ok(())
     }
 
-    /// w: between ½ and 1 or their negatives, the same for each node.
+    /// Returns w: entries of magnitude ½ to 1, equal at all nodes.
     fn weights(&self, like: &Vector, sample: u64) -> Vector {
         let mut entries = vec![0.0; like.len()];
         for (number, FieldDofs { dofs, components }) in self.fields.iter().enumerate() {
@@ -104,11 +104,11 @@ impl Scales {
         weights
     }
 
-    /// D.
+    /// Returns D.
     pub(super) fn balance(&self, like: &Vector) -> Balance {
         let scales: Vec<f64> = (0..self.fields.len()).map(|field| self.of(field)).collect();
         let all = norm(scales.iter().copied());
-        // As a difference, for quotients may overflow.
+        // As a difference: quotients may overflow.
         let exponents: Vec<f64> =
             scales.iter().map(|scale| (all.log2() - scale.log2()).round()).collect();
         let finite = exponents.iter().copied().filter(|exponent| exponent.is_finite());
@@ -116,7 +116,7 @@ impl Scales {
             Precision::F64 => FARTHEST,
             Precision::F32 => FARTHEST_OF_SINGLE,
         };
-        // Weights and their squares are numbers.
+        // Weights and their squares must be representable.
         let lift = (finite.fold(0.0, f64::max) - most).clamp(0.0, most);
         let factor = |exponent: f64| {
             let exponent = if exponent.is_finite() { exponent } else { 0.0 };
@@ -137,42 +137,42 @@ impl Scales {
     }
 }
 
-/// The weights D by which the equations of all fields are of one size.
+/// Weights D that balance the equations of all fields.
 pub(super) struct Balance {
     weights: Vector,
     inverse: Vector,
-    /// The factor by which D is larger than the weights, for scales that are far apart.
+    /// Ratio of D to the stored weights, for scales that are far apart.
     pub(super) lift: f64,
     /// S.
     pub(super) size: f64,
 }
 
 impl Balance {
-    /// ‖D r‖.
+    /// Returns ‖D r‖.
     pub(super) fn norm(&self, r: &Vector) -> f64 {
         self.of(r).norm() * self.lift
     }
 
-    /// D r over `lift`.
+    /// Returns D r / `lift`.
     pub(super) fn of(&self, r: &Vector) -> Vector {
         let mut balanced = r.clone();
         balanced.multiply(&self.weights);
         balanced
     }
 
-    /// D⁻¹ x times `lift`.
+    /// Returns D⁻¹ x · `lift`.
     pub(super) fn inverse_of(&self, x: &Vector) -> Vector {
         let mut balanced = x.clone();
         balanced.multiply(&self.inverse);
         balanced
     }
 
-    /// D A D over `lift`².
+    /// Returns D A D / `lift`².
     pub(super) fn operator<'a>(&'a self, a: &'a dyn LinearOperator) -> Balanced<'a> {
         Balanced { by: &self.weights, of: BalancedObject::Operator(a), work: Mutex::default() }
     }
 
-    /// D⁻¹ M⁻¹ D⁻¹ times `lift`².
+    /// Returns D⁻¹ M⁻¹ D⁻¹ · `lift`².
     pub(super) fn preconditioner<'a>(&'a self, of: Preconditioner<'a>) -> Balanced<'a> {
         Balanced {
             by: &self.inverse,
@@ -182,13 +182,13 @@ impl Balance {
     }
 }
 
-/// What is balanced.
+/// A balanced operator or preconditioner.
 enum BalancedObject<'a> {
     Operator(&'a dyn LinearOperator),
     Preconditioner(Preconditioner<'a>),
 }
 
-/// An operator between a diagonal on both sides.
+/// An operator with diagonal scaling on both sides.
 pub(super) struct Balanced<'a> {
     by: &'a Vector,
     of: BalancedObject<'a>,

@@ -1,17 +1,18 @@
-//! The smallest eigenvalues of A φ = λ B φ by shift and invert: block Lanczos with thick restarts (K. Wu and H. Simon, "Thick-restart
-//! Lanczos method for large symmetric eigenvalue problems", SIAM J. Matrix Anal. Appl. 22 (2000)) for
+//! Smallest eigenvalues of A φ = λ B φ by shift and invert: block Lanczos with thick restarts (K. Wu and H. Simon,
+//! "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM J. Matrix Anal. Appl. 22 (2000)) for
 //!
 //! ```text
 //! (A + σ B)⁻¹ B φ = θ φ,        λ = 1/θ − σ
 //! ```
 //!
-//! in the inner product of B, with A + σ B positive definite, so that the largest θ are the smallest λ. B may be semidefinite: the basis
-//! lies in the range of (A + σ B)⁻¹ B, where B is definite, and a last product takes away what rounding has put into B's null space
-//! (R. G. Grimes, J. G. Lewis and H. D. Simon, "A shifted block Lanczos algorithm for solving sparse symmetric generalized eigenproblems",
-//! SIAM J. Matrix Anal. Appl. 15 (1994), section 5).
+//! in the inner product of B, with A + σ B positive definite, so that the largest θ are the smallest λ. B may be
+//! semidefinite: the basis lies in the range of (A + σ B)⁻¹ B, where B is definite. A final product removes the
+//! rounding error in B's null space (R. G. Grimes, J. G. Lewis and H. D. Simon, "A shifted block Lanczos algorithm for
+//! solving sparse symmetric generalized eigenproblems", SIAM J. Matrix Anal. Appl. 15 (1994), section 5).
 //!
-//! A block finds eigenvalues as often as it has columns. Whether one of higher multiplicity was missed is tried out: once all have
-//! converged, the search goes on from a random block that is orthogonal to them, and ends when that finds nothing larger.
+//! A block finds an eigenvalue with at most as many copies as it has columns. Missed copies are searched for: after
+//! convergence, the search continues from a random block orthogonal to the basis, and ends if that finds nothing
+//! larger.
 
 use super::{
     Continue, EigenSettings, LinearOperator, Modes, Observer, OperatorError, Outcome, Progress,
@@ -22,23 +23,23 @@ use crate::algebra::vector::several::{combine, products, symmetric_products};
 use crate::algebra::vector::{Vector, epsilon};
 use std::time::Instant;
 
-/// Multiples of eps in the Gram matrix of normalised vectors below which a direction is rounding.
+/// Directions below this multiple of eps in the Gram matrix of normalised vectors are rounding error.
 const ROUNDING: f64 = 100.0;
-/// Multiples of eps of a vector's length below which its part outside of the basis is rounding.
+/// Components outside the basis below this multiple of eps, relative to the vector's length, are rounding error.
 const DEPENDENT: f64 = 1e3;
-/// Blocks beyond twice the wanted vectors in the largest basis.
+/// Maximum basis size: twice the wanted vectors plus this number of blocks,
 const BLOCKS: usize = 5;
-/// The smallest size of the largest basis.
+/// and at least this number.
 const BASIS: usize = 40;
-/// A confirmed eigenvalue changes by less than this part of θ.
+/// Relative tolerance of θ for a confirmed eigenvalue.
 const SAME: f64 = 1e-6;
-/// Searches from a random block that may find another eigenvalue.
+/// Maximum number of searches for further eigenvalues from a random block.
 const TRIALS: usize = 8;
-/// The stopping tolerance in units of the tolerance that the modes are to have.
+/// Stopping tolerance relative to the requested tolerance of the modes.
 const SAFETY: f64 = 0.1;
-/// Multiples of eps that a backward error at the rounding-error level stays below.
+/// Backward errors below this multiple of eps are at the rounding-error level.
 const BACKWARD: f64 = 1e3;
-/// The residual that rounding may leave before eigenvalues mean nothing.
+/// Largest residual at the rounding-error level with which eigenvalues are meaningful.
 const USELESS: f64 = 1e-2;
 /// Power iterations for a norm.
 const POWER: usize = 6;
@@ -56,50 +57,50 @@ pub struct Shifted<'a> {
     pub shift: f64,
 }
 
-/// A B-orthonormal basis V with its products B V, and Vᵀ B (A + σ B)⁻¹ B V of its first vectors.
+/// A B-orthonormal basis V with its products B V, and Vᵀ B (A + σ B)⁻¹ B V of its leading vectors.
 #[derive(Default)]
 struct Basis {
     own: Vec<Vector>,
     b: Vec<Vector>,
-    /// Columns of the projected operator, each of its first `i + 1` entries.
+    /// Columns of the projected operator, each with its first `i + 1` entries.
     projected: Vec<Vec<f64>>,
-    /// The part of the last products that lies in the block after them: `[i * columns + j]`.
+    /// Components of the last products in the following block: `[i * columns + j]`.
     next: Vec<f64>,
-    /// The vectors of the last products.
+    /// Number of vectors in the last products.
     last: usize,
 }
 
-/// What a block has outside of a basis.
+/// Component of a block outside a basis.
 struct Outside {
     own: Vec<Vector>,
     b: Vec<Vector>,
-    /// The inner products with the basis, `[i * columns + j]`.
+    /// Inner products with the basis, `[i * columns + j]`.
     inside: Vec<f64>,
 }
 
-/// The eigenvalues of the projected operator, descending.
+/// Eigenvalues of the projected operator, descending.
 struct Ritz {
     values: Vec<f64>,
-    /// Their vectors as columns, row by row.
+    /// Eigenvectors as columns, stored row by row.
     vectors: Vec<f64>,
-    /// An estimate of the residual of each.
+    /// Residual estimate of each eigenpair.
     residuals: Vec<f64>,
 }
 
 impl Ritz {
-    /// The residuals relative to the eigenvalues.
+    /// Returns the residuals relative to the eigenvalues.
     fn relative(&self) -> impl Iterator<Item = f64> + '_ {
         let pairs = self.values.iter().zip(&self.residuals);
         pairs.map(|(value, residual)| residual / value.abs().max(f64::MIN_POSITIVE))
     }
 }
 
-/// The end of a cycle.
+/// Result of a cycle.
 struct Cycle {
     ritz: Ritz,
-    /// Whether all that are wanted have converged.
+    /// True if all wanted eigenpairs have converged.
     converged: bool,
-    /// Whether the basis spans all there is.
+    /// True if the basis spans the whole space.
     spans: bool,
 }
 
@@ -130,7 +131,7 @@ fn references(vectors: &[Vector]) -> Vec<&Vector> {
     vectors.iter().collect()
 }
 
-/// Combinations of vectors: `factors` has `columns` numbers a vector.
+/// Computes linear combinations of vectors: `factors` has `columns` numbers per vector.
 fn combined(from: &[&Vector], factors: &[f64], columns: usize) -> Vec<Vector> {
     let Some(first) = from.first() else { return Vec::new() };
     let mut out: Vec<Vector> = (0..columns).map(|_| first.like()).collect();
@@ -150,12 +151,12 @@ fn apply_all(
 }
 
 impl Basis {
-    /// The vectors whose products are known.
+    /// Returns the number of vectors with known products.
     fn applied(&self) -> usize {
         self.projected.len()
     }
 
-    /// Subtracts from each vector its part in the basis, and adds the inner products to `inside`.
+    /// Subtracts from each vector its component in the basis, and adds the inner products to `inside`.
     fn subtract(&self, w: &mut [Vector], inside: &mut [f64]) {
         if self.own.is_empty() || w.is_empty() {
             return;
@@ -167,7 +168,7 @@ impl Basis {
         inside.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
     }
 
-    /// A B-orthonormal basis of the part of `w` outside of this basis. Dependent directions are left out.
+    /// Returns a B-orthonormal basis of the component of `w` outside this basis, without dependent directions.
     fn outside(&self, b: &dyn LinearOperator, mut w: Vec<Vector>) -> Result<Outside, Failed> {
         let columns = w.len();
         let mut inside = vec![0.0; self.own.len() * columns];
@@ -186,7 +187,7 @@ impl Basis {
             let k = basis.len() / w.len();
             w = combined(&references(&w), &basis, k);
             if pass == 0 {
-                // Normalisation has enlarged the part that rounding has left in the basis.
+                // Normalisation has amplified the rounding error in the basis.
                 let mut ignored = vec![0.0; self.own.len() * k];
                 self.subtract(&mut w, &mut ignored);
                 of_b = apply_all(b, &w)?;
@@ -203,7 +204,8 @@ impl Basis {
         self.b.extend(block.b);
     }
 
-    /// Applies the operator to the block whose products are unknown, and adds the next block. Returns the number of products.
+    /// Applies the operator to the block with unknown products, and adds the next block. Returns the number of
+    /// products.
     fn expand(&mut self, of: Shifted<'_>) -> Result<usize, Failed> {
         let (start, n) = (self.applied(), self.own.len());
         let w = apply_all(of.inverse, &self.b[start..])?;
@@ -215,7 +217,7 @@ impl Basis {
                 if i < start {
                     return entry;
                 }
-                // Both triangles of the block on the diagonal.
+                // Symmetrises the diagonal block.
                 0.5 * (entry + block.inside[(start + j) * columns + i - start])
             });
             self.projected.push(upper.collect());
@@ -227,7 +229,7 @@ impl Basis {
         Ok(columns)
     }
 
-    /// The eigenvalues and eigenvectors of the projected operator.
+    /// Computes eigenvalues and eigenvectors of the projected operator.
     fn ritz(&self) -> Result<Ritz, FactorError> {
         let m = self.applied();
         let mut entries = vec![0.0; m * m];
@@ -254,7 +256,7 @@ impl Basis {
         Ok(Ritz { values, vectors: turned, residuals })
     }
 
-    /// Keeps the first Ritz vectors, and the block whose products are unknown.
+    /// Keeps the leading Ritz vectors, and the block with unknown products.
     fn restart(&mut self, Ritz { values, vectors, .. }: &Ritz, keep: usize) {
         let m = self.applied();
         let factors: Vec<f64> =
@@ -270,7 +272,7 @@ impl Basis {
         (self.next, self.last) = (Vec::new(), 0);
     }
 
-    /// Lets go of the block whose products are unknown.
+    /// Drops the block with unknown products.
     fn drop_block(&mut self) {
         let m = self.applied();
         self.own.truncate(m);
@@ -278,7 +280,8 @@ impl Basis {
     }
 }
 
-/// The factors of B-orthonormal combinations of vectors, `[i * columns + j]`; `lengths` are the squares of what was subtracted.
+/// Returns the factors of B-orthonormal combinations of vectors, `[i * columns + j]`; `lengths` are the squared lengths
+/// of the subtracted components.
 fn orthonormal(
     own: &[Vector],
     b: &[Vector],
@@ -312,7 +315,7 @@ fn orthonormal(
     Ok(all.map(|(i, j)| scale[i] * vectors[i * k + j] / values[j].sqrt()).collect())
 }
 
-/// A lower bound of ‖A‖ that is rarely far below it.
+/// Returns a lower bound of ‖A‖, rarely far below it.
 fn norm(a: &dyn LinearOperator, start: &Vector) -> Result<f64, OperatorError> {
     let (mut x, mut y, mut found) = (start.clone(), start.like(), 0.0f64);
     for _ in 0..POWER {
@@ -328,14 +331,14 @@ fn norm(a: &dyn LinearOperator, start: &Vector) -> Result<f64, OperatorError> {
     Ok(found)
 }
 
-/// The course of a search.
+/// State of a search.
 struct Search<'a> {
     of: Shifted<'a>,
     basis: Basis,
-    /// Vectors from which random blocks are made.
+    /// Vectors for random blocks.
     noise: Vec<Vector>,
     settings: EigenSettings,
-    /// The Lanczos residual relative to θ at which a vector has converged.
+    /// Lanczos residual of a converged vector, relative to θ.
     tolerance: f64,
     history: Vec<f64>,
     products: usize,
@@ -356,12 +359,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The size of the largest basis.
+    /// Returns the maximum basis size.
     fn full(&self) -> usize {
         (2 * self.settings.count + BLOCKS * self.noise.len()).max(BASIS)
     }
 
-    /// Adds a random block; the number of its columns.
+    /// Adds a random block and returns its number of columns.
     fn random(&mut self) -> Result<usize, Failed> {
         let b = apply_all(self.of.b, &self.noise)?;
         let start = apply_all(self.of.inverse, &b)?;
@@ -372,7 +375,7 @@ impl<'a> Search<'a> {
         Ok(columns)
     }
 
-    /// Expands the basis until its first vectors have converged or it is full, in a trial until it is full.
+    /// Expands the basis until its leading vectors have converged or it is full; in a trial until it is full.
     fn cycle(
         &mut self,
         (full, trial): (usize, bool),
@@ -382,7 +385,7 @@ impl<'a> Search<'a> {
         let mut looked = 0;
         loop {
             if self.basis.own.len() == self.basis.applied() && self.random()? == 0 {
-                // The basis spans all there is.
+                // The basis spans the whole space.
                 let ritz = self.basis.ritz()?;
                 return Ok(Ok(Cycle { ritz, converged: true, spans: true }));
             }
@@ -396,7 +399,7 @@ impl<'a> Search<'a> {
             let ritz = self.basis.ritz()?;
             let relative = ritz.relative().take(count);
             let mut worst = relative.fold(0.0, f64::max);
-            // A basis with fewer vectors than are wanted says nothing of the others.
+            // A basis smaller than the wanted number has no information about the rest.
             if m < count {
                 worst = worst.max(1.0);
             }
@@ -422,7 +425,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds the largest θ with their vectors.
+    /// Computes the largest θ with their vectors.
     fn run(&mut self, observe: Observer<'_>) -> Result<Result<Vec<f64>, Outcome>, Failed> {
         let (count, full) = (self.settings.count, self.full());
         let mut known: Option<Vec<f64>> = None;
@@ -458,12 +461,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Estimates of the smallest and the largest of the `settings.count` smallest eigenvalues, and of their errors, from one basis; none
-/// where that failed.
+/// Estimates the smallest and the largest of the `settings.count` smallest eigenvalues, and their errors, from one
+/// basis; `None` after a failure.
 ///
 /// # Errors
 ///
-/// As of [`shift_invert`].
+/// As for [`shift_invert`].
 pub fn estimate(
     of: Shifted<'_>,
     start: Vec<Vector>,
@@ -496,15 +499,16 @@ pub fn estimate(
     }
 }
 
-/// Finds the smallest eigenvalues of A φ = λ B φ. `start` holds random vectors in which unknowns with a condition are 0: as many as
-/// a block has columns.
+/// Computes the smallest eigenvalues of A φ = λ B φ. `start` is a block of random vectors with 0 in constrained degrees
+/// of freedom.
 ///
-/// A mode's residual is √(rᵀ(A + σ B)⁻¹r / φᵀ(A + σ B)φ) with r = A φ − λ B φ: an eigenvalue λ' with
-/// |λ' − λ| / (λ' + σ) below it exists.
+/// The residual of a mode is √(rᵀ(A + σ B)⁻¹r / φᵀ(A + σ B)φ) with r = A φ − λ B φ: there is an eigenvalue λ' for which
+/// |λ' − λ| / (λ' + σ) is at most that.
 ///
 /// # Errors
 ///
-/// An operator that cannot be applied; a build without the feature `direct`. What goes wrong in the numbers is the report's outcome.
+/// An operator that cannot be applied; a build without the feature `direct`. Numerical failures are the report's
+/// outcome.
 pub fn shift_invert(
     of: Shifted<'_>,
     start: Vec<Vector>,
@@ -540,7 +544,7 @@ pub fn shift_invert(
     let mut backward = 0.0f64;
     let mut norms = None;
     for (theta, b) in theta.iter().zip(&basis.b) {
-        // The last product, which is also a step of inverse iteration.
+        // Final product, which is also a step of inverse iteration.
         let mut own = b.like();
         of.inverse.apply(b, &mut own)?;
         let mut of_b = own.like();

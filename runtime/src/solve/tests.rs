@@ -1,4 +1,4 @@
-//! The solvers on small dense and banded systems with known solutions.
+//! Solvers on small dense and banded systems with known solutions.
 
 mod indefinite;
 mod limits;
@@ -42,7 +42,7 @@ impl LinearOperator for Dense {
     }
 }
 
-/// The second difference with a varying, badly scaled coefficient: symmetric positive definite.
+/// Returns the second difference with a varying, badly scaled coefficient: symmetric positive definite.
 fn stiff(n: usize) -> Dense {
     let k = |i: usize| 1.0 + 100.0 * ((i * 7919) % 13) as f64;
     Dense::new(n, |i, j| {
@@ -88,7 +88,7 @@ fn cg_solves_to_the_tolerance() {
     }
 }
 
-/// A preconditioner given as an operator does what its diagonal does.
+/// A preconditioner given as an operator acts like its diagonal.
 #[test]
 fn cg_takes_an_operator_as_preconditioner() {
     struct Diagonal(Vector);
@@ -318,7 +318,7 @@ fn newton_falls_back_on_gmres_where_curvature_is_negative() {
     assert!(error(&u, &solution) < 1e-8);
 }
 
-/// atan: full Newton steps from 3 diverge, a line search saves them.
+/// atan: full Newton steps from 3 diverge; a line search prevents that.
 struct Arctangent {
     slope: Dense,
 }
@@ -374,7 +374,7 @@ fn the_line_search_saves_steps_that_are_too_long() {
     assert_ne!(run(false).0.outcome, Outcome::Converged);
 }
 
-/// u² + 1 has no root, and its derivative vanishes where it is smallest.
+/// u² + 1 has no root, and its derivative vanishes at its minimum.
 struct NoRoot {
     slope: Dense,
     broken: bool,

@@ -1,17 +1,18 @@
-//! Schemes for F(t, u, u̇, ü) = 0: what is known of the past and the length of a step → stages, each a solve for x in
+//! Time integration schemes for F(t, u, u̇, ü) = 0: each step consists of stages, each a solve for x in
 //!
 //! ```text
-//! F(t*, x, s₁ x + r₁, s₂ x + r₂) = 0        s a scheme's factor, r what it knows of the past
+//! F(t*, x, s₁ x + r₁, s₂ x + r₂) = 0        s: factors of the scheme, r: history terms
 //! ```
 //!
-//! and from these the state behind the step. Constrained unknowns are functions of time, and no scheme integrates them: at each stage
-//! x, u̇ and ü there are the condition's value and its derivatives at t*, and so they are in each state. A scheme for first derivatives takes ü as the derivative of an added velocity v = u̇,
-//! which its own formula eliminates: s₂ = s₁², r₂ = s₁ r₁ + q, where v̇ = s₁ v + q. So no scheme needs more unknowns than the form has.
+//! from which the next state follows. Constrained degrees of freedom are functions of time and are not integrated: in
+//! each stage and state, their x, u̇ and ü are the condition's value and its derivatives. Schemes for first derivatives
+//! treat ü as the derivative of an additional velocity v = u̇, which their own formula eliminates: s₂ = s₁², r₂ = s₁ r₁
+//! + q, with v̇ = s₁ v + q. No scheme needs more unknowns than the form has.
 //!
 //! | scheme | order | stages |
 //! | --- | --- | --- |
 //! | `theta` | 2 at θ = ½, else 1 | x = u at t + θ Δt |
-//! | `bdf` | 1 to 5 | differences of the last values, of steps that may differ; begun by Runge-Kutta |
+//! | `bdf` | 1 to 5 | backward differences with variable steps; started by Runge-Kutta |
 //! | `sdirk` | 2, 3, 3 | Alexander (1977), and one of four stages with γ = ¼; L-stable, stiffly accurate |
 //! | `newmark` | 2 at γ = ½, else 1 | Newmark (1959) |
 //! | `generalised_alpha` | 2 | Chung and Hulbert (1993) |
@@ -27,12 +28,12 @@ use fem_dsl::problem::Scheme;
 use std::collections::VecDeque;
 use tableau::Tableau;
 
-/// A state below this part of what a step leads to begins at 0.
+/// Initial states with a norm below this fraction of the first steps' results count as 0.
 const FROM_REST: f64 = 1e-3;
-/// Norms below this part of the largest one that u had are as good as 0.
+/// Norms of u below this fraction of its largest norm count as 0.
 const SMALL: f64 = 1e-12;
 
-/// What is known at a time.
+/// State at a time.
 #[derive(Clone)]
 pub struct State {
     /// t.
@@ -41,11 +42,11 @@ pub struct State {
     pub u: Vector,
     /// u̇.
     pub v: Vector,
-    /// ü, where the form has it.
+    /// ü, for second-order forms.
     pub a: Option<Vector>,
 }
 
-/// One solve.
+/// A stage: one nonlinear solve.
 pub struct Stage<'a> {
     /// t*.
     pub time: f64,
@@ -56,28 +57,28 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Of a velocity that is eliminated, s₂ = s₁².
+    /// Creates a stage with an eliminated velocity, s₂ = s₁².
     fn at(time: f64, s: f64, rates: [&'a Vector; 2]) -> Self {
         Self { time, factors: [s, s * s], rates }
     }
 }
 
-/// Solves stages.
+/// Solver of stages.
 pub trait Stages {
-    /// Why one cannot be solved.
+    /// Error of a failed stage.
     type Error;
 
-    /// Solves for x, from where it is.
+    /// Solves for x, with x as the initial guess.
     ///
     /// # Errors
     ///
     /// A solve that fails.
     fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), Self::Error>;
 
-    /// Gives `to` the entries that `from` has for fields without time derivatives.
+    /// Copies the entries of fields without time derivatives.
     fn keep_algebraic(&self, from: &Vector, to: &mut Vector);
 
-    /// Gives the constrained unknowns of a state the values of their conditions at its time, and the derivatives of these.
+    /// Sets the constrained degrees of freedom of a state, and of its derivatives, from their conditions at its time.
     ///
     /// # Errors
     ///
@@ -85,39 +86,39 @@ pub trait Stages {
     fn hold(&mut self, state: &mut State) -> Result<(), Self::Error>;
 }
 
-/// What a step has come to.
+/// Result of a step.
 pub struct Taken {
-    /// The state behind it.
+    /// State at its end.
     pub state: State,
-    /// What it adds to the error, relative to u, where that can be told; of u that begins at 0, relative to what the first steps that
-    /// were tried have led to.
+    /// Error estimate relative to u, if there is one. If u starts at 0, it is relative to the largest trial result of
+    /// the first step.
     pub estimate: Option<f64>,
 }
 
-/// Goes through time.
+/// Time integrator.
 pub struct Stepper {
     scheme: Scheme,
-    /// Whether the form has second derivatives.
+    /// True for second-order forms.
     second: bool,
-    /// The newest first.
+    /// States, newest first.
     past: VecDeque<State>,
-    /// The largest ‖u‖ so far.
+    /// Largest ‖u‖ so far.
     largest: f64,
     begun: InitialState,
 }
 
-/// Properties of the state at the start time.
+/// Properties of the initial state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InitialState {
-    /// Whether its newest rates are those of its time.
+    /// True if its highest rates are known.
     pub rates: bool,
     /// Its ‖u‖.
     pub norm: f64,
-    /// The largest ‖u‖ that steps from it have led to, also those that were not accepted.
+    /// Largest ‖u‖ of steps from it, rejected ones included.
     pub tried: f64,
 }
 
-/// Σ cᵢ xᵢ.
+/// Computes Σ cᵢ xᵢ.
 fn combined(terms: &[(f64, &Vector)]) -> Vector {
     let mut terms = terms.iter();
     let Some((c, x)) = terms.next() else { unreachable!("combinations have terms") };
@@ -127,7 +128,7 @@ fn combined(terms: &[(f64, &Vector)]) -> Vector {
     sum
 }
 
-/// The derivative at the first of some times of each of the polynomials that are 1 at one of them and 0 at the others.
+/// Returns the derivatives of the Lagrange polynomials of some times, at the first of them.
 fn differences(times: &[f64]) -> Vec<f64> {
     let at = times[0];
     let weight = |j: usize| {
@@ -142,9 +143,9 @@ fn differences(times: &[f64]) -> Vec<f64> {
     (0..times.len()).map(weight).collect()
 }
 
-/// The derivative of this order at a time that is one of some, as weights of the values at these.
+/// Returns the finite-difference weights of a derivative of this order at one of some times.
 pub fn derivative(order: usize, times: &[f64], at: usize) -> Vec<f64> {
-    // Row i is the first derivative at time i.
+    // Row i holds the first derivative at time i.
     let row = |i: usize| -> Vec<f64> {
         let mut turned = times.to_vec();
         turned.swap(0, i);
@@ -161,7 +162,7 @@ pub fn derivative(order: usize, times: &[f64], at: usize) -> Vec<f64> {
     weights
 }
 
-/// The values at a time of the polynomials that are 1 at one of some times and 0 at the others.
+/// Evaluates the Lagrange polynomials of some times.
 fn lagrange(at: f64, times: &[f64]) -> Vec<f64> {
     let weight = |j: usize| {
         let others = times.iter().enumerate().filter(|(i, _)| *i != j);
@@ -171,14 +172,15 @@ fn lagrange(at: f64, times: &[f64]) -> Vec<f64> {
 }
 
 impl Stepper {
-    /// From a state, of which it is known whether it has its rates.
+    /// Creates an integrator from a state; `rates` states that its rates are known.
     pub fn new(scheme: Scheme, second: bool, state: State, rates: bool) -> Self {
         let largest = state.u.norm();
         let begun = InitialState { rates, norm: largest, tried: 0.0 };
         Self { scheme, second, past: VecDeque::from([state]), largest, begun }
     }
 
-    /// Of states that another one has kept, the newest first, with its largest ‖u‖ and what it knows of its beginning.
+    /// Restores an integrator from saved states, newest first, with its largest ‖u‖ and the properties of its initial
+    /// state.
     pub fn resume(
         scheme: Scheme,
         second: bool,
@@ -188,27 +190,27 @@ impl Stepper {
         Self { scheme, second, past, largest, begun }
     }
 
-    /// What is known of the state where time began.
+    /// Returns the properties of the initial state.
     pub fn begun(&self) -> InitialState {
         self.begun
     }
 
-    /// All that is known of the past, the newest first.
+    /// Returns the stored states, newest first.
     pub fn past(&self) -> impl Iterator<Item = &State> {
         self.past.iter()
     }
 
-    /// The largest ‖u‖ so far.
+    /// Returns the largest ‖u‖ so far.
     pub fn largest(&self) -> f64 {
         self.largest
     }
 
-    /// The last state.
+    /// Returns the current state.
     pub fn state(&self) -> &State {
         &self.past[0]
     }
 
-    /// The order of what a step adds to the error: it is of the order Δt to this and one more.
+    /// Returns the order p of the error estimate: a step's local error is O(Δt^(p+1)).
     pub fn order(&self) -> usize {
         match self.scheme {
             Scheme::Theta { theta: 0.5 } => 2,
@@ -220,7 +222,7 @@ impl Stepper {
         }
     }
 
-    /// A step of some length. No state changes before it is [accepted](Self::accept).
+    /// Takes a step. No state changes before [`Self::accept`].
     ///
     /// # Errors
     ///
@@ -236,7 +238,7 @@ impl Stepper {
         Ok(taken)
     }
 
-    /// The same, with constrained unknowns as the scheme's formula leaves them.
+    /// Takes a step without conditions on constrained degrees of freedom.
     fn by_formula<S: Stages>(&self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
         match self.scheme {
             Scheme::Theta { theta } => self.theta(theta, length, stages),
@@ -257,7 +259,7 @@ impl Stepper {
         }
     }
 
-    /// Goes on from a step's state.
+    /// Accepts the state of a step.
     pub fn accept(&mut self, taken: State) {
         self.largest = self.largest.max(taken.u.norm());
         self.past.push_front(taken);
@@ -269,17 +271,17 @@ impl Stepper {
         self.past.truncate(kept);
     }
 
-    /// An error over ‖u‖.
+    /// Returns an error relative to ‖u‖.
     fn relative(&self, error: f64, size: f64) -> f64 {
         let InitialState { norm, tried, .. } = self.begun;
-        // Where u begins at 0 it is as small as a step is short, and with it what a step adds to the error.
+        // From u = 0, both u and the local error are proportional to the step length.
         let least = if norm <= FROM_REST * tried { tried } else { 0.0 };
         let size = size.max(SMALL * self.largest).max(least);
         if error == 0.0 { 0.0 } else { error / size }
     }
 
-    /// A rate at the end of a step of the θ-scheme from that of its stage: along the line through that of the step before, which is
-    /// the difference of `of`; through that where time begins, if it is known, in the first step.
+    /// Extrapolates a rate from the stage of a θ-step to its end, linearly through that of the last step, the
+    /// difference quotient of `of`. The first step uses the initial rate, if it is known.
     fn at_end(
         &self,
         (theta, length): (f64, f64),
@@ -302,7 +304,7 @@ impl Stepper {
         combined(&[(1.0 + share, &stage), (-share, &older)])
     }
 
-    /// Where a solve for u at a time begins: along the polynomial through the last states.
+    /// Extrapolates u to a time through the last states, as an initial guess.
     fn extrapolated(&self, time: f64) -> Vector {
         let states: Vec<&State> = self.past.iter().take(3).collect();
         let times: Vec<f64> = states.iter().map(|state| state.time).collect();
@@ -325,7 +327,7 @@ impl Stepper {
             |old: &Vector, at: &Vector| combined(&[(1.0 / theta, at), (1.0 - 1.0 / theta, old)]);
         let mut u = behind(&before.u, &x);
         stages.keep_algebraic(&x, &mut u);
-        // Nothing follows from the newest rates, which are those of a time within the step.
+        // The newest rates belong to a time within the step; nothing depends on them.
         let step = (theta, length);
         let a = self.second.then(|| {
             let stage = combined(&[(s * s, &x), (1.0, &r2)]);
@@ -371,7 +373,7 @@ impl Stepper {
         };
         let mut x = predicted.clone();
         stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
-        // The polynomial through one value more than the formula has misses u by what the formula misses and more.
+        // The error of the polynomial through one more value estimates that of the formula.
         let estimate = (known.len() > order).then(|| {
             let reach = time - known[order].time;
             let difference = combined(&[(length / reach, &x), (-length / reach, &predicted)]);
@@ -382,8 +384,9 @@ impl Stepper {
         Ok(Taken { state: State { time, u: x, v, a }, estimate })
     }
 
-    /// A step from where differences have too few values, of one order less than theirs, which a few steps may have: by a formula
-    /// of order 3, for those of order 5 in two and in four parts, whose errors are 8 to 1 and taken out.
+    /// Starts backward differences with too few values: Runge-Kutta steps of one order less, which suffices for a few
+    /// steps. Order 5 combines order-3 results of two and four substeps by Richardson extrapolation, with an error
+    /// ratio of 8.
     fn begin<S: Stages>(
         &self,
         order: usize,
@@ -421,7 +424,7 @@ impl Stepper {
         stages: &mut S,
     ) -> Result<Taken, S::Error> {
         let s = 1.0 / (tableau.gamma * length);
-        // The derivatives of u and of v at the stages.
+        // Derivatives of u and of v at the stages.
         let (mut of_u, mut of_v): (Vec<Vector>, Vec<Vector>) = (Vec::new(), Vec::new());
         let mut x = self.extrapolated(before.time + tableau.nodes[0] * length);
         let mut r2 = x.like();
@@ -469,7 +472,7 @@ impl Stepper {
         let b = gamma * length * p;
         let c =
             combined(&[(1.0, &before.v), (length * (1.0 - gamma), old_a), (length * gamma, &q)]);
-        // x = (1 − α_f) u + α_f u_before, and rates likewise.
+        // x = (1 − α_f) u + α_f u_before, likewise for rates.
         let share = 1.0 - of_states;
         let (s1, s2) = (b, (1.0 - of_rates) * p / share);
         let r1 = combined(&[(share, &c), (of_states, &before.v), (-of_states * b, &before.u)]);
@@ -489,7 +492,7 @@ impl Stepper {
     }
 }
 
-/// Where Newmark's formulas and the equation hold.
+/// Parameters of Newmark's formulas and of the averaged equation.
 #[derive(Clone, Copy)]
 struct Averages {
     beta: f64,
@@ -501,7 +504,7 @@ struct Averages {
 }
 
 impl Averages {
-    /// Chung and Hulbert (1993): of the spectral radius for steps that are long.
+    /// Returns the parameters of Chung and Hulbert (1993) from the spectral radius in the limit of long steps.
     fn of_radius(rho: f64) -> Self {
         let of_rates = (2.0 * rho - 1.0) / (rho + 1.0);
         let of_states = rho / (rho + 1.0);

@@ -1,29 +1,30 @@
-//! Full steps with exact linear solves in the place of a backtracking that stalls, and the way back where they do not help.
+//! Full steps with exact linear solves in place of stalled backtracking, with a return to the initial state if they
+//! fail.
 
 use crate::algebra::vector::Vector;
 
-/// The part of the residual that must be left before full steps are tried again after they were in vain.
+/// Residual ratio below which full steps are retried after a failure.
 const AGAIN: f64 = 0.1;
-/// Residual norms that agree so far are the same: the active set of a switch goes round in a circle.
+/// Relative tolerance of equal residual norms, which show that the active set cycles.
 const SAME: f64 = 1e-12;
 
 /// The watchdog of a Newton solve.
 #[derive(Default)]
 pub(super) struct Watchdog {
-    /// The state where full steps began, as long as they are under way.
+    /// State before the full steps, while these are in progress.
     start: Option<Start>,
-    /// Whether full steps have reduced the residual.
+    /// True if full steps have reduced the residual.
     has_helped: bool,
-    /// Full steps in all that were discarded.
+    /// Total number of discarded full steps.
     discarded: usize,
-    /// The residual norm below which full steps are tried again.
+    /// Residual norm below which full steps are retried.
     again_below: Option<f64>,
 }
 
-/// A state that the solver may return to.
+/// A state to return to.
 struct Start {
     state: Iterate,
-    /// The residual norms after each full step so far.
+    /// Residual norm after each full step so far.
     norms: Vec<f64>,
 }
 
@@ -33,37 +34,37 @@ pub(super) struct Iterate {
     /// R(u).
     pub(super) r: Vector,
     pub(super) norm: f64,
-    /// (η, ‖R‖) of the step before.
+    /// (η, ‖R‖) of the last step.
     pub(super) previous: Option<(f64, f64)>,
 }
 
 impl Watchdog {
-    /// Whether full steps are under way.
+    /// Returns whether full steps are in progress.
     pub(super) fn is_on(&self) -> bool {
         self.start.is_some()
     }
 
-    /// Whether linear solves are exact: inexact ones would not settle an active set.
+    /// Returns whether linear solves are exact: inexact ones would not settle an active set.
     pub(super) fn is_exact(&self) -> bool {
         self.has_helped || self.is_on()
     }
 
-    /// Full steps that were discarded.
+    /// Returns the number of discarded full steps.
     pub(super) fn discarded(&self) -> usize {
         self.discarded
     }
 
-    /// Whether full steps may begin at a residual of this norm.
+    /// Returns whether full steps may start at a residual of this norm.
     pub(super) fn may_start(&self, norm: f64) -> bool {
         !self.is_on() && self.again_below.is_none_or(|bound| norm < bound)
     }
 
-    /// Begins full steps.
+    /// Starts full steps.
     pub(super) fn start(&mut self, state: Iterate) {
         self.start = Some(Start { state, norms: Vec::new() });
     }
 
-    /// Judges a full step that leaves a residual of this norm; returns whether to go on from there.
+    /// Judges a full step by its residual norm; returns whether to continue.
     pub(super) fn accepts(&mut self, norm: f64, limit: usize) -> bool {
         let Some(start) = &mut self.start else { return true };
         if norm < start.state.norm {
@@ -76,7 +77,7 @@ impl Watchdog {
         norm.is_finite() && !repeats && start.norms.len() < limit
     }
 
-    /// Ends full steps that were in vain; returns the state where they began.
+    /// Ends failed full steps; returns the state before them.
     pub(super) fn take_back(&mut self) -> Option<Iterate> {
         let Start { state, norms } = self.start.take()?;
         self.discarded += norms.len();
@@ -84,7 +85,7 @@ impl Watchdog {
         Some(state)
     }
 
-    /// Describes the full steps.
+    /// Returns a note on the full steps.
     pub(super) fn note(&self) -> Option<String> {
         self.has_helped.then(|| {
             "backtracking stalled: full steps with exact linear solves were taken in its place"

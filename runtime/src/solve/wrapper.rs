@@ -1,4 +1,4 @@
-//! Systems that differ from another one in some respects only: the one place where the rest is forwarded.
+//! Systems that override some methods of another one; the remaining methods are forwarded here only.
 
 use super::{
     Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
@@ -7,12 +7,12 @@ use crate::algebra::coupling::Coupling;
 use crate::algebra::vector::Vector;
 use std::sync::Arc;
 
-/// A [`NonlinearSystem`] that is another one but for the methods that it overrides.
+/// A [`NonlinearSystem`] that forwards to another one, except for overridden methods.
 pub(crate) trait Wrapper {
-    /// The other system.
+    /// Returns the inner system.
     fn inner(&self) -> &dyn NonlinearSystem;
 
-    /// The same, to be changed.
+    /// Returns the inner system mutably.
     fn inner_mut(&mut self) -> &mut dyn NonlinearSystem;
 
     /// See [`NonlinearSystem::residual`].

@@ -1,4 +1,4 @@
-//! Kernels against the reference: residual, action and diagonal at the known solution, wherever kernels can run.
+//! Comparison of kernels with the reference: residual, action and diagonal at the known solution, on any target.
 
 use super::{Trial, free, vector};
 use crate::algebra::vector::epsilon;
@@ -12,36 +12,36 @@ use crate::space::discretisation::AuxValues;
 use crate::support::random::random_entries;
 use std::sync::Arc;
 
-/// What kernels compute.
+/// Quantities computed by kernels.
 pub const QUANTITIES: [&str; 3] = ["residual", "action", "diagonal"];
 
-/// What the reference says, with the bound of each number, and the direction of the action.
+/// Reference results with error bounds, and the direction of the action.
 pub struct Expected {
-    /// Residual, action, diagonal; none in the rows of constrained unknowns.
+    /// Residual, action, diagonal; `None` in the rows of constrained degrees of freedom.
     quantities: [Vec<Option<Bounded>>; 3],
     direction: Vec<f64>,
 }
 
-/// How far kernels are from the reference.
+/// Distance of kernels from the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
-    /// For each of [`QUANTITIES`] the largest difference, in units of what rounding may do.
+    /// For each of [`QUANTITIES`], the largest difference in multiples of the rounding-error bound.
     pub worst: [f64; 3],
 }
 
 impl Distance {
-    /// Whether all of it is rounding.
+    /// Returns whether all differences are within rounding error.
     pub fn holds(&self) -> bool {
         self.worst.iter().all(|worst| *worst <= 1.0)
     }
 }
 
 impl Trial<'_> {
-    /// Evaluates the reference: dense and slow, so for small meshes.
+    /// Evaluates the reference: dense and slow, for small meshes.
     ///
     /// # Errors
     ///
-    /// Elements that are not possible.
+    /// Elements that do not exist.
     pub fn expected(&self) -> Result<Expected, RunError> {
         let (on, elements) = (&self.setup.on, &self.setup.elements);
         let (form, mesh) = (&self.problem.form, &on.mesh);
@@ -93,11 +93,11 @@ impl Trial<'_> {
         Ok(Expected { quantities, direction })
     }
 
-    /// Makes kernels and compares what they compute.
+    /// Compiles kernels and compares their results.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, a device that fails.
+    /// Kernels that cannot be compiled, a device failure.
     pub fn compare(
         &self,
         expected: &Expected,
@@ -113,7 +113,7 @@ impl Trial<'_> {
         let u = self.state(operator);
         let w = vector(&u, &expected.direction);
         let [mut residual, mut action, mut diagonal] = [u.like(), u.like(), u.like()];
-        // As the kernels give it: without the projection of a field with a mean.
+        // Raw kernel output, without the projection of a mean-value constraint.
         operator.raw_residual(&u, &mut residual)?;
         operator.linearise(&u)?;
         operator.jacobian().apply_sparse(&w, &mut action)?;

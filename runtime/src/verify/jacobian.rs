@@ -1,7 +1,7 @@
-//! What a Jacobian should be: the derivative of the residual; symmetric and definite where that is claimed.
+//! Checks of a Jacobian: derivative of the residual, symmetry and definiteness.
 //!
 //! ```text
-//! ‖R(u + ε w) − R(u) − ε J(u) w‖ = O(ε²),  and nothing but rounding for a form that is linear
+//! ‖R(u + ε w) − R(u) − ε J(u) w‖ = O(ε²),  only rounding error for a linear form
 //! v·J w = w·J v
 //! p·J p > 0  for the directions p of the conjugate gradient method
 //! ```
@@ -13,32 +13,32 @@ use crate::problem::RunError;
 use crate::solve::NonlinearSystem;
 use crate::solve::{CgSettings, Outcome, Preconditioner, cg, silent};
 
-/// Halvings of ε.
+/// Number of halvings of ε.
 const HALVINGS: i32 = 12;
-/// The size of the direction, relative to the state.
+/// Size of the direction, relative to the state.
 const DIRECTION: f64 = 0.1;
-/// Rounding of a remainder, relative to what it is the difference of.
+/// Rounding error of a remainder, relative to its terms.
 const ROUNDING: f64 = 2e-14;
-/// How far a remainder must be above its rounding to say something.
+/// Ratio of a significant remainder to its rounding error.
 const CLEAR: f64 = 300.0;
-/// What v·Jw and w·Jv may differ by, relative to ‖v‖ ‖Jw‖.
+/// Tolerance of v·Jw = w·Jv, relative to ‖v‖ ‖Jw‖.
 const SYMMETRY: f64 = 1e-12;
-/// Iterations that look for negative curvature.
+/// Number of iterations that search for negative curvature.
 const ITERATIONS: usize = 400;
 
-/// Taylor's test.
+/// Result of a Taylor test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taylor {
     /// ε, and the norm of the remainder.
     pub remainders: Vec<(f64, f64)>,
-    /// The order of the remainder; none where it is rounding from the start.
+    /// Order of the remainder; `None` if it is rounding error from the start.
     pub order: Option<f64>,
-    /// Whether the form is linear, so that there should be no remainder.
+    /// True for a linear form, which should have no remainder.
     pub linear: bool,
 }
 
 impl Taylor {
-    /// Whether the Jacobian is the residual's derivative.
+    /// Returns whether the Jacobian is the derivative of the residual.
     pub fn holds(&self) -> bool {
         match self.order {
             None => true,
@@ -47,17 +47,17 @@ impl Taylor {
     }
 }
 
-/// v·Jw and w·Jv, and what CG has found.
+/// Result of the symmetry and definiteness checks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Signs {
     /// |v·Jw − w·Jv| / (‖v‖ ‖Jw‖).
     pub defect: f64,
-    /// Whether all directions of the conjugate gradient method had positive curvature; none where J is not symmetric.
+    /// True if all conjugate gradient directions have positive curvature; `None` for unsymmetric J.
     pub definite: Option<bool>,
 }
 
 impl Signs {
-    /// Whether J is symmetric up to rounding.
+    /// Returns whether J is symmetric up to rounding.
     pub fn symmetric(&self) -> bool {
         self.defect <= SYMMETRY
     }
@@ -79,7 +79,7 @@ impl Trial<'_> {
         let mut d = u.like();
         operator.diagonal(&mut d)?;
         d.multiply(&u);
-        // What R is the sum of is larger than R itself near a solution.
+        // The terms of R are larger than R itself near a solution.
         let scale = d.norm() + r.norm() + jw.norm();
         let (mut moved, mut rest) = (u.like(), u.like());
         let mut remainders = Vec::new();
@@ -97,7 +97,7 @@ impl Trial<'_> {
         Ok(Taylor { remainders, order, linear })
     }
 
-    /// A smooth direction, other in each component, 0 where the state is held.
+    /// Returns a smooth direction, different in each component, and 0 in constrained degrees of freedom.
     fn direction(&self) -> Result<Vec<f64>, RunError> {
         let on = &self.setup.on;
         let (from, to) = on.mesh.bounding_box_of_all();
@@ -123,7 +123,7 @@ impl Trial<'_> {
         Ok(w)
     }
 
-    /// Looks for unsymmetry and for negative curvature at the known solution.
+    /// Checks symmetry and searches for negative curvature at the known solution.
     ///
     /// # Errors
     ///
@@ -160,12 +160,12 @@ impl Trial<'_> {
     }
 }
 
-/// The order with which remainders fall, where they are clear of rounding: that of the two smallest such ε.
+/// Returns the observed order of remainders above rounding error, from the two smallest such ε.
 fn order(remainders: &[(f64, f64)], scale: f64) -> Option<f64> {
     let clear = |remainder: f64| remainder.is_nan() || remainder > CLEAR * ROUNDING * scale;
     let last = remainders.iter().rposition(|&(_, remainder)| clear(remainder))?;
     if last == 0 {
-        // Gone with the first halving: there is no order to be seen, but there is a remainder.
+        // Rounding error after the first halving: the order is a lower bound.
         let (_, first) = remainders[0];
         let (_, next) = *remainders.get(1)?;
         return Some((first / next.max(f64::MIN_POSITIVE)).log2());

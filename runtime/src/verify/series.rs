@@ -1,7 +1,7 @@
 //! One level of a refinement series: solve, and measure the error.
 //!
-//! The solve starts at the solution interpolated at the nodes. What is left to solve for is of the size of the error
-//! itself, and a moderate tolerance, relative to that, leaves an algebraic error far below it.
+//! The solve starts from the nodal interpolant of the solution. The remaining correction has the size of the
+//! discretisation error, so that a moderate tolerance relative to it gives an algebraic error far below.
 
 use super::Trial;
 use crate::algebra::vector::Vector;
@@ -16,27 +16,27 @@ use crate::solve::{
 };
 use std::time::Instant;
 
-/// The tolerance relative to R at the interpolated solution.
+/// Tolerance relative to R at the interpolated solution.
 const RTOL: f64 = 1e-8;
-/// The part of ‖|D| u‖, with the diagonal D of J, that is rounding.
+/// Rounding-error level of R, relative to ‖|D| u‖ with the diagonal D of J.
 const ROUNDING: f64 = 1e-14;
-/// Iterations of a linear solver.
+/// Maximum number of linear iterations.
 const ITERATIONS: usize = 20_000;
 
-/// What was found on one mesh.
+/// Results on one mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Cells of the mesh.
+    /// Number of cells.
     pub cells: usize,
-    /// The size of cells, that of the mesh being 1: n^(−1/dim) for n of them.
+    /// Cell size relative to the mesh: n^(−1/dim) for n cells.
     pub size: f64,
-    /// Unknowns.
+    /// Number of degrees of freedom.
     pub dofs: usize,
-    /// The error of each field, in L2 and in the seminorm of H1.
+    /// Error of each field, in L2 and in the H1 seminorm.
     pub errors: Vec<(f64, f64)>,
-    /// The solver.
+    /// Name of the solver.
     pub solver: &'static str,
-    /// Its iterations; for Newton's method its steps.
+    /// Number of iterations; of steps for Newton's method.
     pub iterations: usize,
     /// Seconds of the solve.
     pub seconds: f64,
@@ -83,8 +83,8 @@ impl Trial<'_> {
         })
     }
 
-    /// Solves from a state by the linear solver that is named, or by one that surely solves. Several processes, which have the matrix
-    /// in parts, factorise the whole of it where one would: first, or where iterations do not get there.
+    /// Solves from a state with the named linear solver, or a robust default. With several processes, the whole matrix
+    /// is factorised redundantly if a serial run would factorise it: first, or after failed iterations.
     fn solved(
         &self,
         operator: &mut Operator,
@@ -127,7 +127,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Solves from a state by one linear solver, in so many iterations each time, to the tolerance or a residual of this size.
+    /// Solves from a state with one linear solver, a maximum number of iterations, and a relative or absolute
+    /// tolerance.
     fn once(
         &self,
         operator: &mut Operator,
@@ -144,7 +145,7 @@ impl Trial<'_> {
         let defaults = NewtonSettings::default();
         let settings =
             NewtonSettings { rtol: RTOL, atol, max_inner: ITERATIONS, linear, ..defaults };
-        // Where there is something better, one linear solve without end is enough.
+        // With a better solver as fallback, one linear solve at the limit is enough.
         let inner = &mut |progress: Progress| match progress.iteration < iterations {
             true => Continue::Yes,
             false if iterations == ITERATIONS => Continue::Yes,
@@ -153,7 +154,7 @@ impl Trial<'_> {
         Ok(newton(operator, u, settings, observe, inner)?)
     }
 
-    /// Gives each field that is known up to a constant the mean of the known solution.
+    /// Sets the mean of each field with a mean-value constraint to that of the known solution.
     fn settle(&self, u: &mut [f64]) -> Result<(), RunError> {
         let on = &self.setup.on;
         for (field, _) in &self.problem.mean {
@@ -162,12 +163,12 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The linear solver that is named.
+    /// Returns the named linear solver.
     fn named(&self) -> Option<InnerSolver> {
         self.problem.solver.as_ref()?.method().map(InnerSolver::from)
     }
 
-    /// The norm of R(u) that rounding alone may leave.
+    /// Estimates the norm of R(u) at the rounding-error level.
     fn rounding(&self, operator: &mut Operator, u: &Vector) -> Result<f64, RunError> {
         let mut d = u.like();
         operator.linearise(u)?;
@@ -176,7 +177,7 @@ impl Trial<'_> {
         Ok(ROUNDING * d.norm())
     }
 
-    /// The size of each field of the solution: its largest value.
+    /// Returns the largest value of each field of the solution.
     pub fn sizes(&self) -> Vec<f64> {
         let on = &self.setup.on;
         let largest = |field: usize| {

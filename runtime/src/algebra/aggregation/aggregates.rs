@@ -1,16 +1,16 @@
-//! Nodes in aggregates: a graph of strong connections → an aggregate for each node (Vaněk, Mandel and Brezina 1996, algorithm 5.1).
+//! Aggregation of nodes along a graph of strong connections (Vaněk, Mandel and Brezina 1996, algorithm 5.1).
 //!
-//! 1. A node with no strong neighbour in an aggregate makes one with all of them.
-//! 2. What is left joins the aggregate, of those so far, of its strongest neighbour; a node without strong neighbours that of the
-//!    strongest weak one, so that constants have no holes where coefficients jump.
-//! 3. What is left then makes aggregates with the strong neighbours that are left.
+//! 1. A node without a strong neighbour in an aggregate forms one with all its strong neighbours.
+//! 2. A remaining node joins the existing aggregate of its strongest neighbour. A node without strong neighbours joins
+//!    that of the strongest weak one, so that constants have no gaps at coefficient jumps.
+//! 3. The rest forms aggregates with its remaining strong neighbours.
 
 use super::strength::Graph;
 
-/// No aggregate.
+/// Marks nodes outside all aggregates.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The aggregate of each node and how many there are; nodes that are not `free` have [`NONE`].
+/// Returns the aggregate of each node, and the number of aggregates; nodes that are not `free` have [`NONE`].
 pub(super) fn aggregate(graph: &Graph, free: &[bool]) -> (Vec<u32>, usize) {
     let mut of = vec![NONE; free.len()];
     let mut count = 0;
@@ -27,7 +27,7 @@ pub(super) fn aggregate(graph: &Graph, free: &[bool]) -> (Vec<u32>, usize) {
     let first = of.clone();
     for node in nodes().filter(|&node| first[node] == NONE) {
         let there = graph.around(node).filter(|(at, _)| first[*at] != NONE);
-        // Of equally strong ones the first.
+        // Ties go to the first.
         let best = there.fold(None, |best: Option<(usize, f64)>, next| match best {
             Some(best) if best.1 >= next.1 => Some(best),
             _ => Some(next),

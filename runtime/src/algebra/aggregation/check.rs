@@ -1,64 +1,64 @@
-//! Whether aggregates can be made of a matrix: a matrix and near-null vectors → what is wrong with them.
+//! Validation of a matrix and its near-null vectors before aggregation.
 
 use super::sparse::narrow;
 use crate::algebra::csr::Csr;
 use crate::support::parallel::*;
 
-/// How unlike a_ij and a_ji may be, relative to √(a_ii a_jj): kernels sum in different orders.
+/// Tolerance of a_ij = a_ji, relative to √(a_ii a_jj): kernels sum in different orders.
 const UNLIKE: f64 = 1e-6;
 
-/// Why there are no levels.
+/// Reason why a hierarchy cannot be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AggregationError {
-    /// An entry is not a number.
+    /// An entry that is not finite.
     #[error("row {row} of the matrix has an entry that is not finite")]
     NotFinite {
-        /// The row.
+        /// Index of the row.
         row: usize,
     },
-    /// The diagonal is not positive.
+    /// A diagonal entry that is not positive.
     #[error("row {row} of the matrix has {value} on its diagonal, which is not positive")]
     NotPositive {
-        /// The row.
+        /// Index of the row.
         row: usize,
-        /// What is there.
+        /// Its value.
         value: f64,
     },
-    /// a_ij and a_ji differ.
+    /// Entries a_ij and a_ji that differ.
     #[error(
         "the matrix is not symmetric: row {row} has another entry in column {column} than row {column} in column {row}"
     )]
     NotSymmetric {
-        /// The row.
+        /// Index of the row.
         row: usize,
-        /// The column.
+        /// Index of the column.
         column: usize,
     },
-    /// The rows are none of a square matrix, or their columns do not ascend.
+    /// Row offsets that are invalid, or columns that are not ascending.
     #[error("row {row} of the matrix has columns that do not ascend, or are none of the matrix")]
     Columns {
-        /// The row.
+        /// Index of the row.
         row: usize,
     },
-    /// 32 bits cannot number the unknowns.
+    /// A size beyond 32-bit indices.
     #[error("{unknowns} unknowns are more than 32 bits can number")]
     Wide {
-        /// How many there are.
+        /// Number of degrees of freedom.
         unknowns: usize,
     },
-    /// Nodes with as many unknowns do not make up the matrix.
+    /// A size that is no multiple of the block size.
     #[error("a matrix of {unknowns} unknowns is none of nodes with {blocks} each")]
     Blocks {
-        /// The number of unknowns.
+        /// Number of degrees of freedom.
         unknowns: usize,
-        /// Unknowns of a node.
+        /// Number of degrees of freedom per node.
         blocks: usize,
     },
-    /// No near-null vector, or one that belongs to another matrix.
+    /// No near-null vector, or one of another matrix.
     #[error("near-null vector {vector} is missing, not as long as the matrix, or not finite")]
     NearNull {
-        /// Which one.
+        /// Index of the vector.
         vector: usize,
     },
     /// A setting out of its range.
@@ -69,7 +69,7 @@ pub enum AggregationError {
     },
 }
 
-/// Refuses what is no symmetric matrix with a positive diagonal.
+/// Checks that a matrix is symmetric with a positive diagonal.
 pub(super) fn check(
     matrix: &Csr,
     blocks: usize,
@@ -90,7 +90,7 @@ pub(super) fn check(
     first(unknowns, |row| symmetric(matrix, row))
 }
 
-/// The first complaint.
+/// Returns the first error of any row.
 fn first(
     rows: usize,
     of: impl Fn(usize) -> Option<AggregationError> + Send + Sync,
@@ -127,7 +127,7 @@ fn symmetric(matrix: &Csr, row: usize) -> Option<AggregationError> {
     Some(AggregationError::NotSymmetric { row, column })
 }
 
-/// a_ij.
+/// Returns a_ij.
 pub(super) fn entry(matrix: &Csr, i: usize, j: usize) -> f64 {
     let range = matrix.starts[i]..matrix.starts[i + 1];
     let found = matrix.columns[range.clone()].binary_search(&(j as u32));

@@ -1,4 +1,4 @@
-//! The V-cycle: levels with matrices, and b → x ≈ A⁻¹ b, from x = 0.
+//! V-cycle of assembled levels: x ≈ A⁻¹ b, from x = 0.
 //!
 //! ```text
 //! smooth     x_k = x_{k−1} + z_k,   r_k = r_{k−1} − A z_k
@@ -7,25 +7,26 @@
 //! smooth
 //! ```
 //!
-//! with the Chebyshev iteration of the fourth kind (Lottes 2023, "Optimal polynomial smoothers for multigrid V-cycles", algorithm 1).
-//! From x = 0 its first step needs no product, and what stands behind its last one is what goes to the coarse level, so that k steps
-//! before and behind are 2k products. Each step is one pass over the matrix that updates all vectors by rows.
+//! with the Chebyshev iteration of the fourth kind (Lottes 2023, "Optimal polynomial smoothers for multigrid V-cycles",
+//! algorithm 1). From x = 0 its first step needs no product, and the residual after the last one is restricted: k pre-
+//! and post-smoothing steps take 2k products. Each step is one pass over the matrix that updates all vectors row by
+//! row.
 
 use super::{Aggregation, Bottom, Level};
 use crate::algebra::csr::{Csr, dot};
 use crate::support::parallel::*;
 
-/// Rows that one thread takes at a time.
+/// Number of rows per task.
 const ROWS: usize = 4096;
 
-/// The vectors of a level.
+/// Work vectors of a level.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Work {
     b: Vec<f64>,
     x: Vec<f64>,
     r: Vec<f64>,
     z: Vec<f64>,
-    /// The next z.
+    /// Next z.
     next: Vec<f64>,
 }
 
@@ -40,20 +41,20 @@ impl Work {
     }
 }
 
-/// Coefficients of step k: those of z and of D⁻¹ r.
+/// Returns the coefficients of z and of D⁻¹ r in step k.
 fn coefficients(k: usize, largest: f64) -> (f64, f64) {
     let k = k as f64;
     ((2.0 * k - 3.0) / (2.0 * k + 1.0), (8.0 * k - 4.0) / ((2.0 * k + 1.0) * largest))
 }
 
-/// x = M b.
+/// Computes x = M b.
 pub(super) fn cycle(of: &Aggregation, work: &mut [Work], b: &[f64], x: &mut [f64]) {
     work[0].b.copy_from_slice(b);
     down(of, 0, work);
     x.copy_from_slice(&work[0].x);
 }
 
-/// The cycle of a level, from its b to its x.
+/// Runs the cycle of a level, from its b to its x.
 fn down(of: &Aggregation, level: usize, work: &mut [Work]) {
     let Some((own, rest)) = work.split_first_mut() else { return };
     let Some(at) = of.levels.get(level) else {
@@ -83,7 +84,7 @@ fn down(of: &Aggregation, level: usize, work: &mut [Work]) {
     steps(matrix, (inverse, *largest), of.steps, own);
 }
 
-/// `count` steps from x = 0; what r lacks is A times the last z.
+/// Takes `count` steps from x = 0; on return r does not yet include A times the last z.
 fn smooth_from_zero(
     matrix: &Csr,
     (inverse, largest): (&[f64], f64),
@@ -96,7 +97,7 @@ fn smooth_from_zero(
     steps(matrix, (inverse, largest), count, work);
 }
 
-/// z = b D⁻¹ r, and x = z or x += z.
+/// Computes z = b D⁻¹ r, and x = z or x += z.
 fn first(inverse: &[f64], b: f64, work: &mut Work, from_zero: bool) {
     let Work { x, r, z, .. } = work;
     let vectors = x.par_iter_mut().zip(z.par_iter_mut()).zip(r.par_iter()).zip(inverse);
@@ -106,7 +107,7 @@ fn first(inverse: &[f64], b: f64, work: &mut Work, from_zero: bool) {
     });
 }
 
-/// Steps behind the first one.
+/// Takes the steps after the first one.
 fn steps(matrix: &Csr, (inverse, largest): (&[f64], f64), count: usize, work: &mut Work) {
     for k in 2..=count {
         let (a, b) = coefficients(k, largest);
@@ -125,7 +126,7 @@ fn steps(matrix: &Csr, (inverse, largest): (&[f64], f64), count: usize, work: &m
     }
 }
 
-/// r −= A x.
+/// Computes r −= A x.
 fn subtract(matrix: &Csr, x: &[f64], r: &mut [f64]) {
     r.par_chunks_mut(ROWS).enumerate().each(|(chunk, r)| {
         r.iter_mut().enumerate().for_each(|(i, r)| *r -= times(matrix, chunk * ROWS + i, x));

@@ -1,29 +1,29 @@
-//! A small matrix, factorised: a symmetric matrix that is positive, or nearly so → L D Lᵀ, which solves.
+//! Dense factorisation L D Lᵀ of a small symmetric positive (semi-)definite matrix.
 //!
 //! ```text
 //! d_j = a_jj − Σ_k l_jk² d_k,    l_ij = (a_ij − Σ_k l_ik d_k l_jk) / d_j
 //! ```
 //!
-//! A pivot that rounding may have left of a_jj is left out, 1/d_j = 0: L⁻ᵀ D⁺ L⁻¹ is symmetric and positive semi-definite, and solves
-//! what has a solution (a problem whose constants nothing holds).
+//! A pivot at the rounding-error level of a_jj is dropped, 1/d_j = 0: L⁻ᵀ D⁺ L⁻¹ is symmetric and positive
+//! semi-definite, and solves consistent systems (a problem that is free up to constants).
 
 use crate::algebra::csr::Csr;
 
-/// What of a diagonal entry is rounding, in units of n ε.
+/// Rounding-error level of a diagonal entry, in multiples of n ε.
 const ROUNDING: f64 = 16.0;
 
-/// L D Lᵀ.
+/// Factors L D Lᵀ.
 #[derive(Clone, Debug)]
 pub struct Dense {
     n: usize,
-    /// L by rows, below its diagonal.
+    /// L by rows, strictly lower part.
     l: Vec<f64>,
     /// 1/d, or 0.
     inverse: Vec<f64>,
 }
 
 impl Dense {
-    /// The factors of a matrix.
+    /// Factorises a matrix.
     pub(super) fn new(matrix: &Csr) -> Self {
         let n = matrix.size();
         let mut l = vec![0.0; n * n];
@@ -32,7 +32,7 @@ impl Dense {
             let (above, row) = l.split_at_mut(i * n);
             let row = &mut row[..n];
             matrix.row(i).filter(|(j, _)| *j <= i).for_each(|(j, value)| row[j] = value);
-            // First l_ij d_j: what is subtracted needs it so.
+            // First l_ij d_j, as the subtraction needs it.
             for j in 0..i {
                 row[j] -= dot(&row[..j], &above[j * n..j * n + j]);
             }
@@ -50,17 +50,17 @@ impl Dense {
         Self { n, l, inverse }
     }
 
-    /// The number of unknowns.
+    /// Returns the size.
     pub fn size(&self) -> usize {
         self.n
     }
 
-    /// How many pivots were left out.
+    /// Returns the number of dropped pivots.
     pub fn left_out(&self) -> usize {
         self.inverse.iter().filter(|inverse| **inverse == 0.0).count()
     }
 
-    /// x = A⁻¹ x.
+    /// Computes x = A⁻¹ x.
     pub fn solve(&self, x: &mut [f64]) {
         let n = self.n;
         for i in 0..n {
@@ -74,13 +74,13 @@ impl Dense {
         }
     }
 
-    /// Bytes of the factors.
+    /// Returns the bytes of the factors.
     pub(super) fn bytes(&self) -> usize {
         (self.l.len() + self.inverse.len()) * size_of::<f64>()
     }
 }
 
-/// In eight sums.
+/// Computes the dot product in eight partial sums.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
@@ -97,7 +97,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A path of n nodes; held at its first one by a spring.
+    /// Returns the matrix of a path of n nodes, with a spring at its first one.
     fn path(n: usize, spring: f64) -> Csr {
         let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for i in 0..n {

@@ -1,12 +1,12 @@
-//! Near-null vectors: nodes → constants of each component, or the motions of a rigid body.
+//! Near-null vectors: constants of each component, or rigid-body modes.
 //!
 //! ```text
 //! translations  e_c,    rotations  e_a (x_b − m_b) − e_b (x_a − m_a)  for a < b      m the mean of the nodes
 //! ```
 //!
-//! Unknowns of a node follow one another, as many as there are components. Where an unknown is fixed the vectors are 0.
+//! Degrees of freedom of a node are consecutive, one per component. Entries of constrained ones are 0.
 
-/// A vector for each component: 1 there, and 0 elsewhere.
+/// Returns the indicator vector of each component.
 pub fn constants(nodes: usize, components: usize, fixed: &[bool]) -> Vec<Vec<f64>> {
     let of = |component: usize| {
         vector(nodes, components, fixed, |_, at| if at == component { 1.0 } else { 0.0 })
@@ -14,7 +14,7 @@ pub fn constants(nodes: usize, components: usize, fixed: &[bool]) -> Vec<Vec<f64
     (0..components).map(of).collect()
 }
 
-/// Translations and rotations: 3 in two dimensions, 6 in three; in one, the translation.
+/// Returns translations and rotations: 3 in two dimensions, 6 in three; the translation in one.
 pub fn rigid_body_modes(dim: usize, points: &[[f64; 3]], fixed: &[bool]) -> Vec<Vec<f64>> {
     let count = points.len().max(1) as f64;
     let mean: [f64; 3] =

@@ -1,12 +1,12 @@
-//! The smoothed prolongator: A, T and the strong connections → P (Vaněk, Mandel and Brezina 1996, section 3).
+//! Smoothed prolongator P from A, T and the strong connections (Vaněk, Mandel and Brezina 1996, section 3).
 //!
 //! ```text
 //! P = (I − ω/λ D⁻¹ A_F) T,   ω = 4/3,   λ the largest eigenvalue of D⁻¹A
 //! ```
 //!
-//! A_F is A without the connections that are not strong. Where nodes have one unknown and there is one near-null vector b,
-//! a_ij b_j / b_i of what is left out goes to the diagonal, so that A_F b = A b; there P keeps to the direction in which errors are smooth,
-//! and coarse matrices stay sparse. Elsewhere A_F = A.
+//! A_F is A without weak connections. For scalar nodes and one near-null vector b, dropped entries a_ij b_j / b_i are
+//! lumped to the diagonal, so that A_F b = A b. P then follows the direction of smooth errors, and coarse matrices
+//! remain sparse. Otherwise A_F = A.
 
 use super::sparse::{Rectangular, by_rows};
 use super::strength::Graph;
@@ -15,7 +15,7 @@ use crate::algebra::csr::Csr;
 /// ω.
 const OMEGA: f64 = 4.0 / 3.0;
 
-/// P; `filter` has the graph and b where weak connections are left out.
+/// Computes P; `filter` contains the graph and b if weak connections are dropped.
 pub(super) fn smoothed(
     matrix: &Csr,
     t: &Rectangular,

@@ -1,46 +1,46 @@
-//! Sparse matrices that need not be square, and their products: rows of A and B → those of A B, by Gustavson's method (1978).
+//! Rectangular sparse matrices and their products by rows (Gustavson 1978).
 //!
 //! ```text
 //! (A B)_i = Σ_j a_ij B_j        each row summed in the order of A's columns, then sorted
 //! ```
 //!
-//! Rows are spread over the threads; none of their sums depends on how many there are.
+//! Rows are distributed to threads; no sum depends on their number.
 
 use super::AggregationError;
 use crate::algebra::csr::{Csr, Rows, dot};
 use crate::support::parallel::*;
 
-/// Rows that one thread takes at a time.
+/// Number of rows per task.
 const ROWS: usize = 4096;
-/// No place.
+/// Marks an absent position.
 const NONE: u32 = u32::MAX;
 
-/// A matrix by rows, with its number of columns; columns ascend in each row.
+/// A matrix in compressed rows with its number of columns; columns ascend within each row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rectangular {
-    /// Where each row begins, and the end of the last.
+    /// Offset of each row, and the end of the last.
     pub starts: Vec<usize>,
     /// Columns.
     pub columns: Vec<u32>,
     /// Entries.
     pub values: Vec<f64>,
-    /// The number of columns.
+    /// Number of columns.
     pub width: usize,
 }
 
 impl Rectangular {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Columns and entries of a row.
+    /// Returns columns and entries of a row.
     pub fn row(&self, i: usize) -> (&[u32], &[f64]) {
         let range = self.starts[i]..self.starts[i + 1];
         (&self.columns[range.clone()], &self.values[range])
     }
 
-    /// y = A x.
+    /// Computes y = A x.
     pub fn apply(&self, x: &[f64], y: &mut [f64]) {
         self.each(y, |row, y| {
             let (columns, values) = self.row(row);
@@ -48,7 +48,7 @@ impl Rectangular {
         });
     }
 
-    /// y += A x.
+    /// Computes y += A x.
     pub fn add(&self, x: &[f64], y: &mut [f64]) {
         self.each(y, |row, y| {
             let (columns, values) = self.row(row);
@@ -62,11 +62,11 @@ impl Rectangular {
         });
     }
 
-    /// Aᵀ.
+    /// Returns Aᵀ.
     ///
     /// # Errors
     ///
-    /// More rows than 32 bits can name.
+    /// More rows than 32-bit indices can address.
     pub fn transposed(&self) -> Result<Self, AggregationError> {
         narrow(self.rows())?;
         let mut starts = vec![0usize; self.width + 1];
@@ -86,27 +86,27 @@ impl Rectangular {
         Ok(Self { starts, columns, values, width: self.rows() })
     }
 
-    /// Bytes of its arrays.
+    /// Returns the bytes of its arrays.
     pub fn bytes(&self) -> usize {
         bytes(self.starts.len(), self.columns.len())
     }
 }
 
-/// Bytes of a matrix with so many starts and entries.
+/// Returns the bytes of a matrix with these numbers of offsets and entries.
 pub(super) fn bytes(starts: usize, entries: usize) -> usize {
     starts * size_of::<usize>() + entries * (size_of::<u32>() + size_of::<f64>())
 }
 
-/// What 32 bits can name.
+/// Checks that 32-bit indices can address the degrees of freedom.
 pub(super) fn narrow(unknowns: usize) -> Result<u32, AggregationError> {
-    // The largest number is no place.
+    // The largest index marks an absent position.
     let there = u32::try_from(unknowns).ok().filter(|&unknowns| unknowns < NONE);
     there.ok_or(AggregationError::Wide { unknowns })
 }
 
-/// A row that is being summed.
+/// Accumulator of a row.
 pub(super) struct Row {
-    /// Where in `entries` a column is.
+    /// Index in `entries` of each column.
     place: Vec<u32>,
     entries: Vec<(u32, f64)>,
 }
@@ -116,7 +116,7 @@ impl Row {
         Self { place: vec![NONE; width], entries: Vec::new() }
     }
 
-    /// Adds a · (a row of a matrix).
+    /// Adds a multiple of a matrix row.
     pub(super) fn add(&mut self, a: f64, (columns, values): (&[u32], &[f64])) {
         for (&column, &value) in columns.iter().zip(values) {
             let place = &mut self.place[column as usize];
@@ -129,7 +129,7 @@ impl Row {
         }
     }
 
-    /// Moves the row, sorted, behind others.
+    /// Sorts the row and appends it to others.
     fn flush(&mut self, rows: &mut Rows) {
         self.entries.sort_unstable_by_key(|entry| entry.0);
         for (column, value) in self.entries.drain(..) {
@@ -139,7 +139,7 @@ impl Row {
     }
 }
 
-/// A matrix of which `fill` sums row i.
+/// Builds a matrix; `fill` accumulates row i.
 pub(super) fn by_rows(
     rows: usize,
     width: usize,
@@ -156,7 +156,7 @@ pub(super) fn by_rows(
     Rectangular { starts, columns, values, width }
 }
 
-/// A B.
+/// Computes A B.
 pub(super) fn product(a: &Rectangular, b: &Rectangular) -> Rectangular {
     by_rows(a.rows(), b.width, |i, row| {
         let (columns, values) = a.row(i);
@@ -166,7 +166,7 @@ pub(super) fn product(a: &Rectangular, b: &Rectangular) -> Rectangular {
     })
 }
 
-/// R A P with R = Pᵀ.
+/// Computes R A P with R = Pᵀ.
 pub(super) fn galerkin(r: &Rectangular, a: &Csr, p: &Rectangular) -> Csr {
     let right = by_rows(a.size(), p.width, |i, row| {
         a.row(i).for_each(|(j, value)| row.add(value, p.row(j)));

@@ -1,27 +1,28 @@
-//! The largest eigenvalue of D⁻¹A: a matrix and D⁻¹ → a bound λ that it hardly exceeds.
+//! Approximate upper bound λ of the eigenvalues of D⁻¹A.
 //!
-//! Lanczos' method in the conjugate gradient's disguise, on a right-hand side without any order: with its α_j and β_j
+//! The conjugate gradient method on a random right-hand side is equivalent to Lanczos' method: with its α_j and β_j,
 //!
 //! ```text
 //! T_jj = 1/α_j + β_{j−1}/α_{j−1},   T_{j,j+1} = √β_j / α_j
 //! ```
 //!
-//! has eigenvalues that approach those of D⁻¹A from within (Golub and Van Loan 2013, section 10.2); the largest is raised by a
-//! tenth. The largest row sum of |D⁻¹A| bounds it from above (Gershgorin), and is taken where it is less.
+//! has eigenvalues that approach those of D⁻¹A from inside (Golub and Van Loan 2013, section 10.2); the largest is
+//! raised by a tenth. The largest row sum of |D⁻¹A| is a rigorous upper bound (Gershgorin), and replaces it if it is
+//! smaller.
 
 use crate::algebra::csr::Csr;
 use crate::algebra::lanczos::largest_of;
 use crate::support::parallel::*;
 use crate::support::random::random_entries;
 
-/// Steps.
+/// Number of Lanczos steps.
 const STEPS: usize = 12;
-/// What is found is raised by this: it comes from within.
+/// Safety factor: the estimate approaches the eigenvalue from inside.
 const RAISED: f64 = 1.1;
-/// Entries of one partial sum, so that sums do not depend on the number of threads.
+/// Number of entries in a partial sum, so that sums are independent of the number of threads.
 const CHUNK: usize = 4096;
 
-/// λ.
+/// Returns λ.
 pub(super) fn largest(matrix: &Csr, inverse: &[f64]) -> f64 {
     let sums = (0..matrix.size())
         .into_par_iter()

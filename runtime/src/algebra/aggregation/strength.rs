@@ -1,25 +1,24 @@
-//! Which nodes of a matrix are strongly connected: blocks of a matrix → a graph of nodes (Vaněk, Mandel and Brezina 1996, section
-//! 5.1).
+//! Strength of connection between the nodes of a block matrix (Vaněk, Mandel and Brezina 1996, section 5.1).
 //!
 //! ```text
-//! i ~ j   where ‖A_ij‖ > θ √(‖A_ii‖ ‖A_jj‖)      with Frobenius' norm of blocks; |a_ij| > θ √(a_ii a_jj) where a node has one unknown
+//! i ~ j   if ‖A_ij‖ > θ √(‖A_ii‖ ‖A_jj‖)      in the Frobenius norm; |a_ij| > θ √(a_ii a_jj) for scalar nodes
 //! ```
 
 use super::sparse::{Rectangular, by_rows};
 use crate::algebra::csr::{Csr, Rows};
 use crate::support::parallel::*;
 
-/// The unknowns of nodes, which follow one another.
+/// Degrees of freedom of nodes, numbered consecutively.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Nodes {
-    /// Where each node's unknowns begin, and the end of the last.
+    /// Offset of each node's degrees of freedom, and the end of the last.
     pub(super) starts: Vec<u32>,
-    /// The node of an unknown.
+    /// Node of each degree of freedom.
     pub(super) of: Vec<u32>,
 }
 
 impl Nodes {
-    /// Nodes with these numbers of unknowns.
+    /// Creates nodes with these numbers of degrees of freedom.
     pub(super) fn with(counts: impl Iterator<Item = usize>) -> Self {
         let (mut starts, mut of) = (vec![0], Vec::new());
         for (node, count) in counts.enumerate() {
@@ -29,27 +28,27 @@ impl Nodes {
         Self { starts, of }
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub(super) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The unknowns of a node.
+    /// Returns the degrees of freedom of a node.
     pub(super) fn unknowns(&self, node: usize) -> std::ops::Range<usize> {
         self.starts[node] as usize..self.starts[node + 1] as usize
     }
 }
 
-/// How strongly nodes are connected.
+/// Strengths of connection.
 pub(super) struct Graph {
-    /// ‖A_ij‖² / (‖A_ii‖ ‖A_jj‖) of each pair of nodes, but for those of a node with itself.
+    /// ‖A_ij‖² / (‖A_ii‖ ‖A_jj‖) of each pair of different nodes.
     pub(super) relative: Rectangular,
     /// θ².
     pub(super) bound: f64,
 }
 
 impl Graph {
-    /// The graph of a matrix.
+    /// Builds the graph of a matrix.
     pub(super) fn new(matrix: &Csr, nodes: &Nodes, theta: f64) -> Self {
         let n = nodes.len();
         let squares = by_rows(n, n, |node, row| {
@@ -75,13 +74,13 @@ impl Graph {
         Self { relative, bound: theta * theta }
     }
 
-    /// All neighbours of a node and how strong they are, squared.
+    /// Iterates over all neighbours of a node, with squared strengths.
     pub(super) fn around(&self, node: usize) -> impl Iterator<Item = (usize, f64)> {
         let (columns, values) = self.relative.row(node);
         columns.iter().map(|&other| other as usize).zip(values.iter().copied())
     }
 
-    /// The strong neighbours of a node.
+    /// Iterates over the strong neighbours of a node.
     pub(super) fn strong(&self, node: usize) -> impl Iterator<Item = (usize, f64)> {
         self.around(node).filter(|(_, square)| *square > self.bound)
     }

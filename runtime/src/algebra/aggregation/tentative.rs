@@ -1,12 +1,12 @@
-//! The tentative prolongator: aggregates and near-null vectors B → T with orthonormal columns, and B_c with T B_c = B (Vaněk, Mandel
-//! and Brezina 1996, algorithm 3.1).
+//! Tentative prolongator T with orthonormal columns, and B_c with T B_c = B, from aggregates and near-null vectors B
+//! (Vaněk, Mandel and Brezina 1996, algorithm 3.1).
 //!
 //! ```text
 //! B restricted to an aggregate = Q R,   Q a block of T, R rows of B_c
 //! ```
 //!
-//! by Gram and Schmidt's method, each projection twice. Vectors that depend on others there, as rotations do on translations in an
-//! aggregate of one node, give no column.
+//! by the Gram-Schmidt method with two projections each. Dependent vectors, such as rotations in an aggregate of one
+//! node, yield no column.
 
 use super::aggregates::NONE;
 use super::sparse::Rectangular;
@@ -14,25 +14,25 @@ use super::strength::Nodes;
 use crate::algebra::csr::{Csr, Rows};
 use crate::support::parallel::*;
 
-/// What must be left of a vector behind its projections, relative to what it was.
+/// Length of an independent vector after projection, relative to that before.
 const INDEPENDENT: f64 = 1e-8;
 
-/// T, with what belongs to the coarse level.
+/// T, with the data of the coarse level.
 pub(super) struct Tentative {
     pub(super) prolongator: Rectangular,
-    /// Coarse unknowns: a node is an aggregate.
+    /// Coarse degrees of freedom: each aggregate is a node.
     pub(super) nodes: Nodes,
     /// Near-null vectors of the coarse level.
     pub(super) near_null: Vec<Vec<f64>>,
 }
 
-/// Q by columns, and R by columns of as many rows.
+/// Q by columns, and R by columns with as many rows.
 struct Factors {
     q: Vec<Vec<f64>>,
     r: Vec<Vec<f64>>,
 }
 
-/// T of aggregates: `of` has that of each node, `free` says which unknowns belong to them.
+/// Builds T; `of` is the aggregate of each node, `free` the mask of aggregated degrees of freedom.
 pub(super) fn tentative(
     nodes: &Nodes,
     (of, count): (&[u32], usize),
@@ -71,7 +71,7 @@ pub(super) fn tentative(
     }
 }
 
-/// The unknowns of each aggregate.
+/// Returns the degrees of freedom of each aggregate.
 fn members(nodes: &Nodes, (of, count): (&[u32], usize), free: &[bool]) -> Vec<Vec<u32>> {
     let mut members = vec![Vec::new(); count];
     for (node, &aggregate) in of.iter().enumerate() {

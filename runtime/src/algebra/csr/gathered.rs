@@ -1,21 +1,20 @@
-//! A matrix in parts, each at one process with rows and columns of its own numbering → their sum at the first process, in the numbering of
-//! the whole.
+//! Sum of the subdomain matrices of all processes on rank 0, in the numbering of the whole mesh.
 //!
 //! ```text
-//! A_ij = Σ over the processes, in the order of their numbers, of what each has there
+//! A_ij = Σ of the local entries, in rank order
 //! ```
 //!
-//! Each sends its entries to the first, one process behind the other and piece by piece, so that no message is too long for MPI, whose
-//! counts are of 32 bits, and the first has one piece beside what it keeps.
+//! Ranks send their entries to rank 0 one after another, in pieces. No message exceeds the 32-bit counts of MPI, and
+//! rank 0 buffers one piece only.
 
 use super::Csr;
 use crate::processes::{Group, Parcel, any};
 use crate::support::memory::{Room, TooMuch};
 
-/// Entries of a message: a row, a column and a value each, 96 MiB of numbers.
+/// Number of entries per message: row, column and value each, 96 MiB.
 const PIECE: usize = 1 << 22;
 
-/// What an entry takes the first process: as it comes, in the order of rows, and added up.
+/// Bytes per entry on rank 0: as received, sorted by rows, and summed.
 const BYTES: f64 = 16.0 + 12.0 + 12.0;
 
 /// An entry of the whole matrix.
@@ -27,12 +26,12 @@ struct Entry {
 }
 
 impl Csr {
-    /// The sum of the matrices of all processes, n rows at the first of them, none at the others; `places` says where the rows and
-    /// columns of this process's lie in the whole. Entries that are exactly zero are left out. All processes call it.
+    /// Returns the sum of the matrices of all processes, with n rows, on rank 0; `None` on the others. `places` maps
+    /// local rows and columns to the whole numbering. Exact zeros are removed. Collective.
     ///
     /// # Errors
     ///
-    /// At the first process, more entries than it has room for; the others have no error then.
+    /// On rank 0, more entries than fit into memory; the other ranks return no error in this case.
     pub(crate) fn gathered(
         &self,
         places: &[usize],
@@ -100,7 +99,7 @@ impl Entry {
     }
 }
 
-/// A matrix of n rows; what comes for one place is added in its order.
+/// Builds a matrix of n rows; duplicate entries are summed in order.
 fn summed(n: usize, entries: Vec<Entry>) -> Csr {
     let mut starts = vec![0usize; n + 1];
     entries.iter().for_each(|entry| starts[entry.row as usize + 1] += 1);
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
     use crate::processes::threads::each;
 
-    /// Two of three processes have a part; one entry is of both, one comes to nothing.
+    /// Two of three processes have a part; one entry belongs to both, another one cancels.
     #[test]
     fn parts_add_up_at_the_first_process() {
         let found = each(3, |group| {

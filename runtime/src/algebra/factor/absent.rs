@@ -1,18 +1,18 @@
-//! A build without the feature `direct`: no matrix has factors.
+//! Stubs of builds without the feature `direct`.
 
 use super::FactorError;
 use crate::algebra::coupling::Columns;
 use std::convert::Infallible;
 
-/// A matrix, factorised; there is none.
+/// A factorised matrix; never constructed.
 pub struct Factors(Infallible);
 
-/// What is kept from one matrix to the next: nothing.
+/// Data reused between matrices: none.
 #[derive(Default)]
 pub struct Analysis;
 
 impl Analysis {
-    /// Refuses.
+    /// Returns an error.
     ///
     /// # Errors
     ///
@@ -21,7 +21,7 @@ impl Analysis {
         Err(FactorError::Absent)
     }
 
-    /// Refuses.
+    /// Returns an error.
     ///
     /// # Errors
     ///
@@ -32,22 +32,22 @@ impl Analysis {
 }
 
 impl Factors {
-    /// How they were made.
+    /// Returns the kind of factorisation.
     pub fn word(&self) -> &'static str {
         match self.0 {}
     }
 
-    /// The number of unknowns.
+    /// Returns the number of degrees of freedom.
     pub fn unknowns(&self) -> usize {
         match self.0 {}
     }
 
-    /// Whether the matrix is positive definite, well above the rounding-error level.
+    /// Returns whether the matrix is positive definite, well above the rounding-error level.
     pub fn is_definite(&self) -> bool {
         match self.0 {}
     }
 
-    /// x = A⁻¹ x.
+    /// Computes x = A⁻¹ x.
     pub fn solve(&self, _: &mut [f64]) {
         match self.0 {}
     }

@@ -4,8 +4,8 @@ use super::FactorError;
 #[cfg(feature = "direct")]
 use faer::{Mat, Side};
 
-/// The eigenvalues of a symmetric matrix, ascending, and its eigenvectors: the j-th at `[i * n + j]`. Of the n × n entries, row by
-/// row, the lower half is read.
+/// Computes the eigenvalues of a symmetric matrix, ascending, and its eigenvectors: the j-th at `[i * n + j]`. The
+/// lower half of the n × n row-major entries is read.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn symmetric_eigen(entries: &[f64], n: usize) -> Result<(Vec<f64>, Vec<f64>)
     Ok((values, (0..n * n).map(|at| vectors[(at / n, at % n)]).collect()))
 }
 
-/// Nothing in this build.
+/// Returns an error in this build.
 #[cfg(not(feature = "direct"))]
 pub fn symmetric_eigen(_: &[f64], _: usize) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
     Err(FactorError::Absent)

@@ -1,9 +1,9 @@
-//! Factors by the library of sparse ones: [`Columns`] → [`Factors`], which solve. The one file that names it.
+//! Sparse factorisation of [`Columns`] to [`Factors`]. This is the only file that names the library.
 //!
-//! The matrix is scaled first, A → R A C with largest entries near 1 in every row and column (Ruiz 2001), so that
-//! rows of essential conditions and fields in other units do not mislead pivoting. Where a symmetric positive definite
-//! matrix is expected, Cholesky's factors are tried first; else, and where that fails, A = Pᵀ L U Qᵀ with partial
-//! pivoting. Hager's estimate of ‖A⁻¹‖₁ says whether the matrix is singular to working precision.
+//! The matrix is first scaled, A → R A C with the largest entries of all rows and columns near 1 (Ruiz 2001). Identity
+//! rows and different units therefore do not affect pivoting. A Cholesky factorisation is tried first if the matrix
+//! should be symmetric positive definite. Otherwise, or if that fails, A = Pᵀ L U Qᵀ with partial pivoting. Hager's
+//! estimate of ‖A⁻¹‖₁ detects matrices that are singular to working precision.
 
 use super::FactorError;
 use crate::algebra::coupling::Columns;
@@ -14,9 +14,9 @@ use faer::sparse::linalg::solvers::{Llt, Lu, SymbolicLlt, SymbolicLu};
 use faer::sparse::linalg::{LltError, LuError};
 use faer::sparse::{SparseColMat, SymbolicSparseColMat};
 
-/// Sweeps of the scaling; each takes the square root of what is left.
+/// Number of scaling sweeps; each takes the square root of the remaining factors.
 const SWEEPS: usize = 3;
-/// Sweeps where rows or columns are still apart, in factors of `APART`, after these.
+/// Maximum number of sweeps while rows or columns differ by a factor of `APART`.
 const MOST: usize = 20;
 const APART: f64 = 1e3;
 
@@ -25,20 +25,20 @@ enum Kind {
     Lu(Box<Lu<usize, f64>>),
 }
 
-/// A matrix, factorised.
+/// A factorised matrix.
 pub struct Factors {
     kind: Kind,
-    /// The diagonals of R and C.
+    /// Diagonals of R and C.
     rows: Vec<f64>,
     columns: Vec<f64>,
-    /// About ‖A⁻¹‖₁ of the scaled matrix, whose columns have norms of about 1.
+    /// Estimate of ‖A⁻¹‖₁ of the scaled matrix, whose columns have norms of about 1.
     inverse: f64,
 }
 
-/// How far above rounding a definite matrix is.
+/// Required distance of a definite matrix from the rounding-error level.
 const ABOVE: f64 = 100.0;
 
-/// What depends on the pattern alone, kept from one matrix to the next.
+/// Symbolic factorisation, reused for matrices with the same pattern.
 #[derive(Default)]
 pub struct Analysis {
     starts: Vec<usize>,
@@ -47,38 +47,39 @@ pub struct Analysis {
     lu: Option<SymbolicLu<usize>>,
 }
 
-/// What is done about a matrix that Cholesky's factors do not serve.
+/// Fallback for matrices without a Cholesky factorisation.
 #[derive(Clone, Copy)]
 enum Otherwise {
     /// LU.
     Lu,
-    /// LU, without a try of Cholesky's.
+    /// LU without trying Cholesky.
     LuAtOnce,
     Nothing,
 }
 
-/// How far rounding may move the smallest pivot of a scaled matrix of n unknowns.
+/// Returns the rounding error of the smallest pivot of a scaled matrix of size n.
 fn rounding(n: usize) -> f64 {
     f64::EPSILON * (10.0 + (n as f64).sqrt())
 }
 
 impl Analysis {
-    /// Factorises a matrix; `definite` where it should be symmetric and positive definite.
+    /// Factorises a matrix; `definite` states that it should be symmetric positive definite.
     ///
     /// # Errors
     ///
-    /// The matrix is singular, or too large.
+    /// The matrix is singular or too large.
     pub fn factorise(&mut self, matrix: &Columns, definite: bool) -> Result<Factors, FactorError> {
         let otherwise = if definite { Otherwise::Lu } else { Otherwise::LuAtOnce };
         let found = self.factorised(matrix, otherwise)?;
         found.ok_or(FactorError::Singular { unknown: 0, condition: f64::INFINITY })
     }
 
-    /// Factorises a symmetric matrix that is positive definite, well above the rounding-error level; none where it is not.
+    /// Factorises a symmetric matrix that is positive definite, well above the rounding-error level; `None` if it is
+    /// not.
     ///
     /// # Errors
     ///
-    /// As of [`factorise`](Self::factorise).
+    /// As for [`factorise`](Self::factorise).
     pub fn definite(&mut self, matrix: &Columns) -> Result<Option<Factors>, FactorError> {
         let found = self.factorised(matrix, Otherwise::Nothing)?;
         Ok(found.filter(Factors::is_definite))
@@ -112,7 +113,7 @@ impl Analysis {
         let mut factors = Factors { kind, rows, columns, inverse: 0.0 };
         let (inverse, largest) = factors.inverse_norm(n);
         factors.inverse = inverse;
-        // Columns of the scaled matrix have norms from 1 to their number of entries.
+        // Columns of the scaled matrix have norms between 1 and their number of entries.
         if !inverse.is_finite() || inverse * rounding(n) > 1.0 {
             let condition = inverse * norm;
             return Err(FactorError::Singular { unknown: largest, condition });
@@ -120,7 +121,7 @@ impl Analysis {
         Ok(Some(factors))
     }
 
-    /// Cholesky's factors; none where the matrix is not positive definite.
+    /// Computes a Cholesky factorisation; `None` if the matrix is not positive definite.
     fn cholesky(
         &mut self,
         matrix: &SparseColMat<usize, f64>,
@@ -159,7 +160,7 @@ impl Analysis {
 }
 
 impl Factors {
-    /// `cholesky` or `lu`.
+    /// Returns `cholesky` or `lu`.
     pub fn word(&self) -> &'static str {
         match self.kind {
             Kind::Cholesky(_) => "cholesky",
@@ -167,25 +168,25 @@ impl Factors {
         }
     }
 
-    /// The number of unknowns.
+    /// Returns the number of degrees of freedom.
     pub fn unknowns(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether the matrix is positive definite, well above the rounding-error level.
+    /// Returns whether the matrix is positive definite, well above the rounding-error level.
     pub fn is_definite(&self) -> bool {
         matches!(self.kind, Kind::Cholesky(_))
             && self.inverse * ABOVE * rounding(self.rows.len()) < 1.0
     }
 
-    /// x = A⁻¹ x.
+    /// Computes x = A⁻¹ x.
     pub fn solve(&self, x: &mut [f64]) {
         x.iter_mut().zip(&self.rows).for_each(|(x, scale)| *x *= scale);
         self.inner(x, false);
         x.iter_mut().zip(&self.columns).for_each(|(x, scale)| *x *= scale);
     }
 
-    /// x = (R A C)⁻¹ x, or its transpose.
+    /// Computes x = (R A C)⁻¹ x, or the transpose.
     fn inner(&self, x: &mut [f64], transposed: bool) {
         let n = x.len();
         let right = MatMut::from_column_major_slice_mut(x, n, 1);
@@ -196,10 +197,10 @@ impl Factors {
         }
     }
 
-    /// A lower bound of ‖(R A C)⁻¹‖₁ that is rarely far below it (Hager 1984), and where the vector that shows it is
-    /// largest: for a matrix that is nearly singular, its null vector.
+    /// Returns a lower bound of ‖(R A C)⁻¹‖₁, rarely far below it (Hager 1984). The index is that of the largest entry
+    /// of the maximising vector, the null vector of a nearly singular matrix.
     fn inverse_norm(&self, n: usize) -> (f64, usize) {
-        // Entries of one size and of no regular sign are not orthogonal to a null vector by accident.
+        // Entries of equal size and irregular sign are not orthogonal to a null vector by accident.
         let sign = |i: usize| if (i.wrapping_mul(0x9E37_79B9) >> 16) & 1 == 0 { 1.0 } else { -1.0 };
         let mut x: Vec<f64> = (0..n).map(|i| sign(i) / n as f64).collect();
         let mut best = (0.0, 0);
@@ -224,7 +225,7 @@ impl Factors {
     }
 }
 
-/// The place of the largest entry; one that is not a number is larger than all.
+/// Returns the index of the largest entry; NaN counts as largest.
 fn largest(x: &[f64]) -> usize {
     let size = |x: f64| if x.is_nan() { f64::INFINITY } else { x.abs() };
     let entries = x.iter().enumerate().map(|(i, &x)| (i, size(x)));
@@ -232,13 +233,13 @@ fn largest(x: &[f64]) -> usize {
     entries.fold(none, |best, entry| if entry.1 > best.1 { entry } else { best }).0
 }
 
-/// The largest sum of a column's absolute values.
+/// Returns the largest column sum of absolute values.
 fn one_norm(matrix: &SparseColMat<usize, f64>) -> f64 {
     let sum = |j: usize| matrix.val_of_col(j).iter().map(|value| value.abs()).sum::<f64>();
     (0..matrix.ncols()).map(sum).fold(0.0, f64::max)
 }
 
-/// The diagonals of R and C.
+/// Returns the diagonals of R and C.
 fn scaling(matrix: &Columns) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
     let n = matrix.starts.len() - 1;
     let (mut rows, mut columns) = (vec![1.0; n], vec![1.0; n]);
@@ -266,7 +267,7 @@ fn scaling(matrix: &Columns) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
     Ok((rows, columns))
 }
 
-/// R A C.
+/// Returns R A C.
 fn scaled(matrix: &Columns, rows: &[f64], columns: &[f64]) -> SparseColMat<usize, f64> {
     let n = rows.len();
     let mut values = Vec::with_capacity(matrix.values.len());
@@ -301,7 +302,7 @@ mod tests {
         10f64.powi((i % 7) as i32 - 3)
     }
 
-    /// The second difference, with the unit of each unknown its own.
+    /// Returns the second difference in different units for each degree of freedom.
     fn difference(i: usize, j: usize) -> f64 {
         let entry = match i.abs_diff(j) {
             0 => 2.0,
@@ -355,7 +356,7 @@ mod tests {
         check(&columns(60, saddle), true, "lu");
     }
 
-    /// Two coupled blocks whose rows differ by 120 orders.
+    /// Two coupled blocks with rows that differ by 120 orders of magnitude.
     #[test]
     fn rows_in_far_apart_units_are_not_singular() {
         let coupled = |i: usize, j: usize| {
@@ -377,7 +378,7 @@ mod tests {
         let mut told = |entry: &dyn Fn(usize, usize) -> f64, definite| {
             analysis.factorise(&columns(50, entry), definite).err()
         };
-        // Neumann's problem in the unknowns from 20 on, which are known up to a constant.
+        // Neumann's problem in the degrees of freedom from 20, which are free up to a constant.
         let free = |i: usize, j: usize| match (i.min(j), i.abs_diff(j)) {
             (0..20, 0) => 2.0,
             (20 | 49, 0) => 1.0,

@@ -1,20 +1,20 @@
-//! The loops behind the vector operations: chunks of fixed length, spread over threads where there
-//! are several, one plain loop where there is one.
+//! Host loops of the vector operations: chunks of fixed length, distributed to threads, or one plain loop for a single
+//! thread.
 
 use super::Real;
 use crate::support::parallel::*;
 use std::ops::Range;
 
-/// Entries a chunk: sums are formed chunk by chunk, so this number is part of the results.
+/// Number of entries per chunk; sums are formed chunk by chunk, so it affects results.
 const CHUNK: usize = 1 << 14;
-/// Partial sums in a chunk, enough to keep the adders of any machine busy.
+/// Number of partial sums in a chunk, enough to saturate the adders of any processor.
 const LANES: usize = 16;
 
 fn sequential(len: usize) -> bool {
     len <= CHUNK || rayon::current_num_threads() == 1
 }
 
-/// y_i = f(y_i).
+/// Computes y_i = f(y_i).
 pub(super) fn map<T: Real>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
     let run = |y: &mut [T]| y.iter_mut().for_each(|y| *y = f(*y));
     if sequential(y.len()) {
@@ -24,12 +24,12 @@ pub(super) fn map<T: Real>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
     }
 }
 
-/// y_i = f(y_i), computed in double precision.
+/// Computes y_i = f(y_i) in double precision.
 pub(super) fn map_f64<T: Real>(y: &mut [T], f: impl Fn(f64) -> f64 + Sync) {
     map(y, |y| T::from_f64(f(y.into())));
 }
 
-/// y_i = f(y_i, x_i).
+/// Computes y_i = f(y_i, x_i).
 pub(super) fn map2<T: Real>(y: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) {
     assert_eq!(y.len(), x.len(), "vectors should have one length");
     let run = |(y, x): (&mut [T], &[T])| {
@@ -42,7 +42,7 @@ pub(super) fn map2<T: Real>(y: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) 
     }
 }
 
-/// y_i = f(y_i, x_i, z_i).
+/// Computes y_i = f(y_i, x_i, z_i).
 fn map3<T: Real>(y: &mut [T], x: &[T], z: &[T], f: impl Fn(T, T, T) -> T + Sync) {
     assert!(y.len() == x.len() && y.len() == z.len(), "vectors should have one length");
     let run = |((y, x), z): ((&mut [T], &[T]), &[T])| {
@@ -55,27 +55,27 @@ fn map3<T: Real>(y: &mut [T], x: &[T], z: &[T], f: impl Fn(T, T, T) -> T + Sync)
     }
 }
 
-/// y = a·y.
+/// Computes y = a·y.
 pub(super) fn scale<T: Real>(y: &mut [T], a: T) {
     map(y, |y| y * a);
 }
 
-/// y = y + a·x.
+/// Computes y = y + a·x.
 pub(super) fn axpy<T: Real>(y: &mut [T], x: &[T], a: T) {
     map2(y, x, |y, x| y + a * x);
 }
 
-/// y = a·x + b·y.
+/// Computes y = a·x + b·y.
 pub(super) fn axpby<T: Real>(y: &mut [T], x: &[T], a: T, b: T) {
     map2(y, x, |y, x| a * x + b * y);
 }
 
-/// p_i = d_i r_i + β p_i.
+/// Computes p_i = d_i r_i + β p_i.
 pub(super) fn advance<T: Real>(p: &mut [T], r: &[T], d: &[T], beta: T) {
     map3(p, r, d, |p, r, d| d * r + beta * p);
 }
 
-/// y_i = f(x_i).
+/// Computes y_i = f(x_i).
 pub(super) fn convert<T: Real, U: Real>(y: &mut [T], x: &[U], f: impl Fn(U) -> T + Sync) {
     let run = |(y, x): (&mut [T], &[U])| y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
     if sequential(y.len()) {
@@ -85,7 +85,7 @@ pub(super) fn convert<T: Real, U: Real>(y: &mut [T], x: &[U], f: impl Fn(U) -> T
     }
 }
 
-/// The step of one chunk of a Chebyshev iteration; `residual` gives r_i of the old one and q_i.
+/// Takes the Chebyshev step of one chunk; `residual` computes r_i, before subtraction of q_i, from the old one.
 #[inline(always)]
 fn chebyshev_chunk<T: Real>(
     [x, d, r]: [&mut [T]; 3],
@@ -104,7 +104,7 @@ fn chebyshev_chunk<T: Real>(
     }
 }
 
-/// Runs `run` on the chunks of three vectors that are written, with where each begins.
+/// Calls `run` on the chunks of three written vectors, with the offset of each chunk.
 fn three<T: Real>([x, d, r]: [&mut [T]; 3], run: impl Fn(usize, [&mut [T]; 3]) + Sync) {
     let n = x.len();
     assert!(d.len() == n && r.len() == n, "vectors should have one length");
@@ -118,7 +118,7 @@ fn three<T: Real>([x, d, r]: [&mut [T]; 3], run: impl Fn(usize, [&mut [T]; 3]) +
     }
 }
 
-/// r_i −= q_i, d_i = `keep` d_i + `add` m_i r_i, x_i += d_i.
+/// Computes r_i −= q_i, d_i = `keep` d_i + `add` m_i r_i, x_i += d_i.
 pub(super) fn chebyshev<T: Real>(written: [&mut [T]; 3], [q, m]: [&[T]; 2], keep: T, add: T) {
     three(written, |start, written| {
         let range = start..start + written[0].len();
@@ -126,7 +126,7 @@ pub(super) fn chebyshev<T: Real>(written: [&mut [T]; 3], [q, m]: [&[T]; 2], keep
     });
 }
 
-/// The same with r_i = b_i − q_i.
+/// Computes r_i = b_i − q_i, d_i = `keep` d_i + `add` m_i r_i, x_i += d_i.
 pub(super) fn chebyshev_from<T: Real>(
     written: [&mut [T]; 3],
     [b, q, m]: [&[T]; 3],
@@ -140,7 +140,7 @@ pub(super) fn chebyshev_from<T: Real>(
     });
 }
 
-/// Runs `run` on the chunks of two vectors that are written, with where each begins.
+/// Calls `run` on the chunks of two written vectors, with the offset of each chunk.
 fn two<T: Real>([x, d]: [&mut [T]; 2], run: impl Fn(usize, [&mut [T]; 2]) + Sync) {
     assert!(x.len() == d.len(), "vectors should have one length");
     if sequential(x.len()) {
@@ -152,7 +152,7 @@ fn two<T: Real>([x, d]: [&mut [T]; 2], run: impl Fn(usize, [&mut [T]; 2]) + Sync
     }
 }
 
-/// v_i += c a_i, next_i = u_i + `length` v_i.
+/// Computes v_i += c a_i, next_i = u_i + `length` v_i.
 pub(super) fn drift<T: Real>(
     written: [&mut [T]; 2],
     u: &[T],
@@ -170,7 +170,7 @@ pub(super) fn drift<T: Real>(
     });
 }
 
-/// a_i = −m_i r_i, v_i += c a_i.
+/// Computes a_i = −m_i r_i, v_i += c a_i.
 pub(super) fn kick<T: Real>(written: [&mut [T]; 2], [r, m]: [&[T]; 2], c: T) {
     let n = written[0].len();
     assert!(r.len() == n && m.len() == n, "vectors should have one length");
@@ -183,7 +183,7 @@ pub(super) fn kick<T: Real>(written: [&mut [T]; 2], [r, m]: [&[T]; 2], c: T) {
     });
 }
 
-/// d_i = `add` m_i r_i, x_i = d_i.
+/// Computes d_i = `add` m_i r_i, x_i = d_i.
 pub(super) fn chebyshev_first<T: Real>(written: [&mut [T]; 2], [r, m]: [&[T]; 2], add: T) {
     let n = written[0].len();
     assert!(r.len() == n && m.len() == n, "vectors should have one length");
@@ -197,7 +197,7 @@ pub(super) fn chebyshev_first<T: Real>(written: [&mut [T]; 2], [r, m]: [&[T]; 2]
     });
 }
 
-/// Sum over chunks of `f(chunk)`, added in order.
+/// Sums `f(chunk)` over chunks, in order.
 fn reduce(len: usize, f: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
     let range = |chunk: usize| chunk * CHUNK..len.min((chunk + 1) * CHUNK);
     let chunks = len.div_ceil(CHUNK);
@@ -210,7 +210,7 @@ fn reduce(len: usize, f: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
     }
 }
 
-/// The sum of `f` over the parts of a range that are in none of `others`, which are ascending.
+/// Sums `f` over the parts of a range outside `others`, which are ascending.
 pub(super) fn apart(
     others: &[Range<usize>],
     range: Range<usize>,
@@ -230,7 +230,7 @@ pub(super) fn apart(
     sum
 }
 
-/// Σ f(i) for i < len in `LANES` partial sums.
+/// Computes Σ f(i) for i < len in `LANES` partial sums.
 #[inline(always)]
 fn lane_sum(len: usize, f: impl Fn(usize) -> f64) -> f64 {
     let mut sums = [0.0; LANES];
@@ -258,13 +258,13 @@ pub(super) fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
     lane_sum(x.len(), |i| x[i].into() * y[i].into())
 }
 
-/// x·y without the entries of others.
+/// Computes x·y without entries counted by other processes.
 pub(super) fn dot<T: Real>(x: &[T], y: &[T], others: &[Range<usize>]) -> f64 {
     assert_eq!(x.len(), y.len(), "vectors should have one length");
     reduce(x.len(), |range| dot_apart(x, y, range, others))
 }
 
-/// Σ x_i y_i over a range, without the entries of others.
+/// Computes Σ x_i y_i over a range, without entries counted by other processes.
 pub(super) fn dot_apart<T: Real>(
     x: &[T],
     y: &[T],
@@ -274,7 +274,7 @@ pub(super) fn dot_apart<T: Real>(
     apart(others, range, |range| dot_chunk(&x[range.clone()], &y[range]))
 }
 
-/// Σ d_i r_i² without the entries of others.
+/// Computes Σ d_i r_i² without entries counted by other processes.
 pub(super) fn weighted_square<T: Real>(r: &[T], d: &[T], others: &[Range<usize>]) -> f64 {
     assert_eq!(r.len(), d.len(), "vectors should have one length");
     let weighted = |range: Range<usize>| weighted_chunk(&r[range.clone()], &d[range]);
@@ -289,12 +289,12 @@ fn weighted_chunk<T: Real>(r: &[T], d: &[T]) -> f64 {
     })
 }
 
-/// A range of entries, from a place in a chunk on that begins elsewhere.
+/// Shifts a range of entries to the offset of a chunk.
 fn within(range: Range<usize>, start: usize) -> Range<usize> {
     range.start - start..range.end - start
 }
 
-/// y = y + a·x and y·y without the entries of others.
+/// Computes y = y + a·x and returns y·y without entries counted by other processes.
 pub(super) fn axpy_dot<T: Real>(y: &mut [T], x: &[T], a: T, others: &[Range<usize>]) -> f64 {
     assert_eq!(y.len(), x.len(), "vectors should have one length");
     let run = |(chunk, (y, x)): (usize, (&mut [T], &[T]))| {
@@ -315,15 +315,15 @@ pub(super) fn axpy_dot<T: Real>(y: &mut [T], x: &[T], a: T, others: &[Range<usiz
     }
 }
 
-/// The update of one chunk in place: x += α p, r −= α q. Small blocks, so that the sums that follow
-/// find r in the first cache.
+/// Updates one chunk in place: x += α p, r −= α q. Chunks are small, so that the following sums find r in the
+/// first-level cache.
 #[inline(always)]
 fn step_chunk<T: Real>(x: &mut [T], r: &mut [T], p: &[T], q: &[T], alpha: T) {
     x.iter_mut().zip(p).for_each(|(x, &p)| *x = *x + alpha * p);
     r.iter_mut().zip(q).for_each(|(r, &q)| *r = *r - alpha * q);
 }
 
-/// x += α p, r −= α q; gives r·r and Σ d_i r_i², both without the entries of others.
+/// Computes x += α p, r −= α q; returns r·r and Σ d_i r_i², both without entries counted by other processes.
 pub(super) fn step<T: Real>(
     x: &mut [T],
     r: &mut [T],
@@ -361,7 +361,7 @@ pub(super) fn step<T: Real>(
     }
 }
 
-/// x += α p, r −= α q; gives r·r without the entries of others.
+/// Computes x += α p, r −= α q; returns r·r without entries counted by other processes.
 pub(super) fn step_plain<T: Real>(
     x: &mut [T],
     r: &mut [T],

@@ -1,5 +1,5 @@
-//! Iterations of the conjugate gradient method on vectors of a device, one after another without the host: see
-//! [`Recurrence`]. What fails is given back at once, and [`Chain::read`] also says what failed before.
+//! Conjugate gradient iterations on device vectors without host synchronisation: see [`Recurrence`]. Failures are
+//! returned at once; [`Chain::read`] also returns earlier failures.
 
 use super::{Step, Vector};
 use crate::device::{
@@ -7,7 +7,7 @@ use crate::device::{
 };
 use std::sync::Arc;
 
-/// Steps and directions whose scalars stay on a device.
+/// Steps and directions with scalars in device memory.
 #[derive(Debug)]
 pub struct Chain {
     arithmetic: Arc<Arithmetic>,
@@ -23,14 +23,14 @@ fn array_mut(vector: &mut Vector) -> Result<&mut Array, DeviceError> {
 }
 
 impl Chain {
-    /// Iterations that may be asked for before they are read.
+    /// Maximum number of iterations before a read.
     pub const MOST: usize = Recurrence::MOST;
 
-    /// A chain for vectors as this one; none where the host has its entries, or carries what processes tell each other.
+    /// Creates a chain for vectors like this one; `None` for host vectors, or if messages pass through the host.
     ///
     /// # Errors
     ///
-    /// A device that fails, for this and all that follows.
+    /// A device failure, for this and all later calls.
     pub fn new(like: &Vector) -> Result<Option<Self>, DeviceError> {
         let (Some((arithmetic, _)), true) = (like.array(), like.stays_on_devices()) else {
             return Ok(None);
@@ -40,17 +40,17 @@ impl Chain {
         Ok(Some(Self { arithmetic, recurrence }))
     }
 
-    /// Begins anew with r·z, up to ‖r‖ ≤ `target`.
+    /// Restarts with r·z, to be run until ‖r‖ ≤ `target`.
     pub fn start(&mut self, rz: f64, target: f64) -> Result<(), DeviceError> {
         self.recurrence.start(rz, target)
     }
 
-    /// p·q, where q = A p.
+    /// Computes p·q with q = A p.
     pub fn product(&self, p: &Vector, q: &Vector) -> Result<(), DeviceError> {
         self.recurrence.product(array(p)?, array(q)?)
     }
 
-    /// x = x + α p, r = r − α q: [`Vector::step`].
+    /// Computes x = x + α p, r = r − α q: [`Vector::step`].
     pub fn step(
         &self,
         x: &mut Vector,
@@ -63,7 +63,7 @@ impl Chain {
         self.recurrence.step(array(p)?, array(q)?, d, array_mut(x)?, array_mut(r)?)
     }
 
-    /// p = z + β p, where z is M⁻¹r if it is given, and D⁻¹r otherwise; the identity where there is no diagonal D⁻¹.
+    /// Computes p = z + β p with z = M⁻¹r if it is given, otherwise D⁻¹r; D⁻¹ is the identity by default.
     pub fn advance(
         &self,
         p: &mut Vector,
@@ -84,7 +84,7 @@ impl Chain {
         self.recurrence.advance(toward, array_mut(p)?)
     }
 
-    /// What the iterations since the last reading have found, which is waited for.
+    /// Waits for the results of the iterations since the last read.
     pub fn read(&mut self) -> Result<Vec<Step>, DeviceError> {
         self.arithmetic.check()?;
         let step = |Summed { first, second, curvature }| Step {
@@ -95,12 +95,12 @@ impl Chain {
         Ok(self.recurrence.read()?.into_iter().map(step).collect())
     }
 
-    /// Records what the device is asked for: [`Device::record`](crate::device::Device::record).
+    /// Records device work: [`Device::record`](crate::device::Device::record).
     pub fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
         self.arithmetic.device().record(work)
     }
 
-    /// Does what was recorded.
+    /// Replays a recording.
     pub fn replay(&self, recording: &Recording) -> Result<(), DeviceError> {
         self.arithmetic.device().replay(recording)
     }

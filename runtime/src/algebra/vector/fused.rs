@@ -1,9 +1,9 @@
-//! Passes over several vectors at once: steps of smoothers and of schemes in time, each reading and writing what it must once.
+//! Fused vector operations of smoothers and time steps: each vector is read and written once.
 
 use super::{Data, Precision, Real, Vector, blas, real};
 
 impl Vector {
-    /// r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, self = self + d: a step of a Chebyshev iteration.
+    /// Takes a Chebyshev step: r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, self = self + d.
     pub fn chebyshev(
         &mut self,
         (keep, add): (f64, f64),
@@ -34,7 +34,7 @@ impl Vector {
         }
     }
 
-    /// d = `add`·D⁻¹r, self = d: the first of these steps, from zero.
+    /// Takes the first Chebyshev step from zero: d = `add`·D⁻¹r, self = d.
     pub fn chebyshev_first(&mut self, add: f64, d: &mut Self, r: &Self, inverse: &Self) {
         let x = self;
         on_device!((x, d), (r, inverse), x.chebyshev_first(add, d, [r, inverse]));
@@ -43,7 +43,7 @@ impl Vector {
         });
     }
 
-    /// v = v + c·a, self = u + `length`·v: a step of the leapfrog from a velocity and an acceleration.
+    /// Takes a leapfrog step from velocity and acceleration: v = v + c·a, self = u + `length`·v.
     pub fn drift(&mut self, (length, c): (f64, f64), v: &mut Self, u: &Self, a: &Self) {
         let next = self;
         on_device!((next, v), (u, a), next.drift((length, c), v, [u, a]));
@@ -52,7 +52,7 @@ impl Vector {
         });
     }
 
-    /// v = v − c·D⁻¹r, self = u + `length`·v: the same from a residual and the inverse of a mass.
+    /// Takes the same step from a residual and the inverse of a mass: v = v − c·D⁻¹r, self = u + `length`·v.
     pub fn leap(
         &mut self,
         (length, c): (f64, f64),
@@ -68,7 +68,7 @@ impl Vector {
         });
     }
 
-    /// a = −D⁻¹r, self = self + c·a: what is left of a step.
+    /// Completes a step: a = −D⁻¹r, self = self + c·a.
     pub fn kick(&mut self, c: f64, a: &mut Self, r: &Self, inverse: &Self) {
         let v = self;
         on_device!((v, a), (r, inverse), v.kick(c, a, [r, inverse]));

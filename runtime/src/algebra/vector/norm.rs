@@ -1,11 +1,11 @@
-//! Norms whose squares under- or overflow: the one place where sums of squares become their roots.
+//! Norms without underflow or overflow of squares: all square roots of sums of squares are computed here.
 
 use std::convert::Infallible;
 
-/// A sum of squares below this (2^−900) may lack what squares below 2^−1022 have lost.
+/// Sums of squares below this (2^−900) may have lost squares below 2^−1022.
 const SMALL_SQUARE: f64 = 1.183_052_186_166_774_7e-271;
 
-/// Returns the powers of two by which numbers are scaled whose squares sum up to `sum`; none where the sum is good as it is.
+/// Returns the powers of two by which numbers with the sum of squares `sum` are rescaled; empty if the sum is accurate.
 pub(crate) fn powers(sum: f64) -> &'static [i32] {
     // The smallest number times 2^1000 is 2^−74, the largest times 2^−600 is 2^424.
     match sum {
@@ -15,11 +15,12 @@ pub(crate) fn powers(sum: f64) -> &'static [i32] {
     }
 }
 
-/// Returns √(Σ x²) from `sum` = Σ x² and, where squares under- or overflow, from Σ (f x)² for factors f that are powers of two.
+/// Returns √(Σ x²) from `sum` = Σ x²; if squares underflow or overflow, from Σ (f x)² with factors f that are powers of
+/// two.
 ///
 /// # Errors
 ///
-/// Those of `scaled`.
+/// Errors of `scaled`.
 pub(crate) fn root_of_squares<E>(
     sum: f64,
     mut scaled: impl FnMut(f64) -> Result<f64, E>,
@@ -35,7 +36,7 @@ pub(crate) fn root_of_squares<E>(
     Ok(root)
 }
 
-/// Returns √(Σ x²) of numbers in this machine's memory.
+/// Returns √(Σ x²) of numbers in host memory.
 pub(crate) fn norm(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
     let squares = |factor: f64| -> f64 { numbers.clone().map(|x| (factor * x).powi(2)).sum() };
     let scaled = |factor: f64| Ok::<_, Infallible>(squares(factor));

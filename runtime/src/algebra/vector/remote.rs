@@ -1,8 +1,7 @@
-//! Vectors whose entries live on a device from the first operation to the last.
+//! Vectors in device memory.
 //!
-//! Operations on vectors give back no error, so that solvers read like their formulas. What fails on a device is
-//! therefore kept there ([`Arithmetic::keep`]): sums are NaN from then on, and the next operator that is applied says
-//! what went wrong.
+//! Vector operations return no errors, so that solvers read like their formulas. Device failures are stored
+//! ([`Arithmetic::keep`]): sums are NaN from then on, and the next operator application returns the error.
 
 use super::Precision;
 use crate::device::{Arithmetic, Array, DeviceError, Joint, Kind, Summed, Sums};
@@ -13,7 +12,7 @@ use std::sync::Arc;
 pub(super) struct Remote {
     arithmetic: Arc<Arithmetic>,
     array: Array,
-    /// The entries that other processes have too.
+    /// Interface entries.
     joint: Option<Arc<Joint>>,
 }
 
@@ -27,12 +26,12 @@ impl Clone for Remote {
 }
 
 impl Remote {
-    /// Zeros for so many unknowns.
+    /// Creates zeros for a number of degrees of freedom.
     pub(super) fn zeros(arithmetic: &Arc<Arithmetic>, unknowns: usize) -> Self {
         Self::of(arithmetic, arithmetic.layout().len(unknowns))
     }
 
-    /// An array of zeros.
+    /// Creates an array of zeros.
     fn of(arithmetic: &Arc<Arithmetic>, len: usize) -> Self {
         let array = arithmetic.keep(arithmetic.zeros(len));
         let kind: Kind = arithmetic.precision().into();
@@ -44,36 +43,36 @@ impl Remote {
         Self { joint: self.joint.clone(), ..Self::zeros(&self.arithmetic, unknowns) }
     }
 
-    /// The entries that other processes have too.
+    /// Returns the interface entries.
     pub(super) fn joint(&self) -> Option<&Arc<Joint>> {
         self.joint.as_ref()
     }
 
-    /// Says which entries other processes have too.
+    /// Sets the interface entries.
     pub(super) fn join(&mut self, joint: Result<Arc<Joint>, DeviceError>) {
         self.joint = self.arithmetic.keep(joint);
     }
 
-    /// Says that no other process has any.
+    /// Removes the interface entries.
     pub(super) fn unshare(&mut self) {
         self.joint = None;
     }
 
-    /// y_i ← what the first process that has i has there.
+    /// Sets each y_i to the value of its lowest rank.
     pub(super) fn agree(&mut self) {
         if let Some(joint) = self.joint.clone() {
             self.exchange(Ok(joint), false);
         }
     }
 
-    /// y_i ← what all processes that have i have there, added up.
+    /// Sums y_i over all processes that have it.
     pub(super) fn add_up(&mut self) {
         if let Some(joint) = self.joint.clone() {
             self.exchange(Ok(joint), true);
         }
     }
 
-    /// y_i ← what the process has there that a list of shared entries has first.
+    /// Sets each y_i to the value of the first process in its list.
     pub(super) fn agree_by(&mut self, joint: Result<Arc<Joint>, DeviceError>) {
         self.exchange(joint, false);
     }
@@ -105,13 +104,13 @@ impl Remote {
         &mut self.array
     }
 
-    /// Does something, unless something has failed before.
+    /// Runs an operation unless an earlier one has failed.
     fn act(&mut self, act: impl FnOnce(&Arc<Arithmetic>, &mut Array) -> Result<(), DeviceError>) {
         let result = self.arithmetic.check().and_then(|()| act(&self.arithmetic, &mut self.array));
         self.arithmetic.keep(result);
     }
 
-    /// The values of so many unknowns.
+    /// Returns the values of all degrees of freedom.
     pub(super) fn to_vec(&self, unknowns: usize) -> Vec<f64> {
         let read = self.arithmetic.check();
         let read = read.and_then(|()| self.arithmetic.device().download(&self.array));
@@ -122,7 +121,7 @@ impl Remote {
         }
     }
 
-    /// The values of some of so many unknowns.
+    /// Returns the values of a range of degrees of freedom.
     pub(super) fn part(&self, range: Range<usize>, unknowns: usize) -> Vec<f64> {
         let (on, layout) = (&self.arithmetic, self.arithmetic.layout());
         let read = |range| on.keep(on.check().and_then(|()| on.read(&self.array, range)));
@@ -139,14 +138,14 @@ impl Remote {
         (0..range.len()).map_while(value).collect()
     }
 
-    /// The value of one of so many unknowns.
+    /// Returns the value of one degree of freedom.
     pub(super) fn get(&self, unknown: usize, unknowns: usize) -> f64 {
         let place = self.place(unknown, unknowns);
         let value = self.arithmetic.element(&self.array, place);
         self.arithmetic.keep(value).unwrap_or(f64::NAN)
     }
 
-    /// Replaces the values of all unknowns.
+    /// Replaces all values.
     pub(super) fn set(&mut self, values: &[f64]) {
         self.act(|on, y| match on.layout() {
             layout if layout.permutes(values.len()) => on.overwrite(y, 0, &layout.spread(values)),
@@ -154,19 +153,19 @@ impl Remote {
         });
     }
 
-    /// Replaces the value of one of so many unknowns.
+    /// Replaces one value.
     pub(super) fn set_entry(&mut self, unknown: usize, unknowns: usize, value: f64) {
         let place = self.place(unknown, unknowns);
         self.act(|on, y| on.overwrite(y, place, &[value]));
     }
 
-    /// Where one of so many unknowns lies.
+    /// Returns the position of a degree of freedom.
     fn place(&self, unknown: usize, unknowns: usize) -> usize {
         let layout = self.arithmetic.layout();
         if layout.permutes(unknowns) { layout.place(unknown) } else { unknown }
     }
 
-    /// The same value for so many unknowns, and none where there is no unknown.
+    /// Sets all degrees of freedom to a value, and padding to 0.
     pub(super) fn fill(&mut self, unknowns: usize, value: f64) {
         let (count, layout) = (self.array.len(), self.arithmetic.layout());
         if count > unknowns && value != 0.0 && !layout.permutes(unknowns) {
@@ -259,7 +258,7 @@ impl Remote {
         self.act(|on, v| on.kick(c, [&r.array, &inverse.array], [v, &mut a.array]));
     }
 
-    /// x in another precision, where unknowns lie alike; else by way of the host.
+    /// Converts x to its own precision; through the host if the layouts differ.
     pub(super) fn convert_from(&mut self, x: &Self, unknowns: usize) {
         let (own, other) = (self.arithmetic.layout(), x.arithmetic.layout());
         if !(own.begins_as(other) && other.begins_as(own)) {
@@ -270,7 +269,7 @@ impl Remote {
         self.convert(1.0, (x, 0), 0, n);
     }
 
-    /// a·x of a part of x, of which this is all.
+    /// Sets self to a·x for a range of x.
     pub(super) fn take_part(&mut self, a: f64, (x, all): (&Self, usize), part: &Range<usize>) {
         let (own, there) = (self.arithmetic.layout(), x.arithmetic.layout().field_of(part, all));
         match there.filter(|there| there.lies_as(own.field(0))) {
@@ -285,7 +284,7 @@ impl Remote {
         }
     }
 
-    /// A part of this becomes a·x.
+    /// Sets a range of self to a·x.
     pub(super) fn put_part(&mut self, a: f64, x: &Self, (part, all): (&Range<usize>, usize)) {
         let (own, there) = (self.arithmetic.layout().field_of(part, all), x.arithmetic.layout());
         match own.filter(|own| own.lies_as(there.field(0))) {
@@ -302,7 +301,7 @@ impl Remote {
         }
     }
 
-    /// The entries of a part of x, to a vector like it that is 0.
+    /// Copies a range of x to a zero vector like x.
     pub(super) fn take_alone(&mut self, x: &Self, (part, all): (&Range<usize>, usize)) {
         match x.arithmetic.layout().field_of(part, all) {
             Some(there) => {
@@ -317,7 +316,7 @@ impl Remote {
         }
     }
 
-    /// n entries of a·x from one on, into entries here.
+    /// Converts n entries of a·x, from one offset to another.
     fn convert(&mut self, a: f64, (x, from): (&Self, usize), into: usize, n: usize) {
         let single = |on: &Arc<Arithmetic>| on.precision() == Precision::F32;
         let by = if single(&x.arithmetic) { &x.arithmetic } else { &self.arithmetic };
@@ -370,7 +369,7 @@ impl Remote {
     }
 }
 
-/// Sums that a device may still be forming; none where something failed.
+/// Sums, possibly still pending on a device; `None` after a failure.
 pub(super) struct Pending {
     arithmetic: Arc<Arithmetic>,
     sums: Option<Sums>,
@@ -381,7 +380,7 @@ impl Pending {
         Self { arithmetic: Arc::clone(arithmetic), sums: arithmetic.keep(sums) }
     }
 
-    /// The sums, which are waited for; NaN where something failed.
+    /// Waits for the sums; NaN after a failure.
     pub(super) fn values(&self) -> Summed {
         let values = self.sums.as_ref().map(Sums::values);
         let lost = Summed { first: f64::NAN, second: f64::NAN, curvature: f64::NAN };

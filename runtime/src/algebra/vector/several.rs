@@ -1,25 +1,26 @@
-//! Operations on several vectors at once, each entry read from memory once: all inner products of two lists, and linear combinations
-//! of a list.
+//! Operations on several vectors that read each entry from memory once: inner products of two lists, and linear
+//! combinations.
 //!
-//! Chunks of the vectors go through the caches together, so that k × m products of n entries take the traffic of k + m vectors. On a
-//! device they are formed one by one, without waiting in between.
+//! Chunks of all vectors pass through the caches together, so that k × m products of n entries have the memory traffic
+//! of k + m vectors. On a device they are computed one by one, without synchronisation in between.
 
 use super::{Product, Real, Vector};
 use crate::algebra::vector::Precision;
 use crate::support::parallel::*;
 use std::ops::Range;
 
-/// Entries a chunk: twenty vectors of so many fit a core's own cache. Sums are formed chunk by chunk, so that the number is part of
-/// the results.
+/// Number of entries per chunk: twenty vectors fit into a core's private cache. Sums are formed chunk by chunk, so it
+/// affects results.
 const CHUNK: usize = 1 << 11;
 
-/// x_i·y_j at `[i * y.len() + j]`.
+/// Computes x_i·y_j, at `[i * y.len() + j]`.
 pub(crate) fn products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
     let all: Vec<_> = (0..x.len()).flat_map(|i| (0..y.len()).map(move |j| (i, j))).collect();
     of_pairs(x, y, &all)
 }
 
-/// x_i·y_j = x_j·y_i at `[i * n + j]`, of n vectors each, as those of a symmetric operator's products are.
+/// Computes x_i·y_j = x_j·y_i, at `[i * n + j]`, for n vectors each, e.g. vectors and their products with a symmetric
+/// operator.
 pub(crate) fn symmetric_products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
     let n = x.len();
     assert_eq!(n, y.len(), "each vector should have its product");
@@ -32,7 +33,7 @@ pub(crate) fn symmetric_products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
     all
 }
 
-/// x_i·y_j of some pairs.
+/// Computes x_i·y_j of some pairs.
 fn of_pairs(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
     let Some(first) = x.first().filter(|_| !pairs.is_empty()) else { return Vec::new() };
     if first.array().is_some() {
@@ -73,7 +74,7 @@ fn on_host<T: Real>(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> V
     sums
 }
 
-/// out_j = Σ_i `factors[i * out.len() + j]` · from_i.
+/// Computes out_j = Σ_i `factors[i * out.len() + j]` · from_i.
 pub(crate) fn combine(out: &mut [Vector], from: &[&Vector], factors: &[f64]) {
     assert_eq!(factors.len(), out.len() * from.len(), "one factor should go with each pair");
     let Some(first) = out.first() else { return };
@@ -135,7 +136,7 @@ mod tests {
             let all: Vec<Vector> = (0..5).map(|seed| vector(n, seed)).collect();
             let (x, y): (Vec<&Vector>, Vec<&Vector>) =
                 (all[..2].iter().collect(), all[2..].iter().collect());
-            // Whole numbers, whose sums are exact.
+            // Integers: sums are exact.
             let wanted: Vec<f64> = x.iter().flat_map(|x| y.iter().map(|y| x.dot(y))).collect();
             assert_eq!(products(&x, &y), wanted);
             assert_eq!(symmetric_products(&y, &y), products(&y, &y));

@@ -1,4 +1,4 @@
-//! Vectors of which other processes have some entries too: [`Sharing`].
+//! Vectors with interface entries: [`Sharing`].
 
 use super::{Data, Precision, Real, Vector};
 use crate::device::Joint;
@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Vector {
-    /// The same as a vector of unknowns of which other processes have some: sums over its entries are over those of all
-    /// processes. Copies of it and vectors like it are shared alike.
+    /// Attaches the interface degrees of freedom: sums extend over the entries of all processes. Copies and vectors
+    /// like it inherit them.
     #[must_use]
     pub fn shared(mut self, sharing: Arc<Sharing>) -> Self {
         if let Data::Remote(remote) = &mut self.data {
@@ -19,7 +19,7 @@ impl Vector {
         Self { sharing: Some(sharing), ..self }
     }
 
-    /// The same as a vector of this process alone.
+    /// Detaches the interface: a vector of this process alone.
     #[must_use]
     pub fn unshared(mut self) -> Self {
         if let Data::Remote(remote) = &mut self.data {
@@ -28,12 +28,12 @@ impl Vector {
         Self { sharing: None, ..self }
     }
 
-    /// Where other processes have some of its unknowns too.
+    /// Returns the interface degrees of freedom.
     pub fn sharing(&self) -> Option<&Arc<Sharing>> {
         self.sharing.as_ref()
     }
 
-    /// Gives entries that several processes have the number that the first of them has.
+    /// Sets interface entries to the value of their lowest rank.
     pub fn agree(&mut self) {
         let Some(sharing) = self.sharing.clone() else { return };
         let y = self;
@@ -41,7 +41,7 @@ impl Vector {
         with_entries!((y), (), sharing.agree(y));
     }
 
-    /// Gives entries that several processes have the sum of what each has there.
+    /// Sums interface entries over all processes.
     pub(crate) fn add_up(&mut self) {
         let Some(sharing) = self.sharing.clone() else { return };
         let y = self;
@@ -49,15 +49,15 @@ impl Vector {
         with_entries!((y), (), sharing.sum(y));
     }
 
-    /// The same where others than the first that have an entry may speak for it.
+    /// Sets interface entries to the value of their owner, which is given instead of the lowest rank.
     pub(crate) fn agree_by(&mut self, sharing: &Arc<Sharing>) {
         let (unknowns, y) = (self.len, self);
         on_device!((y), (), y.agree_by(y.arithmetic().joint(sharing, unknowns)));
         with_entries!((y), (), sharing.agree(y));
     }
 
-    /// Whether nothing that is done with vectors like it takes the host: other processes have none of its entries, or devices
-    /// that reach each other do.
+    /// Returns whether operations on vectors like it bypass the host: it has no interface entries, or devices exchange
+    /// them directly.
     pub(crate) fn stays_on_devices(&self) -> bool {
         match (&self.data, &self.sharing) {
             (Data::Remote(own), Some(_)) => {
@@ -68,7 +68,7 @@ impl Vector {
         }
     }
 
-    /// The entries that other processes have too, where a device has them.
+    /// Returns the interface entries on a device.
     pub(crate) fn joint(&self) -> Option<&Arc<Joint>> {
         match &self.data {
             Data::Remote(remote) => remote.joint(),
@@ -76,12 +76,12 @@ impl Vector {
         }
     }
 
-    /// The entries that others count.
+    /// Returns the entries that other processes count.
     pub(super) fn others(&self) -> &[Range<usize>] {
         self.sharing.as_ref().map_or(&[], |sharing| sharing.others())
     }
 
-    /// A sum over own entries → that over the entries of all processes.
+    /// Returns the sum over all processes.
     pub(super) fn total(&self, sum: f64) -> f64 {
         self.totals([sum])[0]
     }
@@ -93,7 +93,7 @@ impl Vector {
         sums
     }
 
-    /// Σ |x_i| over the entries of all processes.
+    /// Returns Σ |x_i| over all processes.
     pub(crate) fn sum_of_sizes(&self) -> f64 {
         let (mut sizes, mut ones) = (self.clone(), self.like());
         sizes.make_absolute();
@@ -101,7 +101,7 @@ impl Vector {
         sizes.dot(&ones)
     }
 
-    /// The largest of what all processes have found.
+    /// Returns the maximum over all processes.
     pub(crate) fn largest(&self, own: f64) -> f64 {
         let mut largest = [own];
         if let Some(sharing) = &self.sharing {
@@ -110,18 +110,18 @@ impl Vector {
         largest[0]
     }
 
-    /// Whether something holds for any process.
+    /// Returns the logical or over all processes.
     pub(crate) fn any(&self, own: bool) -> bool {
         self.sharing.as_ref().map_or(own, |sharing| any(&**sharing.group(), own))
     }
 
-    /// How many entries there are, those of other processes too.
+    /// Returns the number of entries over all processes.
     pub(crate) fn entries_in_all(&self) -> usize {
         let count = |sharing: &Arc<Sharing>| total(&**sharing.group(), sharing.counted(self.len()));
         self.sharing.as_ref().map_or(self.len(), count)
     }
 
-    /// Of what all processes have found, the number of the largest size; where two have one, that of the first.
+    /// Returns the value of largest magnitude over all processes; ties go to the lowest rank.
     pub(crate) fn of_largest_size(&self, own: f64) -> f64 {
         let Some(sharing) = &self.sharing else { return own };
         let all = sharing.group().gather(&own.to_le_bytes());
@@ -134,7 +134,7 @@ impl Vector {
         )
     }
 
-    /// Makes one entry 1 and the others 0: that of a number among those of all processes, which are counted process by process.
+    /// Sets one entry to 1 and the others to 0, by its index among the entries of all processes, counted rank by rank.
     pub(crate) fn set_unit(&mut self, number: usize) {
         let Some(sharing) = self.sharing.clone() else {
             self.fill(0.0);

@@ -1,4 +1,4 @@
-//! The operations on the host: what they compute, and that it does not depend on the number of threads.
+//! Host vector operations: results, and independence of the number of threads.
 
 use super::{Precision, Product, Vector};
 
@@ -78,7 +78,7 @@ fn norms_of_numbers_of_any_size() {
         let (norm, exact) = (Vector::from_slice(&scaled, Precision::F64).norm(), 13.0 * size);
         assert!((norm - exact).abs() <= 1e-15 * exact, "{norm:e} of {size:e}");
     }
-    // Beside large entries small ones do not count, whatever their squares are.
+    // Small entries do not affect the norm of larger ones, whatever their squares.
     assert_eq!(Vector::from_slice(&[1e-200, 1.0], Precision::F64).norm(), 1.0);
     assert_eq!(Vector::zeros(3, Precision::F64).norm(), 0.0);
     assert_eq!(Vector::from_slice(&[1.0, f64::INFINITY], Precision::F64).norm(), f64::INFINITY);

@@ -1,4 +1,4 @@
-//! Solutions from one mesh of a bisection to another: at each node of the new mesh the value that the old function has there.
+//! Transfer of solutions between meshes of a bisection: nodal interpolation on the new mesh.
 
 use crate::mesh::refine::bisect::{Affine, Source, Transfer};
 use crate::space::Space;
@@ -6,11 +6,11 @@ use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
 use kernels_gen::element::tabulate;
 
-/// What lies outside of a cell by less is on its side.
+/// Tolerance of points on the boundary of a cell.
 const NOTHING: f64 = 1e-12;
 
-/// The unknowns on `to` of the function with the unknowns `u` on `from`; none where the meshes are not of one bisection, or the
-/// fields of other elements.
+/// Interpolates the degrees of freedom `u` on `from` at the nodes of `to`; `None` if the meshes do not belong to one
+/// bisection, or elements differ.
 pub(super) fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
     let cells = Transfer::new(&from.mesh, &to.mesh).ok()?;
     if from.fields.len() != to.fields.len() {
@@ -27,7 +27,7 @@ pub(super) fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) ->
     Some(all)
 }
 
-/// The values of a field.
+/// Interpolates a field.
 fn field(cells: &Transfer, (old, values): (&Space, &[f64]), new: &Space) -> Vec<f64> {
     let (components, points) = (new.components(), new.element().points());
     let of_cell = |cell: usize| {
@@ -62,7 +62,7 @@ fn field(cells: &Transfer, (old, values): (&Space, &[f64]), new: &Space) -> Vec<
     all
 }
 
-/// The values of a cell's function at some places, which are some nodes of another one.
+/// Evaluates a cell's function at some points, which are nodes of another cell.
 fn evaluate(
     space: &Space,
     values: &[f64],
@@ -82,7 +82,7 @@ fn evaluate(
     }
 }
 
-/// ξ with o + A ξ = x.
+/// Returns ξ with o + A ξ = x.
 fn back(map: &Affine, x: &[f64; 3], dim: usize) -> [f64; 3] {
     let (origin, mut axes) = (map.origin(), map.axes());
     if dim == 2 {

@@ -1,4 +1,4 @@
-//! Jumps between cells, at hanging facets too, against the gradients that both sides have at the same places.
+//! Jumps between cells, including hanging facets, compared with the gradients of both sides at the same points.
 
 use super::super::faces::{Pair, Side};
 use super::super::views::reference_normal;
@@ -18,7 +18,7 @@ use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
 use kernels_gen::generate::elements;
 use std::sync::Arc;
 
-/// −Δu for a vector, whose flux is its gradient.
+/// −Δu for a vector, with its gradient as the flux.
 const FORM: &str = "form f { field u: vector; f1[u] = grad(u); }";
 
 struct Case {
@@ -43,7 +43,7 @@ impl Case {
         Self { estimator: estimator.expect("kernels"), rule, u, on }
     }
 
-    /// The gradients of all components at a place in a cell, `[component][axis]`.
+    /// Gradients of all components at a point of a cell, `[component][axis]`.
     fn gradient(&self, cell: usize, x: [f64; 3]) -> Vec<[f64; 3]> {
         let (mesh, space) = (&self.on.mesh, &self.on.fields[0].space);
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
@@ -71,7 +71,7 @@ impl Case {
         all
     }
 
-    /// ∂ξ_a/∂x_j at a point of a cell.
+    /// Computes ∂ξ_a/∂x_j at a point of a cell.
     fn inverse(&self, geometry: Lagrange, cell: usize, xi: [f64; 3]) -> [[f64; 3]; 3] {
         let (det, cofactor) = self.map(&Gradients::of_element(geometry, &[xi]), cell);
         std::array::from_fn(|a| std::array::from_fn(|j| cofactor[j][a] / det))
@@ -83,7 +83,8 @@ impl Case {
         gradients.cofactor(0, nodes)
     }
 
-    /// ∫ |(∇u_a − ∇u_b) n|² over the facet of the first side, and the same with the sizes of both gradients.
+    /// Computes ∫ |(∇u_a − ∇u_b) n|² over the facet of the first side, and the same with the absolute values of both
+    /// gradients.
     fn jump(&self, sides: [Side; 2]) -> [f64; 2] {
         let (mesh, [own, other]) = (&self.on.mesh, sides.map(|side| side.cell as usize));
         let (cell, local) = (mesh.cell(), usize::from(sides[0].local));
@@ -110,7 +111,7 @@ impl Case {
         sums
     }
 
-    /// Compares pairs of cells; gives how many there were.
+    /// Compares pairs of cells; returns their number.
     fn compare(&self, pairs: &[Pair], name: &str) -> usize {
         let own = &self.estimator;
         let mut state = own.operator.vector();
@@ -130,7 +131,7 @@ impl Case {
             let diameter = surface.diameter(cell as usize, usize::from(local));
             let weight = scale::jump(&own.wanted.fields[0], diameter, self.on.mesh.dim());
             let found = own.jump(0, pair, &cells, &surface) / weight;
-            // Numbers at the points go through some ten sums before they are squared.
+            // Values at the points pass through about ten sums before they are squared.
             let want = Bounded::with_scale(want, 100.0 * size);
             assert_close!(found, want, f64::EPSILON, "{name}: {pair:?}");
             assert!(want.value > 1e-6 * size, "{name}: nothing jumps");
@@ -162,7 +163,7 @@ fn jumps_are_those_of_the_gradients_at_the_same_places() {
     assert!(seen > 100, "{seen}");
 }
 
-/// A mesh whose cells see facets in all orientations has the estimate of one whose cells agree.
+/// A mesh with cells in all orientations has the same estimate as one with consistent orientations.
 #[test]
 fn turned_cells_have_the_same_estimate() {
     let mut random = Random(21);
@@ -194,14 +195,14 @@ fn turned_cells_have_the_same_estimate() {
     }
 }
 
-/// A large cell with its upper neighbour along the first axis divided into halves along each.
+/// Creates a large cell and its upper neighbour along the first axis, which is halved along each axis.
 fn divided(dim: usize, random: &mut Random) -> (Mesh, Vec<Pair>) {
     let (cell, halves) = match dim {
         2 => (Cell::Quadrilateral, 2),
         _ => (Cell::Hexahedron, 4),
     };
     let mut parts = Parts::default();
-    // All are turned about the last axis by half, in some cases: the facet's frame then runs against the second axis.
+    // Some cases are rotated by half a turn about the last axis: the facet's frame then opposes the second axis.
     let turn = [0, 3][random.below(2)];
     let mut add = |origin: [f64; 3], size: f64| {
         for vertex in 0..1usize << dim {

@@ -1,15 +1,15 @@
-//! Colours of cells: a mesh and some of its cells → lists of them, in each of which no two share an unknown.
+//! Colouring of cells: partitions cells into sets without shared degrees of freedom.
 //!
-//! Cells that share an unknown share a vertex, for the nodes of an edge or a face belong to its vertices' cells too.
-//! A cell gets the first colour that no earlier cell at its vertices has, so that the colours depend on the order of
-//! the cells alone; within a colour they keep it.
+//! Cells that share a degree of freedom share a vertex, since the nodes of an edge or face belong to cells at its
+//! vertices, too. A cell gets the first colour without an earlier cell at its vertices. Colours thus depend on the cell
+//! order only, and preserve it.
 
 use crate::mesh::Mesh;
 
-/// The cells by colour.
+/// Returns the cells by colour.
 pub(super) fn colours(mesh: &Mesh, cells: impl Iterator<Item = usize>) -> Vec<Vec<u32>> {
     let mut left: Vec<u32> = cells.map(|cell| cell as u32).collect();
-    // The last colour that has a cell at the vertex.
+    // The last colour with a cell at the vertex.
     let connectivity = mesh.connectivity();
     let mut last = vec![u32::MAX; connectivity.n_vertices()];
     let mut colours = Vec::new();

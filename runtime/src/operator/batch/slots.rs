@@ -1,10 +1,9 @@
-//! Slots of batches: the nodes of a batch's cells → where these add up what they have for a node ([`Slots`]), and batches
-//! of no more cells than there are slots for.
+//! Slots of batches: partial sums of a batch's cells at each node, in shared memory ([`Slots`]), and batches limited by
+//! the number of slots.
 //!
-//! The pairs (cell, local node) of a batch come cell by cell, local node by local node. Pair k of a node, from 0 on, has
-//! term k mod V of the node's slot ⌊k / V⌋, so that a node of v pairs has ⌈v / V⌉ slots. Slots come in the order of the
-//! numbers that the device has for their nodes: slots side by side then have values side by side, and cells in a row find
-//! their nodes in different banks of shared memory.
+//! The pairs (cell, local node) of a batch are ordered by cell, then by local node. The k-th pair of a node, from 0, is
+//! term k mod V of the node's slot ⌊k / V⌋: a node with v pairs has ⌈v / V⌉ slots. Slots are sorted by the device's
+//! node numbers: adjacent slots then have adjacent values, and adjacent cells access different banks of shared memory.
 
 use super::{Batches, CONSTRAINED, dof};
 use crate::device::cpu::Buffer;
@@ -14,10 +13,10 @@ use crate::space::constraint::Constraints;
 use crate::support::parallel::*;
 use kernels_gen::abi::Slots;
 
-/// The number that a device has for a node.
+/// Device number of a node.
 pub type Number<'a> = &'a (dyn Fn(u32) -> usize + Sync);
 
-/// A batch has no room for one cell.
+/// A batch without enough slots for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a cell has {nodes} nodes of field {field}, but a batch only {} slots of {} terms for them",
@@ -27,20 +26,20 @@ pub type Number<'a> = &'a (dyn Fn(u32) -> usize + Sync);
 pub struct SlotsError {
     /// The field.
     pub field: usize,
-    /// Nodes of its cells.
+    /// Number of nodes of its cells.
     pub nodes: usize,
-    /// The slots of a batch for it.
+    /// Slots of a batch for this field.
     pub slots: Slots,
 }
 
-/// Where a pair adds what its cell has for its node.
+/// Position of a pair's contribution to its node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     slot: u32,
     term: u32,
 }
 
-/// The place of the last pair of a node that a batch has seen.
+/// Position of a node's last pair in a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     batch: u32,
@@ -48,15 +47,15 @@ struct Seen {
     place: Place,
 }
 
-/// Numbers the slots of one batch after another.
+/// Assigns the slots of consecutive batches.
 #[derive(Clone, Debug)]
 struct Numbering {
     slots: Slots,
-    /// The batch, from 1 on.
+    /// Number of the batch, from 1.
     batch: u32,
-    /// Slots that it has by now.
+    /// Number of slots used so far.
     used: usize,
-    /// A hash table of at least twice as many entries as a batch has nodes; what is of another batch is free.
+    /// Hash table with at least twice as many entries as a batch has nodes; entries of other batches are free.
     seen: Vec<Seen>,
 }
 
@@ -66,17 +65,17 @@ impl Numbering {
         Self { slots, batch: 1, used: 0, seen: vec![Seen::default(); entries] }
     }
 
-    /// The next batch.
+    /// Starts the next batch.
     fn begin(&mut self) {
         (self.batch, self.used) = (self.batch + 1, 0);
     }
 
-    /// The place of the next pair; none where the batch would need another slot and has no more.
+    /// Returns the position of the next pair; `None` if the batch has no slot left.
     fn pair(&mut self, node: u32) -> Option<Place> {
         let (mask, terms) = (self.seen.len() - 1, self.slots.terms as u32);
-        // The upper half of a product depends on all bits of the node.
+        // The upper half of the product depends on all bits of the node.
         let mut at = (u64::from(node).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-        // There are fewer nodes than entries.
+        // Terminates: there are fewer nodes than entries.
         while self.seen[at].batch == self.batch && self.seen[at].node != node {
             at = (at + 1) & mask;
         }
@@ -94,15 +93,15 @@ impl Numbering {
         Some(place)
     }
 
-    /// Takes the pairs of a cell. Where there are no slots for all of them it is the turn of the next batch.
+    /// Adds the pairs of a cell; false if the batch has too few slots left, so that it must end.
     fn fits(&mut self, nodes: &[u32]) -> bool {
         nodes.iter().all(|&node| self.pair(node).is_some())
     }
 }
 
 impl Batches {
-    /// Groups the cells that `keep` chooses in batches of at most `lanes` cells, and of no more than there are slots for
-    /// the nodes of each of the fields.
+    /// Groups the cells selected by `keep` into batches of at most `lanes` cells, limited by the slots for the nodes of
+    /// each field.
     ///
     /// # Errors
     ///
@@ -140,12 +139,12 @@ impl Batches {
         Ok(batches)
     }
 
-    /// The node of each slot, `[batch][slot]`, and [`CONSTRAINED`] where there is none. The batches are those that
-    /// [`Batches::in_slots`] makes.
+    /// Returns the node of each slot, `[batch][slot]`, and [`CONSTRAINED`] for unused slots. The batches must come from
+    /// [`Batches::in_slots`].
     ///
     /// # Panics
     ///
-    /// If the cells of a batch need more slots.
+    /// Panics if the cells of a batch need more slots.
     pub fn slot_nodes(&self, space: &Space, slots: Slots, number: Number<'_>) -> Buffer<u32> {
         self.by_pairs(space, slots, number, slots.count, |row, nodes, _| {
             row.fill(CONSTRAINED);
@@ -153,12 +152,12 @@ impl Batches {
         })
     }
 
-    /// The unknowns of each slot, `[batch][component][slot]`, and [`CONSTRAINED`] where there is none, or a constrained
-    /// one.
+    /// Returns the degrees of freedom of each slot, `[batch][component][slot]`, and [`CONSTRAINED`] for unused slots
+    /// and constrained degrees of freedom.
     ///
     /// # Panics
     ///
-    /// If the cells of a batch need more slots.
+    /// Panics if the cells of a batch need more slots.
     pub fn slot_dofs(
         &self,
         space: &Space,
@@ -186,12 +185,12 @@ impl Batches {
         table
     }
 
-    /// The place of each pair, `[batch][node][lane]`: term · [`Slots::stride`] + slot. Lanes that are no cells of their own have
-    /// those of the last that is.
+    /// Returns the position of each pair, `[batch][node][lane]`: term · [`Slots::stride`] + slot. Padding lanes repeat
+    /// the last active one.
     ///
     /// # Panics
     ///
-    /// If the cells of a batch need more slots.
+    /// Panics if the cells of a batch need more slots.
     pub fn terms(&self, space: &Space, slots: Slots, number: Number<'_>) -> Buffer<u32> {
         let (lanes, nodes) = (self.lanes, space.nodes_per_cell());
         self.by_pairs(space, slots, number, nodes * lanes, |table, _, pairs| {
@@ -207,8 +206,8 @@ impl Batches {
         })
     }
 
-    /// A table of `entries` a batch, which `write` makes of the nodes of the batch's slots and the places of its pairs,
-    /// lane by lane.
+    /// Builds a table of `entries` per batch; `write` receives the nodes of the batch's slots and the positions of its
+    /// pairs, lane by lane.
     fn by_pairs(
         &self,
         space: &Space,
@@ -239,16 +238,16 @@ impl Batches {
     }
 }
 
-/// The slots of a batch in the order of the numbers of their nodes.
+/// Slots of a batch, sorted by the numbers of their nodes.
 #[derive(Default)]
 struct Sorted {
-    /// The node of each slot.
+    /// Node of each slot.
     nodes: Vec<u32>,
-    /// The place of each pair.
+    /// Position of each pair.
     places: Vec<Place>,
-    /// Number of the node, and slot as they came.
+    /// Number of the node, and original slot.
     order: Vec<(usize, u32)>,
-    /// What becomes of each slot.
+    /// New index of each slot.
     new: Vec<u32>,
 }
 
@@ -281,7 +280,7 @@ impl Sorted {
     }
 }
 
-/// How many of the cells each batch has: at most `lanes`, and no more than there are slots for.
+/// Returns the number of cells in each batch: at most `lanes`, limited by the slots.
 fn lengths(cells: &[u32], lanes: usize, fields: &[(&Space, Slots)]) -> Vec<usize> {
     let mut numberings: Vec<(&Space, Numbering)> =
         fields.iter().map(|&(space, slots)| (space, Numbering::new(slots))).collect();
@@ -322,13 +321,13 @@ mod tests {
         Space::new(mesh, partition, element, components).expect("a space")
     }
 
-    /// Slots for `cells` cells that share nothing, and a little more.
+    /// Slots for `cells` cells without common nodes, and one more.
     fn slots(space: &Space, cells: usize, terms: usize) -> Slots {
         Slots { count: cells * space.nodes_per_cell() + 1, terms }
     }
 
-    /// Checks the places of a field's pairs against their nodes; what the slots add up if each pair has 1 goes to
-    /// `sums`. Returns the most slots that a batch has used.
+    /// Checks the positions of a field's pairs against their nodes; adds 1 per pair to `sums`. Returns the maximum
+    /// number of slots used by a batch.
     fn check(batches: &Batches, space: &Space, slots: Slots, sums: &mut [u32]) -> usize {
         let (lanes, nodes) = (batches.lanes(), space.nodes_per_cell());
         let number = |node: u32| node as usize ^ 5;
@@ -354,7 +353,7 @@ mod tests {
                     sums[table[slot] as usize] += 1;
                 }
             }
-            // Slots are full from the first term on, and those without a pair are behind the others.
+            // Slots are filled from the first term on; unused ones come last.
             assert!(taken.iter().all(|&(s, term)| term == 0 || taken.contains(&(s, term - 1))));
             let used = taken.iter().map(|&(slot, _)| slot + 1).max().expect("a slot");
             assert!(

@@ -1,12 +1,12 @@
-//! What owners of unknowns add up: batches and the unknowns of their cells → for each unknown the places of its
-//! numbers in what cells store ([`Role::CellResult`]), and the launch that adds them.
+//! Owner summation: for each degree of freedom, the list of its contributions stored by cells ([`Role::CellResult`]),
+//! and the launch that sums them.
 //!
 //! ```text
 //! y_i += Σ numbers[places[k]],  k = starts[i] … starts[i + 1] − 1: in the order of the cells
 //! ```
 //!
-//! Constrained unknowns and the cells that fill up a batch are in no list. The order depends on the mesh alone, so that
-//! all runs on a device give the same bits.
+//! Constrained degrees of freedom and padding lanes have no list entries. The order depends on the mesh only, so that
+//! all runs on a device give identical bits.
 
 use crate::algebra::vector::Precision;
 use crate::device::{Array, Device, DeviceError, Kind, Layout, Module, Part};
@@ -19,38 +19,38 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// The lists of one block.
+/// Lists of one block.
 struct Lists {
     starts: Array,
     places: Array,
 }
 
-/// The lists of all blocks, by their number, and the room for what their cells store.
+/// Lists of all blocks, and the buffer of cell contributions.
 pub(super) struct Owners {
     module: Module,
-    /// Those of each block, by field.
+    /// Lists by block and field.
     lists: BTreeMap<usize, BTreeMap<usize, Lists>>,
-    /// For each field as large as the largest block needs. Locked from a kernel's launch to that of its sums.
+    /// Buffer of each field, sized for the largest block. Locked from a kernel's launch to that of its sums.
     numbers: Mutex<Vec<Array>>,
-    /// The groups of threads that own the unknowns of each field.
+    /// Thread groups of each field's degrees of freedom.
     groups: Vec<Range<usize>>,
 }
 
-/// The length of what cells store in all batches for a field, for kernels that do so.
+/// Returns the number of contributions stored for a field in all batches, for kernels that store them.
 fn stored(abi: &KernelAbi, field: usize, batches: &Batches) -> Option<usize> {
     let own = |role: Role| role == Role::CellResult(field);
     let argument = abi.arguments.iter().find(|argument| own(argument.role))?;
     Some(argument.extent * batches.len())
 }
 
-/// Whether a kernel stores what cells contribute.
+/// Returns whether a kernel stores cell contributions.
 fn writes_cells(abi: &KernelAbi) -> bool {
     abi.arguments.iter().any(|argument| matches!(argument.role, Role::CellResult(_)))
 }
 
 impl Owners {
-    /// The lists for the kernels that store what cells contribute; nothing if there are none. Each comes with its
-    /// block.
+    /// Builds the lists of the kernels that store cell contributions, given with their blocks; `None` without such
+    /// kernels.
     pub(super) fn new<'a>(
         device: &dyn Device,
         precision: Precision,
@@ -90,7 +90,7 @@ impl Owners {
         Ok(Some(Self { module, lists, numbers, groups: groups.collect() }))
     }
 
-    /// Has `launch` store the numbers of a block's cells, and adds them up in `y`.
+    /// Makes `launch` store the contributions of a block's cells, and adds them to `y`.
     pub(super) fn add<E: From<DeviceError>>(
         &self,
         device: &dyn Device,
@@ -108,12 +108,12 @@ impl Owners {
         Ok(())
     }
 
-    /// The lists of a block for a field.
+    /// Returns the lists of a block for a field.
     fn lists_of(&self, block: usize, field: usize) -> Option<&Lists> {
         self.lists.get(&block).and_then(|lists| lists.get(&field))
     }
 
-    /// Bytes that a block streams: its lists, and its numbers to memory and back.
+    /// Returns the bytes that a block streams: its lists, and its contributions, written and read.
     pub(super) fn bytes(&self, block: usize, abi: &KernelAbi, batches: &Batches) -> usize {
         let own = (0..self.groups.len()).map(|field| {
             let lists = self.lists_of(block, field);
@@ -124,7 +124,7 @@ impl Owners {
     }
 }
 
-/// Where each unknown's list starts, the unknowns filled up to full groups of threads, and the lists.
+/// Builds the offsets of each degree of freedom's list, padded to full thread groups, and the lists.
 fn make(field: &Field, part: &Part, batches: &Batches) -> Result<(Vec<u32>, Vec<u32>), BuildError> {
     let (space, constraints) = (&field.space, &field.constraints);
     let (components, nodes) = (space.components(), space.nodes_per_cell());

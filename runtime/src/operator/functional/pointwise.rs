@@ -1,7 +1,7 @@
-//! A solution point by point: f0 of further fields of a form, at places of the mesh or as extrema over it.
+//! Pointwise evaluation of a solution: f0 of additional fields of a form, at points of the mesh or as extrema over it.
 //!
-//! Extrema are looked for among the points of a lattice in each cell, its corners and sides among them: k + 2 points a
-//! direction, where k is the largest degree of the fields and of the geometry.
+//! Extrema are searched on a lattice in each cell, corners and sides included. It has k + 2 points per direction for
+//! the largest degree k of fields and geometry.
 
 use super::{Block, Nodal, all_nodal, block, block_by_block, fill};
 use crate::mesh::locate::Located;
@@ -11,12 +11,12 @@ use fem_dsl::eval::Batch;
 use fem_dsl::point::{Integral, NodeId};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 
-/// The smallest and the largest value of something, each with where it is.
+/// Minimum and maximum of a quantity, with their coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extrema {
-    /// The smallest.
+    /// Minimum.
     pub least: (f64, [f64; 3]),
-    /// The largest.
+    /// Maximum.
     pub most: (f64, [f64; 3]),
 }
 
@@ -24,7 +24,7 @@ impl Extrema {
     const NONE: Self =
         Self { least: (f64::INFINITY, [0.0; 3]), most: (f64::NEG_INFINITY, [0.0; 3]) };
 
-    /// What is not a number is larger and smaller than all numbers, so that it is not lost.
+    /// Updates the extrema; NaN replaces every number, so that it is not lost.
     fn take(&mut self, value: f64, x: [f64; 3]) {
         if value < self.least.0 || value.is_nan() && !self.least.0.is_nan() {
             self.least = (value, x);
@@ -35,7 +35,7 @@ impl Extrema {
     }
 }
 
-/// What the f0 of an integral is at the points of a block, `[root][point]`.
+/// Evaluates f0 of an integral at the points of a block, `[root][point]`.
 fn evaluated(
     on: &Discretisation,
     block: &Block,
@@ -50,11 +50,11 @@ fn evaluated(
     roots.iter().map(|&root| batch.values(root).to_vec()).collect()
 }
 
-/// The extrema of expressions of an integral over the mesh.
+/// Computes the extrema of an integral's expressions over the mesh.
 ///
 /// # Errors
 ///
-/// An element that there is not.
+/// An element that does not exist.
 pub fn extrema(
     on: &Discretisation,
     (integral, roots): (&Integral, &[NodeId]),
@@ -85,11 +85,11 @@ pub fn extrema(
     Ok(all)
 }
 
-/// The values of expressions of an integral at some places, `[place][root]`.
+/// Evaluates expressions of an integral at some points, `[point][root]`.
 ///
 /// # Errors
 ///
-/// An element that there is not.
+/// An element that does not exist.
 pub fn values_at(
     on: &Discretisation,
     (integral, roots): (&Integral, &[NodeId]),
@@ -112,11 +112,11 @@ pub fn values_at(
     Ok(places.iter().map(one).collect())
 }
 
-/// A field at some places: its components, and their derivatives, `[component][direction]`.
+/// Evaluates a field at some points: its components, and their derivatives, `[component][direction]`.
 ///
 /// # Errors
 ///
-/// An element that there is not.
+/// An element that does not exist.
 pub fn field_at(
     on: &Discretisation,
     field: usize,

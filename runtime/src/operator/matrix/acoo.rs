@@ -1,5 +1,5 @@
-//! Matrices without a pattern: which row and which column each element of stored element matrices has, and rows of them on
-//! the processor. What a device does is in [`crate::device::acoo`].
+//! Assembly without a pattern: row and column of each stored element, and merging into rows on the host. The device
+//! version is [`crate::device::acoo`].
 
 use super::sparsity::{NOWHERE, each_somewhere, owner};
 use crate::algebra::vector::Real;
@@ -10,14 +10,14 @@ use crate::support::parallel::*;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Rows that one thread takes at a time.
+/// Number of rows per task.
 const ROWS: usize = 1024;
 
-/// Links that are worth a thread.
+/// Minimum number of links per task.
 const LINKS: usize = 1 << 12;
 
-/// The elements of some kernels' element matrices, kernel after kernel, and those on the diagonal of unknowns with essential
-/// conditions, which have no others, at the process that counts these; unknown i has the place `place(i)`.
+/// Returns the elements of some kernels' element matrices, kernel by kernel. The diagonal elements of constrained
+/// degrees of freedom follow, on the process that owns them. Degree of freedom i has position `place(i)`.
 pub(crate) fn elements(
     on: &Discretisation,
     works: &[(&CellMatrix, &Batches)],
@@ -29,7 +29,7 @@ pub(crate) fn elements(
     on.conditions().for_each(|(dof, _)| places[dof] = NOWHERE);
     let components = |field: usize| on.fields[field].space.components();
     let own = |field: usize| on.fields[field].space.nodes_per_cell() * components(field);
-    // Where the unknowns of each field begin in a cell.
+    // Offset of each field in a cell.
     let firsts: Vec<usize> = (0..=on.fields.len()).map(|field| (0..field).map(own).sum()).collect();
     let unknowns = firsts[on.fields.len()];
     for (matrix, batches) in works {
@@ -93,7 +93,7 @@ pub(crate) fn elements(
     all
 }
 
-/// How many elements a row has at most.
+/// Returns the maximum number of elements in a row.
 fn of_row(all: &Elements) -> usize {
     let last = |dofs: &[u32]| dofs.iter().copied().filter(|&row| row != NOWHERE).max();
     let rows = all.dofs.par_chunks(LINKS).map(last).merged(Option::max).flatten();
@@ -106,8 +106,8 @@ fn of_row(all: &Elements) -> usize {
     counts.into_iter().map(AtomicU32::into_inner).max().unwrap_or(0) as usize
 }
 
-/// Starts, columns and entries of the matrix with these elements: sorted by columns, and equal ones added up in the order of
-/// the elements.
+/// Merges elements into starts, columns and entries of a matrix, with ascending columns; equal ones are summed in
+/// element order.
 pub(crate) fn merge<T: Real>(
     elements: &Elements,
     values: &[T],
@@ -161,7 +161,7 @@ pub(crate) fn merge<T: Real>(
     (starts, columns, entries)
 }
 
-/// The links of each row, ascending.
+/// Links of each row, ascending.
 struct Links {
     starts: Vec<u32>,
     links: Vec<u32>,
@@ -188,7 +188,7 @@ impl Links {
             links[at as usize].store(link as u32, Ordering::Relaxed);
         });
         let mut links: Vec<u32> = links.into_iter().map(AtomicU32::into_inner).collect();
-        // Whoever came first, they are in the order of the elements.
+        // Sorting restores the element order after concurrent insertion.
         let mut parts = Vec::with_capacity(rows.div_ceil(ROWS));
         let mut rest = &mut links[..];
         for first in (0..rows).step_by(ROWS) {
@@ -213,17 +213,17 @@ impl Links {
     }
 }
 
-/// The columns of a row with what is added up for each: a table with open addresses.
+/// Columns of a row with their sums: a hash table with open addressing.
 struct Columns<T> {
-    /// A column or [`NOWHERE`], and what there is of it.
+    /// A column or [`NOWHERE`], and its sum.
     slots: Vec<(u32, T)>,
     shift: u32,
-    /// The slots that are taken, each with its column above.
+    /// Occupied slots, each with its column in the upper bits.
     taken: Vec<u64>,
 }
 
 impl<T: Real> Columns<T> {
-    /// For rows of at most so many elements.
+    /// Creates a table for rows of at most `elements` elements.
     fn new(elements: usize) -> Self {
         let slots = (2 * elements).next_power_of_two().max(16);
         let shift = 32 - slots.trailing_zeros();
@@ -248,7 +248,7 @@ impl<T: Real> Columns<T> {
         }
     }
 
-    /// Gives all away in ascending order.
+    /// Drains the table in ascending order of columns.
     fn take(&mut self, mut put: impl FnMut(u32, T)) {
         self.taken.sort_unstable();
         for &taken in &self.taken {

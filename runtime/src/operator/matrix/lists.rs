@@ -1,4 +1,4 @@
-//! What each place of a matrix adds up of what cells have stored: places of elements → [`Lists`].
+//! Summation lists of matrix entries over stored cell contributions ([`Lists`]).
 
 use crate::device::DeviceError;
 use crate::operator::engine::{Array, Engine};
@@ -7,19 +7,19 @@ use crate::support::parallel::*;
 use kernels_gen::dialect::c::sum::UNKNOWNS;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Elements or places that are worth a thread.
+/// Minimum number of elements or entries per task.
 const GRAIN: usize = 1 << 12;
 
-/// What each place of a matrix adds up of what the cells of a block have stored.
+/// Summation lists of all matrix entries over the stored elements of a block.
 pub(in crate::operator) struct Lists {
-    /// Where the list of each place begins, and the end of the last; places that fill up a group of threads have none.
+    /// Offset of each entry's list, and the end of the last; padding entries have empty lists.
     pub(in crate::operator) starts: Array,
-    /// Elements of what is stored.
+    /// Indices of stored elements.
     pub(in crate::operator) elements: Array,
 }
 
 impl Lists {
-    /// The lists of `n` places, from the place of each element.
+    /// Builds the lists of `n` entries from the position of each element.
     pub(super) fn new(engine: &dyn Engine, n: usize, places: &[u32]) -> Result<Self, DeviceError> {
         let number = |_| AtomicU32::new(0);
         let numbers = |n: usize| (0..n).into_par_iter().with_min_len(GRAIN).map(number).listed();
@@ -39,7 +39,7 @@ impl Lists {
             elements[at as usize].store(element as u32, Ordering::Relaxed);
         });
         let mut elements: Vec<u32> = elements.into_iter().map(AtomicU32::into_inner).collect();
-        // Whoever came first, lists are in the order of the elements.
+        // Sorting restores the element order after concurrent insertion.
         let mut lists = Vec::with_capacity(n.div_ceil(GRAIN));
         let mut rest = &mut elements[..];
         for first in (0..n).step_by(GRAIN) {

@@ -1,10 +1,10 @@
-//! Rows of a matrix in slices, as devices add up entries and multiply with them: [`Slices`].
+//! Sliced matrix format of devices ([`Slices`]).
 //!
 //! ```text
-//! place of entry k of row i = 32 · (lengths of the slices before) + 32 · k + i mod 32
+//! position of entry k of row i = 32 · (lengths of earlier slices) + 32 · k + i mod 32
 //! ```
 //!
-//! A slice is as long as its longest row.
+//! The length of a slice is that of its longest row.
 
 use crate::operator::engine::Array;
 use crate::operator::matrix::sparsity::NOWHERE;
@@ -12,31 +12,31 @@ use crate::support::parallel::*;
 use kernels_gen::dialect::c::slices::{SLICE, SLICES};
 use kernels_gen::dialect::c::sum::UNKNOWNS;
 
-/// By how much slices may be larger than rows, since all rows of a slice are as long as its longest.
+/// Maximum ratio of sliced to unpadded size: all rows of a slice have the length of its longest one.
 const PADDING: f64 = 1.5;
 
-/// Slices that are worth a thread.
+/// Minimum number of slices per task.
 const GRAIN: usize = 64;
 
 /// A matrix in slices.
 pub(in crate::operator) struct Slices {
-    /// Where each slice begins, and the end of the last, for all groups of threads that multiply.
+    /// Offset of each slice, and the end of the last, padded for all thread groups of a product.
     pub(in crate::operator) starts: Array,
-    /// The places of columns in vectors; the largest index where there is none.
+    /// Positions of columns in vectors; the largest index for padding.
     pub(in crate::operator) columns: Array,
     pub(in crate::operator) entries: Array,
 }
 
-/// Where rows lie in slices.
+/// Position of rows in slices.
 pub(super) struct Sliced {
-    /// Where each slice begins, and the end of the last.
+    /// Offset of each slice, and the end of the last.
     starts: Vec<u32>,
-    /// Numbers of all slices, those of the last group of threads too.
+    /// Number of entries in all slices, padded for the last thread group.
     pub(super) count: usize,
 }
 
 impl Sliced {
-    /// The slices of compressed rows; nothing where too much of them would be empty.
+    /// Computes the slices of compressed rows; `None` if padding would exceed the limit.
     pub(super) fn new(rows: &[usize]) -> Option<Self> {
         let (n, all) = (rows.len() - 1, rows[rows.len() - 1]);
         let longest = |slice: usize| {
@@ -62,17 +62,17 @@ impl Sliced {
         Some(Self { starts, count: room })
     }
 
-    /// Where each slice begins.
+    /// Returns the offset of each slice.
     pub(super) fn starts(&self) -> Vec<u32> {
         self.starts.clone()
     }
 
-    /// Bytes that indices take.
+    /// Returns the bytes of the indices.
     pub(super) fn index_bytes(&self) -> usize {
         4 * (self.starts.len() + self.count)
     }
 
-    /// The columns in slices of those in rows.
+    /// Converts the columns of compressed rows to slices.
     pub(super) fn columns(&self, rows: &[usize], columns: &[u32]) -> Vec<u32> {
         let n = rows.len() - 1;
         let mut own = vec![NOWHERE; self.count];
@@ -94,13 +94,13 @@ impl Sliced {
         own
     }
 
-    /// The place of entry k of a row.
+    /// Returns the position of entry k of a row.
     pub(super) fn place(&self, row: usize, k: usize) -> u32 {
         self.starts[row / SLICE] + (SLICE * k + row % SLICE) as u32
     }
 }
 
-/// Columns and numbers of a row of what lies in slices, given where these begin.
+/// Iterates over columns and values of a row in slices.
 pub(super) fn row<'a>(
     starts: &'a [u32],
     columns: &'a [u32],
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn rows_come_back_from_slices() {
-        // 90 rows, three slices of which the last is not full; one row is empty.
+        // 90 rows: three slices, the last one not full; one row is empty.
         let length = |row: usize| if row == 40 { 0 } else { 5 + row % 3 };
         let mut rows = vec![0];
         (0..90).for_each(|row| rows.push(rows[row] + length(row)));

@@ -1,15 +1,15 @@
-//! Where a matrix has entries: cells and the components that their element matrices couple → [`Sparsity`], and the place
-//! of each entry of an element matrix.
+//! Sparsity pattern ([`Sparsity`]) from cells and the component coupling of their element matrices, and the position of
+//! each element-matrix entry.
 //!
-//! Nodes of two fields are neighbours where a cell has both. A row has, field after field and neighbour after neighbour,
-//! the components that its own is coupled with, so that a place follows from the number of a neighbour:
+//! Nodes of two fields are neighbours if a cell has both. A row contains, by field and neighbour, the components
+//! coupled with its own, so that positions follow from the index of a neighbour:
 //!
 //! ```text
-//! number of an entry in its row = what fields before have + number of the neighbour · coupled components + rank of the component
-//! place                         = base of the row + stride · number
+//! index in the row = entries of earlier fields + index of the neighbour · coupled components + rank of the component
+//! position         = base of the row + stride · index
 //! ```
 //!
-//! In compressed rows the base is where the row starts, and the stride is 1.
+//! In compressed rows the base is the offset of the row, and the stride is 1.
 
 use crate::algebra::csr::together;
 use crate::operator::batch::Batches;
@@ -19,13 +19,13 @@ use crate::support::parallel::*;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What stands for no place.
+/// Marks an absent position.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// Numbers that are worth a thread where little is done with each.
+/// Minimum number of entries per task for little work per entry.
 const GRAIN: usize = 1 << 12;
 
-/// Does something with the number and the place of each of `places` that is somewhere, side by side.
+/// Calls a function in parallel with the index and value of each entry of `places` that is not [`NOWHERE`].
 pub(crate) fn each_somewhere(places: &[u32], f: &(dyn Fn(usize, u32) + Sync)) {
     places.par_chunks(GRAIN).enumerate().each(|(part, places)| {
         let own = (part * GRAIN..).zip(places).filter(|(_, place)| **place != NOWHERE);
@@ -33,10 +33,10 @@ pub(crate) fn each_somewhere(places: &[u32], f: &(dyn Fn(usize, u32) + Sync)) {
     });
 }
 
-/// Nodes that one thread takes at a time.
+/// Number of nodes per task.
 const NODES: usize = 4096;
 
-/// The neighbours of each node of a field among those of another, ascending.
+/// Neighbours of each node of a field among those of another, ascending.
 struct Neighbours {
     starts: Vec<usize>,
     nodes: Vec<u32>,
@@ -48,11 +48,11 @@ impl Neighbours {
     }
 }
 
-/// Which components of two fields are coupled, `[test][trial]`.
+/// Coupling of the components of two fields, `[test][trial]`.
 struct Coupled(Vec<Vec<bool>>);
 
 impl Coupled {
-    /// How many components a test component is coupled with, and the rank of one of them.
+    /// Returns the number of components coupled with a test component.
     fn count(&self, test: usize) -> usize {
         self.0[test].iter().filter(|&&coupled| coupled).count()
     }
@@ -62,25 +62,25 @@ impl Coupled {
     }
 }
 
-/// A pattern in compressed rows, for vectors in which unknown i lies at a place of its own.
+/// A sparsity pattern in compressed rows, in the order of positions in vectors.
 pub(crate) struct Sparsity {
-    /// Where the row at each place begins, and the end of the last.
+    /// Offset of the row at each position, and the end of the last.
     pub(crate) starts: Vec<usize>,
-    /// The places of columns.
+    /// Positions of the columns.
     pub(crate) columns: Vec<u32>,
-    /// Unknowns with essential conditions, and the number of the diagonal in their rows.
+    /// Constrained degrees of freedom, and the index of the diagonal in their rows.
     fixed: Vec<(u32, u32)>,
     /// `[test field][trial field]`
     coupled: Vec<Vec<Coupled>>,
     neighbours: Vec<Vec<Neighbours>>,
-    /// The base of each row, by unknown.
+    /// Base of each row, by degree of freedom.
     bases: Vec<u32>,
     stride: u32,
     is_fixed: Vec<bool>,
     firsts: Vec<usize>,
 }
 
-/// The field and the component of a component among those of all fields.
+/// Returns the field of a component counted over all fields, and its index there.
 pub(crate) fn owner(on: &Discretisation, mut row: usize) -> (usize, usize) {
     for (number, field) in on.fields.iter().enumerate() {
         let components = field.space.components();
@@ -97,12 +97,12 @@ fn dofs_of(on: &Discretisation) -> impl IndexedParallelIterator<Item = usize> {
 }
 
 impl Sparsity {
-    /// The pattern of matrices with these element matrices, each on the cells of its batches; unknown i of vectors of
-    /// length `len` lies at `place(i)`.
+    /// Builds the pattern of matrices with these element matrices, each on the cells of its batches; degree of freedom
+    /// i of vectors of length `len` has position `place(i)`.
     ///
     /// # Errors
     ///
-    /// The number of entries, where 32-bit indices cannot number them.
+    /// The number of entries, if 32-bit indices cannot address them.
     pub(crate) fn new(
         on: &Discretisation,
         works: &[(&CellMatrix, &Batches)],
@@ -116,7 +116,7 @@ impl Sparsity {
         };
         let mut coupled: Vec<Vec<Coupled>> =
             (0..fields).map(|f| (0..fields).map(|g| none(f, g)).collect()).collect();
-        // The cells through which two fields are coupled.
+        // Cells that couple two fields.
         let mut cells = vec![vec![Vec::<bool>::new(); fields]; fields];
         for (matrix, batches) in works {
             for pair in &matrix.pairs {
@@ -156,7 +156,7 @@ impl Sparsity {
             let (node, c) = ((dof - firsts[f]) / components, (dof - firsts[f]) % components);
             let of = |g: usize| neighbours[f][g].of(node).len() * coupled[f][g].count(c);
             let length: usize = (0..fields).map(of).sum();
-            // Rows with conditions have their diagonal whatever is coupled: the identity's.
+            // Rows of constrained DoFs always have a diagonal entry, for the identity.
             if is_fixed[dof] { length.max(1) } else { length }
         };
         let mut starts = vec![0usize; len + 1];
@@ -177,7 +177,7 @@ impl Sparsity {
         Ok(own)
     }
 
-    /// Writes the columns, and finds the diagonal of fixed rows.
+    /// Fills the columns, and finds the diagonal entries of constrained rows.
     fn fill(
         &mut self,
         on: &Discretisation,
@@ -188,7 +188,7 @@ impl Sparsity {
         let components: Vec<usize> =
             on.fields.iter().map(|field| field.space.components()).collect();
         let mut columns = std::mem::take(&mut self.columns);
-        // Rows lie in the order of their places: each takes its part from the front.
+        // Rows are in the order of positions: each takes its part from the front.
         let mut parts: Vec<(usize, &mut [u32])> = Vec::with_capacity(places.len());
         let mut rest = &mut columns[..];
         for (ends, &dof) in self.starts.windows(2).zip(owners) {
@@ -224,7 +224,8 @@ impl Sparsity {
                 }
                 self.is_fixed[dof].then(|| {
                     let at = diagonal.unwrap_or_else(|| {
-                        // It has no column of its own among these: their entries are all 0, and one of them may be it.
+                        // No diagonal entry among these columns: all entries are 0, and the first one becomes the
+                        // diagonal.
                         part[0] = places[dof];
                         0
                     });
@@ -236,12 +237,12 @@ impl Sparsity {
         self.columns = columns;
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn entries(&self) -> usize {
         self.columns.len()
     }
 
-    /// Has rows lie elsewhere: entry k of the row of an unknown at `base(unknown)` + stride · k.
+    /// Moves the rows: entry k of a degree of freedom's row is at `base(dof)` + stride · k.
     pub(crate) fn lie(
         &mut self,
         on: &Discretisation,
@@ -251,7 +252,7 @@ impl Sparsity {
         (self.bases, self.stride) = (dofs_of(on).map(base).listed(), stride);
     }
 
-    /// Where the entries on the diagonal of unknowns with essential conditions are, of those that this process counts.
+    /// Returns the positions of the diagonal entries of constrained degrees of freedom owned by this process.
     pub(crate) fn fixed(&self, on: &Discretisation) -> Vec<u32> {
         let mut counts = vec![false; on.n_dofs()];
         on.counted_conditions().for_each(|dof| counts[dof] = true);
@@ -259,8 +260,8 @@ impl Sparsity {
         own.map(|&(dof, k)| self.bases[dof as usize] + self.stride * k).collect()
     }
 
-    /// Where the entries of element matrices go, `[batch][entry][lane]`: nowhere in the rows and columns of unknowns with
-    /// essential conditions, and from lanes that only fill up a batch.
+    /// Returns the positions of element-matrix entries, `[batch][entry][lane]`; [`NOWHERE`] in rows and columns of
+    /// constrained degrees of freedom, and in padding lanes.
     pub(crate) fn places(
         &self,
         on: &Discretisation,
@@ -268,7 +269,7 @@ impl Sparsity {
         batches: &Batches,
     ) -> Vec<u32> {
         let (lanes, entries) = (batches.lanes(), matrix.entries);
-        // In parallel too: it is the largest of what is made here.
+        // In parallel, as this is the largest table.
         let all = (0..batches.len() * entries * lanes).into_par_iter().with_min_len(1 << 16);
         let mut table: Vec<u32> = all.map(|_| NOWHERE).listed();
         if table.is_empty() {
@@ -319,7 +320,7 @@ impl Sparsity {
         table
     }
 
-    /// For each pair of nodes the number of the second among the neighbours of the first, `[trial][test]`.
+    /// Finds for each pair of nodes the index of the second among the neighbours of the first, `[trial][test]`.
     fn numbers(
         &self,
         tests: &[u32],
@@ -332,7 +333,7 @@ impl Sparsity {
         for (i, &test) in tests.iter().enumerate() {
             let around = self.neighbours[f][g].of(test as usize);
             for (j, trial) in trials.iter().enumerate() {
-                // A cell's nodes are neighbours.
+                // Nodes of a cell are neighbours.
                 let number = around.partition_point(|node| node < trial);
                 numbers[j * tests.len() + i] = number as u32;
             }
@@ -370,7 +371,7 @@ impl Sparsity {
     }
 }
 
-/// The cells around each node of a field.
+/// Cells around each node of a field.
 struct Around {
     starts: Vec<usize>,
     cells: Vec<u32>,
@@ -391,7 +392,7 @@ fn around(on: &Discretisation, field: usize) -> Around {
         end += count.load(Ordering::Relaxed) as usize;
         end
     }));
-    // Whoever comes first: each list is sorted behind.
+    // Sorting below restores the order after concurrent insertion.
     let cells: Vec<AtomicU32> = (0..end).map(|_| AtomicU32::new(0)).collect();
     each().for_each(|(at, &node)| {
         let left = counts[node as usize].fetch_sub(1, Ordering::Relaxed) as usize;
@@ -416,7 +417,7 @@ fn around(on: &Discretisation, field: usize) -> Around {
     Around { starts, cells }
 }
 
-/// The neighbours of the nodes of field f among those of field g, through some cells.
+/// Returns the neighbours of the nodes of field f among those of field g, within some cells.
 fn neighbours(
     on: &Discretisation,
     (f, g): (usize, usize),
@@ -435,7 +436,7 @@ fn neighbours(
             let mut begin = 0;
             let first = block * NODES;
             for node in first..n.min(first + NODES) {
-                // The nodes of one entity of the mesh follow one another and have the same neighbours.
+                // Nodes of one mesh entity are consecutive and have the same neighbours.
                 let same = node > first && of(node) == of(node - 1);
                 let end = nodes.len();
                 if same {

@@ -1,4 +1,4 @@
-//! Kernels and the interpreter of point forms find the same errors and energies.
+//! Compiled kernels and the interpreter of point forms compute the same errors and energies.
 
 use super::*;
 use crate::assert_close;
@@ -6,7 +6,7 @@ use crate::problem::Setup;
 use crate::problem::testing::problem;
 use crate::reference::Bounded;
 
-/// The known solutions at the nodes, and beside them numbers of this size without any order.
+/// Returns nodal values of the known solutions plus a random perturbation of size `beside`.
 fn state(problem: &Problem, setup: &Setup, beside: f64) -> Vec<f64> {
     let on = &setup.on;
     let mut u = vec![0.0; on.n_dofs()];
@@ -31,7 +31,7 @@ fn here<'a>(target: &'a Target, shelf: &'a mut Shelf) -> Beside<'a> {
     Beside { target, device: None, shelf }
 }
 
-/// Both ways of finding the errors and the energy; `size` is that of the solution.
+/// Compares kernels and interpreter: errors and energy; `size` is the magnitude of the solution.
 fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
     let (problem, setup) = problem(text);
     let u = state(&problem, &setup, beside);
@@ -43,7 +43,7 @@ fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
     let interpreted = Target { execution: Execution::Interpreted, ..native };
     let (wanted, energy) =
         assess(&problem, of, Means::new(&interpreted, None), shelf).expect("numbers");
-    // Rounding of the values and slopes at a point: a node's value over the size of a cell.
+    // Rounding error of values and gradients: a nodal value divided by the cell size.
     let slopes = 100.0 * size * (on.mesh.n_cells() as f64).sqrt();
     for (found, wanted) in found.iter().zip(&wanted) {
         assert_eq!(found.0, wanted.0);
@@ -109,7 +109,7 @@ fn energies_are_integrals_along_a_ray() {
 
 #[test]
 fn small_errors_and_those_whose_squares_are_no_numbers() {
-    // The error is 1e-12 of the solution.
+    // The error is 1e-12 relative to the solution.
     compare(&energetic(ENERGIES[0], 1.0), 1e-12, 1.0, Execution::Interpreted);
     for size in [1e-300, 1e-200, 1e-140, 1e200, 1e300] {
         let text = energetic(ENERGIES[0], size);

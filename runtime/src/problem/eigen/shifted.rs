@@ -1,13 +1,13 @@
-//! The factors of J + σ M for shift and invert: a shift σ for which J + σ M is positive definite → [`Definite`].
+//! Factors of J + σ M for shift and invert, with a shift σ for which J + σ M is positive definite ([`Definite`]).
 //!
 //! ```text
 //! J positive definite, and well above rounding       σ = 0
-//! else                                                the least tried σ for which Cholesky's factors exist, then
-//!                                                     σ = (λₙ − λ₁) − λ₁, n eigenvalues being wanted, where that is far from it
+//! otherwise       the smallest trial σ with Cholesky factors, replaced by (λₙ − λ₁) − λ₁ if that is far from it
+//!                 (n: number of wanted eigenvalues)
 //! ```
 //!
-//! A shift far above the wanted eigenvalues makes all θ = 1/(λ + σ) alike, and with one far below them the factors lose the digits of
-//! all but rigid motions. A part without mass is condensed: its modes have θ = 0.
+//! A shift far above the wanted eigenvalues makes all θ = 1/(λ + σ) nearly equal. With a shift far below them, the
+//! factors lose all digits except those of rigid-body modes. Fields without mass are condensed: their modes have θ = 0.
 
 use super::{Sum, ratio, with_shifted};
 use crate::algebra::coupling::Coupling;
@@ -21,15 +21,15 @@ use crate::solve::{
 };
 use fem_dsl::problem::{Eigen, Problem};
 
-/// Shifts that are tried, as parts of the largest ratio of J's diagonal to M's.
+/// Trial shifts, relative to the largest ratio of J's diagonal to M's.
 const TRIED: [f64; 7] = [1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2];
-/// The least shift, in multiples of eps of that ratio: J's own rounding is less.
+/// Smallest shift, in multiples of eps times that ratio: above the rounding error of J.
 const LEAST: f64 = 1e2;
-/// A shift that is further from the size of the wanted eigenvalues than by this factor is replaced.
+/// Ratio of shift and wanted eigenvalues beyond which the shift is replaced.
 const FAR: f64 = 10.0;
-/// Times that it is replaced.
+/// Maximum number of replacements.
 const ROUNDS: usize = 4;
-/// The tolerance of the estimates that replace it.
+/// Tolerance of the eigenvalue estimates for a replacement.
 const ESTIMATE: f64 = 1e-3;
 
 /// (J + σ M)⁻¹, positive definite.
@@ -38,23 +38,23 @@ pub(super) struct Definite {
     pub(super) shift: f64,
 }
 
-/// What is factorised.
+/// The matrix pencil to factorise.
 pub(super) struct Pencil<'a> {
     pub(super) of: (&'a Problem, &'a Eigen),
     pub(super) operator: &'a Operator,
     pub(super) mass: &'a Operator,
-    /// The mass on J's vectors.
+    /// The mass as an operator on J's vectors.
     pub(super) b: &'a dyn LinearOperator,
     pub(super) system: System<'a>,
     pub(super) u: &'a Vector,
 }
 
 impl Pencil<'_> {
-    /// The factors with a shift that suits the smallest eigenvalues, which are looked for from some vectors.
+    /// Returns factors with a shift suited to the smallest eigenvalues, which are estimated from the vectors `start`.
     ///
     /// # Errors
     ///
-    /// A matrix that is too large, or is not definite with any shift.
+    /// A matrix that is too large, or indefinite for all trial shifts.
     pub(super) fn definite(
         &self,
         start: &[Vector],
@@ -117,16 +117,16 @@ impl Pencil<'_> {
     }
 }
 
-/// How factors are made.
+/// Factorisation strategy.
 enum Makes {
-    /// By one process.
+    /// Serial.
     Here(Coupling, Analysis),
-    /// By each of several, of the whole.
+    /// Redundant: each process factorises the whole matrix.
     AtEach,
 }
 
 impl Makes {
-    /// (J + σ M)⁻¹; none where the matrix is not positive definite to working precision.
+    /// Returns (J + σ M)⁻¹; `None` if the matrix is not positive definite to working precision.
     fn of(
         &mut self,
         pencil: &Pencil<'_>,

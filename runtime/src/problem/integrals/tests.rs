@@ -1,4 +1,4 @@
-//! What is measured takes its tables from the solve and from what was measured before, and finds the same without them.
+//! Functionals reuse the tables of the solve and of earlier functionals; results are the same as without reuse.
 
 use super::*;
 use crate::kernels::compile::Execution;
@@ -13,7 +13,7 @@ problem p solves f { mesh = box(dim: 3, cells: 4, deform: 0.1); degree = 2; aux 
     dirichlet u on \"x0\"; exact u = sin(x[0] + 2 * x[1]);
     report sum = integral(u); report side = integral(u * n[0], on: \"x1\"); }";
 
-/// The numbers of what a form integrates, the tables that were made for it, and whether the solve's vector was its state.
+/// Returns the integrals of a form, the number of tables built for it, and whether it borrowed the solve's vector.
 fn integrated(form: &PointForm, of: State<'_>, shelf: &mut Shelf) -> (Vec<f64>, usize, bool) {
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     let State { elements, parameters, .. } = of;
@@ -45,8 +45,8 @@ fn tables_are_made_once() {
     let energy = measures::energy(&problem.form).expect("an energy");
     let errors = measures::errors(&problem.form, &problem.exact);
     let integrals = problem.reports.integrals.clone().expect("integrals");
-    // The solve's cells are those without and those with conditions, and so are these. For each of the two, the places of the
-    // further field are to be made; of facets everything is.
+    // The solve has two batches of cells, with and without conditions. Each needs new indices of the additional field;
+    // facets need everything.
     let wanted = [(&energy, 2), (&errors, 2), (&energy, 2), (&integrals, 2 + 4)];
     let mut shelf = operator.shelf();
     for (form, wanted) in wanted {

@@ -1,15 +1,15 @@
-//! Factors of the whole matrix at each of several processes: a system whose unknowns are in parts → an approximation of J⁻¹ that is as
-//! good as its rounding.
+//! Redundant factorisation: each process factorises the whole matrix and applies J⁻¹ to rounding.
 //!
-//! Small systems that iterations serve badly, saddle points above all, are factorised by each process as one alone would. A product
-//! with J is still of the parts, so that what the two differ by (another quadrature, rounding) is made good
-//! by iterations: one or two.
+//! Small systems on which iterations converge slowly, above all saddle points, are factorised by each process like in a
+//! serial run. Products with J remain distributed. One or two iterations correct the difference between the two (other
+//! quadrature, rounding).
 //!
-//! Factors of one state serve others that are near: they are made anew once they have been applied so often that new ones would
-//! have been cheaper, in the middle of a solve, too, which must allow that (FGMRES does). All processes count the same.
+//! Factors of one state serve nearby states. They are recomputed, even within a solve, after so many applications that
+//! new ones would have been cheaper. The solver must allow a variable preconditioner, as FGMRES does. All processes
+//! count alike.
 //!
-//! The matrix is that of the kernels where the unknowns are. Devices add up in an order of their own, so that what processes find
-//! there differs by rounding: of each unknown what the first process has counts.
+//! Kernels assemble the matrix on the host or device of the solve. Devices add in varying order, so results differ by
+//! rounding between processes; the lowest rank of each DoF determines its value.
 
 use super::super::RunError;
 use super::super::kernels::compile_operator;
@@ -29,44 +29,44 @@ use crate::solve::{
 use crate::space::discretisation::Discretisation;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Products with the factors of another state after which those of this one are made: making them takes as long as some tens.
+/// Applications of outdated factors before new ones are computed: a factorisation costs as much as a few tens.
 const KEPT: usize = 10;
 
-/// Products at one state from which on those of another are not near enough for the next.
+/// Applications at one state from which outdated factors are not reused for the next.
 const SLOW: usize = 8;
 
-/// The factors, and how parts lie in the whole.
+/// Redundant factors, with the map of this subdomain into the whole system.
 pub(in crate::problem) struct AtEach {
     part: Arc<Discretisation>,
     whole: Arc<Discretisation>,
     sharing: Arc<Sharing>,
-    /// The place in the whole system of each unknown of this process.
+    /// Index in the whole system of each local degree of freedom.
     places: Vec<usize>,
     symmetric: bool,
-    /// Whether the matrix is the same at every state.
+    /// True if the matrix is the same at every state.
     linear: bool,
-    /// What is made when factors are, in the middle of a solve, too.
+    /// State that a refactorisation within a solve replaces.
     inner: Mutex<Inner>,
 }
 
-/// The whole system at one process.
+/// The whole system on one process.
 struct Inner {
     operator: Operator,
     coupling: Coupling,
     analysis: Analysis,
     factors: Option<Factors>,
-    /// The last state, of the whole.
+    /// Last state of the whole system.
     state: Vector,
-    /// Products since the last state came, where the factors are those of one before.
+    /// Applications of outdated factors since the last state; `None` if the factors are current.
     stale: Option<usize>,
 }
 
 impl Problem<'_> {
-    /// What factorises the whole matrix at each process; none where data is not known on the whole mesh, or there is one process.
+    /// Builds the redundant factorisation; `None` in a serial run or if data is unknown on the whole mesh.
     ///
     /// # Errors
     ///
-    /// An operator that cannot be made.
+    /// An operator that cannot be built.
     pub(in crate::problem) fn at_each(&self) -> Result<Option<AtEach>, RunError> {
         let Some(cut) = self.on.mesh.cut() else { return Ok(None) };
         let (whole, degree) = (Arc::clone(cut.whole()?), self.elements.degree);
@@ -103,7 +103,7 @@ impl Problem<'_> {
 }
 
 impl Inner {
-    /// The factors at the last state; within, why there are none.
+    /// Factorises at the last state; the inner error gives the reason of a failure.
     fn factorise(
         &mut self,
         symmetric: bool,
@@ -117,25 +117,25 @@ impl Inner {
     }
 }
 
-/// Why there are no factors, in words.
+/// Formats the reason of a failed factorisation.
 fn told(error: &FactorError) -> String {
     format!("factors of the whole matrix: {error}")
 }
 
 impl AtEach {
-    /// What the whole is discretised on.
+    /// Returns the discretisation of the whole problem.
     pub(in crate::problem) fn whole(&self) -> &Arc<Discretisation> {
         &self.whole
     }
 
-    /// Whether the matrix of the factors is positive definite to working precision, at all processes.
+    /// Returns whether the factorised matrix is positive definite to working precision on all processes.
     pub(in crate::problem) fn is_definite(&mut self) -> bool {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
         let definite = inner.factors.as_ref().is_some_and(Factors::is_definite);
         !any(&**self.sharing.group(), !definite)
     }
 
-    /// Takes a state, with the factors there where there are none yet; within, why there are none.
+    /// Sets a state and factorises if there are no factors yet; the inner error gives the reason of a failure.
     pub(in crate::problem) fn take(
         &mut self,
         u: &Vector,
@@ -145,7 +145,7 @@ impl AtEach {
             return Ok(Ok(()));
         }
         let all = self.sharing.gathered(&u.to_vec(), &self.places, inner.state.len());
-        // Who comes with one state again was not served; nor well who had to apply them so often before.
+        // A repeated state means that the last solve failed; many applications mean slow convergence.
         let again = inner.state.to_vec() == all;
         let served = !again && inner.stale.is_none_or(|applied| applied < SLOW);
         inner.state.set(&all);

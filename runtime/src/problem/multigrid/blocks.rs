@@ -1,5 +1,5 @@
-//! What approximates J⁻¹ where there are several fields: a form → levels for each field with a term with itself, and masses for those
-//! without one ([`Blocks`]).
+//! Block preconditioner ([`Blocks`]) of several fields: multigrid for each field with a diagonal block, a mass as Schur
+//! complement for the others.
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
@@ -12,15 +12,15 @@ use fem_dsl::point::{Degree, PointForm, Space, block, complement, eliminated};
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
 
-/// The largest eigenvalue of D⁻¹M of a mass M over the smallest one, in one dimension: of linear elements, of which it is largest.
+/// Condition number of D⁻¹M for a mass M in one dimension; largest for linear elements.
 const MASS: f64 = 3.0;
 
 impl Problem<'_> {
-    /// What approximates J⁻¹; `operator` is J's.
+    /// Builds an approximation of J⁻¹; `operator` applies J.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, a device that fails; within, why there is nothing.
+    /// Kernels that cannot be compiled, a device failure; the inner error is the reason why there is none.
     pub fn approximation(
         &self,
         operator: &Operator,
@@ -64,7 +64,7 @@ impl Problem<'_> {
         Ok(Ok(Box::new(Blocks::new(self.on.n_dofs(), blocks, masses))))
     }
 
-    /// The levels of one field by itself.
+    /// Builds the levels of one field's diagonal block.
     fn block(
         &self,
         form: &PointForm,
@@ -73,7 +73,7 @@ impl Problem<'_> {
     ) -> Result<Result<crate::solve::Multigrid, Unsuited>, RunError> {
         let mut form = form.clone();
         let element = self.elements.fields[number];
-        // What levels are made of has the degree that is asked for.
+        // A relative degree lets each level choose its own.
         form.fields[0].space = Space::H1(Degree::Relative(0));
         let elements = Elements {
             degree: element.degree(),
@@ -88,7 +88,7 @@ impl Problem<'_> {
             .levels(operator, self.settings.of_field(&self.form.fields[number].name))
     }
 
-    /// The mass that stands for Schur's complement of a field.
+    /// Builds the mass that stands for a field's Schur complement.
     fn mass(&self, form: &PointForm, number: usize, operator: &Operator) -> Result<Mass, RunError> {
         let on = self.restricted(form, self.on.fields.clone())?;
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
@@ -103,7 +103,7 @@ impl Problem<'_> {
         Ok(Mass::new(Box::new(mass), &like, condition))
     }
 
-    /// The same discretisation with some of the fields, for the integrals of another form.
+    /// Returns the discretisation restricted to some fields, with the regions of another form.
     pub(in crate::problem) fn restricted(
         &self,
         form: &PointForm,

@@ -1,4 +1,4 @@
-//! What ends the levels: the matrix of the coarsest one → its factors, or levels of smaller matrices where it is large.
+//! Coarse-grid solver: factors of the coarsest matrix, or smoothed aggregation if it is large.
 
 use super::super::RunError;
 use super::super::kernels::compile_operator;
@@ -24,50 +24,50 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Cycles of levels of matrices for one of all levels, at most,
 const CYCLES: usize = 4;
-/// as long as they are of fewer unknowns together than a part of the finest level.
+/// limited so that their degrees of freedom in sum stay below this fraction (1/8) of the finest level.
 const PART: usize = 8;
 
-/// What is told of parts that take long.
+/// Label of progress messages.
 const OWN: &str = "what ends the levels";
 
-/// What solves.
+/// Solution method.
 enum By {
     Factors(Factors),
-    /// The inverse, on a device, with what it is in words.
+    /// Explicit inverse on a device, with its description.
     Inverse(Box<dyn LinearOperator + Send + Sync>, String),
     Aggregation(Box<Aggregation>),
-    /// The same on a device, with what it is in words.
+    /// Aggregation hierarchy on a device, with its description.
     Levels(Box<Multigrid>, String),
 }
 
-/// The coarsest level.
+/// Solver of the coarsest level.
 pub(super) struct Bottom {
     operator: Operator,
     on: Arc<Discretisation>,
     analysis: Analysis,
     by: Option<By>,
-    /// A vector of what is solved for.
+    /// Prototype of the solution vector.
     like: Vector,
-    /// Whether the matrix is the same at every state.
+    /// True if the matrix is the same at every state.
     linear: bool,
     symmetric: bool,
-    /// Whether it is solved by factors.
+    /// True for factors, false for aggregation.
     factorised: bool,
-    /// Cycles of levels of matrices.
+    /// Number of aggregation cycles per solve.
     cycles: usize,
-    /// Whether it is at each of several processes.
+    /// True if each process solves the whole level redundantly.
     at_each: bool,
     work: Mutex<Work>,
 }
 
-/// What is left of a right-hand side, and what cycles make of it.
+/// Residual and correction of repeated cycles.
 struct Work {
     r: Vector,
     z: Vector,
 }
 
 impl Bottom {
-    /// Of what is below all levels.
+    /// Builds the operator of the coarsest level.
     pub(super) fn new(
         of: &Problem<'_>,
         elements: &Elements,
@@ -78,10 +78,11 @@ impl Bottom {
         let most = most_factorised(of.device.is_some(), of.is_symmetric());
         let factorised = AVAILABLE && !settings.is_algebraic && on.n_dofs() <= most;
         let cycles = (of.on.n_dofs() / (PART * on.n_dofs().max(1))).clamp(1, CYCLES);
-        // To read a matrix off the products of so few unknowns takes less time than to compile a kernel of element matrices.
+        // For so few degrees of freedom, reading the matrix off products takes less time than compiling an
+        // element-matrix kernel.
         let how = match factorised {
             true => Representation::default(),
-            // A device makes it in no time without what is known beforehand of its pattern.
+            // On a device, assembly without a precomputed pattern is fastest.
             false if of.device.is_some() => Representation::Assembled(Assembly::Acoo),
             false => Representation::Assembled(Assembly::fitting(false)),
         };
@@ -108,7 +109,7 @@ impl Bottom {
         })
     }
 
-    /// Factors at a state; within, why there are none.
+    /// Factorises at a state; the inner error gives the reason of a failure.
     fn factors(&mut self, state: &Vector) -> Result<Result<By, String>, OperatorError> {
         let matrix = match LinearOperator::matrix(&self.operator)? {
             Some(matrix) => matrix,
@@ -139,7 +140,7 @@ impl Bottom {
         }))
     }
 
-    /// x = C b of levels of matrices, and x ← x + C (b − A x) for each cycle more.
+    /// Computes x = C b by an aggregation cycle, then x ← x + C (b − A x) for each further cycle.
     fn by_cycles(
         &self,
         b: &Vector,
@@ -158,7 +159,8 @@ impl Bottom {
         Ok(())
     }
 
-    /// Levels of matrices, of the symmetric part where the matrix is not symmetric; within, why there are none.
+    /// Builds smoothed aggregation, of the symmetric part of an unsymmetric matrix; the inner error gives the reason of
+    /// a failure.
     fn aggregation(&mut self) -> Result<Result<By, String>, OperatorError> {
         let field = &self.on.fields[0];
         let (space, dim) = (&field.space, self.on.mesh.dim());
@@ -171,7 +173,7 @@ impl Bottom {
         if !self.symmetric {
             matrix = matrix.symmetric_part();
         }
-        // Components that nothing couples are as many problems with one, each with its constants.
+        // Uncoupled components are independent scalar problems, each with its constants.
         let (blocks, near_null) = if is_separate(&matrix, components) {
             (1, constants(matrix.size(), 1, &fixed))
         } else if components == dim {
@@ -191,7 +193,7 @@ impl Bottom {
             Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
         };
         laps.tell("its levels are made");
-        // Factors of all need no second cycle.
+        // A single level is factorised exactly: one cycle suffices.
         if made.levels().is_empty() {
             self.cycles = 1;
         }
@@ -267,14 +269,14 @@ impl Coarsest for Bottom {
     }
 }
 
-/// Solves in what is orthogonal to constants.
+/// Solves in the orthogonal complement of the constants.
 fn solve_without(null: Option<&NullSpace>, x: &mut [f64], solve: impl FnOnce(&mut [f64])) {
     null.iter().for_each(|null| null.project_entries(x));
     solve(x);
     null.iter().for_each(|null| null.project_entries(x));
 }
 
-/// How many cycles, where there are several.
+/// Formats the number of cycles if there are several.
 fn times(cycles: usize) -> String {
     if cycles > 1 { format!(", {cycles} cycles") } else { String::new() }
 }
@@ -285,7 +287,7 @@ fn words(levels: &Aggregation) -> String {
     format!("smoothed aggregation ({count} matrices of {complexity:.2} × the entries)")
 }
 
-/// Whether a matrix couples each unknown of a node with those of the same component alone.
+/// Returns whether a matrix couples only equal components.
 fn is_separate(matrix: &Csr, components: usize) -> bool {
     let own =
         |i: usize| matrix.row(i).all(|(j, value)| i % components == j % components || value == 0.0);

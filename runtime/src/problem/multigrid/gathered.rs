@@ -1,14 +1,14 @@
-//! Small levels of several processes: each has all of them, and does there what one would alone.
+//! Redundant coarse levels: each process holds the whole of a small level and computes like a serial run.
 //!
 //! ```text
-//! b of the whole level ← of each unknown the number of the first process that has it      one sum over all processes
-//! x of the part        ← x of the whole
+//! b of the whole level ← value of each degree of freedom from its lowest rank      one reduction over all processes
+//! x of the subdomain   ← x of the whole
 //! ```
 //!
-//! Of levels that are small the messages take longer than the work. So the way to the first of them ends in all of it
-//! ([`GatheredPath`]), and those below it are as one process has them; where the finest level is the coarsest, too, what solves it is
-//! the same ([`Gathered`]). On processors all find the same bits. Devices add up in an order of their own; what they find goes to
-//! finer unknowns, and of each of those what the first process has counts. Devices that reach each other do all of it.
+//! Messages of small levels take longer than their work. The transfer to the first small level therefore ends in the
+//! whole level ([`GatheredPath`]), and coarser levels are serial. [`Gathered`] is the coarse-grid solver if the finest
+//! level is also the coarsest. Hosts compute identical bits on all processes. Devices add in varying order; the lowest
+//! rank of each finer DoF determines its value. Devices with direct communication keep all data in device memory.
 
 use super::super::RunError;
 use super::transfer::Path;
@@ -20,39 +20,42 @@ use crate::processes::sharing::Sharing;
 use crate::solve::{Coarsest, OperatorError, Transfer};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Unknowns of all processes up to which each has all of a level on processors: two messages take as long as a product with so many.
+/// Number of degrees of freedom over all processes up to which a level is redundant on hosts: a product with so many
+/// takes as long as two messages.
 const SMALL: usize = 2_000;
-/// Unknowns with which a device passes through a product in a second, in single precision.
+/// Degrees of freedom per second of a device product, in single precision.
 const PASSED: f64 = 7.5e10;
-/// Seconds of a message by way of the host, or by MPI: what is told by these takes longer, but memory must not grow with it.
+/// Message latency in seconds through the host or MPI. Actual latencies may exceed it, but memory must not grow with
+/// them.
 const BY_THE_HOST: f64 = 27e-6;
 
-/// Whether a level of so many unknowns in all is small: on devices, whether a message takes longer than a product.
+/// Returns whether a level of so many total degrees of freedom is small; on devices, whether a message takes longer
+/// than a product.
 pub(super) fn is_small(unknowns: usize, device: Option<&Arc<dyn Device>>) -> bool {
     let Some(device) = device else { return unknowns <= SMALL };
     let latency = device.group().and_then(|devices| devices.latency()).unwrap_or(BY_THE_HOST);
     unknowns as f64 <= PASSED * latency
 }
 
-/// The ways to a whole level and back.
+/// Gather and scatter between a subdomain and its whole level.
 pub(super) struct Ways {
     sharing: Arc<Sharing>,
-    /// The place in the whole level of each unknown of this process.
+    /// Index in the whole level of each local degree of freedom.
     places: Vec<usize>,
-    /// The same where devices reach each other.
+    /// Device version, for devices with direct communication.
     there: Option<There>,
 }
 
-/// The same on a device.
+/// Gather and scatter in device memory.
 struct There {
-    /// What the vectors need.
+    /// Vector arithmetic of the device.
     arithmetic: Arc<Arithmetic>,
-    /// Of the unknowns that no process before has.
+    /// Copies the degrees of freedom whose lowest rank is this process.
     gather: Moved,
     scatter: Moved,
 }
 
-/// Where an unknown of a vector on a device lies.
+/// Returns the map from a degree of freedom to its position in a device vector.
 fn lies(vector: &Vector) -> impl Fn(usize) -> usize + '_ {
     let layout = vector.array().map(|(arithmetic, _)| arithmetic.layout());
     let layout = layout.filter(|layout| layout.permutes(vector.len()));
@@ -60,7 +63,7 @@ fn lies(vector: &Vector) -> impl Fn(usize) -> usize + '_ {
 }
 
 impl There {
-    /// Between vectors of a part and of the whole level; none where the host carries what processes tell each other.
+    /// Builds the maps between a subdomain and the whole level; `None` if messages pass through the host.
     fn new(
         part: &Vector,
         whole: &Vector,
@@ -98,14 +101,14 @@ impl There {
 }
 
 impl Ways {
-    /// From vectors like `part`, whose unknowns have these places in vectors like `whole`.
+    /// Builds the maps from vectors like `part` into vectors like `whole`, at the indices `places`.
     fn new(part: &Vector, whole: &Vector, places: Vec<usize>) -> Result<Option<Self>, DeviceError> {
         let Some(sharing) = part.sharing().cloned() else { return Ok(None) };
         let there = There::new(part, whole, &sharing, &places)?;
         Ok(Some(Self { sharing, places, there }))
     }
 
-    /// A vector of the whole level.
+    /// Gathers a vector of the whole level.
     fn gather(&self, own: &Vector, all: &mut Vector) -> Result<(), DeviceError> {
         match &self.there {
             Some(there) => there.gather(own, all),
@@ -116,7 +119,7 @@ impl Ways {
         }
     }
 
-    /// What a part has of it.
+    /// Scatters a whole vector to the subdomain.
     fn scatter(&self, all: &Vector, own: &mut Vector) -> Result<(), DeviceError> {
         match &self.there {
             Some(there) => there.scatter(all, own),
@@ -130,7 +133,7 @@ impl Ways {
 }
 
 impl Problem<'_> {
-    /// All of a level of which this process has a part; none where data is not known on its whole mesh.
+    /// Builds the whole level of a subdomain; `None` if data is unknown on the whole mesh.
     pub(super) fn whole(&self, part: &Made) -> Result<Option<Made>, RunError> {
         let Some(cut) = part.on.mesh.cut() else { return Ok(None) };
         let (whole, degree) = (Arc::clone(cut.whole()?), part.elements.degree);
@@ -139,7 +142,7 @@ impl Problem<'_> {
         found.map(made).transpose()
     }
 
-    /// A way that ends in all of the level to which it leads a part.
+    /// Extends a transfer so that it ends in the whole level.
     pub(super) fn gathered(
         &self,
         path: Path,
@@ -153,11 +156,11 @@ impl Problem<'_> {
     }
 }
 
-/// The way from a level in parts to one that each process has.
+/// Transfer from a distributed level to a redundant one.
 pub(super) struct GatheredPath {
     path: Path,
     ways: Ways,
-    /// What this process has of vectors of the coarser level.
+    /// Coarse vector of the subdomain.
     part: Mutex<Vector>,
 }
 
@@ -187,7 +190,7 @@ impl Transfer for GatheredPath {
     }
 }
 
-/// A level that is the finest and the coarsest.
+/// Redundant coarse-grid solver of a one-level hierarchy.
 pub(super) struct Gathered {
     bottom: Bottom,
     ways: Ways,
@@ -196,7 +199,8 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Of the part `made`, with vectors like `like`; none where data is not known on its whole mesh.
+    /// Builds the solver of the subdomain level `made`, with vectors like `like`; `None` if data is unknown on the
+    /// whole mesh.
     pub(super) fn new(
         of: &Problem<'_>,
         made: &Made,

@@ -1,8 +1,8 @@
-//! Levels of matrices where vectors live on a device: [`Aggregation`], which this machine has made → [`Multigrid`], whose operators
-//! and transfers are products with sparse matrices there.
+//! Aggregation multigrid on a device: copies an [`Aggregation`] built on the host into a [`Multigrid`] whose operators
+//! and transfers are sparse products on the device.
 //!
-//! The finest of them has its rows where the unknowns lie on the device, the others in the order of their aggregates. What is left
-//! in the end is multiplied with its inverse, which lies there as a matrix of full rows: no number of a cycle comes to this machine.
+//! Rows of the finest matrix follow the device layout, those of coarser ones the order of aggregates. The coarsest
+//! level multiplies by its dense inverse: a cycle transfers nothing to the host.
 
 use crate::algebra::aggregation::{self, Aggregation, Bottom, Rectangular};
 use crate::algebra::csr::{self, Csr};
@@ -15,7 +15,7 @@ use kernels_gen::dialect::c::rows::{
 };
 use std::sync::Arc;
 
-/// The kernels of products.
+/// Kernels of sparse products.
 struct Products {
     arithmetic: Arc<Arithmetic>,
     plain: Module,
@@ -32,7 +32,7 @@ impl Products {
     }
 }
 
-/// Rows, columns and entries of a matrix here.
+/// Row starts, columns and values of a matrix on the host.
 #[derive(Clone, Copy)]
 struct Here<'a> {
     starts: &'a [usize],
@@ -49,31 +49,31 @@ impl<'a> Here<'a> {
         Self { starts: &p.starts, columns: &p.columns, values: &p.values }
     }
 
-    /// A, P and Pᵀ of a level.
+    /// Returns A, P and Pᵀ of a level.
     fn all_of(level: &'a aggregation::Level) -> [Self; 3] {
         let [p, r] = [&level.prolongator, &level.restrictor].map(Self::transfer);
         [Self::square(&level.matrix), p, r]
     }
 
-    /// Bytes that it takes on a device.
+    /// Returns the bytes that it takes on a device.
     fn bytes(&self, real: usize) -> usize {
         4 * self.starts.len() + (4 + real) * self.columns.len()
     }
 }
 
-/// A matrix on a device.
+/// A sparse matrix on a device.
 struct Sparse {
     products: Arc<Products>,
     starts: Array,
     columns: Array,
     values: Array,
-    /// Whether there are rows without entries, which products do not write.
+    /// True if some rows are empty: products do not write these.
     gaps: bool,
     rows: usize,
 }
 
 impl Sparse {
-    /// A matrix whose rows and columns lie as layouts say, or in their order.
+    /// Uploads a matrix with rows and columns in given layouts, or in their own order.
     fn new(
         products: &Arc<Products>,
         here: Here<'_>,
@@ -98,7 +98,7 @@ impl Sparse {
         let Csr { starts, columns, values } = Csr::by_rows(places, || (), fill);
         let mut starts: Vec<u32> = starts.into_iter().map(|start| start as u32).collect();
         let gaps = starts.windows(2).any(|ends| ends[0] == ends[1]);
-        // A group of threads has rows of its own.
+        // Padding: a group of threads processes `ROWS` rows.
         starts.resize(places.next_multiple_of(ROWS) + 1, columns.len() as u32);
         let (arithmetic, products) = (&products.arithmetic, Arc::clone(products));
         let device = arithmetic.device();
@@ -107,7 +107,7 @@ impl Sparse {
         Ok(Self { products, starts, columns, values, gaps, rows: n })
     }
 
-    /// y = A x, or y += A x.
+    /// Computes y = A x, or y += A x.
     fn times(&self, x: &Vector, y: &mut Vector, added: bool) -> Result<(), OperatorError> {
         let Products { arithmetic, plain, added: adding } = &*self.products;
         arithmetic.check()?;
@@ -157,7 +157,7 @@ impl Transfer for Between {
     }
 }
 
-/// What is left, by its inverse.
+/// Coarse-grid solver by the explicit inverse.
 struct Left(Sparse);
 
 impl Coarsest for Left {
@@ -182,7 +182,7 @@ impl Coarsest for Left {
     }
 }
 
-/// The inverse of a matrix of n unknowns, as full rows on a device, from what solves with it.
+/// Computes the inverse of a matrix of size n as dense rows on a device, from its solver.
 fn inverse(
     products: &Arc<Products>,
     n: usize,
@@ -203,7 +203,7 @@ fn inverse(
     Sparse::new(products, here, (layout, layout))
 }
 
-/// The same for vectors like one on a device; none where it is here.
+/// Computes the inverse in the layout of a device vector; `None` for a host vector.
 pub fn inverse_on_device(
     like: &Vector,
     solve: &(dyn Fn(&mut [f64]) + Sync),
@@ -215,8 +215,8 @@ pub fn inverse_on_device(
     Ok(Some(Box::new(made)))
 }
 
-/// Levels on the device of a vector of unknowns, in its precision and where its unknowns lie. None where the vector is here, where the
-/// levels do not end in factors, or where the device has no room for them.
+/// Copies levels to the device of a vector, in its precision and layout. `None` for a host vector, levels without a
+/// dense coarsest factorisation, or insufficient device memory.
 pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>, OperatorError> {
     let (Some((arithmetic, _)), Bottom::Dense(factors)) = (like.array(), made.bottom()) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Levels that are made are those that are predicted.
+//! The levels built are the predicted levels.
 
 use super::{Below, Problem};
 use crate::kernels::compile::Target;
@@ -11,7 +11,7 @@ use fem_dsl::problem::{
     LinearSettings, Method, MultigridSettings, PreconditionerSettings, SolverSettings,
 };
 
-/// The degrees of levels that are made of the only field on two cells, which have no coarser mesh worth having.
+/// Degrees of the levels of the only field on two cells, which have no useful coarser mesh.
 fn made(degree: usize) -> Vec<usize> {
     let text = format!(
         "form f {{ field u: scalar; f1[u] = grad(u); }}
@@ -37,7 +37,7 @@ fn made(degree: usize) -> Vec<usize> {
         degrees.push(elements.fields[0].degree());
         below = levels.below(&on, &elements).expect("a level");
     }
-    // What is predicted from counts alone, where levels are asked for.
+    // Prediction from counts alone, with multigrid requested.
     let counts = [Counts::of(&setup.on.mesh)];
     let multigrid = PreconditionerSettings::Multigrid(MultigridSettings::default());
     let cg = LinearSettings { preconditioner: Some(multigrid), ..LinearSettings::new(Method::Cg) };

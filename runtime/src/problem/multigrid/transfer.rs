@@ -1,13 +1,14 @@
-//! Transfers between two spaces: which unknowns of the finer one lie at the points of the coarser one's cells → kernels that
-//! move vectors there and back.
+//! Grid transfer between two spaces: kernels on coarse cells write the fine degrees of freedom at points of the cells,
+//! and read them for the transpose.
 //!
 //! ```text
-//! prolong    u_f += P u_c,   (P u_c)_i = Σ_b φ_b(ξ_i) u_b   in the cell that names i
+//! prolong    u_f += P u_c,   (P u_c)_i = Σ_b φ_b(ξ_i) u_b   in the cell that owns i
 //! restrict   r_c  = Pᵀ r_f
 //! ```
 //!
-//! A function of the coarser space has one value where cells meet, so that it does not matter which of them names an unknown:
-//! the first does, of the first process where several have it that can ([`naming`]). Constrained unknowns of the finer space are named by none, and those of the coarser one read 0.
+//! A coarse function is single-valued where cells meet, so that any adjacent cell may own a fine degree of freedom. The
+//! owner is the first such cell, on the lowest rank that can evaluate it ([`naming`]). Constrained fine DoFs have no
+//! owner, and constrained coarse DoFs read 0.
 
 mod naming;
 
@@ -35,35 +36,35 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// No unknown.
+/// Marks an absent degree of freedom.
 const NONE: u32 = u32::MAX;
-/// What rounding may make of a point of a reference cell.
+/// Tolerance for equal points of a reference cell.
 const NEAR: f64 = 1e-9;
-/// Cells that are worth a thread.
+/// Minimum number of cells per task.
 const GRAIN: usize = 256;
 
 /// A transfer by kernels.
 pub struct Between {
     operator: Operator,
-    /// By which several processes agree on the finer unknowns, where it is not the first that names each.
+    /// Synchronises fine DoFs between processes, if an owner is not on the lowest rank of its DoF.
     naming: Option<Arc<Sharing>>,
 }
 
-/// Where and how kernels run.
+/// Execution environment of transfer kernels.
 #[derive(Clone)]
 pub struct Place {
-    /// What kernels are compiled for.
+    /// Target of the kernels.
     pub target: Target,
-    /// The device, if it is not the processor.
+    /// The device; `None` for the host.
     pub device: Option<Arc<dyn Device>>,
-    /// What the coarser operator has in common with it: on a device, where its unknowns lie.
+    /// Tables shared with the coarse operator; on a device, with its layout.
     pub shelf: Shelf,
-    /// Where the unknowns of the finer space lie in its vectors, if that is not in their own order.
+    /// Layout of fine vectors, if it is not the natural order.
     pub fine: Option<Layout>,
 }
 
-/// Of nodes at the points of cells, `[cell][point]`, the unknowns that each cell names, where they lie: those that no cell before
-/// it has.
+/// Returns the positions of the DoFs that each cell owns, from nodes at the points of cells, `[cell][point]`: those in
+/// no earlier cell.
 fn named(
     nodes: &[u32],
     points: usize,
@@ -85,7 +86,7 @@ fn named(
         let own = &nodes[cell * points..(cell + 1) * points];
         for (point, &node) in own.iter().enumerate().filter(|(_, node)| **node != NONE) {
             let named = first[node as usize].load(Ordering::Relaxed) == cell as u32;
-            // A cell that meets itself names its node once.
+            // A periodic cell that is its own neighbour owns its node once.
             if !named || periodic && own[..point].contains(&node) {
                 continue;
             }
@@ -100,7 +101,7 @@ fn named(
     unknowns
 }
 
-/// The element of twice the degree, whose nodes are those of all children of a cell: on simplices of degree 1.
+/// Returns the element of twice the degree, whose nodes are those of all children of a cell: for simplices of degree 1.
 fn twice(element: Lagrange) -> Result<Lagrange, RunError> {
     if element.degree() != 1 {
         let text = "children of simplices have the nodes of twice the degree at degree 1 alone";
@@ -109,14 +110,14 @@ fn twice(element: Lagrange) -> Result<Lagrange, RunError> {
     Ok(Lagrange::continuous(element.cell(), 2)?)
 }
 
-/// The place among some points of an image of another point.
+/// Returns the index of the point in `points` that equals x.
 fn place_of(x: [f64; 3], points: &[[f64; 3]]) -> Option<usize> {
     let near = |y: &[f64; 3]| (0..3).all(|c| (x[c] - y[c]).abs() < NEAR);
     points.iter().position(near)
 }
 
-/// The nodes of the children of each cell, `[cell][point]` at some points of the cell; none where one hangs of all that have
-/// it there.
+/// Returns the nodes of the children of each cell, `[cell][point]`, at some points of the cell; `NONE` if a node hangs
+/// in all children that contain it.
 fn joined(coarser: &Coarsened, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
     let own = space.element().points();
     let table = |map: &Affine| -> Vec<Option<usize>> {
@@ -131,7 +132,7 @@ fn joined(coarser: &Coarsened, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
             let place = usize::from(coarser.places[cell * coarser.each() + number]);
             let own = space.cell_nodes(child as usize).iter().zip(&tables[place]).enumerate();
             for (local, (&node, at)) in own {
-                // What hangs is read elsewhere.
+                // Another cell provides the value of a hanging node.
                 let there = hangs.as_ref().is_none_or(|hangs| !hangs(child as usize, local));
                 if let Some(at) = at.filter(|_| there) {
                     nodes[at] = node;
@@ -142,7 +143,7 @@ fn joined(coarser: &Coarsened, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
     nodes
 }
 
-/// The only field.
+/// Returns the only field.
 fn only(on: &Discretisation) -> Result<&Field, RunError> {
     match &on.fields[..] {
         [field] => Ok(field),
@@ -153,7 +154,7 @@ fn only(on: &Discretisation) -> Result<&Field, RunError> {
     }
 }
 
-/// A form with one field of so many components, which gives kernels of transfers their field.
+/// Returns a form with one field of the given number of components, for transfer kernels.
 fn field_of(components: usize, dim: usize) -> Result<PointForm, RunError> {
     let shape = match components {
         1 => "scalar",
@@ -171,11 +172,11 @@ fn field_of(components: usize, dim: usize) -> Result<PointForm, RunError> {
 }
 
 impl Between {
-    /// From a space to one of higher degree on the same mesh, each of the only field.
+    /// Builds the transfer from a space to one of higher degree on the same mesh, for the only field.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, a device that fails.
+    /// Kernels that cannot be compiled, a device failure.
     pub fn degrees(
         coarse: &Discretisation,
         fine: &Discretisation,
@@ -185,8 +186,7 @@ impl Between {
         Self::at_nodes(coarse, own, other, place)
     }
 
-    /// What a state of the finer space is at the nodes of the coarser one, on the same mesh: the other way, with all values, those
-    /// of constrained unknowns too.
+    /// Builds the interpolation of fine states at the coarse nodes on the same mesh, constrained DoFs included.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ impl Between {
             None => Rule::Nodes(element),
         };
         let mut nodes = other.space.nodes().to_vec();
-        // What a cell reads of its parent lies elsewhere; the neighbour that has it as its own names it.
+        // The node of a hanging entity belongs to the parent's neighbour, which owns it.
         if let Some(hangs) = other.space.hanging_nodes() {
             let cells = nodes.chunks_exact_mut(other.space.nodes_per_cell()).enumerate();
             for (cell, nodes) in cells {
@@ -226,7 +226,7 @@ impl Between {
         Self::new(on, own, (other, &nodes), rule, place)
     }
 
-    /// From a space to one of the same degree on the mesh whose cells are the children of its own.
+    /// Builds the transfer from a space to one of the same degree on the mesh of the children.
     ///
     /// # Errors
     ///
@@ -315,21 +315,21 @@ impl Between {
 }
 
 impl Between {
-    /// A vector of the coarser space.
+    /// Returns a zero vector of the coarse space.
     pub fn vector(&self) -> Vector {
         self.operator.vector()
     }
 
-    /// fine += P coarse.
+    /// Computes fine += P coarse.
     ///
     /// # Errors
     ///
-    /// Vectors of others, a device that fails.
+    /// Vectors of other spaces, a device failure.
     pub fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
         self.operator.prolong(coarse, fine, self.naming.as_ref())
     }
 
-    /// coarse = Pᵀ fine.
+    /// Computes coarse = Pᵀ fine.
     ///
     /// # Errors
     ///
@@ -339,34 +339,34 @@ impl Between {
     }
 }
 
-/// The way from one level to the next.
+/// Transfers between two levels.
 pub struct Path {
-    /// Of corrections and residuals.
+    /// Transfer of corrections and residuals.
     pub between: Between,
-    /// Of states, where operators depend on one.
+    /// Transfer of states, for operators that depend on one.
     pub state: Option<State>,
 }
 
-/// How a coarser space comes to a state.
+/// Injection of a state into a coarser space.
 pub enum State {
-    /// From the values at its nodes.
+    /// By interpolation at its nodes.
     Interpolated(Box<Between>),
-    /// Each of its unknowns is one of the finer space: of degree 1, where cells are the children of others.
+    /// By copying DoFs of the fine space, at degree 1 on nested meshes.
     Taken(Taken),
 }
 
-/// Unknowns that are those of a finer space.
+/// Coarse degrees of freedom that are also fine ones.
 pub struct Taken {
-    /// Of each its place there.
+    /// Index of each in the fine space.
     pub from: Vec<u32>,
-    /// Whether some process has an unknown whose place it does not know.
+    /// True if some process does not know the fine index of one of its DoFs.
     incomplete: bool,
-    /// By which several processes agree, where the first that has an unknown does not know its place.
+    /// Synchronises processes if the lowest rank of a DoF does not know its index.
     naming: Option<Arc<Sharing>>,
 }
 
 impl State {
-    /// Between spaces of degree 1, of which the finer one has the children of the other's cells.
+    /// Builds the injection between spaces of degree 1 on nested meshes.
     pub fn at_vertices(
         coarse: &Discretisation,
         fine: &Discretisation,
@@ -379,7 +379,8 @@ impl State {
         let hangs = own.hanging_nodes();
         for (cell, nodes) in nodes.chunks_exact(corners.len()).enumerate() {
             for (local, (&node, &finer)) in own.cell_nodes(cell).iter().zip(nodes).enumerate() {
-                // What hangs in the coarser mesh is no unknown of this cell; what does not hangs in the finer one neither.
+                // A coarse hanging node is no DoF of this cell; a node that does not hang in the coarse mesh does not
+                // hang in the fine one.
                 if finer == NONE || hangs.as_ref().is_some_and(|hangs| hangs(cell, local)) {
                     continue;
                 }

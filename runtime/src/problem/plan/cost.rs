@@ -1,10 +1,10 @@
 //! Cost model of factorisation, of iterations with the diagonal and of a multigrid hierarchy.
 //!
-//! To read the matrix off the operator takes a product with it a colour of its columns: (2p + 1)^d and a third more, for
-//! each component. What its factors take is set by the largest separator, s unknowns of n that are all coupled once
-//! the others are gone: s = n^(1/2) in two dimensions and n^(2/3) in three, about s³ operations a few times over.
+//! Reading the matrix off the operator takes one product per column colour: 4/3 (2p + 1)^d per component. The cost of
+//! the factors follows from the largest separator: s of n degrees of freedom, all coupled after elimination of the
+//! others. s = n^(1/2) in two dimensions and n^(2/3) in three; the factorisation takes a few times s³ operations.
 //!
-//! How many iterations CG needs nobody knows beforehand. Seconds of one core, factors and CG to 10⁻¹⁰, with iterations:
+//! The iteration count of CG cannot be predicted. Seconds on one core, factors and CG to 10⁻¹⁰, with iterations:
 //!
 //! ```text
 //!                                    unknowns   factors   CG
@@ -19,11 +19,11 @@
 //! Poisson, cube, degree 2              35,937      4.18   0.35     63
 //! ```
 //!
-//! (Factors by a library compiled without its optimisations, which make it three times as fast.) On compact domains CG
-//! is faster throughout; on slender ones, on layers and in nearly incompressible solids it takes thousands of iterations
-//! where factors do not notice. So a linear problem is solved by factors first where nobody would notice these either.
-//! Elsewhere they come after as many iterations as would have paid for them; in Newton's method, too, whose early steps
-//! need few iterations, and new factors each.
+//! (Factors by a library compiled without optimisation, which makes it three times as fast.) On compact domains CG is
+//! always faster. On slender domains, layers and nearly incompressible solids it takes thousands of iterations, which
+//! do not affect factors. Linear problems are therefore factorised first if the factors take negligible time. Otherwise
+//! factors follow after as many iterations as would have paid for them. The same holds in Newton's method, whose early
+//! steps need few iterations and new factors each.
 
 use super::facts::{Facts, Size};
 use crate::algebra::factor::AVAILABLE;
@@ -31,39 +31,41 @@ use crate::solve::Factors;
 use crate::space::discretisation::Discretisation;
 use crate::support::memory::Room;
 
-/// Seconds that factors may take where nobody has asked for them.
+/// Seconds allowed for factors if no solver is named.
 const SECONDS: f64 = 0.25;
-/// Seconds an unknown, for ordering, colours and the triangular solves;
+/// Model: seconds per degree of freedom for ordering, colouring and triangular solves;
 const AN_UNKNOWN: f64 = 5e-6;
-/// an operation;
+/// per floating-point operation;
 const AN_OPERATION: f64 = 0.5e-9;
-/// and an unknown in a product with the operator, compiled, on one core.
+/// and per degree of freedom in a compiled operator application, on one core.
 const A_PRODUCT: f64 = 1e-8;
-/// The part of the factors' time after which iterations give way to them.
+/// Ratio of iteration time to factorisation time at which the solver switches to factors.
 const SHARE: f64 = 2.0;
-/// Iterations that are always tried first.
+/// Minimum number of iterations before the switch.
 const LEAST: f64 = 1000.0;
-/// Seconds that they may take for eigenvalues, which take many solves.
+/// Seconds allowed for factors of eigenvalue problems, which need many solves.
 const MODES: f64 = 60.0;
-/// Bytes that matrix and factors may take where nobody has asked for them,
+/// Bytes allowed for matrix and factors if no solver is named,
 const BYTES: f64 = 4e9;
-/// and of the memory that there is this part: estimates may be too low, and what is refused in the middle is lost.
+/// and their largest share of the memory budget: estimates may be too low, and a failure during factorisation wastes
+/// the work.
 const PART: f64 = 0.5;
-/// Bytes of an entry of the matrix: its pattern, its values, and their copies by rows and columns.
+/// Bytes per matrix entry: pattern, values, and their copies by rows and columns.
 const AN_ENTRY: f64 = 40.0;
-/// Terms of an affine constraint that make the matrix no denser than elements do.
+/// Length of an affine constraint up to which the matrix stays as sparse as elements make it.
 const WIDE: usize = 100;
-/// Unknowns up to which an indefinite matrix is factorised unasked: iterations serve it badly.
+/// Number of degrees of freedom up to which an indefinite matrix is factorised by default: iterative methods converge
+/// slowly for it.
 const INDEFINITE: usize = 50_000;
 
-/// What factors take.
+/// Predicted cost of matrix and factors.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     seconds: f64,
     bytes: f64,
 }
 
-/// Of `n` unknowns in `components` for each node of elements of a degree in `dim` dimensions.
+/// Predicts the cost for `n` degrees of freedom with `components` per node, elements of a degree, and `dim` dimensions.
 fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
     let products = 4.0 / 3.0 * (2.0 * degree + 1.0).powi(dim as i32) * components;
     let nodes = (n / components).max(1.0);
@@ -77,7 +79,7 @@ fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
     Cost { seconds, bytes: 16.0 * entries + AN_ENTRY * n * coupled }
 }
 
-/// Seconds of products beyond which the kernels of element matrices are worth being compiled.
+/// Seconds of products from which compiling element-matrix kernels pays off.
 const COMPILING: f64 = 1.0;
 
 /// Whether the matrix is better assembled from element matrices than read off by products.
@@ -95,14 +97,14 @@ pub(in crate::problem) fn worth_matrices(on: &Discretisation) -> bool {
     seconds.sum::<f64>() > COMPILING
 }
 
-/// Iterations of CG by the diagonal for each unknown of a direction, to 10⁻⁸: 1.7 and 2.7 were counted on cubes at degrees 2 and 4,
-/// 4.4 on deformed ones, 1.6 to 2.2 on squares.
+/// Iterations of Jacobi-preconditioned CG to 10⁻⁸, per degree of freedom along one direction. Measured on cubes: 1.7
+/// and 2.7 at degrees 2 and 4, 4.4 deformed; on squares 1.6 to 2.2.
 const OF_A_DIRECTION: f64 = 2.5;
-/// The same of MINRES where a field has no term with itself: 17 to 45 were counted for Stokes' equations on squares.
+/// The same for MINRES on saddle points; measured 17 to 45 for the Stokes equations on squares.
 const OF_A_SADDLE: f64 = 20.0;
-/// Seconds of an iteration for each unknown: of one core, and of a GPU.
+/// Seconds of an iteration per degree of freedom: on one core, and on a GPU.
 const AN_ITERATION: [f64; 2] = [1.3e-8, 6e-11];
-/// Seconds that levels take to be made, compiled kernels among them, and those for each unknown, of one core.
+/// Seconds of multigrid set-up with kernel compilation, and per degree of freedom on one core.
 const LEVELS: f64 = 1.5;
 const A_LEVEL: f64 = 1e-6;
 
@@ -113,23 +115,23 @@ pub(super) fn multigrid_pays(facts: &Facts) -> bool {
     iterations(facts.size, facts.is_saddle) * each * n > making_levels(n, cores)
 }
 
-/// Iterations by the diagonal.
+/// Predicts the iterations with the diagonal preconditioner.
 pub(super) fn iterations(Size { dim, unknowns, components, .. }: Size, saddle: bool) -> f64 {
     let of_a_direction = if saddle { OF_A_SADDLE } else { OF_A_DIRECTION };
     of_a_direction * (unknowns / components.max(1.0)).powf(1.0 / dim as f64)
 }
 
-/// Seconds of an iteration by the diagonal for each unknown.
+/// Predicts the seconds of such an iteration per degree of freedom.
 pub(super) fn an_iteration(device: bool, cores: f64) -> f64 {
     if device { AN_ITERATION[1] } else { AN_ITERATION[0] / cores }
 }
 
-/// Seconds of making levels of so many unknowns.
+/// Predicts the seconds of multigrid set-up.
 pub(super) fn making_levels(unknowns: f64, cores: f64) -> f64 {
     LEVELS + A_LEVEL * unknowns / cores
 }
 
-/// Seconds of factors.
+/// Predicts the seconds of a factorisation.
 pub(super) fn seconds(Size { dim, unknowns, components, degree }: Size) -> f64 {
     cost(dim, unknowns, components, degree).seconds
 }
@@ -194,7 +196,7 @@ mod tests {
         assert!(seconds(3, 2_000.0, 1.0, 2.0) < SECONDS);
         assert!(seconds(3, 16_641.0, 3.0, 2.0) > SECONDS);
         assert!(seconds(2, 1e5, 1.0, 1.0) > SECONDS);
-        // A million unknowns in the plane have room, but not in space.
+        // A million degrees of freedom fit into memory in 2D, but not in 3D.
         assert!(cost(2, 1e6, 1.0, 2.0).bytes < BYTES);
         assert!(cost(3, 1e6, 3.0, 2.0).bytes > BYTES);
     }

@@ -1,5 +1,5 @@
-//! Data that nobody can say anywhere but on the mesh it was given on, from files or from a program: what a level of multigrid
-//! takes for it, the mean over each of its cells of what the level above has there.
+//! Auxiliary data without a formula (from files or a program) on coarser multigrid levels: the mean over each cell of
+//! the data on the next finer level.
 
 use super::super::RunError;
 use crate::mesh::Coarsened;
@@ -7,17 +7,17 @@ use crate::space::discretisation::{AuxValues, Discretisation};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::plan::Elements;
 
-/// The level above another: what it is discretised on, and how its cells lie in coarser ones, where the mesh is another.
+/// The next finer level: its discretisation, and the relation between the meshes if they differ.
 #[derive(Clone, Copy)]
 pub struct Above<'a> {
-    /// Its mesh, spaces and data.
+    /// Mesh, spaces and data.
     pub on: &'a Discretisation,
-    /// The coarser mesh.
+    /// The coarser mesh, with the children of its cells.
     pub coarser: Option<&'a Coarsened>,
 }
 
 impl Above<'_> {
-    /// Data of the level below, by its number.
+    /// Returns auxiliary data of the coarser level, by index.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Above<'_> {
             Location::Nodes(_) => {
                 let space = on.aux_space(elements.element_of_aux(index)?, components)?;
                 match given {
-                    // The same space.
+                    // The same space: the values are copied.
                     AuxValues::Nodes(own, numbers)
                         if self.coarser.is_none() && own.n_nodes() == space.n_nodes() =>
                     {
@@ -60,7 +60,7 @@ impl Above<'_> {
         })
     }
 
-    /// `[cell][component]` of the level below.
+    /// Returns the mean of each cell of the coarser level, `[cell][component]`.
     fn means(self, given: &AuxValues, components: usize) -> Vec<f64> {
         let numbers = given.numbers();
         let of_cell = |cell: usize| -> Vec<f64> {
@@ -89,7 +89,7 @@ impl Above<'_> {
     }
 }
 
-/// The mean of some rows.
+/// Returns the mean of some rows.
 fn mean<'r>(components: usize, rows: impl Iterator<Item = &'r [f64]>) -> Vec<f64> {
     let (mut sums, mut count) = (vec![0.0; components], 0);
     for row in rows {
@@ -100,7 +100,7 @@ fn mean<'r>(components: usize, rows: impl Iterator<Item = &'r [f64]>) -> Vec<f64
     sums
 }
 
-/// What nodes have where each has the mean of its cells.
+/// Returns nodal values: at each node the mean over the values of its cells.
 fn around_nodes<'s>(
     means: &[f64],
     components: usize,

@@ -1,10 +1,10 @@
-//! Conditions with different values that meet in nodes: the later one holds there, and a note says so.
+//! Essential conditions with different values at common nodes: the last one applies, and a note is printed.
 //!
-//! Two conditions meet in the nodes of one that lie on facets of the other, without the facets that both hold: a condition
-//! on a part of the boundary behind one on all of it is an exception from it and meets it at the part's edge alone. A normal
-//! component and one along an axis meet on the same facets, too. Values
-//! differ by more than [`ROUNDING`] of the largest value of both. A condition also meets itself, where its nodes lie on two
-//! periodic sides.
+//! Two conditions are compared at the nodes of one that lie on facets of the other, except on facets with both
+//! conditions. For example, a condition on part of the boundary overrides an earlier one on all of it; the two are
+//! compared at the edge of that part only. A normal component and a Cartesian one are compared on common facets as
+//! well. Values differ if they do so by more than [`ROUNDING`] times the largest value of both. A condition is also
+//! compared with itself at nodes that lie on two periodic sides.
 
 use super::{Held, normals};
 use crate::mesh::{Facet, Mesh};
@@ -15,19 +15,19 @@ use crate::space::discretisation::Discretisation;
 use fem_dsl::problem::Trace;
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 
-/// The part of the largest value by which two values may differ: files have coordinates of seven digits.
+/// Relative tolerance of equal values: files have coordinates of seven digits.
 const ROUNDING: f64 = 1e-6;
 
-/// The same of a normal component: normals at the nodes of curved sides are means over facets.
+/// The same for normal components: nodal normals of curved sides are averages over facets.
 const OF_NORMALS: f64 = 0.02;
 
-/// The part of the size of the mesh by which a node's places on two periodic sides differ at least.
+/// Minimum distance between the images of a node on two periodic sides, relative to the mesh size.
 const APART: f64 = 1e-6;
 
-/// A note on two conditions, by their numbers; on one and itself for periodic sides.
+/// A note on two conditions, by index; the indices are equal for periodic sides.
 pub type Meeting = ((usize, usize), String);
 
-/// A condition with its values, `[node][number]`.
+/// A condition with its values, `[node][component]`.
 struct Stated<'h> {
     held: &'h Held,
     values: Vec<f64>,
@@ -39,7 +39,7 @@ impl Stated<'_> {
         &self.values[place * count..][..count]
     }
 
-    /// The value of a component, where one is given.
+    /// Returns the value of a component, if it is given.
     fn component(&self, place: usize, component: usize) -> Option<f64> {
         match self.held.trace {
             Trace::Whole => self.row(place).get(component).copied(),
@@ -48,7 +48,7 @@ impl Stated<'_> {
         }
     }
 
-    /// The value along a unit normal.
+    /// Returns the value along a unit normal.
     fn along(&self, place: usize, normal: &[f64; 3]) -> f64 {
         match self.row(place) {
             [value] => *value,
@@ -57,12 +57,11 @@ impl Stated<'_> {
     }
 }
 
-/// Notes on the conditions that meet with different values; `values` are as for
-/// [`conditions`](super::conditions).
+/// Returns notes on conditions that meet with different values; `values` is as for [`conditions`](super::conditions).
 ///
 /// # Errors
 ///
-/// Tags that the mesh does not have, an element without points, and what `values` says.
+/// Tags that the mesh lacks, an element without points, and errors of `values`.
 pub fn meetings<E: From<RunError>>(
     on: &Discretisation,
     held: &[&Held],
@@ -93,7 +92,7 @@ pub fn meetings<E: From<RunError>>(
     Ok(notes)
 }
 
-/// The largest magnitude among some values at all processes.
+/// Returns the largest magnitude of some values over all processes.
 fn size<'v>(mesh: &Mesh, values: impl Iterator<Item = &'v f64>) -> f64 {
     let mut largest = [values.fold(0.0f64, |all, value| all.max(value.abs()))];
     mesh.reduce_in_all(Reduce::Largest, &mut largest);
@@ -107,13 +106,13 @@ fn meeting(
 ) -> Result<Option<String>, RunError> {
     let (mesh, space) = (&on.mesh, &on.fields[later.held.field].space);
     let [first, second] = [&earlier.held.facets, &later.held.facets];
-    // A normal component and one along an axis are no exceptions from each other.
+    // A normal component does not override a Cartesian one, nor vice versa.
     let is_normal = |own: &Stated<'_>| own.held.trace == Trace::Normal;
     let both = first == second && is_normal(earlier) != is_normal(later);
     let is_alone = |facet: &&Facet| both || second.binary_search(facet).is_err();
     let alone: Vec<Facet> = first.iter().filter(is_alone).copied().collect();
     let mut nodes = super::held_by_any(mesh, space, space.nodes_on(&alone));
-    // Those of curves and points have no facet.
+    // Nodes of curves and points have no facet.
     let on_sides = super::held_by_any(mesh, space, space.nodes_on(first));
     let others = earlier.held.nodes.iter().filter(|node| on_sides.binary_search(node).is_err());
     nodes.extend(others);
@@ -148,7 +147,7 @@ fn nodes_in_words(count: usize) -> String {
     if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") }
 }
 
-/// Whether two conditions give different values at a node, of which they have the places.
+/// Returns whether two conditions give different values at a node, whose index in each of them is given.
 fn differ(
     mesh: &Mesh,
     (a, at_a): (&Stated<'_>, usize),
@@ -182,7 +181,7 @@ fn differ(
                 false => ((b, at_b), (a, at_a)),
             };
             walls(wall, at).iter().any(|normal| {
-                // All components along the normal are given, or nothing is known of it.
+                // The comparison needs all components along the normal.
                 let given = (0..3)
                     .filter(|&c| normal[c].abs() > OF_NORMALS)
                     .map(|c| fixed.component(at_fixed, c).map(|value| value * normal[c]));
@@ -193,13 +192,13 @@ fn differ(
     }
 }
 
-/// Whether whole values of more than three components differ beyond the first three.
+/// Returns whether tensor values differ beyond the first three components.
 fn tensors_differ(a: &[f64], b: &[f64], beyond: impl Fn(f64, f64) -> bool) -> bool {
     a.len() == b.len() && a.iter().zip(b).skip(3).any(|(a, b)| beyond(*a, *b))
 }
 
-/// The places of a condition's nodes on other periodic sides than those that the nodes are taken at: the number of a node
-/// among the condition's, and its place there.
+/// Returns the images of a condition's nodes on other periodic sides: the node's index in the condition, and the
+/// coordinates of the image.
 fn images(on: &Discretisation, held: &Held) -> Result<Vec<(usize, [f64; 3])>, RunError> {
     let (mesh, space) = (&on.mesh, &on.fields[held.field].space);
     let element = space.element();
@@ -220,14 +219,14 @@ fn images(on: &Discretisation, held: &Held) -> Result<Vec<(usize, [f64; 3])>, Ru
     Ok(images)
 }
 
-/// The geometry's functions at the nodes of an element, `[node][function]`.
+/// Tabulates the geometry basis at the nodes of an element, `[node][function]`.
 fn geometry_at_nodes(mesh: &Mesh, element: Lagrange) -> Result<Vec<Vec<f64>>, ElementError> {
     let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
     let table = tabulate(geometry, &element.points());
     Ok(table.values.chunks(table.nodes).map(<[f64]>::to_vec).collect())
 }
 
-/// A note where a condition has other values at the images of its nodes.
+/// Returns a note if a condition has different values at the images of its nodes.
 fn beside_itself(
     on: &Discretisation,
     own: &Stated<'_>,
@@ -264,7 +263,8 @@ fn beside_itself(
     ))
 }
 
-/// How many nodes there are at all processes, each once, and the places of one of them; none where there are none.
+/// Returns the number of nodes over all processes, each counted once, and the coordinates of one of them; `None` if
+/// there are none.
 fn counted<const N: usize>(
     on: &Discretisation,
     space: &Space,

@@ -1,14 +1,14 @@
-//! Conditions u·n = g: the facets of a tag → what holds at their nodes.
+//! Nodal normals of conditions u·n = g, from the facets of a tag.
 //!
 //! ```text
 //! n_i ∥ Σ ∫ φ_i n  over the facets at node i that belong to one smooth surface
 //! ```
 //!
-//! With these normals no flow passes through the wall: Σ_i u_i · ∫ φ_i n = 0 (Engelman, Sani and Gresho 1982), and on curved
-//! cells they are more exact than the normal at the node. Where φ_i has no integral (vertices of quadratic triangles) the
-//! normal is that at the node. Facets at a node whose normals differ by more
-//! than an angle are walls of their own: all of their conditions hold there. That angle is 40 degrees on straight cells,
-//! which is what a mesher takes for an edge of a triangulated surface, and 20 on curved ones, which bend within a facet.
+//! With these normals no flow passes through the wall: Σ_i u_i · ∫ φ_i n = 0 (Engelman, Sani and Gresho 1982). On
+//! curved cells they are more accurate than the normal at the node. If φ_i has a zero integral (vertices of quadratic
+//! triangles), the normal at the node is used. Facets at a node are separate walls if their normals differ by more than
+//! an angle; the conditions of all walls apply. The angle is 40 degrees on straight cells, as in mesh generators for
+//! triangulated surfaces. It is 20 degrees on curved cells, which bend within a facet.
 
 use super::Held;
 use crate::mesh::measure::Gradients;
@@ -20,13 +20,13 @@ use crate::space::constraint::oblique::{Rows, dot};
 use fem_dsl::problem::Trace;
 use kernels_gen::element::{ElementError, Lagrange, default_rule, tabulate};
 
-/// The angle between two walls, at least: on straight cells and on curved ones.
+/// Minimum angle between two walls in degrees: on straight and on curved cells.
 const EDGE: [f64; 2] = [40.0, 20.0];
 
-/// A node whose function has less than this share of what it would have if all had the same has no consistent normal.
+/// Minimum integral of a nodal basis function, relative to the mean, for a consistent normal.
 const SHARE: f64 = 0.1;
 
-/// ∫ φ_i n over each of some facets, for their nodes.
+/// Computes ∫ φ_i n over each facet, for the facet's nodes.
 pub(super) fn at_nodes(
     mesh: &Mesh,
     space: &Space,
@@ -56,7 +56,7 @@ pub(super) fn at_nodes(
     Ok(normals)
 }
 
-/// The same with what other processes have at the nodes that they have too: process by process, in one order for all.
+/// Adds the contributions of other processes at interface nodes, in rank order on all processes.
 pub(super) fn of_all(
     mesh: &Mesh,
     space: &Space,
@@ -69,7 +69,7 @@ pub(super) fn of_all(
     mesh.reduce_in_all(Reduce::Largest, &mut most);
     let mut all: Vec<Vec<Vec<[f64; 3]>>> = vec![Vec::new(); nodes.len()];
     let mut numbers = vec![0.0; space.n_nodes()];
-    // The k-th facet of each node, and whether there is one.
+    // The k-th facet of each node, and a flag if it exists.
     for k in 0..most[0] as usize {
         let mut of_axes = Vec::with_capacity(4);
         for axis in 0..4 {
@@ -98,18 +98,18 @@ pub(super) fn of_all(
     own
 }
 
-/// A facet of the reference cell, and some points of it.
+/// A facet of the reference cell with its quadrature points.
 struct OnFacet {
-    /// N, as long as the facet is large beside those along the axes.
+    /// N, scaled by the facet's area relative to an axis-aligned facet.
     reference: [f64; 3],
-    /// The geometry's gradients at the points.
+    /// Geometry gradients at the points.
     gradients: Gradients,
-    /// For each node of the facet what each point counts.
+    /// Weights of the points for each node of the facet.
     weights: Vec<Vec<f64>>,
 }
 
 impl OnFacet {
-    /// The points of a rule, then the nodes: these count for nodes whose functions have no integral.
+    /// Tabulates the points of a rule, then the nodes, which serve basis functions without an integral.
     fn new(
         mesh: &Mesh,
         element: Lagrange,
@@ -146,13 +146,13 @@ impl OnFacet {
         let at_nodes = nodes.iter().map(|&node| all[node as usize]);
         let points: Vec<[f64; 3]> = points.into_iter().chain(at_nodes).collect();
         let normal = cell.facet_normal(local);
-        // The facet opposite of a simplex's origin is larger in reference coordinates.
+        // The facet opposite a simplex's origin is larger in reference coordinates.
         let scale: f64 = normal.iter().map(|x| x.abs()).sum();
         let reference = normal.map(|x| x * scale);
         Ok(Self { reference, gradients: Gradients::of_element(geometry, &points), weights })
     }
 
-    /// cof(J) N at the points, outwards: neighbours of a simplex may be mirrored, with det J < 0.
+    /// Returns cof(J) N at the points, pointing outwards: neighbours of a simplex may be mirrored, with det J < 0.
     fn area_vectors(&self, mesh: &Mesh, facet: Facet) -> Vec<[f64; 3]> {
         let nodes = || {
             mesh.cell_nodes(facet.cell as usize).iter().map(|&node| mesh.points()[node as usize])
@@ -165,7 +165,7 @@ impl OnFacet {
     }
 }
 
-/// A wall at a node: the sum of its normals, and the last condition that speaks of it.
+/// A wall at a node: the sum of its normals, and the last condition on it.
 struct Wall {
     sum: [f64; 3],
     condition: usize,
@@ -175,7 +175,7 @@ fn cosine(a: &[f64; 3], b: &[f64; 3]) -> f64 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(f64::MIN_POSITIVE)
 }
 
-/// The walls at a node, in no order.
+/// Groups the normals at a node into walls, in arbitrary order.
 fn walls(normals: impl Iterator<Item = (usize, [f64; 3])>, smooth: f64) -> Vec<Wall> {
     let mut walls: Vec<Wall> = Vec::new();
     for (condition, normal) in normals {
@@ -189,7 +189,7 @@ fn walls(normals: impl Iterator<Item = (usize, [f64; 3])>, smooth: f64) -> Vec<W
             }
         }
     }
-    // Normals between two walls may have drawn them together.
+    // Later normals may have brought two walls below the angle: merge them.
     let mut at = 0;
     while at < walls.len() {
         let other = (0..at).find(|&other| cosine(&walls[other].sum, &walls[at].sum) > smooth);
@@ -206,7 +206,7 @@ fn walls(normals: impl Iterator<Item = (usize, [f64; 3])>, smooth: f64) -> Vec<W
     walls
 }
 
-/// The directions of the walls at a node, of the normals of one condition.
+/// Returns the unit normals of the walls at a node, from the normals of one condition.
 pub(super) fn walls_at(order: usize, normals: &[[f64; 3]]) -> Vec<[f64; 3]> {
     let (_, smooth) = EDGE[usize::from(order > 1)].to_radians().sin_cos();
     let walls = walls(normals.iter().map(|&normal| (0, normal)), smooth);
@@ -217,12 +217,12 @@ pub(super) fn walls_at(order: usize, normals: &[[f64; 3]]) -> Vec<[f64; 3]> {
     walls.into_iter().map(unit).collect()
 }
 
-/// Whether two directions are those of one smooth wall.
+/// Returns whether two directions belong to one smooth wall.
 pub(super) fn are_smooth(order: usize, a: &[f64; 3], b: &[f64; 3]) -> bool {
     cosine(a, b) > EDGE[usize::from(order > 1)].to_radians().cos()
 }
 
-/// The conditions of one field with their values, in order, where some of them give a normal component.
+/// Applies the conditions of one field, in order, if some of them constrain a normal component.
 pub(super) fn hold(order: usize, stated: &[&(&Held, Vec<f64>)], all: &mut Constraints) {
     let of_normals = || stated.iter().filter(|(held, _)| held.trace == Trace::Normal);
     let mut nodes: Vec<u32> =

@@ -1,4 +1,4 @@
-//! The nodes of essential conditions: on sides, on tagged curves and points, at the vertex nearest to a place.
+//! Nodes of essential conditions: on facets, on tagged curves and points, or at the vertex nearest to a point.
 
 use super::RunError;
 use crate::mesh::skeleton::Places;
@@ -8,7 +8,7 @@ use crate::space::Space;
 use fem_dsl::problem::{Dirichlet, Support};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 
-/// The sides of a support, and its nodes on this process, ascending.
+/// Returns the facets of a support, and its nodes on this process, ascending.
 pub(super) fn find(
     mesh: &Mesh,
     space: &Space,
@@ -31,7 +31,7 @@ pub(super) fn find(
     Ok((facets, nodes))
 }
 
-/// The nodes of a space on curves and at points, by their places in the cells.
+/// Returns the nodes of a space on curves and at points, found by coordinates.
 fn nodes_at(mesh: &Mesh, space: &Space, places: &Places<'_>) -> Result<Vec<u32>, ElementError> {
     let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
     let points = space.element().points();
@@ -50,7 +50,7 @@ fn nodes_at(mesh: &Mesh, space: &Space, places: &Places<'_>) -> Result<Vec<u32>,
     Ok(nodes)
 }
 
-/// The vertex of the whole mesh that is nearest to a point; of several the one with the least coordinates.
+/// Returns the vertex of the whole mesh nearest to a point; ties go to the lexicographically smallest coordinates.
 fn nearest_vertex(mesh: &Mesh, to: &[f64; 3]) -> [f64; 3] {
     let gap = |x: &[f64; 3]| (0..3).map(|c| (x[c] - to[c]).powi(2)).sum::<f64>();
     let keyed = |x: &[f64; 3]| [gap(x), x[0], x[1], x[2]];
@@ -65,13 +65,13 @@ fn nearest_vertex(mesh: &Mesh, to: &[f64; 3]) -> [f64; 3] {
     [found[1], found[2], found[3]]
 }
 
-/// The largest coordinate of the whole mesh, by its size.
+/// Returns the largest absolute coordinate of the whole mesh.
 fn size(mesh: &Mesh) -> f64 {
     let (from, to) = mesh.bounding_box_of_all();
     from.iter().chain(&to).fold(0.0, |most, x| most.max(x.abs()))
 }
 
-/// Notes on the vertices that conditions take for places that are none.
+/// Returns notes on point conditions moved to the nearest vertex.
 pub(crate) fn notes(mesh: &Mesh, conditions: &[Dirichlet], fields: &[&str]) -> Vec<String> {
     let note = |condition: &Dirichlet| {
         let Support::Vertex(to) = &condition.support else { return None };

@@ -1,4 +1,4 @@
-//! Linear systems one after another: a problem's solver → solves that share what was made of a Jacobian.
+//! Sequences of linear systems that reuse factors or levels of an unchanged Jacobian.
 
 use super::super::plan::SolvePlan;
 use super::{System, not_finite, precondition};
@@ -11,11 +11,12 @@ use crate::solve::{
     Wrapper,
 };
 
-/// Solves linear systems one after another, as [`solve`](super::solve) does one: what was made for a Jacobian serves as long as that is the same.
+/// Solver for a sequence of linear systems, each solved like [`solve`](super::solve); factors and levels are reused
+/// while the Jacobian is unchanged.
 pub(in crate::problem) struct Again {
     affine: Affine,
     stop: CgSettings,
-    /// What should be known of it.
+    /// Note on the preconditioner.
     pub(in crate::problem) note: Option<String>,
 }
 
@@ -24,7 +25,7 @@ impl Again {
     ///
     /// # Errors
     ///
-    /// Settings that do not fit.
+    /// Invalid settings.
     pub(in crate::problem) fn new(
         operator: &mut Operator,
         system: System<'_>,
@@ -37,11 +38,11 @@ impl Again {
         Ok(Self { affine, stop: plan.stop(0.0), note })
     }
 
-    /// One system, of which the Jacobian may be the same as of the last one.
+    /// Solves one system; `same` states that its Jacobian equals the last one.
     ///
     /// # Errors
     ///
-    /// As those of [`solve`](super::solve).
+    /// As for [`solve`](super::solve).
     pub(in crate::problem) fn solve(
         &mut self,
         operator: &mut Operator,
@@ -67,7 +68,7 @@ impl Again {
     }
 }
 
-/// An operator whose Jacobian may be what it was.
+/// An operator with a possibly unchanged Jacobian.
 struct Kept<'a> {
     operator: &'a mut Operator,
     same: bool,

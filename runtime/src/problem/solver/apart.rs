@@ -1,4 +1,4 @@
-//! Solvers of several processes: the factors of the whole matrix at each of them, where these are asked for or nothing else serves.
+//! Direct solvers with several processes: redundant factorisation of the whole matrix, on request or as a last resort.
 
 use super::super::RunError;
 use super::super::fixed::in_any;
@@ -12,12 +12,12 @@ use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
 
-/// Why several processes have no factors of the whole matrix each.
+/// Error of a redundant factorisation without data on the whole mesh.
 pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not known on the whole mesh\n\
      help: name another solver, or start one process";
 
 impl System<'_> {
-    /// When one process would take the factors of a matrix that several have in parts; never where there is one.
+    /// Decides when a serial run would factorise the matrix that is distributed here; `Never` in a serial run.
     pub(crate) fn factors_of_one(&self) -> Factors {
         if self.on.mesh.cut().is_none() {
             return Factors::Never;
@@ -31,8 +31,8 @@ impl System<'_> {
         if never[0] { Factors::Never } else { found }
     }
 
-    /// Several processes from a state by the factors of the whole matrix, which each makes for itself; none where there are none. It is
-    /// an error that a matrix which is the same at every state is singular.
+    /// Returns a linear solver with redundant factors at a state; `None` if these are unavailable. A singular matrix of
+    /// a linear form is an error.
     pub(crate) fn by_factors(
         &self,
         operator: &mut Operator,
@@ -51,7 +51,7 @@ impl System<'_> {
         Ok(Some(linear))
     }
 
-    /// What has the factors of the whole matrix at each of several processes.
+    /// Builds the redundant factorisation.
     pub(in crate::problem) fn at_each(&self) -> Result<Option<AtEach>, RunError> {
         let Some(Levels { elements, target, device }) = self.levels else { return Ok(None) };
         let Self { form, on, parameters, prescribed, .. } = *self;
@@ -59,7 +59,7 @@ impl System<'_> {
         Problem { form, elements, on, parameters, prescribed, target, device, settings }.at_each()
     }
 
-    /// Gives an operator of several processes the factors of the whole matrix at each; whether it has them.
+    /// Preconditions an operator by redundant factors; returns whether these are available.
     fn make_factors(&self, operator: &mut Operator) -> Result<bool, RunError> {
         let made = self.at_each()?;
         let is_made = made.is_some();

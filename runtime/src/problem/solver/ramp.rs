@@ -1,4 +1,4 @@
-//! A form in load steps: a problem's system with a load → [`Loaded`].
+//! Load steps ([`Loaded`]) and parameter sweeps of a problem.
 
 use super::{System, values};
 use crate::algebra::vector::Vector;
@@ -11,30 +11,30 @@ use crate::solve::{
 use crate::support::doing::doing;
 use crate::support::expression::Parameters;
 
-/// What grows with the load.
+/// Quantity scaled by the load factor.
 pub(super) enum Load {
-    /// The values of all conditions, in proportion.
+    /// The values of all conditions.
     Everything {
-        /// At full load, 0 in free unknowns.
+        /// Condition values at full load, 0 in free degrees of freedom.
         boundary: Vector,
     },
-    /// A parameter; conditions, sources and data follow it.
+    /// A parameter, which conditions, sources and data may depend on.
     Param(usize),
 }
 
-/// A form in load steps.
+/// A system with a load factor.
 pub(super) struct Ramp<'a> {
     pub(super) operator: &'a mut Operator,
     pub(super) system: System<'a>,
     pub(super) load: Load,
-    /// The load.
+    /// Load factor.
     pub(super) at: f64,
-    /// What has no value at some load.
+    /// Error of an evaluation at some load factor.
     pub(super) failed: Option<RunError>,
 }
 
 impl Ramp<'_> {
-    /// The parameters at the load.
+    /// Returns the parameters at the load factor.
     pub(super) fn parameters(&self) -> Parameters {
         let mut parameters = self.system.parameters.clone();
         if let Load::Param(param) = self.load {
@@ -44,7 +44,7 @@ impl Ramp<'_> {
         parameters
     }
 
-    /// Evaluates anew what depends on a parameter.
+    /// Evaluates conditions and data that depend on a parameter.
     fn evaluate(&mut self, param: usize, boundary: &mut Vector) -> Result<(), RunError> {
         let (System { on, prescribed, .. }, parameters) = (self.system, self.parameters());
         self.operator.set_params(&parameters.values)?;
@@ -85,23 +85,24 @@ impl Wrapper for Ramp<'_> {
     }
 }
 
-/// The parts of a parameter that multiplies a switch with which a sweep solves, one after another.
+/// Factors of a switch's coefficient in a sweep.
 const DECADES: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
-/// Solves at most between a parameter for which the Jacobian is regular at the start and its own value.
+/// Maximum number of solves between a parameter value with a regular initial Jacobian and the parameter's own value.
 const BETWEEN: f64 = 16.0;
 
-/// A sweep of a parameter, each solve from the one before, where Newton's method has failed from the start.
+/// A parameter sweep after a failed Newton solve; each solve starts from the last solution.
 pub(super) struct Sweep {
-    /// Its number.
+    /// Index of the parameter.
     param: usize,
-    /// The parts of its value, in order.
+    /// Factors of its value, in order.
     rungs: Vec<f64>,
     note: String,
 }
 
 impl Sweep {
-    /// The sweep that may help from a start: of a parameter that multiplies a switch, since the active set of a contact hardly changes
-    /// with the stiffness; or from a value of a parameter for which the Jacobian is regular there.
+    /// Selects a sweep for an initial state. Its parameter is the coefficient of a switch, as the active set of a
+    /// contact problem hardly depends on the stiffness. Otherwise it is a parameter with a value at which the initial
+    /// Jacobian is regular.
     ///
     /// # Errors
     ///
@@ -134,8 +135,8 @@ impl Sweep {
         Ok(Some(Self { param, rungs: rungs.collect(), note }))
     }
 
-    /// Solves with one part of the parameter after another. `u` is where the solve with all of it has stopped, and stays so if the sweep
-    /// fails, too.
+    /// Solves for one parameter factor after another. On entry `u` is the last iterate of the failed solve; it is kept
+    /// if the sweep fails.
     ///
     /// # Errors
     ///
@@ -154,7 +155,7 @@ impl Sweep {
         let mut has_failed = false;
         for rung in self.rungs {
             let _said = doing(format!("sweep of `{name}`, {rung:.3e} of its value"));
-            // What has no value at a part of the parameter ends the sweep.
+            // An evaluation error at some factor ends the sweep.
             has_failed = ramp.set_load(rung, &mut boundary).is_err();
             if !has_failed {
                 ramp.operator.impose(&mut at)?;

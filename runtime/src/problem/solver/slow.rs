@@ -1,4 +1,4 @@
-//! A solve by levels that took many iterations → why, as far as a form and a mesh can tell, and what helps.
+//! Diagnosis of slow multigrid convergence from the form and the mesh, with a remedy.
 
 use super::super::plan::is_saddle;
 use super::System;
@@ -10,20 +10,20 @@ use crate::solve::Report;
 use crate::support::parallel::*;
 use fem_dsl::point::{Input, NodeId, Part, eval};
 
-/// Iterations that are many for a solve by levels, and for one of a saddle point, where a mass stands for a Schur complement.
+/// Iteration counts considered slow: with multigrid, and for a saddle point with a mass as Schur complement.
 const MANY: [usize; 2] = [30, 100];
-/// Cells so many times as long as wide are stretched: at degree 2 in the plane 64² cells take CG 6, 9, 20, 30 and 49 iterations where they are 1, 2, 4,
-/// 6 and 10 times as long as wide.
+/// Aspect ratio of stretched cells. At degree 2 on 64² cells, CG takes 6, 9, 20, 30 and 49 iterations for ratios of 1,
+/// 2, 4, 6 and 10.
 const STRETCHED: f64 = 4.0;
-/// Coefficients that vary by more than this, or between directions by more than that, are a reason.
+/// Coefficient variation in space, and between directions, considered a cause.
 const VARIES: f64 = 100.0;
 const DIRECTED: f64 = 10.0;
-/// Cells up to which coefficients that vary are looked at: they are interpreted.
+/// Maximum number of cells for checking variable coefficients, which are interpreted.
 const LOOKED_AT: usize = 100_000;
-/// The share of cells that are enough to be the reason.
+/// Fraction of cells that makes stretching a cause.
 const SHARE: f64 = 0.1;
 
-/// What should be known of a solve by levels, if it took long, or did not keep them, and a cause is found: `u` is any state.
+/// Returns a note on a slow multigrid solve, or on one that dropped its levels, if a cause is found; `u` is any state.
 pub(super) fn told(
     system: System<'_>,
     u: &[f64],
@@ -63,7 +63,7 @@ pub(super) fn told(
     Ok(Some(format!("{what}: {}{direct}", reasons.join("; "))))
 }
 
-/// The coefficients of gradients that vary so much, or depend on the direction so much, that levels serve badly.
+/// Describes gradient coefficients that vary in space or with direction beyond the limits.
 fn coefficients(system: System<'_>, u: &[f64]) -> Result<Vec<String>, RunError> {
     let System { form, on, parameters, .. } = system;
     let mut found = Vec::new();
@@ -129,7 +129,7 @@ fn coefficients(system: System<'_>, u: &[f64]) -> Result<Vec<String>, RunError> 
     Ok(found)
 }
 
-/// What a share of the cells exceed in [`Mesh::stretch`].
+/// Returns the [`Mesh::stretch`] that a fraction of the cells exceed.
 fn exceeded(mesh: &Mesh, share: f64) -> f64 {
     let cells = (0..mesh.n_cells()).into_par_iter().with_min_len(1024);
     let mut all: Vec<f64> = cells.map(|cell| mesh.stretch(cell)).listed();

@@ -1,20 +1,20 @@
-//! Steps of one length, which a device may repeat as it has recorded them.
+//! Identical time steps, recorded and replayed by a device.
 
 use std::sync::Arc;
 
 use super::super::RunError;
 use crate::device::{Arithmetic, Repeated};
 
-/// Steps from either of two vectors behind which more of them are expected.
+/// Number of steps from either vector after which recording pays off.
 const WORTH_RECORDING: usize = 4;
 
-/// Steps that do the same, from one vector to another: these change places with each.
+/// Steps with identical work on two alternating vectors.
 pub(super) struct Alike {
-    /// The length of the last ones.
+    /// Step length of the recording.
     length: f64,
-    /// Which of the two is the state.
+    /// Index of the vector that holds the state.
     turn: usize,
-    /// Steps from each.
+    /// Recordings that start from each vector.
     from: [Repeated; 2],
 }
 
@@ -26,12 +26,12 @@ impl Default for Alike {
 }
 
 impl Alike {
-    /// Takes note that state and next state have changed places.
+    /// Records that state and next state were swapped.
     pub(super) fn swapped(&mut self) {
         self.turn ^= 1;
     }
 
-    /// Does a step of a length on a device: [`Repeated::run`].
+    /// Runs a step of a length on a device, recorded if possible: [`Repeated::run`].
     pub(super) fn step(
         &mut self,
         length: f64,

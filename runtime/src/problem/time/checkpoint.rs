@@ -1,6 +1,6 @@
-//! Where a run through time has come to, as a list of numbers ⇄ what its next steps depend on. Both a run that leaves a checkpoint and
-//! one that begins at it forget what was made for Jacobians there, so that both go on to the same bits. Vectors are those of the whole
-//! mesh, of however many processes.
+//! Checkpoints of time integration, serialised as a list of numbers. A run that writes a checkpoint and one that
+//! resumes from it both discard factors and levels there, so that both continue with identical bits. Vectors refer to
+//! the whole mesh, independently of the number of processes.
 
 use super::super::RunError;
 use super::identity::{Identity, of_states, refused};
@@ -12,14 +12,14 @@ use crate::solve::time::{InitialState, State, Stepper};
 use fem_dsl::problem::{Problem, Scheme};
 use std::collections::VecDeque;
 
-/// What a list begins with: "weakform".
+/// First number of a list: encodes "weakform".
 const MAGIC: f64 = 8_619_717.0;
-/// The version of its layout, which follows. The first did not know its mesh, the second not its equations, the third had no checksum.
+/// Version of the layout, the second number. Version 1 lacks the mesh, 2 the equations, 3 the checksum.
 const VERSION: f64 = 4.0;
-/// Numbers before the states, of each version.
+/// Length of the header, by version.
 const HEADS: [(f64, usize); 4] = [(1.0, 10), (2.0, 13), (3.0, 19), (VERSION, 19)];
 
-/// The checksum of numbers, to the bit: the last number of a list.
+/// Computes the bitwise checksum, the last number of a list.
 fn checksum(numbers: &[f64]) -> f64 {
     let mut hash = blake3::Hasher::new();
     numbers.iter().for_each(|number| {
@@ -34,24 +34,24 @@ fn checksum(numbers: &[f64]) -> f64 {
     (number % EXACT) as f64
 }
 
-/// A point from which a run through time can go on.
+/// State of a time integration, for a restart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// Of the scheme and of the form's fields and derivatives.
+    /// Hash of the scheme and of the form's fields and time derivatives.
     identity: f64,
-    /// Of the mesh and its unknowns; a list of the first version does not say it.
+    /// Identity of the mesh and its degrees of freedom; missing in version 1.
     mesh: Option<Known>,
-    /// Of the equations; a list of the first two versions does not say it.
+    /// Identity of the equations; missing in versions 1 and 2.
     problem: Option<Identity>,
     begun: InitialState,
     second: bool,
-    /// The newest first: the state, and before it what the scheme knows of the past.
+    /// States, newest first: the current one, then the history of the scheme.
     past: Vec<Past>,
-    /// The length of the next step.
+    /// Length of the next step.
     pub(super) length: f64,
-    /// The largest ‖u‖, and the largest ‖R‖ that a solve began with.
+    /// Largest ‖u‖, and largest initial ‖R‖ of a solve.
     largest: [f64; 2],
-    /// Solutions that were shown until then.
+    /// Number of solutions output so far.
     pub shown: usize,
 }
 
@@ -82,12 +82,13 @@ impl Past {
 }
 
 impl Checkpoint {
-    /// t.
+    /// Returns t.
     pub fn time(&self) -> f64 {
         self.past[0].time
     }
 
-    /// As a list: 19 numbers and the values of the parameters, then of each state, the newest first, t, u, u̇ and, where the form has it, ü; last a checksum.
+    /// Serialises to a list: 19 numbers, the parameter values, then t, u, u̇ and (for second-order forms) ü of each
+    /// state, newest first, and a checksum.
     pub fn numbers(&self) -> Vec<f64> {
         let second = f64::from(u8::from(self.second));
         let size = self.past[0].u.len() as f64;
@@ -119,11 +120,11 @@ impl Checkpoint {
         all
     }
 
-    /// From a list.
+    /// Deserialises a list.
     ///
     /// # Errors
     ///
-    /// One that is none of a checkpoint, or not whole.
+    /// A list that is not a complete checkpoint.
     pub fn from_numbers(numbers: &[f64]) -> Result<Self, RunError> {
         let damaged = || RunError::Setting("the file holds no checkpoint, or a part of one".into());
         let [MAGIC, version, ..] = *numbers else { return Err(damaged()) };
@@ -195,7 +196,7 @@ impl Checkpoint {
         Ok(Self { identity: head[2], mesh, problem, begun, second, past, length, largest, shown })
     }
 
-    /// Of what takes steps, where it is, of all processes; what does so forgets all that a run which begins there would not know.
+    /// Takes a checkpoint of the integrator, which discards all data that a restarted run would not have. Collective.
     pub(super) fn leave(
         way: &mut Way,
         (problem, scheme): (&Problem, Scheme),
@@ -223,7 +224,7 @@ impl Checkpoint {
         Ok(left)
     }
 
-    /// Whether it is of this mesh and its unknowns, as far as it says.
+    /// Checks that the checkpoint belongs to this mesh and its degrees of freedom, as far as its version allows.
     fn check_mesh(&self, whole: &Whole) -> Result<(), RunError> {
         let (size, own) = (self.past[0].u.len(), whole.size);
         if size != own {
@@ -248,7 +249,7 @@ impl Checkpoint {
         Err(refused(&format!("is of another mesh or degree, {how}")))
     }
 
-    /// What takes steps, as it goes on; what differs from the problem that left the checkpoint is said.
+    /// Restores the integrator; adds notes on differences from the problem that wrote the checkpoint.
     ///
     /// # Errors
     ///
@@ -285,13 +286,13 @@ impl Checkpoint {
     }
 }
 
-/// Parameters as before a step from a time.
+/// Sets the parameters for a step from a time.
 fn at(staged: &mut Staged<'_>, time: f64) {
     let form = staged.system().form;
     parameters_at(form, staged.parameters_mut(), time, [0.0; 2]);
 }
 
-/// Leaves nothing that was made for earlier steps.
+/// Discards factors, levels and other data of earlier steps.
 fn forget(way: &mut Way, scheme: Scheme, staged: &mut Staged<'_>) -> Result<(), RunError> {
     staged.forget();
     if let Way::Explicit(explicit) = way {

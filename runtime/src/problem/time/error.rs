@@ -1,19 +1,19 @@
-//! What can be wrong with a scheme, its steps and its mass.
+//! Errors of schemes, step sizes and mass matrices.
 
 use super::super::RunError;
 use fem_dsl::problem::{SchemeError, SteppingError};
 
-/// Why a problem cannot go through time like this.
+/// Error of time integration settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimeError {
-    /// A scheme that does not serve the form, or has a setting that it does not take.
+    /// A scheme that does not suit the form, or has an unknown setting.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Scheme(#[from] SchemeError),
-    /// Times or steps that no run can take.
+    /// Invalid times or step sizes.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Stepping(#[from] SteppingError),
-    /// A step of an explicit scheme that is longer than it is stable.
+    /// A step beyond the stability limit of an explicit scheme.
     #[error(
         "steps of {length:.3e} are too long: `{scheme}` is stable up to {most:.3e} at t = {time}\n\
          help: write `step: {:.1e}`, or take an implicit scheme",
@@ -24,9 +24,9 @@ pub enum TimeError {
         scheme: &'static str,
         /// The time.
         time: f64,
-        /// The length of the step.
+        /// Length of the step.
         length: f64,
-        /// The longest that is stable.
+        /// Longest stable step.
         most: f64,
     },
     /// A mass that cannot be lumped.
@@ -35,7 +35,7 @@ pub enum TimeError {
          help: write `mass: consistent`, or `quadrature = collocated;` with a mass of each component alone"
     )]
     Lumped {
-        /// Why.
+        /// Reason.
         how: String,
     },
 }

@@ -1,11 +1,11 @@
-//! Explicit schemes, and what a state begins with: rates that follow from the form, by the inverse of its mass.
+//! Explicit schemes, and initial rates of all schemes, which follow from the form by the inverse of its mass.
 //!
 //! ```text
 //! M w = −F(t, u, u̇, 0)        Δt λ ≤ c    for the largest eigenvalue λ of M⁻¹ ∂F/∂u
 //! ```
 //!
-//! Powers bound λ where a length of steps is new, again where ∂F/∂u follows t or the solution, and from the rate itself wherever that has grown:
-//! an instability is what has grown then, so that the bound is sharp.
+//! Power iteration bounds λ for each new step length, and regularly if ∂F/∂u depends on t or the solution. If the rate
+//! itself has grown, iteration starts from it: the fastest growing mode dominates it, so that the bound is sharp.
 
 use super::super::solver::Levels;
 use super::super::{RunError, kernels};
@@ -22,22 +22,21 @@ use fem_dsl::problem::{Mass as Kind, Scheme};
 use kernels_gen::plan::Task;
 use std::sync::Arc;
 
-/// Powers that find the largest eigenvalue.
+/// Power iterations for the largest eigenvalue.
 const POWERS: usize = 30;
-/// Powers that follow it, from the vector that was found before.
+/// Power iterations for an update, from the last eigenvector.
 const FEWER: usize = 6;
-/// The growth of the rate after which stability is looked at.
+/// Growth factor of the rate that triggers a stability check.
 const GROWN: f64 = 10.0;
-/// Lengths that differ by less than this part are the same.
+/// Relative tolerance of equal step lengths.
 const SAME: f64 = 1e-9;
-/// How far from 0 the negative real axis is stable, by the order of the formula.
+/// Extent of the stability region on the negative real axis, by order of the formula.
 const REAL: [f64; 4] = [2.0, 2.0, 2.512, 2.785];
 
-/// Steps after which it is looked whether the solution is finite, if nobody has asked before.
+/// Interval of checks that the solution is finite, in steps.
 const CHECKED: usize = 64;
 
-/// The state with the rates that its form gives it where time begins, and the mass that gives
-/// them; what is not known is said.
+/// Computes initial rates from the form, with the mass that yields them; adds notes on unknown rates.
 pub(super) fn begin(
     scheme: Scheme,
     mut state: State,
@@ -75,7 +74,7 @@ pub(super) fn begin(
     {
         mass = mass.lumped(&state.u, staged)?;
     }
-    // What a field of the first order has as its velocity is what is looked for.
+    // The velocity of a first-order field is the unknown of this solve.
     let of_order =
         |order: usize| (0..form.fields.len()).filter(move |&field| highest(form, field) == order);
     let mut first = state.u.like();
@@ -86,7 +85,7 @@ pub(super) fn begin(
     known.multiply(&first);
     known.scale(-1.0);
     known.axpy(1.0, &state.v);
-    // Where the mass couples nothing, what is held elsewhere does not matter.
+    // A diagonal mass does not couple free DoFs with the rates of constrained ones.
     let lumped = mass.kind == Kind::Lumped;
     let second = read(2) && !lumped;
     let held = if second { staged.held_rate(2, state.time)? } else { None };
@@ -109,39 +108,39 @@ pub(super) fn begin(
     Ok((state, Some(mass)))
 }
 
-/// What gives a rate from a state and the time of it, as a share of the step.
+/// Evaluates the rate at a state and a time, which is given as a fraction of the step.
 type RateAt<'a> = dyn FnMut(f64, &mut Vector, &mut Vector) -> Result<(), RunError> + 'a;
 
-/// Goes through time without solving anything but a mass.
+/// Explicit time integrator.
 pub(super) struct Explicit {
     scheme: Scheme,
-    /// Of the leapfrog with a diagonal mass the velocity is half a step behind while `pending`.
+    /// State; for the leapfrog with a diagonal mass, the velocity lags half a step while `pending` is set.
     state: State,
     mass: Mass,
     /// F at the state.
     r: Vector,
-    /// The length of the last step, where what F gives is not yet in the state.
+    /// Length of the last step while its F is not yet applied to the velocity.
     pending: Option<f64>,
-    /// Where the next u comes.
+    /// Buffer of the next u.
     next: Vector,
-    /// What a Runge-Kutta formula adds up, and the rate of a stage.
+    /// Buffers of a Runge-Kutta formula: the weighted sum, and the rate of a stage.
     stages: Option<[Vector; 2]>,
     alike: Alike,
     steps: usize,
-    /// The solution is finite no more: there is no way on.
+    /// True after the solution became infinite: the run cannot continue.
     lost: bool,
-    /// The longest step that was found to be stable.
+    /// Longest step checked for stability.
     checked: f64,
-    /// The largest ‖u̇‖ that was found to be no instability.
+    /// Largest ‖u̇‖ at which no instability was found.
     calm: f64,
-    /// Whether ∂F/∂u follows t or the solution.
+    /// True if ∂F/∂u depends on t or the solution.
     varies: bool,
-    /// What the last powers led to.
+    /// Last vector of the power iteration.
     fastest: Option<Vector>,
 }
 
 impl Explicit {
-    /// From a state, whose mass may be known.
+    /// Creates the integrator from a state, and a mass if it is known.
     pub(super) fn new(
         scheme: Scheme,
         state: State,
@@ -187,7 +186,7 @@ impl Explicit {
         })
     }
 
-    /// Gives the system an operator of F(t, u, 0, 0) for the one that it has, where nothing more is asked of it: it reads nothing of the past.
+    /// Replaces the system's operator by one of F(t, u, 0, 0), which reads no history, if the mass is lumped.
     pub(super) fn quieten(&self, staged: &mut Staged<'_>) -> Result<(), RunError> {
         let form = still(staged.system().form);
         let levels = staged.system().levels.filter(|_| self.mass.kind == Kind::Lumped);
@@ -200,17 +199,17 @@ impl Explicit {
         Ok(())
     }
 
-    /// The state, of which only t and u are what they should be before [`Self::confirm`].
+    /// Returns the state; before [`Self::confirm`] only its t and u are up to date.
     pub(super) fn state(&self) -> &State {
         &self.state
     }
 
-    /// Takes a time for what rounding has made of it.
+    /// Replaces the rounded time of the state.
     pub(super) fn arrive(&mut self, time: f64) {
         self.state.time = time;
     }
 
-    /// Brings the velocity and the acceleration up to the state's time, and sees that it is finite.
+    /// Advances velocity and acceleration to the state's time, and checks that the state is finite.
     pub(super) fn confirm(&mut self, staged: &mut Staged<'_>) -> Result<(), RunError> {
         if let Some(length) = self.pending.take() {
             let State { time, u, v, a } = &mut self.state;
@@ -232,7 +231,7 @@ impl Explicit {
     ///
     /// # Errors
     ///
-    /// Steps that are too long.
+    /// Steps beyond the stability limit.
     pub(super) fn check(&mut self, length: f64, ends: f64) -> Result<(), RunError> {
         let mut x = self.state.u.like();
         x.set(&scattered(x.len()));
@@ -242,7 +241,8 @@ impl Explicit {
         Ok(())
     }
 
-    /// Compares a length with what λ of M⁻¹ ∂F/∂u allows over the rest of a run, by so many powers of some vector.
+    /// Compares a length with the stability limit of λ of M⁻¹ ∂F/∂u over the rest of a run, after some power iterations
+    /// from a vector.
     fn bound(
         &mut self,
         (length, ends): (f64, f64),
@@ -282,7 +282,8 @@ impl Explicit {
         Ok(())
     }
 
-    /// The pair of eigenvalues of M⁻¹ ∂F/∂u by which x turns; none where it does not.
+    /// Returns the complex eigenvalue pair of M⁻¹ ∂F/∂u in the space of x and its image; `None` if the eigenvalue is
+    /// real.
     fn pair(&self, x: &Vector) -> Result<Option<ConjugatePair>, RunError> {
         let (mut r, mut y, mut z) = (x.like(), x.like(), x.like());
         let mut times = |x: &Vector, y: &mut Vector| -> Result<(), RunError> {
@@ -300,7 +301,7 @@ impl Explicit {
         Ok(products.pair())
     }
 
-    /// Looks whether the solution grows as an unstable one does, which ‖u̇‖ shows, and now and then how ∂F/∂u has changed.
+    /// Monitors ‖u̇‖ for instability, and regularly updates λ if ∂F/∂u varies.
     fn watch(&mut self, length: f64, staged: &Staged<'_>) -> Result<(), RunError> {
         let (looks, at) = (self.steps.is_multiple_of(CHECKED), (length, staged.ends));
         if !looks && !self.varies {
@@ -325,7 +326,7 @@ impl Explicit {
         Ok(())
     }
 
-    /// A step, which cannot be taken back.
+    /// Takes a step; it cannot be undone.
     pub(super) fn step(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
         if self.lost {
             return self.confirm(staged);
@@ -346,14 +347,14 @@ impl Explicit {
         if self.steps.is_multiple_of(CHECKED) { self.confirm(staged) } else { Ok(()) }
     }
 
-    /// A step by an explicit Runge-Kutta formula, which a device repeats as it has recorded it where nothing in it follows t.
+    /// Takes a step of an explicit Runge-Kutta formula; a device replays it if nothing depends on t.
     fn by_stages(
         &mut self,
         order: usize,
         length: f64,
         staged: &mut Staged<'_>,
     ) -> Result<(), RunError> {
-        // Nodes, what each stage has of the one before, and the weights at the end.
+        // Nodes, which are also the coefficients of the preceding stage, and the weights of the sum.
         let (nodes, weights): (&[f64], &[f64]) = match order {
             1 => (&[0.0], &[1.0]),
             2 => (&[0.0, 1.0], &[0.5, 0.5]),
@@ -367,7 +368,7 @@ impl Explicit {
         let repeatable = lumped && staged.is_repeatable() && !staged.follows_time();
         let on = next.array().map(|(on, _)| Arc::clone(on)).filter(|_| repeatable);
         let mut all = |rate_at: &mut RateAt<'_>| -> Result<(), RunError> {
-            // The first is what the step before ended with.
+            // The first stage is the final rate of the last step.
             sum.copy_from(u);
             sum.axpy(length * weights[0], v);
             rate.copy_from(v);
@@ -390,7 +391,7 @@ impl Explicit {
             }
             None => all(&mut |node, u, rate| {
                 let time = now + node * length;
-                // Where the mass couples nothing, what is held elsewhere does not matter.
+                // A diagonal mass does not couple free DoFs with the rates of constrained ones.
                 let held = if lumped { None } else { staged.held_rate(1, time)? };
                 staged.residual_at(time, u, [held.as_ref(), None], r)?;
                 mass.solve(r, rate)?;
@@ -404,8 +405,8 @@ impl Explicit {
         Ok(())
     }
 
-    /// v ← v + c ü with the c that leads from the middle of the step before to that of this one, u ← u + Δt v. With a diagonal mass ü
-    /// comes and goes in one pass over the vectors, and a device repeats steps of one length as it has recorded them.
+    /// Takes a leapfrog step: v ← v + c ü, with c from the middle of the last step to that of this one, then u ← u + Δt
+    /// v. With a diagonal mass, ü is fused into one pass over the vectors, and a device replays steps of equal length.
     fn leap(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
         let State { time, u, v, a } = &mut self.state;
         let on = self.next.array().map(|(on, _)| Arc::clone(on));
@@ -429,7 +430,7 @@ impl Explicit {
         }
         *time += length;
         let lumped = self.mass.kind == Kind::Lumped;
-        // Where the mass couples nothing, what is held elsewhere does not matter.
+        // A diagonal mass does not couple free DoFs with the rates of constrained ones.
         let held = if lumped { None } else { staged.held_rate(2, *time)? };
         staged.residual_at(*time, next, [None, held.as_ref()], r)?;
         std::mem::swap(u, next);

@@ -1,12 +1,13 @@
-//! Constrained unknowns through time: the conditions at t → their values and the first two time derivatives of these, in states
+//! Constrained degrees of freedom in time integration: condition values and their first two time derivatives, in states
 //! and stages.
 //!
 //! ```text
 //! u_c = g(t)    u̇_c = g'(t)    ü_c = g''(t)        so that r₁ = g' − s₁ g and r₂ = g'' − s₂ g there
 //! ```
 //!
-//! A scheme's own formulas would give u̇_c and ü_c by differences of g, whose errors Newmark's carry on undamped. Derivatives are
-//! those of the condition's formula, or differences over a step where that is a function of a program.
+//! The scheme's own formulas would compute u̇_c and ü_c by differences of g, whose errors Newmark's method carries on
+//! undamped. Derivatives are those of the condition's formula, or finite differences over a step for functions of a
+//! program.
 
 use super::super::RunError;
 use super::super::fixed::in_any;
@@ -17,11 +18,11 @@ use crate::solve::time::{Stage, State, derivative};
 use crate::space::constraint::Constraints;
 use std::rc::Rc;
 
-/// Rates that differ by less than this part of the largest are the same.
+/// Relative tolerance of equal rates.
 const SAME: f64 = 1e-9;
 
 impl Staged<'_> {
-    /// Conditions and data at a time.
+    /// Sets conditions and data at a time.
     pub(super) fn prescribe(&mut self, time: f64) -> Result<(), RunError> {
         let System { on, prescribed, .. } = self.system();
         let [conditions, data] = self.settings.timed;
@@ -45,7 +46,8 @@ impl Staged<'_> {
         self.system().prescribed.conditions(self.on(), &parameters)
     }
 
-    /// The conditions at a time; none where no value reads t, or nothing is constrained.
+    /// Returns the condition values with derivatives at a time; `None` if no value depends on t, or nothing is
+    /// constrained.
     fn moving(&mut self, time: f64) -> Result<Option<Rc<Moving>>, RunError> {
         let System { on, prescribed, .. } = self.system();
         if !prescribed.conditions_read_time() {
@@ -57,7 +59,7 @@ impl Staged<'_> {
         {
             return Ok(Some(Rc::clone(moving)));
         }
-        // Of several processes all ask for the values, where any has some.
+        // Collective: all processes evaluate if any has conditions.
         let oblique = on.fields.iter().any(|field| !field.constraints.oblique().is_empty());
         let mut are = [on.conditions().next().is_some() || oblique];
         in_any(&on.mesh, &mut are);
@@ -75,9 +77,10 @@ impl Staged<'_> {
         Ok(Some(moving))
     }
 
-    /// The same from values at five times around, or from this one on where time begins.
+    /// Approximates the derivatives by finite differences with five times around `time`, or from it onwards at the
+    /// initial time.
     fn by_differences(&self, time: f64, own: Vec<f64>) -> Result<Moving, RunError> {
-        // Before time begins a condition may have no value.
+        // Conditions may be undefined before the initial time.
         let at = if time - self.length >= self.begins { 2 } else { 0 };
         let part = |i: usize| 0.5 * self.length * (i as f64 - at as f64);
         let times: Vec<f64> = (0..5).map(|i| time + part(i)).collect();
@@ -93,8 +96,8 @@ impl Staged<'_> {
         Ok(Moving([own, first, second]))
     }
 
-    /// Gives the constrained unknowns of a rate of an order what their conditions say at a time. The operator has the conditions of
-    /// that time then.
+    /// Sets the constrained DoFs of a rate of some order from their conditions at a time. Afterwards the operator has
+    /// the conditions of that time.
     pub(super) fn hold_rate(
         &mut self,
         order: usize,
@@ -113,7 +116,7 @@ impl Staged<'_> {
         Ok(self.operator.set_conditions(&moving.0[0])?)
     }
 
-    /// The same of a vector that is 0 otherwise; none where no condition follows t.
+    /// Returns the constrained DoFs of a rate in a vector that is 0 elsewhere; `None` if no condition depends on t.
     pub(super) fn held_rate(
         &mut self,
         order: usize,
@@ -126,8 +129,7 @@ impl Staged<'_> {
         Ok(Some(rate))
     }
 
-    /// Gives the constrained unknowns of the state where time begins what their conditions say; where that is another velocity than
-    /// the one that was given, a note says so.
+    /// Sets the constrained DoFs of the initial state; adds a note if their velocity differs from the given one.
     pub(super) fn start(
         &mut self,
         state: &mut State,
@@ -152,7 +154,7 @@ impl Staged<'_> {
         Ok(())
     }
 
-    /// Gives the constrained unknowns of a state what their conditions say at its time; nothing where these are the same at all times.
+    /// Sets the constrained DoFs of a state at its time; does nothing for constant conditions.
     pub(super) fn hold_state(&mut self, state: &mut State) -> Result<(), RunError> {
         let Some(moving) = self.moving(state.time)? else { return Ok(()) };
         let Moving([own, first, second]) = &*moving;
@@ -164,7 +166,7 @@ impl Staged<'_> {
         Ok(self.operator.impose(&mut state.u)?)
     }
 
-    /// What a stage knows of the past, where its constrained unknowns have the derivatives that their conditions say.
+    /// Returns the history terms of a stage, with constrained DoFs from the derivatives of their conditions.
     pub(super) fn stage_rates(
         &mut self,
         stage: &Stage<'_>,

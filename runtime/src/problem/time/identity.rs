@@ -1,4 +1,5 @@
-//! What a checkpoint is of: a problem → its equations, its parameters, its conditions and data, and how those of another differ.
+//! Identity of a problem in checkpoints: its equations, parameters, conditions and data, and their comparison on
+//! restart.
 
 use super::super::RunError;
 use super::stages::Staged;
@@ -7,14 +8,14 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme};
 use kernels_gen::abi::hash;
 
-/// The equations of a problem and what they are solved with, as numbers that whoever goes on compares.
+/// Hashes of a problem, compared on restart.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Identity {
-    /// Of the form's integrals.
+    /// Hash of the form's integrals.
     pub(super) form: u64,
-    /// Of its conditions and data.
+    /// Hash of its conditions and data.
     pub(super) prescribed: u64,
-    /// The values of the form's parameters, in their order.
+    /// Parameter values of the form, in order.
     pub(super) params: Vec<f64>,
 }
 
@@ -22,14 +23,14 @@ fn number(text: &str) -> u64 {
     hash(text) % EXACT
 }
 
-/// Of a scheme, and of what a form has that its states depend on.
+/// Hashes a scheme, and the parts of a form that determine its states.
 pub(super) fn of_states(scheme: Scheme, form: &PointForm) -> f64 {
     let fields: Vec<_> = form.fields.iter().map(|field| (&field.name, field.shape)).collect();
     let rates: Vec<_> = form.rates.iter().map(|rate| (rate.field, rate.order)).collect();
     number(&format!("{scheme:?} {fields:?} {rates:?}")) as f64
 }
 
-/// Why a run does not go on from a checkpoint.
+/// Returns the error of a checkpoint that does not fit.
 pub(super) fn refused(what: &str) -> RunError {
     RunError::Setting(format!(
         "the checkpoint {what}\nhelp: restart the problem that wrote it, with its mesh, degree and scheme; or leave --restart out"
@@ -37,7 +38,7 @@ pub(super) fn refused(what: &str) -> RunError {
 }
 
 impl Identity {
-    /// Of a problem at the values of its parameters.
+    /// Computes the identity of a problem with its parameter values.
     pub(super) fn of(problem: &Problem, staged: &Staged<'_>) -> Self {
         let (form, parameters) = (&problem.form, staged.parameters());
         let own = 0..form.own_params().len();
@@ -50,11 +51,11 @@ impl Identity {
         }
     }
 
-    /// What a run should know that goes on from what this is of.
+    /// Compares with the problem of a restart; returns notes on differences.
     ///
     /// # Errors
     ///
-    /// Other equations.
+    /// Different equations.
     pub(super) fn compare(&self, own: &Self, form: &PointForm) -> Result<Vec<String>, RunError> {
         if self.form != own.form || self.params.len() != own.params.len() {
             return Err(refused(&format!(
@@ -83,7 +84,7 @@ impl Identity {
     }
 }
 
-/// A value as it is written.
+/// Formats a value.
 fn shown(values: &[f64]) -> String {
     match values {
         [one] => one.to_string(),

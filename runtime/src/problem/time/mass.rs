@@ -1,12 +1,12 @@
-//! The mass of a form: M = ∂F/∂u̇ or ∂F/∂ü → M⁻¹ r, with the mass as it is, with its diagonal, or lumped.
+//! Mass of a form, M = ∂F/∂u̇ or ∂F/∂ü, and M⁻¹ r: consistent, diagonal, or lumped.
 //!
 //! ```text
-//! s M = J with some s, less J with s = 0
+//! s M = J(s) − J(0)
 //! ```
 //!
-//! s is so large that s M has the most of their difference; it stands for the highest derivative of each field. Lumped, M is the sum
-//! of its rows in each component of each field; a mass that couples components has no such sums, and is refused. With quadrature at the
-//! nodes M is diagonal: that is seen, and its inverse taken as what it is.
+//! s is so large that s M dominates the difference; it stands for the highest derivative of each field. The lumped mass
+//! is the sum of each row over its component of its field; a mass that couples components is rejected. Quadrature at
+//! the nodes gives a diagonal M, which is detected and inverted as such.
 
 use super::super::solver::Levels;
 use super::super::{RunError, kernels};
@@ -24,19 +24,19 @@ use fem_dsl::problem::Mass as Kind;
 use kernels_gen::plan::Task;
 use std::sync::Mutex;
 
-/// How far residuals of solves with a mass fall.
+/// Relative residual of solves with a mass.
 const RTOL: f64 = 1e-12;
-/// s M over what is taken from it, on the diagonal.
+/// Ratio of s M to the rest of J, on the diagonal.
 const SHARE: f64 = 1e3;
-/// What rounding may make of a product with a diagonal matrix.
+/// Relative tolerance of the diagonality check.
 const DIAGONAL: f64 = 1e-10;
 
-/// Numbers between −½ and ½ without order.
+/// Returns pseudo-random numbers between −½ and ½.
 pub(super) fn scattered(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919 + 13) % 1009) as f64 / 1009.0 - 0.5).collect()
 }
 
-/// The values of parameters at a time with s for the highest derivative of each field.
+/// Returns the parameter values at a time, with s for the highest derivative of each field.
 fn parameters_with(s: f64, time: f64, staged: &Staged<'_>) -> Vec<f64> {
     let (mut parameters, form) = (staged.parameters().clone(), staged.system().form);
     parameters_at(form, &mut parameters, time, [0.0; 2]);
@@ -47,35 +47,35 @@ fn parameters_with(s: f64, time: f64, staged: &Staged<'_>) -> Vec<f64> {
     parameters.values
 }
 
-/// The order of the highest time derivative of a field that a form reads; 0 where there is none.
+/// Returns the order of the highest time derivative of a field in a form; 0 without any.
 pub(super) fn highest(form: &PointForm, field: usize) -> usize {
     let own = form.rates.iter().filter(|rate| rate.field == field && rate.read);
     own.map(|rate| rate.order).max().unwrap_or(0)
 }
 
-/// The name of a component of a field.
+/// Returns the name of a component of a field.
 fn component_of(form: &PointForm, field: usize, component: usize) -> String {
     let Field { name, shape, .. } = &form.fields[field];
     if *shape == Shape::Scalar { name.clone() } else { format!("{name}[{component}]") }
 }
 
-/// The mass of a form.
+/// Mass of a form.
 pub(super) struct Mass {
     with: Operator,
     /// J with s = 0.
     pub(super) without: Operator,
     s: f64,
-    /// Of the lumped mass, or of the diagonal of the one that is not.
+    /// Inverse of the lumped mass, or of the diagonal of the consistent one.
     pub(super) inverse: Vector,
-    /// 0 for unknowns with conditions, whose rows of M are 0, and 1 for the others.
+    /// 1 for free degrees of freedom, 0 for constrained ones, whose rows of M are 0.
     pub(super) free: Vector,
-    /// Lumped where it is diagonal, too.
+    /// `Lumped` for a diagonal mass as well.
     pub(super) kind: Kind,
     work: Mutex<Vector>,
 }
 
 impl Mass {
-    /// Of the highest derivatives of all fields, at a state, as it is.
+    /// Builds the consistent mass of the highest derivatives of all fields, at a state.
     pub(super) fn new(u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
         let form = staged.system().form;
         let missing = || RunError::Setting("the elements of the system are not known".to_owned());
@@ -118,11 +118,11 @@ impl Mass {
         Ok(own)
     }
 
-    /// The sums of its rows in its place, in each component of each field.
+    /// Replaces the mass by its row sums in each component of each field.
     ///
     /// # Errors
     ///
-    /// A mass that couples components, or has rows whose sums are none of a mass.
+    /// A mass that couples components, or has row sums that are not positive.
     pub(super) fn lumped(mut self, u: &Vector, staged: &mut Staged<'_>) -> Result<Self, RunError> {
         if self.kind == Kind::Lumped {
             return Ok(self);
@@ -155,7 +155,7 @@ impl Mass {
                 }
             }
         }
-        // The inverse is that of the diagonal, whose sign the sums share where they are those of a mass.
+        // Row sums of a mass have the sign of the diagonal.
         let shares = sums.iter().zip(self.inverse.to_vec()).zip(&free);
         let shares =
             shares.filter(|(_, free)| **free > 0.0).map(|((sum, inverse), _)| sum * inverse);
@@ -170,8 +170,8 @@ impl Mass {
         Ok(self)
     }
 
-    /// The sums of the rows of free unknowns: F with the derivative c in all unknowns, less F without one, over c. These have the columns
-    /// of unknowns with a condition, which products with M leave out.
+    /// Computes the row sums of free degrees of freedom: (F with derivative c in all DoFs − F without) / c. They
+    /// include the columns of constrained DoFs, which products with M omit.
     fn sums_of_rows(&self, u: &Vector, staged: &mut Staged<'_>) -> Result<Vec<f64>, RunError> {
         let form = staged.system().form;
         let order = (0..form.fields.len()).map(|field| highest(form, field)).max();
@@ -184,7 +184,7 @@ impl Mass {
             Ok(r)
         };
         let less = at(None)?;
-        // c M has the most of F.
+        // c M dominates F.
         let mut share = less.clone();
         share.multiply(&self.inverse);
         let largest = share.to_vec().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
@@ -197,7 +197,7 @@ impl Mass {
         Ok(sums.to_vec())
     }
 
-    /// Takes J at another state and time, of which the mass is the same.
+    /// Updates J at another state and time; the mass itself is unchanged.
     pub(super) fn renew(
         &mut self,
         time: f64,
@@ -217,7 +217,7 @@ impl Mass {
         Ok(())
     }
 
-    /// Whether M x is what the diagonal makes of x, some numbers without order: with quadrature at the nodes it is.
+    /// Returns whether M x equals the diagonal times x for a pseudo-random x, as for quadrature at the nodes.
     fn is_diagonal(&self) -> Result<bool, OperatorError> {
         let (mut x, mut y) = (self.inverse.like(), self.inverse.like());
         x.set(&scattered(self.inverse.len()));
@@ -240,7 +240,7 @@ impl Mass {
         Ok(())
     }
 
-    /// w ← −M⁻¹ r; nothing is left of r.
+    /// Computes w ← −M⁻¹ r; destroys r.
     pub(super) fn solve(&self, r: &mut Vector, w: &mut Vector) -> Result<(), RunError> {
         r.scale(-1.0);
         r.multiply(&self.free);
@@ -258,7 +258,7 @@ impl Mass {
                     report.converged()?;
                     return Ok(());
                 }
-                // Fields may count their mass with either sign.
+                // The mass may be indefinite: fields may have either sign.
                 w.fill(0.0);
                 let stop = GmresSettings { rtol: RTOL, ..GmresSettings::default() };
                 gmres(self, r, w, by, stop, &mut |_| Continue::Yes)?.converged()?;

@@ -1,29 +1,29 @@
-//! How long steps are: what was asked for, the times that must be met, steps that could not be solved and estimates of the error → the
-//! length of the next one.
+//! Step-size controller: computes the next step length from the requested one, output times, failed solves and error
+//! estimates.
 
 use super::super::RunError;
 use fem_dsl::problem::{Scheme, Stepping};
 
-/// How often a step is halved before it is given up.
+/// Maximum number of consecutive halvings.
 const HALVINGS: usize = 12;
-/// The part of all time below which a step is none.
+/// Minimum step, relative to the time interval.
 const SHORTEST: f64 = 1e-12;
 
-/// Steps so far, and the next one.
+/// Step-size controller with statistics.
 pub(super) struct Pace {
-    /// What the next one is at most.
+    /// Maximum length of the next step.
     length: f64,
-    /// The length that was asked for.
+    /// Requested step length.
     first: f64,
-    /// All time.
+    /// Length of the time interval.
     all: f64,
     tolerance: Option<f64>,
-    /// One after another.
+    /// Number of consecutive halvings.
     halvings: usize,
     tally: Tally,
 }
 
-/// What was done.
+/// Step statistics.
 struct Tally {
     steps: usize,
     halved: usize,
@@ -33,7 +33,7 @@ struct Tally {
 }
 
 impl Pace {
-    /// Steps of a first length, the next of another one where a run goes on.
+    /// Creates the controller with a first step length; `length` is that of a restarted run.
     pub(super) fn new(stepping: &Stepping, first: f64, length: Option<f64>) -> Self {
         let tally =
             Tally { steps: 0, halved: 0, rejected: 0, shortest: f64::INFINITY, longest: 0.0 };
@@ -41,19 +41,19 @@ impl Pace {
         let length = match (length, tolerance) {
             (None, _) => first,
             (Some(length), Some(_)) => length,
-            // Who goes on may have asked for shorter steps.
+            // A restart may request shorter steps.
             (Some(length), None) => length.min(first),
         };
         Self { length, first, all, tolerance, halvings: 0, tally }
     }
 
-    /// The most that the next step takes.
+    /// Returns the maximum length of the next step.
     pub(super) fn length(&self) -> f64 {
         self.length
     }
 
-    /// The step towards a time that must be met, and whether it ends there: steps of one length lead there. What rounding alone would
-    /// make of the length is not taken, so that steps are alike to the bit.
+    /// Returns the next step towards a mandatory time, and whether it reaches it; equal steps lead there. Differences
+    /// of rounding size are ignored, so that steps are bitwise equal.
     pub(super) fn towards(&self, left: f64) -> (f64, bool) {
         let count = (left / self.length - 1e-9).ceil().max(1.0);
         let own = left / count;
@@ -61,7 +61,7 @@ impl Pace {
         (if same { self.length } else { own }, count <= 1.0)
     }
 
-    /// Takes note of a step that could not be solved; whether a shorter one is worth trying.
+    /// Records a failed step; returns whether a shorter one is allowed.
     pub(super) fn halve(&mut self, own: f64) -> bool {
         (self.halvings, self.length) = (self.halvings + 1, own / 2.0);
         self.tally.halved += 1;
@@ -72,12 +72,12 @@ impl Pace {
         self.length < SHORTEST * self.all
     }
 
-    /// Whether a step by a scheme of some order may stand with what it adds to the error, relative to u; the next one is as long as
-    /// that allows.
+    /// Accepts or rejects a step by its error estimate relative to u, for a scheme of some order; sets the length of
+    /// the next step.
     ///
     /// # Errors
     ///
-    /// No step is short enough.
+    /// The minimum step is reached.
     pub(super) fn judge(
         &mut self,
         own: f64,
@@ -87,7 +87,7 @@ impl Pace {
         let (tolerance, estimate) = match (self.tolerance, estimate) {
             (Some(tolerance), Some(estimate)) => (tolerance, estimate),
             (Some(_), None) => return Ok(true),
-            // Back to the length that was asked for, step by step.
+            // Returns gradually to the requested length.
             (None, _) => {
                 self.length = (2.0 * self.length).min(self.first);
                 return Ok(true);
@@ -105,13 +105,13 @@ impl Pace {
                 false => Ok(false),
             };
         }
-        // Little is gained by steps that are a little longer, and what was made for the old length is lost.
+        // Slightly longer steps do not pay for a new Jacobian.
         let worth = !(0.9..1.3).contains(&factor);
         self.length = if worth { own * factor.clamp(0.5, 2.0) } else { own };
         Ok(true)
     }
 
-    /// Takes note of a step that stands.
+    /// Records an accepted step.
     pub(super) fn take(&mut self, own: f64) {
         self.halvings = 0;
         let tally = &mut self.tally;
@@ -119,7 +119,7 @@ impl Pace {
         (tally.shortest, tally.longest) = (tally.shortest.min(own), tally.longest.max(own));
     }
 
-    /// What was done, in a line.
+    /// Returns a summary line.
     pub(super) fn told(&self, scheme: Scheme) -> String {
         let Tally { steps, halved, rejected, shortest, longest } = self.tally;
         let same = longest - shortest <= 1e-9 * longest;
@@ -139,7 +139,7 @@ impl Pace {
     }
 }
 
-/// A length with four digits, written as shortly as that can be.
+/// Rounds a length to four digits.
 fn rounded(length: f64) -> f64 {
     format!("{length:.3e}").parse().unwrap_or(length)
 }

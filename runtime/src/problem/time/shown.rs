@@ -1,4 +1,4 @@
-//! What is seen of a state: its errors, reports and ranges, as a [`Solution`].
+//! Output of a state: errors, reports and ranges, as a [`Solution`].
 
 use super::super::assess::{Means, assess};
 use super::super::clock::{Clock, Phase};
@@ -15,7 +15,7 @@ use fem_dsl::problem::Problem;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
-/// With what a state is looked at.
+/// Data for evaluating states.
 #[derive(Clone, Copy)]
 pub(super) struct Shown<'a> {
     pub(super) problem: &'a Problem,
@@ -26,7 +26,7 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The solution that a state is.
+    /// Evaluates a state.
     pub(super) fn solution(
         &self,
         state: &State,
@@ -71,7 +71,7 @@ impl Shown<'_> {
         })
     }
 
-    /// Shows it.
+    /// Passes a solution to the monitor.
     pub(super) fn tell(
         &self,
         solution: &Solution,

@@ -1,29 +1,29 @@
-//! Stability of explicit Runge-Kutta formulas: how an eigenvalue of M⁻¹ ∂F/∂u grows in a step.
+//! Stability of explicit Runge-Kutta formulas: amplification of an eigenmode of M⁻¹ ∂F/∂u in a step.
 //!
 //! ```text
 //! u̇ = −λ u     u(t + Δt) = R(−λ Δt) u(t)     R(z) = Σ z^j / j!, j ≤ p     stable where |R(z)| ≤ max(1, |e^z|)
 //! ```
 //!
-//! Formulas of order 1 and 2 have nothing of the imaginary axis in their region: modes that only turn, as those of advection, grow at every
-//! length of step. So a mode may grow by a factor of 2 over the whole run.
+//! The stability regions of orders 1 and 2 exclude the imaginary axis: purely oscillating modes, as in advection, grow
+//! for every step length. A mode may therefore grow by a factor of 2 over the whole run.
 
-/// Growth of a mode over a run that is allowed beside its own.
+/// Allowed numerical growth of a mode over a run, relative to its exact growth.
 const GROWTH: f64 = 2.0;
 /// Rounding error of |R| in a step.
 const ROUNDING: f64 = 1e-9;
-/// Halvings of the interval in which the longest stable step lies.
+/// Bisection steps for the longest stable step.
 const HALVINGS: usize = 60;
-/// The part of A² x that may be left beside t A x − d x.
+/// Allowed residual ‖A² x − t A x + d x‖ relative to ‖A² x‖.
 const UNEXPLAINED: f64 = 0.2;
 
-/// A pair of conjugate eigenvalues, by their real part and the size of their imaginary parts.
+/// A conjugate eigenvalue pair: real part, and absolute imaginary part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ConjugatePair {
     pub(super) re: f64,
     pub(super) im: f64,
 }
 
-/// The scalar products of x, A x and A² x, of which x lies in a space that A maps to itself.
+/// Scalar products of x, A x and A² x, for x in an invariant subspace of A.
 pub(super) struct Products {
     /// x·x, x·Ax, Ax·Ax.
     pub(super) of_two: [f64; 3],
@@ -34,11 +34,12 @@ pub(super) struct Products {
 }
 
 impl Products {
-    /// The pair of eigenvalues of A² x = t A x − d x with the least rest; none where two do not explain A² x.
+    /// Returns the eigenvalue pair of the least-squares fit A² x = t A x − d x; `None` if the fit is poor or the
+    /// eigenvalues are real.
     pub(super) fn pair(&self) -> Option<ConjugatePair> {
         let ([xx, xy, yy], [xz, yz], zz) = (self.of_two, self.with_last, self.last);
         let determinant = xx * yy - xy * xy;
-        // A x ∥ x has no second one.
+        // A x ∥ x: a single eigenvalue.
         if determinant.is_nan() || determinant <= 1e-10 * xx * yy {
             return None;
         }
@@ -52,7 +53,7 @@ impl Products {
     }
 }
 
-/// |R(z)| of the formula of an order.
+/// Returns |R(z)| of the formula of an order.
 fn amplification(order: usize, z: [f64; 2]) -> f64 {
     let (mut sum, mut power, mut factorial) = ([1.0, 0.0], [1.0, 0.0], 1.0);
     for j in 1..=order {
@@ -63,7 +64,7 @@ fn amplification(order: usize, z: [f64; 2]) -> f64 {
     sum[0].hypot(sum[1])
 }
 
-/// Tests steps of a length over a time for a pair of eigenvalues.
+/// Returns whether steps of a length are stable for an eigenvalue pair over a time.
 fn is_stable(order: usize, of: ConjugatePair, length: f64, time: f64) -> bool {
     let (re, im) = (-of.re * length, of.im * length);
     let own = re.exp().max(1.0);
@@ -72,7 +73,7 @@ fn is_stable(order: usize, of: ConjugatePair, length: f64, time: f64) -> bool {
     growth <= (GROWTH.ln() / steps).max(ROUNDING)
 }
 
-/// The longest step that is stable for a pair of eigenvalues over a time, where one of some length is not.
+/// Returns the longest stable step for an eigenvalue pair over a time; `None` if `length` is stable.
 pub(super) fn longest_step(order: usize, of: ConjugatePair, length: f64, time: f64) -> Option<f64> {
     if is_stable(order, of, length, time) {
         return None;
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!(longest_step(2, turning, 0.2, 20.0), None);
         let most = longest_step(2, turning, 1.0, 100.0).expect("bounded");
         assert!((0.2..0.5).contains(&most), "{most}");
-        // What grows by itself may grow.
+        // Physical growth is allowed.
         assert_eq!(longest_step(2, ConjugatePair { re: -1.0, im: 0.0 }, 0.1, 1e3), None);
     }
 

@@ -1,4 +1,5 @@
-//! The solves of stages: t, s and r into an operator, conditions and data at t, then F = 0.
+//! Solves of stages: sets t, s and the history terms r in an operator, updates conditions and data at t, then solves F
+//! = 0.
 
 use super::super::RunError;
 use super::super::plan::SolvePlan;
@@ -19,7 +20,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// s that differ by less than this part of them are the same: those of steps whose lengths differ by rounding.
+/// Relative tolerance of equal s, for step lengths that differ by rounding.
 const SAME: f64 = 1e-9;
 
 /// Settings of the solves of stages.
@@ -29,7 +30,7 @@ pub(super) struct StageSettings {
     pub(super) plan: SolvePlan,
     /// Whether conditions, and data, follow t.
     pub(super) timed: [bool; 2],
-    /// Whether something is reported of states.
+    /// True if reports are evaluated at states.
     pub(super) reported: bool,
 }
 
@@ -46,50 +47,51 @@ impl StageSettings {
     }
 }
 
-/// What is remembered from stage to stage.
+/// Solver data reused between stages.
 #[derive(Default)]
 pub(super) struct Memory {
     again: Option<Again>,
     newton: Option<Newton>,
-    /// The s for which the Jacobian was made; none before the first, or where it follows t or the state.
+    /// s of the current Jacobian; `None` before the first one, or if it depends on t or the state.
     made_for: Option<[f64; 2]>,
-    /// The largest ‖R‖ at the beginning of a solve: what steps that begin nearer to their solution need not fall further below.
+    /// Largest initial ‖R‖ of a solve; reference of the stopping criterion of stages that start closer to their
+    /// solution.
     largest: f64,
-    /// Linear iterations so far.
+    /// Total number of linear iterations.
     iterations: usize,
-    /// The last ‖R‖.
+    /// Last ‖R‖.
     residual: f64,
     report: Option<Report>,
     notes: Vec<String>,
     figures: Vec<Figures>,
 }
 
-/// The values of all conditions and their first two time derivatives, in the order of [`super::super::solver::values`].
+/// Values of all conditions and their first two time derivatives, in the order of [`super::super::solver::values`].
 pub(super) struct Moving(pub(super) [Vec<f64>; 3]);
 
-/// What was evaluated last: at which time, with differences over which length.
+/// Last evaluation of conditions, with its time and difference step.
 pub(super) type Evaluated = Option<([f64; 2], Rc<Moving>)>;
 
-/// What solves stages.
+/// Stage solver.
 pub(super) struct Staged<'a> {
     system: System<'a>,
     pub(super) operator: &'a mut Operator,
     pub(super) settings: StageSettings,
     monitor: &'a mut dyn Monitor,
     parameters: Parameters,
-    /// Whether the Jacobian depends on s alone.
+    /// True if the Jacobian depends on s alone.
     steady: bool,
-    /// The unknowns of fields without time derivatives.
+    /// Degrees of freedom of fields without time derivatives.
     algebraic: Vec<Range<usize>>,
     memory: Memory,
     cancelled: bool,
-    /// The time of the system as it was given, before which nothing needs to have a value.
+    /// Initial time; data may be undefined before it.
     pub(super) begins: f64,
-    /// The time to which a run goes; that of the system where it is not said.
+    /// End time of the run; the system's time if unknown.
     pub(super) ends: f64,
-    /// The length of a step, over which differences show derivatives that are not known otherwise.
+    /// Step length, used for finite differences of unknown derivatives.
     pub(super) length: f64,
-    /// The conditions as they were last evaluated.
+    /// Last evaluation of the conditions.
     pub(super) evaluated: Evaluated,
 }
 
@@ -135,7 +137,7 @@ impl<'a> Staged<'a> {
         }
     }
 
-    /// What is remembered, for the next one.
+    /// Returns the solver data for reuse.
     pub(super) fn into_memory(self) -> Memory {
         self.memory
     }
@@ -144,17 +146,17 @@ impl<'a> Staged<'a> {
         self.system
     }
 
-    /// Whether something is reported of states.
+    /// Returns whether reports are evaluated at states.
     pub(super) fn is_reported(&self) -> bool {
         self.settings.reported
     }
 
-    /// Linear iterations so far.
+    /// Returns the total number of linear iterations.
     pub(super) fn iterations(&self) -> usize {
         self.memory.iterations
     }
 
-    /// The last ‖R‖.
+    /// Returns the last ‖R‖.
     pub(super) fn last_residual(&self) -> f64 {
         self.memory.residual
     }
@@ -187,7 +189,7 @@ impl<'a> Staged<'a> {
         &mut self.parameters
     }
 
-    /// The largest ‖R‖ that a solve began with.
+    /// Returns the largest initial ‖R‖ of a solve.
     pub(super) fn largest(&self) -> f64 {
         self.memory.largest
     }
@@ -196,29 +198,29 @@ impl<'a> Staged<'a> {
         self.memory.largest = largest;
     }
 
-    /// Forgets what was made for earlier solves: what comes next depends on states alone.
+    /// Discards solver data of earlier solves: the next one depends on states only.
     pub(super) fn forget(&mut self) {
         let memory = &mut self.memory;
         (memory.again, memory.newton, memory.made_for) = (None, None, None);
         self.operator.precondition_by(None);
     }
 
-    /// Whether data follows t.
+    /// Returns whether data depends on t.
     pub(super) fn data_follows_time(&self) -> bool {
         self.settings.timed[1]
     }
 
-    /// Whether the Jacobian depends on s alone.
+    /// Returns whether the Jacobian depends on s alone.
     pub(super) fn is_steady(&self) -> bool {
         self.steady
     }
 
-    /// Whether some field has no time derivative.
+    /// Returns whether some field has no time derivative.
     pub(super) fn is_algebraic(&self) -> bool {
         !self.algebraic.is_empty()
     }
 
-    /// The report of the last solve.
+    /// Returns the report of the last solve.
     pub(super) fn report(&self) -> Report {
         self.memory.report.clone().unwrap_or_else(|| Report {
             solver: "explicit",
@@ -232,7 +234,7 @@ impl<'a> Staged<'a> {
         })
     }
 
-    /// Gives the operator what a scheme knows of the past, 0 where that is nothing.
+    /// Sets the history terms of the scheme in the operator, 0 for `None`.
     fn set_rates(&mut self, rates: [Option<&Vector>; 2]) -> Result<(), RunError> {
         let on = self.system.on;
         for rate in &self.system.form.rates {
@@ -242,7 +244,8 @@ impl<'a> Staged<'a> {
         Ok(())
     }
 
-    /// Gives the operator a time and s, without changing what was made for the Jacobian where that stays the same; whether it does.
+    /// Sets time and s in the operator; keeps factors and levels if the Jacobian is unchanged, and returns whether it
+    /// is.
     fn set_time(&mut self, time: f64, factors: [f64; 2]) -> Result<bool, RunError> {
         let near = |old: [f64; 2]| {
             old.iter().zip(&factors).all(|(old, new)| (old - new).abs() <= SAME * new.abs())
@@ -258,17 +261,17 @@ impl<'a> Staged<'a> {
         Ok(same)
     }
 
-    /// Whether F asks a device for the same work at all times: nothing that is prescribed follows t.
+    /// Returns whether a device can replay F: no prescribed data depends on t.
     pub(super) fn is_repeatable(&self) -> bool {
         self.settings.timed == [false; 2] && self.operator.replayable()
     }
 
-    /// Whether F itself reads t.
+    /// Returns whether F itself depends on t.
     pub(super) fn follows_time(&self) -> bool {
         self.system.form.integrals.iter().any(|integral| reads_time(&integral.graph))
     }
 
-    /// Brings the operator to a time, with derivatives at it: parameters, conditions, data.
+    /// Sets parameters, conditions, data and derivatives at a time in the operator.
     pub(super) fn arrive(
         &mut self,
         time: f64,
@@ -279,13 +282,13 @@ impl<'a> Staged<'a> {
         self.set_rates(rates)
     }
 
-    /// F at a state and at the time where the operator is, into `r`; the state takes the values of the conditions.
+    /// Evaluates F into `r` at a state and the operator's time; imposes the conditions on the state.
     pub(super) fn residual_here(&mut self, u: &mut Vector, r: &mut Vector) -> Result<(), RunError> {
         self.operator.impose(u)?;
         Ok(self.operator.residual(u, r)?)
     }
 
-    /// The same at a time, with the derivatives that the state has.
+    /// Evaluates F into `r` at a state and a time, with time derivatives of the state.
     pub(super) fn residual_at(
         &mut self,
         time: f64,
@@ -302,7 +305,7 @@ impl<'a> Staged<'a> {
         self.arrive(state.time, [Some(&state.v), state.a.as_ref()])
     }
 
-    /// What a state is measured with: the discretisation with the data and the derivatives at its time.
+    /// Returns discretisation and parameters for evaluating a state: with data and derivatives at its time.
     pub(super) fn seen(
         &self,
         state: &State,
@@ -327,7 +330,7 @@ impl<'a> Staged<'a> {
         Ok((Arc::new(own), parameters))
     }
 
-    /// Keeps what was said of a solve.
+    /// Records the report of a solve.
     fn keep(&mut self, mut report: Report, linear: usize) {
         self.memory.iterations += linear;
         self.memory.largest =
@@ -344,7 +347,7 @@ impl<'a> Staged<'a> {
     }
 }
 
-/// The data that time derivatives of an order are in forms, with its number, from a vector of them.
+/// Converts time derivatives of an order to the auxiliary data that represents them in forms, with its index.
 pub fn rate_data(
     form: &PointForm,
     on: &Discretisation,
@@ -362,12 +365,12 @@ pub fn rate_data(
     data.collect()
 }
 
-/// The numbers of a field's unknowns in the order of data at the nodes of its space.
+/// Permutes a field's degrees of freedom to the nodes of auxiliary data on its space.
 pub(crate) fn at_nodes(on: &Discretisation, at: (usize, usize), numbers: &[f64]) -> Vec<f64> {
     unknowns_at_nodes(on, at).into_iter().map(|at| numbers[at as usize]).collect()
 }
 
-/// The unknowns of a field in the order of data at the nodes of its space.
+/// Returns the field's degree of freedom for each nodal value of auxiliary data on its space.
 fn unknowns_at_nodes(on: &Discretisation, (aux, field): (usize, usize)) -> Vec<u32> {
     let first = on.dofs_of(field).start;
     let space = &on.fields[field].space;

@@ -1,21 +1,21 @@
-//! The times that a run comes to: [`Stepping`] → the next one, and whether something is to be seen there.
+//! Output times of a run from its [`Stepping`].
 
 use fem_dsl::problem::Stepping;
 
-/// Times are the same up to this part of all time.
+/// Tolerance of equal times, relative to the time interval.
 const SAME: f64 = 1e-10;
 
-/// The times that are shown.
+/// Selection of output times.
 enum OutputTimes {
-    /// All that are reached.
+    /// Every step.
     All,
-    /// Those at multiples of a length, and the last one.
+    /// Multiples of a length, and the end time.
     Every(f64),
-    /// These, ascending.
+    /// A list, ascending.
     At(Vec<f64>),
 }
 
-/// The times of a run.
+/// Output times of a run.
 pub(super) struct Times {
     given: OutputTimes,
     from: f64,
@@ -33,7 +33,7 @@ impl Times {
         Self { given, from, to }
     }
 
-    /// A multiple of a length from the beginning on, at most the end.
+    /// Returns the initial time plus a multiple of a length, at most the end time.
     fn multiple(&self, every: f64, count: f64) -> f64 {
         let time = self.from + count * every;
         if time >= self.to || self.is_same(time, self.to) { self.to } else { time }
@@ -43,7 +43,7 @@ impl Times {
         (a - b).abs() <= SAME * (self.to - self.from)
     }
 
-    /// Whether what there is at a time is shown.
+    /// Returns whether a time is an output time.
     pub(super) fn shows(&self, time: f64) -> bool {
         match &self.given {
             OutputTimes::All => true,
@@ -55,12 +55,12 @@ impl Times {
         }
     }
 
-    /// Whether the state at the beginning is.
+    /// Returns whether the initial state is output.
     pub(super) fn shows_start(&self) -> bool {
         self.shows(self.from)
     }
 
-    /// The time behind another that steps must not go past; none at the end.
+    /// Returns the next mandatory time after `now`; `None` at the end.
     pub(super) fn next(&self, now: f64) -> Option<f64> {
         if now >= self.to || self.is_same(now, self.to) {
             return None;
@@ -101,7 +101,7 @@ mod tests {
             let found = some.next(now).expect("a time");
             assert!((found - next).abs() < 1e-12, "{found}");
         }
-        // A third of one, thrice, is one.
+        // Three thirds make one.
         let thirds = times(Some(1.0 / 3.0), &[]);
         assert_eq!(thirds.next(2.0 / 3.0), Some(1.0));
         let listed = times(None, &[0.25, 0.5]);

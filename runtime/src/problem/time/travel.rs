@@ -1,4 +1,4 @@
-//! A form through time from a program: steps one after another, with whatever it does between them.
+//! Time integration controlled by a program, step by step.
 
 use super::super::plan::{SolvePlan, plan_solve};
 use super::super::step::Unwatched;
@@ -11,18 +11,18 @@ use crate::space::discretisation::Discretisation;
 use fem_dsl::problem::{Scheme, SolverSettings};
 use std::sync::Arc;
 
-/// Lengths that are tried, from 1 on.
+/// Number of trial lengths, from 1 downwards.
 const LENGTHS: usize = 24;
 
-/// Where a system is in time, and what its scheme and its solver remember.
+/// A trajectory: state, scheme history and solver data.
 pub struct Travel {
     way: Way,
     memory: Memory,
-    /// Whether u̇ of the state is that of its time.
+    /// True if u̇ of the state belongs to its time.
     known: bool,
-    /// Whether the scheme gives it in the next step.
+    /// True if u̇ is known after the next step.
     gives: bool,
-    /// What should be known of its beginning.
+    /// Notes on the initial state.
     pub notes: Vec<String>,
 }
 
@@ -31,8 +31,7 @@ fn settings(plan: SolvePlan) -> StageSettings {
     StageSettings { plan, timed: [true, false], reported: true }
 }
 
-/// The length over which differences show best how fast conditions change where time begins, before a step says how long it is: the one
-/// where a quarter of it changes them least.
+/// Returns the difference length for initial rates of conditions: the one whose quarter changes the rates least.
 fn scale(staged: &mut Staged<'_>, time: f64) -> Result<f64, RunError> {
     let (mut best, mut length, mut before) = ((f64::INFINITY, 1.0), 1.0, None);
     for _ in 0..LENGTHS {
@@ -52,11 +51,11 @@ fn scale(staged: &mut Staged<'_>, time: f64) -> Result<f64, RunError> {
 }
 
 impl Travel {
-    /// From a state of a system; its rates follow from the form where they can.
+    /// Starts from a state of a system; computes its initial rates from the form if possible.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, a mass that cannot be inverted.
+    /// Kernels that cannot be compiled, a mass that cannot be inverted.
     pub fn new(
         scheme: Scheme,
         state: State,
@@ -72,23 +71,23 @@ impl Travel {
         let way = Way::begin(scheme, (state, length), &mut staged, &mut notes)?;
         let second = way.state().a.is_some();
         let known = second || !staged.is_algebraic();
-        // A θ-scheme for first derivatives has it from those of two steps, or of one and of the beginning.
+        // A θ-scheme for first derivatives obtains u̇ from two steps, or from one and the initial rate.
         let gives = known || !matches!(scheme, Scheme::Theta { .. });
         Ok(Self { way, memory: staged.into_memory(), known, gives, notes })
     }
 
-    /// Whether u̇ of the state is that of its time.
+    /// Returns whether u̇ of the state belongs to its time.
     pub fn rates_are_known(&self) -> bool {
         self.known
     }
 
-    /// The state that was reached.
+    /// Returns the current state.
     pub fn state(&self) -> &State {
         self.way.state()
     }
 
-    /// A step of some length: what it adds to the error, relative to u, where that can be told. Where it fails, nothing has
-    /// changed; an explicit scheme, whose solution has become infinite, does not go on.
+    /// Takes a step; returns its error estimate relative to u, if there is one. A failed step leaves the state
+    /// unchanged; an explicit scheme with an infinite solution cannot continue.
     ///
     /// # Errors
     ///
@@ -114,12 +113,12 @@ impl Travel {
         taken
     }
 
-    /// Leaves an operator with t and the derivatives of the state, of which residuals are then, and gives a discretisation that
-    /// has them as data, of which reports are.
+    /// Sets t and the derivatives of the state in an operator, for residuals, and returns a discretisation with these
+    /// as data, for reports.
     ///
     /// # Errors
     ///
-    /// A device that fails, a condition without a value.
+    /// A device failure, a condition without a value.
     pub fn settle(
         &mut self,
         system: System<'_>,

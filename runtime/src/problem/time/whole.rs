@@ -1,34 +1,34 @@
-//! What vectors are together: those of each process ⇄ one of the whole mesh, as one process has it. So a checkpoint does not
-//! depend on how many processes left it.
+//! Conversion between the vectors of all processes and one of the whole mesh in serial numbering. It makes checkpoints
+//! independent of the number of processes.
 //!
-//! Each process makes the unknowns of the whole mesh for that, as it has made the mesh itself, and has each vector once as a whole.
+//! Each process numbers the whole mesh, and temporarily holds whole vectors.
 
 use super::super::RunError;
 use crate::processes::sharing::Sharing;
 use crate::space::discretisation::Discretisation;
 use std::sync::Arc;
 
-/// Whole numbers up to this are exact as reals.
+/// Bound of integers that are stored exactly as reals.
 pub(super) const EXACT: u64 = 1 << 52;
 
-/// The unknowns of all processes together, and what tells them apart from those of another mesh.
+/// Map to the degrees of freedom of the whole mesh, with their identity.
 pub(super) struct Whole {
-    /// Where those of this process are among them; nothing where it has all.
+    /// Whole index of each local degree of freedom; `None` if this process has all.
     own: Option<(Arc<Sharing>, Vec<usize>)>,
-    /// How many there are.
+    /// Number of degrees of freedom of the whole mesh.
     pub(super) size: usize,
-    /// The mesh and its unknowns.
+    /// Identity of the mesh and its degrees of freedom.
     pub(super) mesh: Known,
 }
 
-/// A mesh and its unknowns, as a checkpoint knows them.
+/// Identity of a mesh and its degrees of freedom in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
-    /// Of what each number of a vector means.
+    /// Hash of the order of degrees of freedom.
     pub(super) order: u64,
-    /// Cells of the mesh.
+    /// Number of cells.
     pub(super) cells: u64,
-    /// Its vertices.
+    /// Number of vertices.
     pub(super) vertices: u64,
 }
 
@@ -40,11 +40,11 @@ impl Known {
 }
 
 impl Whole {
-    /// Of what this process has.
+    /// Builds the map of this process.
     ///
     /// # Errors
     ///
-    /// The unknowns of the whole mesh cannot be numbered.
+    /// Degrees of freedom of the whole mesh that cannot be numbered.
     pub(super) fn of(on: &Discretisation) -> Result<Self, RunError> {
         let (Some(whole), Some(sharing)) = (on.on_whole()?, on.sharing()) else {
             return Ok(Self { own: None, size: on.n_dofs(), mesh: Known::of(on) });
@@ -53,7 +53,7 @@ impl Whole {
         Ok(Self { own, size: whole.n_dofs(), mesh: Known::of(&whole) })
     }
 
-    /// A vector of the whole mesh, from those that all processes have of it.
+    /// Gathers a vector of the whole mesh from all processes.
     pub(super) fn gathered(&self, own: Vec<f64>) -> Vec<f64> {
         match &self.own {
             Some((sharing, places)) => sharing.gathered(&own, places, self.size),
@@ -61,7 +61,7 @@ impl Whole {
         }
     }
 
-    /// What this process has of a vector of the whole mesh.
+    /// Extracts the entries of this process from a whole vector.
     pub(super) fn part(&self, all: &[f64]) -> Vec<f64> {
         match &self.own {
             Some((_, places)) => places.iter().map(|&place| all[place]).collect(),

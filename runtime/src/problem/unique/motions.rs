@@ -1,8 +1,9 @@
-//! The rigid motions that conditions leave to vector fields: [`left`].
+//! Rigid motions of vector fields that conditions do not restrain: [`left`].
 //!
-//! In the coordinates of a motion, a + b × x of a part, each condition at a node is a row, and rows are taken by the largest part that
-//! is new (pivoted orthogonalisation). That part is the strength with which conditions hold a motion: 1 or a little less where they
-//! are meant to, 0 where they leave it, and about the error of a curved wall's normals where the wall lets it slide.
+//! Each condition at a node is a row in the coordinates of the motions a + b × x of a part. Pivoted orthogonalisation
+//! takes the rows with the largest new component. The length of that component is the strength of the restraint: about
+//! 1 for a proper restraint, 0 for a free motion. It is about the error of a curved wall's normals if the wall lets the
+//! motion slide.
 
 use super::on_parts;
 use crate::mesh::Mesh;
@@ -13,44 +14,44 @@ use crate::space::discretisation::Discretisation;
 use fem_dsl::problem::Motion as Named;
 use std::collections::BTreeMap;
 
-/// The strength below which it is rounding.
+/// Strength below which a restraint is rounding error.
 const NEW: f64 = 1e-7;
-/// The strength below which a solve loses all digits to a motion: its stiffness goes with the square.
+/// Strength below which a solve loses all digits to a motion: stiffness is proportional to its square.
 const HELD: f64 = 1e-5;
-/// The error of normals of a wall that turns by an angle within a cell, in units of the angle's square.
+/// Error of the normals of a wall that turns by an angle within a cell, relative to the square of the angle.
 const OF_NORMALS: f64 = 0.1;
-/// Rigid motions in three dimensions.
+/// Number of rigid motions in three dimensions.
 const MOST: usize = 6;
 
 /// A rigid motion of some parts of the mesh.
 pub(super) struct Motion {
     pub(super) field: usize,
-    /// The motion, at the nodes of these parts.
+    /// Nodal values of the motion.
     pub(super) z: Vec<f64>,
-    /// The strength with which conditions hold it.
+    /// Strength of its restraint.
     pub(super) strength: f64,
-    /// Its coordinates in each part that has it, in that part's frame.
+    /// Its coordinates in each part that has it, relative to that part's frame.
     weights: Vec<Option<[f64; MOST]>>,
     frames: Vec<Frame>,
 }
 
 impl Motion {
-    /// Whether the error of normals holds it, be it by little.
+    /// Returns whether errors of normals restrain it.
     pub(super) fn is_held(&self) -> bool {
         self.strength > 0.0
     }
 
-    /// Whether a solve sees that it is held.
+    /// Returns whether the restraint is strong enough for a solve.
     pub(super) fn is_seen(&self) -> bool {
         self.strength > HELD
     }
 
-    /// The parts that have it.
+    /// Returns the mask of parts that have it.
     pub(super) fn of_parts(&self) -> Vec<bool> {
         self.weights.iter().map(Option::is_some).collect()
     }
 
-    /// Its name in a part, with a vertex and a component that it moves most.
+    /// Describes it in a part, with the vertex and component of largest displacement.
     pub(super) fn named(&self, on: &Discretisation, parts: &Parts, part: usize) -> Named {
         let (frame, dim) = (self.frames[part], on.mesh.dim());
         let weights = self.weights[part].unwrap_or_default();
@@ -58,7 +59,7 @@ impl Motion {
             let motions = frame.motions(dim, point, c);
             weights.iter().zip(motions).map(|(weight, motion)| weight * motion).sum()
         };
-        // Of vertices that it moves alike the first.
+        // Ties go to the first vertex.
         let mut best: Option<(f64, [f64; 3])> = None;
         for (cell, _) in parts.of.iter().enumerate().filter(|(_, own)| **own as usize == part) {
             for &vertex in on.mesh.vertices(cell) {
@@ -96,7 +97,7 @@ impl Motion {
     }
 }
 
-/// Where the coordinates of a part begin, and their unit.
+/// Origin and length unit of a part's coordinates.
 #[derive(Clone, Copy)]
 struct Frame {
     centre: [f64; 3],
@@ -104,7 +105,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Of each part: the middle of the box around it, and half the diagonal.
+    /// Computes the frame of each part: centre of the bounding box, and half its diagonal.
     fn of_parts(on: &Discretisation, parts: &Parts) -> Vec<Self> {
         let mut boxes = vec![([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]); parts.count];
         for (cell, &part) in parts.of.iter().enumerate() {
@@ -127,7 +128,7 @@ impl Frame {
         boxes.into_iter().map(frame).collect()
     }
 
-    /// What component `c` has of each rigid motion at a point: translations, then rotations.
+    /// Returns component `c` of each rigid motion at a point: translations, then rotations.
     fn motions(self, dim: usize, point: [f64; 3], c: usize) -> [f64; MOST] {
         let x = [0, 1, 2].map(|c| (point[c] - self.centre[c]) / self.unit);
         let mut motions = [0.0; MOST];
@@ -145,7 +146,7 @@ impl Frame {
     }
 }
 
-/// The rigid motions that conditions leave to vector fields, or hold weakly.
+/// Returns the rigid motions of vector fields that conditions do not restrain, or restrain weakly.
 pub(super) fn left(
     on: &Discretisation,
     fields: &[usize],
@@ -166,7 +167,7 @@ pub(super) fn left(
         let free: Vec<Vec<(f64, [f64; MOST])>> = held.iter().zip(&weak).map(of_part).collect();
         let most = free.iter().map(Vec::len).max().unwrap_or(0);
         for number in 0..most {
-            // What is left, and what is held weakly, apart.
+            // Free and weakly restrained motions are separate.
             for is_held in [false, true] {
                 let own = |part: usize| {
                     free[part].get(number).filter(|(strength, _)| (*strength > 0.0) == is_held)
@@ -200,7 +201,7 @@ pub(super) fn left(
     Ok(found)
 }
 
-/// What the conditions on a field have of each motion, for each part.
+/// Returns the rows of the conditions on a field in motion coordinates, for each part.
 fn rows(
     on: &Discretisation,
     (field, points): (usize, &[[f64; 3]]),
@@ -210,7 +211,7 @@ fn rows(
     let (dim, own) = (on.mesh.dim(), &on.fields[field]);
     let part_of = parts.of_nodes(&own.space);
     let mut rows: Vec<Vec<[f64; MOST]>> = vec![Vec::new(); parts.count];
-    // What a combination of a node's components has of each motion.
+    // Row of a linear combination of a node's components.
     let row = |node: usize, weights: [f64; 3]| {
         let (mut row, frame) = ([0.0; MOST], frames[part_of[node] as usize]);
         for (c, weight) in weights.into_iter().enumerate().take(dim) {
@@ -220,7 +221,7 @@ fn rows(
         row
     };
     let unit = |c: usize| std::array::from_fn(|i| f64::from(u8::from(i == c)));
-    // A mean fixes the translations of one part, the first.
+    // A mean-value constraint fixes the translations of the first part.
     if own.constraints.mean().is_some() {
         rows[0].extend((0..dim).map(|c| std::array::from_fn(|i| f64::from(u8::from(i == c)))));
     }
@@ -251,12 +252,12 @@ fn rows(
     rows
 }
 
-/// The strength below which the error of normals explains that a motion is held, for each part.
+/// Returns for each part the strength below which errors of normals explain a restraint.
 fn weak(on: &Discretisation, field: usize, parts: &Parts) -> Vec<f64> {
     let own = &on.fields[field];
     let mut squares = vec![0.0f64; parts.count];
     let oblique = own.constraints.oblique();
-    // A wall alone; where several meet, nothing slides.
+    // Single walls only; corners restrain sliding.
     let trace = |given: &[[f64; 3]; 3]| (0..3).map(|c| given[c][c]).sum::<f64>();
     let walls: BTreeMap<u32, &[[f64; 3]; 3]> = oblique
         .iter()
@@ -281,7 +282,7 @@ fn weak(on: &Discretisation, field: usize, parts: &Parts) -> Vec<f64> {
     squares.into_iter().map(|square| (OF_NORMALS * square).max(HELD)).collect()
 }
 
-/// The rows of all processes, from those of each.
+/// Gathers the rows of all processes.
 fn in_all(mesh: &Mesh, own: &[[f64; MOST]]) -> Vec<[f64; MOST]> {
     let Some(cut) = mesh.cut() else { return own.to_vec() };
     let bytes: Vec<u8> = own.as_flattened().iter().flat_map(|entry| entry.to_le_bytes()).collect();
@@ -302,7 +303,7 @@ fn dot(a: &[f64; MOST], b: &[f64; MOST]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// What is left of a row beside orthonormal ones.
+/// Orthogonalises a row against an orthonormal basis.
 fn beside(basis: &[[f64; MOST]], mut row: [f64; MOST]) -> [f64; MOST] {
     for _ in 0..2 {
         for own in basis {
@@ -318,7 +319,7 @@ fn unit(row: &[f64; MOST]) -> [f64; MOST] {
     row.map(|entry| entry / norm)
 }
 
-/// Orthogonal rows that span what some rows do: each is the largest part that is new, with its length.
+/// Orthogonalises rows with pivoting: each result is the largest remaining component, with its length.
 fn strongest(rows: &[[f64; MOST]], count: usize) -> Vec<[f64; MOST]> {
     let (mut basis, mut found): (Vec<[f64; MOST]>, Vec<[f64; MOST]>) = (Vec::new(), Vec::new());
     while found.len() < count {
@@ -331,14 +332,14 @@ fn strongest(rows: &[[f64; MOST]], count: usize) -> Vec<[f64; MOST]> {
     found
 }
 
-/// Unit directions that are held by no more than a strength, with theirs, from orthogonal rows.
+/// Returns unit directions with a restraint of at most a strength, and the strength, from orthogonal rows.
 fn directions(held: &[[f64; MOST]], count: usize, weak: f64) -> Vec<(f64, [f64; MOST])> {
     let mut basis: Vec<[f64; MOST]> = held.iter().map(unit).collect();
     let weakly = held.iter().zip(&basis).map(|(row, unit)| (dot(row, row).sqrt(), *unit));
     let weakly: Vec<_> = weakly.filter(|(strength, _)| *strength <= weak).collect();
     let before = basis.len();
     while basis.len() < count {
-        // The unit vector of which most is left.
+        // The unit vector with the largest remainder.
         let units = (0..count).map(|i| std::array::from_fn(|j| f64::from(u8::from(i == j))));
         let left = units.map(|unit| beside(&basis, unit));
         let best = left.max_by(|a, b| dot(a, a).total_cmp(&dot(b, b)));
@@ -376,7 +377,7 @@ mod tests {
         let held = strongest(&rows, MOST);
         assert_eq!(held.len(), 3);
         let left = directions(&held, MOST, HELD);
-        // Three that are free, and one that is held a little.
+        // Three free directions, and a weakly restrained one.
         assert_eq!(
             left.iter().map(|(strength, _)| *strength > 0.0).collect::<Vec<_>>(),
             [false, false, false, true]

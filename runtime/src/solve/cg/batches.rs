@@ -1,15 +1,15 @@
-//! Iterations of the conjugate gradient method in batches: a device does each without the host, which then reads what
-//! they have found.
+//! Batches of conjugate gradient iterations: a device runs several iterations without host synchronisation; the host
+//! reads their results afterwards.
 //!
 //! ```text
-//! (x, r, p, r·z, ‖r‖ to reach) → up to so many times (p·Ap, r·r, r·z), and x, r, p after the last
+//! (x, r, p, r·z, target ‖r‖) → for each of several iterations (p·Ap, r·r, r·z), and x, r, p after the last
 //! ```
 //!
-//! An iteration that ends the solve, well or badly, is the last that changes x and r. So how many are asked for changes
-//! what they cost, never what they find.
+//! Once an iteration ends the solve, later ones leave x and r unchanged. The batch size therefore affects the cost
+//! only, never the result.
 //!
-//! Small problems are bound by what it costs to start a kernel. Where a device can, a few iterations are therefore
-//! recorded and started together.
+//! Small problems are bound by the kernel launch latency. If the device supports it, a few iterations are therefore
+//! recorded and launched together.
 
 use super::{System, Work};
 use crate::algebra::vector::{Chain, Step, Vector};
@@ -18,33 +18,33 @@ use crate::solve::OperatorError;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Seconds that a batch may take: what may be done in vain at the end of a solve.
+/// Maximum seconds of a batch, which bound the superfluous work at the end of a solve.
 const SECONDS: f64 = 1e-3;
-/// Iterations that are always worth a batch, where time allows.
+/// Batch size that always pays off if time allows.
 const FEW: usize = 4;
-/// Iterations of a recording.
+/// Number of iterations in a recording.
 const RECORDED: usize = 8;
-/// Iterations of a batch from which on they are recorded: fewer do not repay it.
+/// Batch size from which recording pays off.
 const WORTH_RECORDING: usize = 16;
 
-/// What decides on the number of iterations of a batch.
+/// Input of the batch size.
 #[derive(Clone, Copy)]
 struct Facts {
-    /// Iterations of the batch before; 0 for the first.
+    /// Size of the last batch; 0 for the first.
     last: usize,
-    /// Seconds of one of them.
+    /// Seconds per iteration of the last batch.
     seconds: f64,
-    /// Iterations that are expected to be needed.
+    /// Predicted number of remaining iterations.
     expected: usize,
-    /// Iterations that may be done.
+    /// Maximum number of iterations.
     room: usize,
-    /// Whether iterations are recorded.
+    /// True if iterations are recorded.
     recorded: bool,
 }
 
 impl Facts {
-    /// The number of iterations of a batch: twice as many as before, as long as they are needed and take no longer than
-    /// [`SECONDS`]; whole recordings, where there is one.
+    /// Returns the batch size: twice the last one, at most the predicted number, within [`SECONDS`]; rounded up to
+    /// whole recordings, if there are any.
     fn count(self) -> usize {
         if self.last == 0 {
             return 1;
@@ -57,7 +57,7 @@ impl Facts {
     }
 }
 
-/// Iterations that are expected to be needed yet, if the residual's norm goes on to fall as it did.
+/// Predicts the number of remaining iterations from the convergence rate so far.
 fn expected(history: &[f64], target: f64) -> usize {
     let (Some(&first), Some(&last)) = (history.first(), history.last()) else { return usize::MAX };
     let rate = (first / last).ln() / (history.len() - 1) as f64;
@@ -65,21 +65,21 @@ fn expected(history: &[f64], target: f64) -> usize {
     if rate > 0.0 && expected.is_finite() { expected as usize } else { usize::MAX }
 }
 
-/// Iterations that a device does in advance.
+/// Iterations run ahead by a device.
 pub(super) struct Batches {
     chain: Chain,
     target: f64,
-    /// What is read and not yet asked for.
+    /// Results not yet consumed.
     found: VecDeque<Step>,
-    /// Iterations of the last batch, and seconds of each.
+    /// Size of the last batch, and seconds per iteration.
     last: (usize, f64),
     recording: Option<Recording>,
-    /// Whether a recording has been tried.
+    /// True after the first attempt to record.
     tried: bool,
 }
 
 impl Batches {
-    /// Batches, where vectors live on a device and operators leave everything to it.
+    /// Creates batches if vectors live on a device and operators run without host synchronisation.
     pub(super) fn new(
         system: System<'_>,
         b: &Vector,
@@ -93,13 +93,13 @@ impl Batches {
         Ok(chain.map(|chain| Self { chain, target, found, last, recording, tried }))
     }
 
-    /// Goes on from another r and p.
+    /// Restarts from another r and p.
     pub(super) fn start(&mut self, rz: f64) -> Result<(), OperatorError> {
         self.found.clear();
         Ok(self.chain.start(rz, self.target)?)
     }
 
-    /// What the next iteration has found; no numbers where there is none. At most `room` are done now.
+    /// Returns the result of the next iteration, NaN if there is none. Runs at most `room` iterations.
     pub(super) fn next(
         &mut self,
         system: System<'_>,
@@ -115,7 +115,7 @@ impl Batches {
             let start = Instant::now();
             self.run(count, system, work, x)?;
             self.found.extend(self.chain.read()?);
-            // Several processes do as many at once as the slowest would.
+            // All processes use the time of the slowest.
             let seconds = work.r.largest(start.elapsed().as_secs_f64());
             self.last = (count, seconds / count as f64);
         }
@@ -123,7 +123,7 @@ impl Batches {
         Ok(self.found.pop_front().unwrap_or(none))
     }
 
-    /// Asks for so many iterations.
+    /// Runs a number of iterations.
     fn run(
         &mut self,
         count: usize,
@@ -149,7 +149,7 @@ impl Batches {
     }
 }
 
-/// One iteration, from the operator to the next direction.
+/// Runs one iteration, from the operator to the next direction.
 fn iteration(
     chain: &Chain,
     system: System<'_>,
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(count(19, 1000, false), 19);
         assert_eq!(count(0, 1000, false), FEW);
         assert_eq!(count(1000, 3, false), 3);
-        // Whole recordings, where they may be done.
+        // Whole recordings, if allowed.
         assert_eq!(count(19, 1000, true), 24);
         assert_eq!(count(19, 20, true), 20);
         assert_eq!(count(1, 1000, true), FEW);

@@ -1,39 +1,40 @@
-//! The largest eigenvalue of D⁻¹A: an operator and D⁻¹ → λ.
+//! Largest eigenvalue λ of D⁻¹A.
 //!
-//! The conjugate gradient method is Lanczos' in disguise: with its α_j and β_j the tridiagonal matrix of
+//! The conjugate gradient method is equivalent to Lanczos' method: with its α_j and β_j, the tridiagonal matrix of
 //!
 //! ```text
 //! T_jj = 1/α_j + β_{j−1}/α_{j−1},   T_{j,j+1} = √β_j / α_j
 //! ```
 //!
-//! has eigenvalues that approach those of D⁻¹A from within (Golub and Van Loan 2013, section 10.2).
+//! has eigenvalues that approach those of D⁻¹A from inside (Golub and Van Loan 2013, section 10.2).
 
 use super::super::{LinearOperator, NullSpace, OperatorError};
 use crate::algebra::lanczos::largest_of;
 use crate::algebra::vector::Vector;
 
-/// Iterations.
+/// Number of iterations.
 pub(super) const ITERATIONS: usize = 12;
-/// What the entries of the first right-hand side go through; one without high frequencies is soon solved, and says
-/// nothing of them.
+/// Period of the entries of the initial right-hand side: without high frequencies it would converge early and reveal
+/// nothing about them.
 const PERIOD: usize = 11;
 
-/// A typical entry of D is large or small beyond this power of two.
+/// Binary exponent beyond which a typical entry of D is considered large or small.
 const LARGE: f64 = 20.0;
 
-/// Residuals that are this part of the first one, squared, are rounding.
+/// Squared residuals below this fraction of the initial one are rounding error.
 const ROUNDING: f64 = 1e-13;
 
-/// λ; none where a direction without positive curvature was met, or a number that is not finite. The vectors are for work.
+/// Returns λ; `None` for a direction without positive curvature, or a number that is not finite. The vectors are
+/// workspace.
 pub(in crate::solve) fn largest(
     a: &dyn LinearOperator,
     inverse: &Vector,
     [b, r, p, q]: [&mut Vector; 4],
     null: Option<&NullSpace>,
 ) -> Result<Option<f64>, OperatorError> {
-    // Where there is no unknown D⁻¹ is 0, so that nothing comes of it.
+    // D⁻¹ is 0 in unused entries, which therefore do not contribute.
     r.ramp(PERIOD);
-    // Rows of essential conditions are those of the identity. Where D is large they outweigh all others in rᵀ D⁻¹ r.
+    // Rows of essential conditions are the identity. For large D they would dominate rᵀ D⁻¹ r.
     let typical = exponent(inverse, q);
     let half = (typical.abs() / 2.0).round();
     if typical != 0.0 {
@@ -66,7 +67,7 @@ pub(in crate::solve) fn largest(
         let next = r.dot(b);
         beta = next / rz;
         rz = next;
-        // Of what rounding leaves nothing is to be learned.
+        // Rounding error contains no information.
         if (0.0..=solved).contains(&next) {
             break;
         }
@@ -80,7 +81,8 @@ pub(in crate::solve) fn largest(
     Ok(Some(found).filter(|found| found.is_finite() && *found > 0.0))
 }
 
-/// The exponent of two of a typical entry of D where that is far from 1, else 0; −∞ where D⁻¹ overflows. The second vector is for work.
+/// Returns the binary exponent of a typical entry of D if that is far from 1, otherwise 0; −∞ if D⁻¹ overflows. The
+/// second vector is workspace.
 pub(super) fn exponent(inverse: &Vector, work: &mut Vector) -> f64 {
     let count = (inverse.entries_in_all().max(1) as f64).sqrt();
     work.copy_from(inverse);
@@ -97,7 +99,7 @@ pub(super) fn exponent(inverse: &Vector, work: &mut Vector) -> f64 {
     }
 }
 
-/// λ where A is not symmetric: ‖v_k‖/‖v_{k−1}‖ of v_k = D⁻¹A v_{k−1}, the largest of the last few.
+/// Returns λ for unsymmetric A: the largest of the last few ‖v_k‖/‖v_{k−1}‖ of v_k = D⁻¹A v_{k−1}.
 pub(super) fn largest_by_powers(
     a: &dyn LinearOperator,
     inverse: &Vector,

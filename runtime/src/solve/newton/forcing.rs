@@ -8,7 +8,8 @@ use crate::solve::ranges::{part, require};
 pub enum Forcing {
     /// The same relative tolerance in every step.
     Fixed(f64),
-    /// Half of what ‖R‖ has to fall by yet, in every step: for affine systems, which the first step then solves.
+    /// Half of the required remaining reduction of ‖R‖, in every step: for affine systems, which the first step then
+    /// solves.
     Target,
     /// Eisenstat and Walker's second choice: η = γ (‖R_k‖/‖R_{k−1}‖)^α, at most `largest`.
     EisenstatWalker {
@@ -30,7 +31,7 @@ impl Default for Forcing {
 }
 
 impl Forcing {
-    /// η of the next step. The last step is never solved far beyond what is asked for.
+    /// Returns η of the next step. The last step is never solved far beyond the tolerance.
     pub(super) fn next(self, previous: Option<(f64, f64)>, norm: f64, target: f64) -> f64 {
         match (self, previous) {
             (Self::Fixed(eta), _) => eta,

@@ -1,8 +1,8 @@
-//! MINRES, factors and load steps: systems that are symmetric and not definite, and systems with a load.
+//! MINRES, direct solver and load steps: symmetric indefinite systems, and systems with a load.
 
 use super::*;
 
-/// A chain of springs held together by constraints: no diagonal in the last rows.
+/// Returns a chain of springs with constraints: no diagonal in the last rows.
 fn saddle(n: usize, m: usize) -> Dense {
     let stiff = stiff(n);
     Dense::new(n + m, |i, j| match (i < n, j < n) {
@@ -32,7 +32,7 @@ fn minres_solves_indefinite_systems_and_reports_true_residuals() {
     jacobi.resize(60, 0.2);
     let jacobi = Vector::from_slice(&jacobi, Precision::F64);
     for preconditioner in [Preconditioner::Identity, Preconditioner::Jacobi(&jacobi)] {
-        // What the recurrence says of the residual is what the residual is, in every iteration.
+        // The recurrence residual equals the true one in every iteration.
         for limit in [1, 2, 5, 20] {
             let mut x = b.like();
             let settings = CgSettings { max_iterations: limit, ..CgSettings::default() };
@@ -66,13 +66,13 @@ fn minres_names_what_is_wrong_with_a_system() {
     assert_eq!(run(&fine, &[0.0; 4], &[1.0; 4]), Outcome::Converged);
     let broken = Dense::new(4, |_, _| f64::NAN);
     assert_eq!(run(&broken, &wave(4), &[1.0; 4]), Outcome::NotFinite);
-    // Singular: solved where there is a solution, else as well as can be, and said so.
+    // Singular: solved if consistent, otherwise reported as stagnated.
     let singular = Dense::new(4, |i, j| if i == j { i as f64 } else { 0.0 });
     assert_eq!(run(&singular, &[0.0, 1.0, 1.0, 2.0], &[1.0; 4]), Outcome::Converged);
     assert_eq!(run(&singular, &[1.0, 1.0, 1.0, 2.0], &[1.0; 4]), Outcome::Stagnated);
 }
 
-/// A system of equations whose unknowns are all coupled.
+/// A system with a full matrix.
 struct Coupled(Cubic);
 
 impl NonlinearSystem for Coupled {
@@ -99,7 +99,7 @@ impl NonlinearSystem for Coupled {
     }
 }
 
-/// A linear system with that solution, whose unknowns are all coupled.
+/// Returns a linear system with a full matrix and a known solution.
 pub(super) fn coupled(a: Dense, solution: &[f64]) -> impl NonlinearSystem {
     Coupled(Cubic::new(a, 0.0, solution, true))
 }
@@ -153,22 +153,22 @@ fn factors_say_where_a_system_is_singular() {
         assert!(matches!(report.outcome, Outcome::Singular { .. }), "{:?}", report.outcome);
         assert!(report.converged().expect_err("singular").to_string().contains("mean"));
     }
-    // Without a matrix there are no factors.
+    // No pattern, no factors.
     let mut system = Cubic::new(stiff(5), 0.0, &wave(5), true);
     let mut u = Vector::zeros(5, Precision::F64);
     let linear = linear(InnerSolver::Direct);
     assert!(solve_affine(&mut system, &mut u, CgSettings::default(), linear, &mut silent).is_err());
 }
 
-/// A spring that hardens, atan(u_1 − u_0) = s f, on a support u_0 that moves.
+/// A hardening spring, atan(u_1 − u_0) = s f, on a moving support u_0.
 struct Spring {
     s: f64,
     f: f64,
-    /// Where the support is at a load.
+    /// Position of the support as a function of the load.
     support: fn(f64) -> f64,
     u: [f64; 2],
     jacobian: Dense,
-    /// The loads at which it was asked for a residual.
+    /// Load factors of all residual evaluations.
     asked: std::cell::RefCell<Vec<f64>>,
 }
 
@@ -233,11 +233,11 @@ fn load_steps_follow_the_boundary_and_the_parameter() {
     assert_eq!((result.solved, result.newton.outcome), (10, Outcome::Converged));
     assert!(result.halved.is_empty());
     assert!((u.get(0) - 4.0).abs() < 1e-12 && (u.get(1) - 4.0 - 1.5f64.tan()).abs() < 1e-8);
-    // One entry a step, numbered through.
+    // One entry per step, numbered consecutively.
     let report = &result.newton;
     assert_eq!(seen, (1..=report.iterations).collect::<Vec<_>>());
     assert_eq!(report.history.len(), report.iterations + 1);
-    // Every load is visited, from 0 on.
+    // Every load is visited, from 0.
     let asked = system.asked.borrow();
     for step in 0..=10 {
         assert!(asked.iter().any(|s| (s - f64::from(step) / 10.0).abs() < 1e-14), "{step}");
@@ -246,7 +246,7 @@ fn load_steps_follow_the_boundary_and_the_parameter() {
 
 #[test]
 fn a_load_that_cannot_be_borne_says_in_which_step() {
-    // atan stays below π/2: at 2 s = π/2 it is over.
+    // atan stays below π/2, which 2 s reaches.
     let mut system = spring(2.0, |_| 0.0);
     let mut u = Vector::zeros(2, Precision::F64);
     let settings = NewtonSettings { max_iterations: 20, ..NewtonSettings::default() };
@@ -259,7 +259,7 @@ fn a_load_that_cannot_be_borne_says_in_which_step() {
 
 #[test]
 fn load_steps_take_the_boundary_values_of_each_load() {
-    // The support goes to and fro: at full load it is where it began. A spring without a load goes along at once.
+    // The support moves back and forth and ends where it began. An unloaded spring follows at once.
     let mut system = spring(0.0, |s| 4.0 * (std::f64::consts::PI * s).sin());
     let mut u = Vector::from_slice(&[4.0 * std::f64::consts::PI.sin(), 1e-3], Precision::F64);
     let mut supports = Vec::new();
@@ -277,13 +277,13 @@ fn load_steps_take_the_boundary_values_of_each_load() {
     );
     assert_eq!(solved.expect("applies").solved, 4);
     assert!(u.get(0).abs() < 1e-12 && u.get(1).abs() < 1e-8, "{u:?}");
-    // The predictor alone is the solution but in the first step, which begins beside it.
+    // The predictor yields the solution, except in the first step, whose start is perturbed.
     assert!(supports.len() <= 4, "{} steps", supports.len());
 }
 
 #[test]
 fn a_load_step_that_fails_is_halved() {
-    // Newton's method diverges on atan from afar, and the tangent of a whole step leads there.
+    // Newton's method diverges on atan from afar, where the tangent of a whole step ends.
     let mut system = spring(1.5, |s| 4.0 * s);
     let mut u = Vector::from_slice(&[4.0, 0.0], Precision::F64);
     let settings =

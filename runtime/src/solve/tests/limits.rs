@@ -1,11 +1,11 @@
-//! What stops a solve: not a residual that grows for a while, but rounding, the range of numbers, and settings.
+//! Limits of a solve: rounding error, the range of numbers, and settings, but not a temporarily growing residual.
 
 use super::*;
 
-/// A beam of n nodes, clamped at one end: Dᵀ D with the second difference D. Its condition grows with n⁴.
+/// A beam of n nodes, clamped at one end: Dᵀ D with the second difference D. Its condition number grows with n⁴.
 struct Beam {
     n: usize,
-    /// What the numbers are multiplied with.
+    /// Factor of all entries.
     unit: f64,
 }
 
@@ -33,7 +33,7 @@ impl Beam {
         Vector::from_slice(&entries, precision)
     }
 
-    /// A load at the free end.
+    /// Returns a load at the free end.
     fn load(&self, size: f64, precision: Precision) -> Vector {
         let mut b = Vector::zeros(self.n, precision);
         b.set_entry(self.n - 1, size);
@@ -92,7 +92,7 @@ fn cg_goes_on_while_its_residual_grows() {
     let (report, x) = solve("cg", &beam, &b, &jacobi, settings).expect("applies");
     assert_eq!(report.outcome, Outcome::Converged, "{}", report.iterations);
     assert!(true_residual(&beam, &b, &x) <= 1e-4);
-    // The smallest residual before the last ones is older than any patience.
+    // The smallest residual before the last ones is older than the patience.
     let before = report.history.iter().take(2500);
     assert!(report.iterations > 2500 && before.fold(f64::MAX, |a, &b| a.min(b)) > 0.01);
 }
@@ -105,7 +105,7 @@ fn no_tolerance_means_until_rounding_stops_it() {
         let settings = CgSettings { rtol: 0.0, ..CgSettings::default() };
         let (report, x) = solve(solver, &beam, &b, &jacobi, settings).expect("applies");
         assert_eq!(report.outcome, Outcome::Rounding, "{solver}: {:?}", report.history.last());
-        // The deflection of the end is the sum of squares: D is triangular.
+        // The deflection of the end is the sum of squares, as D is triangular.
         let exact: f64 = (1..=60).map(|k| f64::from(k * k)).sum();
         assert!((x.get(59) / exact - 1.0).abs() < 1e-7, "{solver}: {}", x.get(59));
         let left = true_residual(&beam, &b, &x);
@@ -125,7 +125,7 @@ fn a_tolerance_below_rounding_is_said_to_be_one_where_it_must_be_reached() {
         assert_eq!(report.outcome, Outcome::BelowRounding, "{solver}");
         let said = report.converged().expect_err("not reached").to_string();
         assert!(said.contains("rounding leaves") && said.contains("help: "), "{said}");
-        // The same is reached where that is possible.
+        // A feasible mandatory tolerance is reached.
         let settings = CgSettings { rtol: 1e-8, ..settings };
         let (report, x) = solve(solver, &beam, &b, &jacobi, settings).expect("applies");
         assert_eq!(report.outcome, Outcome::Converged, "{solver}");
@@ -229,14 +229,14 @@ fn newton_solves_an_affine_system_in_a_step_and_stops_at_rounding() {
         assert!(report.iterations <= 2, "{report:?}");
         assert!(error(&u, &solution) < 1e-6);
     }
-    // Begun at the solution there is nothing but noise.
+    // An initial residual at the rounding-error level.
     let mut system = Cubic::new(stiff(25), 500.0, &solution, true);
     let mut u = Vector::from_slice(&solution, Precision::F64);
     let report = super::solve(&mut system, &mut u, NewtonSettings::default());
     assert!(report.outcome.is_success(), "{report:?}");
 }
 
-/// CG finds no end, or no curvature, and factors take over.
+/// CG reaches its limit, or finds no curvature, and the direct solver takes over.
 #[test]
 fn factors_take_over_where_iterations_fail() {
     let solution = wave(60);
@@ -251,7 +251,7 @@ fn factors_take_over_where_iterations_fail() {
     assert!(error(&u, &solution) < 1e-9);
     let [note] = report.notes.as_slice() else { panic!("{:?}", report.notes) };
     assert!(note.contains("cg") && note.contains("after 5 iterations; direct"), "{note}");
-    // Unasked they do not.
+    // Without permission it does not.
     let linear = Linear { factors: Factors::Never, ..linear };
     let report = solve_affine(&mut system, &mut u, settings, linear, &mut silent);
     assert_eq!(report.expect("applies").outcome, Outcome::IterationLimit);

@@ -1,8 +1,8 @@
-//! Solves in which some degrees of freedom are eliminated.
+//! Solves with static condensation.
 
 use super::*;
 
-/// A linear system in u and s, of which s is local where its block is regular.
+/// A linear system in u and s; s is cell-local if its block is regular.
 struct Condensable {
     a: Dense,
     rhs: Vector,

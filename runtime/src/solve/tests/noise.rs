@@ -1,12 +1,12 @@
-//! Newton's method where rounding leaves more than the tolerance.
+//! Newton's method with rounding error above the tolerance.
 
 use super::*;
 use crate::support::random::random_entries;
 use std::cell::Cell;
 
-/// The number of unknowns.
+/// Number of degrees of freedom.
 const SIZE: usize = 4096;
-/// Noise of the first evaluation, some multiples of the rounding of u.
+/// Rounding error of the first evaluation, a small multiple of that of u.
 const NOISE: f64 = 1e-14;
 
 struct Identity;
@@ -22,7 +22,7 @@ impl LinearOperator for Identity {
     }
 }
 
-/// u = 1, with a residual that has other noise in each evaluation, a little less than in the one before.
+/// u = 1, with a residual whose rounding error varies and decreases slightly between evaluations.
 struct Creeping {
     evaluations: Cell<i32>,
 }

@@ -1,9 +1,9 @@
-//! FGMRES and BiCGStab: systems that are not symmetric, preconditioners that change, and what makes a recurrence break down.
+//! FGMRES and BiCGStab: unsymmetric systems, varying preconditioners, and breakdown of the recurrence.
 
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Diffusion with convection along a chain.
+/// Returns the matrix of convection-diffusion along a chain.
 fn convection(n: usize) -> Dense {
     Dense::new(n, |i, j| match j as i64 - i as i64 {
         0 => 2.0 + 0.05 * (i % 5) as f64,
@@ -13,7 +13,7 @@ fn convection(n: usize) -> Dense {
     })
 }
 
-/// Jacobi's, by a few sweeps that are more with every application.
+/// Jacobi sweeps; their number varies between applications.
 struct Sweeps<'a> {
     a: &'a Dense,
     inverse: Vector,
@@ -71,7 +71,7 @@ fn bicgstab_names_what_is_wrong_with_a_system() {
     };
     assert_eq!(run(&convection(4), &[0.0; 4]), Outcome::Converged);
     assert_eq!(run(&Dense::new(4, |_, _| f64::NAN), &wave(4)), Outcome::NotFinite);
-    // r·Ar is 0 for every r: nothing can be divided by it.
+    // r·Ar is 0 for every r: a divisor vanishes.
     let turn = Dense::new(2, |i, j| f64::from(j as i32 - i as i32));
     let outcome = run(&turn, &[1.0, 2.0]);
     assert_eq!(outcome, Outcome::BrokeDown);
@@ -79,7 +79,7 @@ fn bicgstab_names_what_is_wrong_with_a_system() {
     report.iterations = 1;
     let said = report.converged().expect_err("no solution").to_string();
     assert!(said.contains("broke down") && said.contains("help: use `gmres`"), "{said}");
-    // A matrix without an inverse, and a right-hand side that is no image.
+    // A singular matrix with an inconsistent right-hand side.
     let singular = Dense::new(6, |i, j| f64::from(u8::from(i == j && i > 0)));
     let outcome = run(&singular, &wave(6));
     assert!(!outcome.is_success(), "{outcome:?}");
@@ -99,9 +99,9 @@ fn fgmres_takes_a_preconditioner_that_changes() {
     let report = report.converged().expect("converges");
     assert_eq!(report.solver, "fgmres");
     assert!(error(&x, &expected) < 1e-10, "{}", error(&x, &expected));
-    // One application an iteration: none is repeated for the solution.
+    // One application per iteration, none for the solution.
     assert_eq!(own.applied.load(Ordering::Relaxed), report.iterations);
-    // With one that does not change it is GMRES.
+    // With a constant preconditioner it is GMRES.
     let run = |flexible: bool| {
         let (mut x, jacobi) = (b.like(), Preconditioner::Jacobi(&inverse));
         let method = if flexible { fgmres } else { gmres };

@@ -1,22 +1,23 @@
-//! Singly diagonal implicit Runge-Kutta formulas: one solve a stage, all with the same factor; the last stage is the end of the step.
+//! Singly diagonally implicit Runge-Kutta formulas: one solve per stage, all with the same factor; the last stage is
+//! the end of the step.
 
-/// A formula.
+/// A Runge-Kutta formula.
 pub(super) struct Tableau {
-    /// The diagonal.
+    /// Diagonal coefficient.
     pub(super) gamma: f64,
-    /// What a stage has of the rates of those before it.
+    /// Coefficients of the rates of earlier stages.
     pub(super) rows: Vec<Vec<f64>>,
-    /// Where the stages are in the step.
+    /// Stage times relative to the step.
     pub(super) nodes: Vec<f64>,
-    /// The weights of the rates less those of a formula of lower order.
+    /// Weights of the rates minus those of the embedded formula.
     pub(super) error: Vec<f64>,
-    /// The order of that formula.
+    /// Order of the embedded formula.
     pub(super) embedded_order: usize,
 }
 
 impl Tableau {
-    /// Of so many stages: of order 2, 3 and 3. The first two are Alexander's (1977, SIAM J. Numer. Anal. 14, section 4); that of four
-    /// stages has γ = ¼ and fulfils the four conditions of order 3.
+    /// Returns the formula of 2, 3 or 4 stages, of order 2, 3 and 3. The first two are Alexander's (1977, SIAM J.
+    /// Numer. Anal. 14, section 4); that of four stages has γ = ¼ and satisfies the four conditions of order 3.
     pub(super) fn of(stages: usize) -> Self {
         match stages {
             2 => {
@@ -24,7 +25,7 @@ impl Tableau {
                 Self::with(gamma, vec![vec![], vec![1.0 - gamma]], &[1.0, 0.0], 1)
             }
             3 => {
-                // γ³ − 3 γ² + 3/2 γ − 1/6 = 0, the root between 1/6 and 1/2.
+                // The root of γ³ − 3 γ² + 3/2 γ − 1/6 = 0 between 1/6 and 1/2.
                 let gamma = 0.435_866_521_508_459;
                 let first = -(6.0 * gamma * gamma - 16.0 * gamma + 1.0) / 4.0;
                 let second = (6.0 * gamma * gamma - 20.0 * gamma + 5.0) / 4.0;

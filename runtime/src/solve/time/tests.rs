@@ -1,10 +1,10 @@
-//! Schemes on equations whose solutions are known: the order in which errors fall, what is conserved.
+//! Schemes on equations with known solutions: convergence order, conservation.
 
 use super::*;
 use crate::algebra::vector::Precision;
 use fem_dsl::problem::{Mass, Scheme};
 
-/// c ü + d u̇ + k u = f(t), one unknown, with u = cos ω t + t² for the f that makes it so; conditions hold nothing.
+/// c ü + d u̇ + k u = f(t), one degree of freedom, with u = cos ω t + t² by choice of f; no conditions.
 struct Oscillator {
     inertia: f64,
     damping: f64,
@@ -48,7 +48,7 @@ fn begin(inertia: f64) -> State {
     State { time: 0.0, u, v, a: (inertia > 0.0).then_some(a) }
 }
 
-/// The error at t = 1 after so many steps, of lengths that alternate.
+/// Returns the error at t = 1 after a number of steps of alternating lengths.
 fn error(scheme: Scheme, mut of: Oscillator, steps: usize, uneven: f64) -> f64 {
     let mut stepper = Stepper::new(scheme, of.inertia > 0.0, begin(of.inertia), true);
     for step in 0..steps {
@@ -103,7 +103,7 @@ fn errors_fall_with_the_order_of_the_scheme() {
     }
 }
 
-/// Of ü + k u = 0 the average acceleration keeps ½ v² + ½ k u², and every other of these schemes loses some.
+/// For ü + k u = 0 the average acceleration conserves ½ v² + ½ k u²; every other of these schemes dissipates.
 #[test]
 fn the_average_acceleration_keeps_the_energy() {
     struct Free;

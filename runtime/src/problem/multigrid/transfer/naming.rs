@@ -1,8 +1,8 @@
-//! Which of several processes names an unknown: from the nodes that each could name to one process for each of them ([`Naming`]).
+//! Ownership of interface degrees of freedom in transfers: chooses one process for each node ([`Naming`]).
 //!
-//! Of the processes that have a node it is the first, unless nodes hang: that one may have only cells that see the node in the place
-//! of one of theirs, and none of them can say what a function is there. Then it is the first of those that have a cell with the
-//! node as its own.
+//! The owner is the lowest rank that has the node. If nodes hang, that process may have only cells that constrain the
+//! node, which cannot evaluate functions there. The owner is then the lowest rank with a cell that has the node as its
+//! own.
 
 use crate::mesh::cut::Cut;
 use crate::processes::any;
@@ -10,15 +10,15 @@ use crate::processes::sharing::{Shared, Sharing};
 use crate::space::Space;
 use std::sync::Arc;
 
-/// Who names the nodes of a part of a mesh.
+/// Owners of the nodes of a subdomain.
 pub(super) struct Naming {
-    /// Of each node the process, if one can.
+    /// Owner rank of each node; infinite if there is none.
     rank_of: Vec<f64>,
     rank: usize,
 }
 
 impl Naming {
-    /// Of the nodes that this process could name. All processes come here together.
+    /// Chooses owners from the nodes that each process can own. Collective.
     pub(super) fn new(cut: &Cut, space: &Space, nodes: impl Iterator<Item = u32>) -> Self {
         let rank = cut.group().rank();
         let mut rank_of = vec![f64::INFINITY; space.n_nodes()];
@@ -27,15 +27,15 @@ impl Naming {
         Self { rank_of, rank }
     }
 
-    /// Whether another process names a node, or none can.
+    /// Returns whether another process, or none, owns a node.
     pub(super) fn is_of_others(&self, node: u32) -> bool {
         self.rank_of[node as usize] != self.rank as f64
     }
 
-    /// By which vectors take what the process has that names an unknown; none where it is the first that has it, everywhere. All
-    /// processes come here together.
+    /// Returns the exchange by which vectors take the owner's value; `None` if owners are lowest ranks everywhere.
+    /// Collective.
     pub(super) fn sharing(&self, cut: &Cut, space: &Space) -> Option<Arc<Sharing>> {
-        // Who names a node, then the others.
+        // The owner comes first.
         let mut all: Vec<(usize, Vec<u32>)> = Vec::new();
         let mut others = false;
         for shared in space.shared_nodes() {

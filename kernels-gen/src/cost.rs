@@ -7,7 +7,6 @@
 //! Counts are of one cell. Bytes are those that must come from memory at least once: per-cell arrays,
 //! and for each vector its share of the unknowns, of which a cell of degree p owns about p^d.
 
-pub mod low_order;
 pub mod transposition;
 
 use crate::abi::{KernelAbi, Role, coordinate_stride};

@@ -5,7 +5,6 @@
 extern crate self as runtime;
 
 pub mod algebra;
-pub mod bench;
 pub mod device;
 pub mod estimate;
 pub mod files;

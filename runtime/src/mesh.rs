@@ -29,7 +29,7 @@ pub(crate) mod coarsened;
 mod counts;
 pub mod cut;
 mod error;
-pub(crate) mod hanging;
+pub mod hanging;
 pub(crate) mod key;
 pub(crate) mod measure;
 mod near;

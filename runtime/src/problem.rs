@@ -48,8 +48,9 @@ pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub use memory::{check_room, estimate};
 pub use not_finite::{Cause, Spot};
 pub use plan::{
-    Facts, LinearPlan, NewtonPlan, PreconditionerPlan, PredictedLevel, Prediction, Requirement,
-    Resources, Size, SolvePlan, plan_solve, predict,
+    Facts, FieldPreconditioner, HierarchySettings, LevelSettings, LinearPlan, NewtonPlan,
+    PreconditionerPlan, PredictedLevel, Prediction, Requirement, Resources, STEPS, Size, SolvePlan,
+    plan_solve, predict,
 };
 pub use prescribed::{
     Above, Diameter, Held, Meeting, OfProblem, Prescribed, conditions, data, datum, discretise,

@@ -1,11 +1,11 @@
 //! The assembled matrix is the operator: every problem of the bench, however its kernel comes to the
 //! map of a cell; and more elements than indices number are refused.
 
+use fem_bench::assembly::measured;
+use fem_bench::product::Machine;
+use fem_bench::{BenchError, CASES, prepare};
 use fem_dsl::problem::Argument;
 use kernels_gen::plan::{Geometry, Linearisation};
-use runtime::bench::assembly::measured;
-use runtime::bench::product::Machine;
-use runtime::bench::{BenchError, CASES, prepare};
 use runtime::kernels::compile::{Execution, Target};
 use runtime::kernels::representation::{Assembly, Representation};
 use runtime::mesh::generate::generate;

@@ -3,6 +3,7 @@
 
 #![cfg(feature = "cuda")]
 
+use fem_bench::CASES;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
@@ -14,14 +15,13 @@ use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::element::{Cell, Rule};
 use kernels_gen::generate::{elements, generate_for_threads};
 use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
-use runtime::bench::CASES;
-use runtime::bench::device::rates_source;
 use runtime::device::cuda::{
     CudaError, Resources, compile, compile_parts, compile_through, find_nvrtc, peer_kernels,
     resources,
 };
 use runtime::device::jit::{Environment, Jit};
 use runtime::device::{Arithmetic, Tables, linked_rows};
+use runtime::kernels::rates::device::rates_source;
 
 const FORMS: [&str; 3] = [
     "form f { field u: scalar; let kappa = 1 / (0.05 + 2 * dot(x, x)); f0[u] = -sin(x[0]); f1[u] = kappa * grad(u); }",

@@ -3,7 +3,7 @@
 
 use super::devices;
 use devices::devices;
-use runtime::bench::{CASES, input, prepare};
+use fem_bench::{CASES, input, prepare};
 use runtime::device::{Backend, Kind};
 use runtime::kernels::compile::{Execution, Target};
 use runtime::operator::assemble::Csr;

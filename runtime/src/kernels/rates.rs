@@ -1,5 +1,6 @@
 //! What this machine reaches: copy bandwidth and rate of fused multiply-adds, for the floor.
 
+pub mod device;
 pub mod kept;
 
 use crate::device::cpu::{Argument, Buffer, LaunchError, Module};

@@ -49,7 +49,7 @@ impl Mesh {
 }
 
 /// Of what lies at these ends of the axes of a cell, or between them, the bits of a word of which any says that it hangs.
-pub(crate) fn bits(ends: [Option<usize>; 3], dim: usize) -> u32 {
+pub fn bits(ends: [Option<usize>; 3], dim: usize) -> u32 {
     (0..dim).fold(0, |bits, axis| {
         let mut across = others(axis, dim).map(|other| ends[other]);
         let first = across.next().flatten();

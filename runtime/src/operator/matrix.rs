@@ -301,7 +301,7 @@ impl Operator {
     }
 
     /// Computes the element matrices at the linearisation state, and assembles them.
-    pub(crate) fn assemble(&mut self) -> Result<(), OperatorError> {
+    pub fn assemble(&mut self) -> Result<(), OperatorError> {
         let Some(mut represented) = self.represented.take() else { return Ok(()) };
         let made = self.assemble_in(&mut represented);
         self.represented = Some(represented);

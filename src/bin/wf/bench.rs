@@ -18,11 +18,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use fem_bench::product::Machine;
 use kernels_gen::abi::Slots;
 use kernels_gen::choose::Wishes;
 use kernels_gen::cost::Cost;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
-use runtime::bench::product::Machine;
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use serde_json::{Value, json};

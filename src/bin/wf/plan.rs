@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use fem_bench::candidate::measure;
 use fem_dsl::problem::Problem;
 use kernels_gen::abi::Precision;
 use kernels_gen::choose::Wishes;
 use kernels_gen::choose::candidates::{Aim, Candidate, Candidates, Change, candidates, changes};
 use kernels_gen::cost::Machine;
 use kernels_gen::plan::Task;
-use runtime::bench::candidate::measure;
 use runtime::device::Device;
 use runtime::kernels::compile::{Target, facts};
 use runtime::kernels::rates::kept;

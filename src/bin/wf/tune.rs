@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use fem_bench::candidate::measure;
 use fem_dsl::problem::Problem;
 use kernels_gen::abi::Precision;
 use kernels_gen::choose::Wishes;
 use kernels_gen::choose::candidates::Candidate;
 use kernels_gen::plan::{Scatter, Strategy, Target as Runs, Task};
-use runtime::bench::candidate::measure;
 use runtime::device::{self, Device};
 use runtime::kernels::compile::{Target, facts, tuned};
 use runtime::kernels::rates::named;

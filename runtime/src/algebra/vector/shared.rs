@@ -102,7 +102,7 @@ impl Vector {
     }
 
     /// Returns the maximum over all processes.
-    pub(crate) fn largest(&self, own: f64) -> f64 {
+    pub fn largest(&self, own: f64) -> f64 {
         let mut largest = [own];
         if let Some(sharing) = &self.sharing {
             sharing.group().reduce(Reduce::Largest, &mut largest);

@@ -7,7 +7,7 @@ use fem_dsl::problem::{
 use std::collections::BTreeMap;
 
 /// Default number of smoothing steps before and after a correction.
-pub(crate) const STEPS: usize = 3;
+pub const STEPS: usize = 3;
 
 /// Settings of the hierarchy of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

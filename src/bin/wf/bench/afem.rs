@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use fem_bench::BenchError;
+use fem_bench::assembly::{Measured, WAYS, measured};
 use fem_dsl::problem::Argument;
-use runtime::bench::BenchError;
-use runtime::bench::assembly::{Measured, WAYS, measured};
 use runtime::device::Device;
 use runtime::kernels::compile::CompileError;
 use runtime::kernels::representation::Representation;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use runtime::bench::kronbichler::entries;
-use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare_part};
+use fem_bench::kronbichler::entries;
+use fem_bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare_part};
 use runtime::kernels::compile::Target;
 use runtime::kernels::rates::{Rates, measure as measure_rates};
 use runtime::processes::Group;

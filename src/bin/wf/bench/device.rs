@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use fem_bench::device::{csr_seconds, prepare, prepare_part};
+use fem_bench::{BenchError, Case, input, prepare as prepare_host};
 use kernels_gen::choose::Wishes;
 use runtime::algebra::vector::{Precision, Vector};
-use runtime::bench::device::{csr_seconds, prepare, prepare_part, rates};
-use runtime::bench::{BenchError, Case, input, prepare as prepare_host};
 use runtime::device::Device;
 use runtime::kernels::compile::{Execution, Target};
+use runtime::kernels::rates::device::rates;
 use runtime::operator::assemble::Csr;
 use runtime::processes::Reduce;
 use runtime::solve::LinearOperator;

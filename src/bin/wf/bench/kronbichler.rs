@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use runtime::bench::BenchError;
-use runtime::bench::kronbichler::{Cost, MATRIX, PROBLEMS, Problem, entries};
+use fem_bench::BenchError;
+use fem_bench::kronbichler::{Cost, MATRIX, PROBLEMS, Problem, entries};
 use runtime::device::Device;
 use runtime::kernels::compile::CompileError;
 use runtime::kernels::representation::Representation;

@@ -5,10 +5,10 @@ mod tables;
 
 use std::sync::Arc;
 
-use runtime::bench::balls::{Ball, Census, nodes, unknowns};
-use runtime::bench::kronbichler::{MATRIX, entries};
-use runtime::bench::ljungkvist::{CASE, Line, PRODUCTS, TABLE, speedup};
-use runtime::bench::product::Product;
+use fem_bench::balls::{Ball, Census, nodes, unknowns};
+use fem_bench::kronbichler::{MATRIX, entries};
+use fem_bench::ljungkvist::{CASE, Line, PRODUCTS, TABLE, speedup};
+use fem_bench::product::Product;
 use runtime::device::Device;
 use runtime::mesh::Mesh;
 use runtime::operator::Part;

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use fem_bench::balls::Ball;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
-use runtime::bench::balls::Ball;
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::refine::forest::refined;

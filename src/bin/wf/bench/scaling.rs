@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use fem_bench::scaling::{Product, product};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
-use runtime::bench::scaling::{Product, product};
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::Mesh;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use fem_bench::BenchError;
+use fem_bench::balls::{Ball, Census, nodes, unknowns};
+use fem_bench::ljungkvist::{CASE, Line};
+use fem_bench::product::{Machine, Product};
 use kernels_gen::plan::Scatter;
-use runtime::bench::BenchError;
-use runtime::bench::balls::{Ball, Census, nodes, unknowns};
-use runtime::bench::ljungkvist::{CASE, Line};
-use runtime::bench::product::{Machine, Product};
 use runtime::device::Device;
 use runtime::kernels::compile::CompileError;
 use runtime::mesh::Mesh;

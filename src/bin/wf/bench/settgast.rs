@@ -6,13 +6,13 @@ mod tables;
 
 use std::sync::Arc;
 
-use runtime::bench::device::rates as device_rates;
-use runtime::bench::low_order::{
+use fem_bench::low_order::{
     Counted, ITERATIONS, Iterations, PROBLEMS, Passes, System, TimedPass, Way, grid,
 };
-use runtime::bench::{BenchError, CASES, Case};
+use fem_bench::{BenchError, CASES, Case};
 use runtime::device::Device;
 use runtime::kernels::compile::CompileError;
+use runtime::kernels::rates::device::rates as device_rates;
 use runtime::kernels::rates::{Rates, measure as measure_rates};
 use runtime::mesh::Mesh;
 use serde_json::{Value, json};

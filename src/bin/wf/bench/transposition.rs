@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use fem_bench::BenchError;
+use fem_bench::transposition::{BATCHES, BLOCKS, CELLS, PROBLEMS, Prepared, Run, prepare};
 use runtime::algebra::vector::Precision;
-use runtime::bench::BenchError;
-use runtime::bench::device::rates;
-use runtime::bench::transposition::{BATCHES, BLOCKS, CELLS, PROBLEMS, Prepared, Run, prepare};
 use runtime::device::Device;
 use runtime::kernels::compile::CompileError;
 use runtime::kernels::rates::Rates;
+use runtime::kernels::rates::device::rates;
 use serde_json::{Value, json};
 
 use super::{Arguments, named_in};

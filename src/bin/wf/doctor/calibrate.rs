@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use runtime::bench::device;
 use runtime::device::{Backend, open};
+use runtime::kernels::rates::device;
 use runtime::kernels::rates::kept;
 use runtime::kernels::rates::{Rates, measure, named};
 use serde_json::{Value, json};

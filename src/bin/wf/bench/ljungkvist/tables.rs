@@ -1,7 +1,7 @@
 //! Rows of the suite `ljungkvist` → the paper's tables, ours beside them, and its figures as tables.
 
-use runtime::bench::balls::{Ball, nodes};
-use runtime::bench::ljungkvist::{TABLE, speedup};
+use fem_bench::balls::{Ball, nodes};
+use fem_bench::ljungkvist::{TABLE, speedup};
 
 use super::{Costs, Row, room};
 use crate::report::Failure;

@@ -1,6 +1,6 @@
 //! Tables 1 to 4 by the paper's counts, without a measurement but the bandwidth of a copy here: formulas → text and rows.
 
-use kernels_gen::cost::low_order::{
+use fem_bench::low_order_model::{
     Caching, ELASTICITY, LAPLACE, MEMORIES, MILLION, Memory, OWN_PASSES, Operator, PASSES, Pass,
     Problem, Traffic, VECTOR_LAPLACE,
 };

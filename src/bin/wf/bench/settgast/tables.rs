@@ -1,7 +1,7 @@
 //! Rows of the suite `settgast` → what ours stream beside tables 1 to 4, its figures as tables, and the paper's claims beside ours.
 
-use kernels_gen::cost::low_order::{Caching, ELASTICITY, Grid, MILLION, Operator, Traffic};
-use runtime::bench::low_order::{Passes, Way};
+use fem_bench::low_order::{Passes, Way};
+use fem_bench::low_order_model::{Caching, ELASTICITY, Grid, MILLION, Operator, Traffic};
 
 use super::model::{bytes, digits, of_case, operator, ratios};
 use super::{Measured, Row};

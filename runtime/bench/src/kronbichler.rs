@@ -13,10 +13,10 @@
 
 use super::product::{Machine, Product};
 use super::{BenchError, Case, gauss_1};
-use crate::kernels::representation::{Assembly, Representation};
-use crate::mesh::Mesh;
-use crate::mesh::generate::generate;
 use fem_dsl::problem::Argument;
+use runtime::kernels::representation::{Assembly, Representation};
+use runtime::mesh::Mesh;
+use runtime::mesh::generate::generate;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -11,12 +11,12 @@
 //! for the number of levels.
 
 use super::BenchError;
-use crate::mesh::hanging::bits;
-use crate::mesh::refine::forest::Forest;
-use crate::mesh::{Counts, Mesh, generate};
-use crate::space::Space;
 use fem_dsl::problem::Argument;
 use kernels_gen::element::{Cell, Lagrange};
+use runtime::mesh::hanging::bits;
+use runtime::mesh::refine::forest::Forest;
+use runtime::mesh::{Counts, Mesh, generate};
+use runtime::space::Space;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

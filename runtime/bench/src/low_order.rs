@@ -7,25 +7,25 @@
 //! assembled                a matrix in compressed rows
 //! ```
 //!
-//! After R. R. Settgast and others (2023); [`kernels_gen::cost::low_order`] contains their counts. Degree 1, double
+//! After R. R. Settgast and others (2023); [`crate::low_order_model`] contains their counts. Degree 1, double
 //! precision, zero boundary values.
 
 use super::device::median;
 use super::product::{Machine, held, made};
 use super::{BenchError, Case, alone, form_of, input, median_seconds, mesh};
-use crate::algebra::vector::Vector;
-use crate::device::Device;
-use crate::kernels::representation::{Assembly, Representation};
-use crate::mesh::Mesh;
-use crate::operator::Operator;
-use crate::solve::{
-    CgSettings, LinearOperator, NonlinearSystem, OperatorError, Preconditioner, cg, silent,
-};
 use fem_dsl::point::PointForm;
 use kernels_gen::cost::count;
 use kernels_gen::element::{Cell, Rule};
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Task};
 use kernels_gen::strategy::lower;
+use runtime::algebra::vector::Vector;
+use runtime::device::Device;
+use runtime::kernels::representation::{Assembly, Representation};
+use runtime::mesh::Mesh;
+use runtime::operator::Operator;
+use runtime::solve::{
+    CgSettings, LinearOperator, NonlinearSystem, OperatorError, Preconditioner, cg, silent,
+};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -468,14 +468,14 @@ fn of_kernel(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assert_close;
-    use crate::bench::CASES;
-    use crate::kernels::compile::{Execution, Target};
-    use crate::reference::Bounded;
-    use kernels_gen::abi::coordinate_stride;
-    use kernels_gen::cost::low_order::{
+    use crate::CASES;
+    use crate::low_order_model::{
         Caching, ELASTICITY, Grid, LAPLACE, Operator as Kind, Problem, Traffic, VECTOR_LAPLACE,
     };
+    use kernels_gen::abi::coordinate_stride;
+    use runtime::assert_close;
+    use runtime::kernels::compile::{Execution, Target};
+    use runtime::reference::Bounded;
 
     /// Builds a case in one representation, on the box with 5 cells in each direction.
     fn system(name: &str, components: usize, way: Way) -> System {

@@ -9,9 +9,9 @@
 //!
 //! Each is the median time of the slowest process.
 
-use crate::algebra::vector::Vector;
-use crate::operator::Operator;
-use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
+use runtime::algebra::vector::Vector;
+use runtime::operator::Operator;
+use runtime::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use std::time::Instant;
 
 /// Approximate seconds of each of the three measurements.

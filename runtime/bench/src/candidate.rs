@@ -1,12 +1,12 @@
 //! Timing of one launch over all cells, for a problem's kernel planned with some wishes.
 
 use super::{BenchError, device, input, median_seconds};
-use crate::device::Device;
-use crate::kernels::compile::Target;
-use crate::problem::{RunError, Setup, compile_operator_for};
-use crate::solve::{NonlinearSystem, OperatorError};
 use fem_dsl::point::PointForm;
 use kernels_gen::plan::Task;
+use runtime::device::Device;
+use runtime::kernels::compile::Target;
+use runtime::problem::{RunError, Setup, compile_operator_for};
+use runtime::solve::{NonlinearSystem, OperatorError};
 use std::sync::Arc;
 
 /// Returns the median seconds of a task: residual, J(u)·w or diagonal. It runs on the host's current threads or on a

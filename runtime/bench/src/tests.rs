@@ -7,13 +7,13 @@ use super::ljungkvist::{
     CASE, Line, TABLE, element_matrix, free_bytes, matrix_bytes, speedup, stored, vectors,
 };
 use super::product::{Machine, Product};
-use crate::assert_close;
-use crate::kernels::compile::{Execution, Target};
-use crate::kernels::representation::{Assembly, Representation};
-use crate::mesh::generate::generate;
-use crate::operator::Part;
-use crate::reference::Bounded;
 use fem_dsl::problem::Argument;
+use runtime::assert_close;
+use runtime::kernels::compile::{Execution, Target};
+use runtime::kernels::representation::{Assembly, Representation};
+use runtime::mesh::generate::generate;
+use runtime::operator::Part;
+use runtime::reference::Bounded;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -6,14 +6,14 @@
 use super::device::median;
 use super::product::{Machine, held};
 use super::{BenchError, form_of, input, median_seconds};
-use crate::algebra::vector::Precision;
-use crate::kernels::compile::{compile, compile_for_device, facts};
-use crate::kernels::representation::{Assembly, Representation};
-use crate::mesh::Mesh;
-use crate::operator::{MatrixSize, Operator};
-use crate::solve::{LinearOperator, NonlinearSystem};
 use kernels_gen::choose::Wishes;
 use kernels_gen::generate::elements;
+use runtime::algebra::vector::Precision;
+use runtime::kernels::compile::{compile, compile_for_device, facts};
+use runtime::kernels::representation::{Assembly, Representation};
+use runtime::mesh::Mesh;
+use runtime::operator::{MatrixSize, Operator};
+use runtime::solve::{LinearOperator, NonlinearSystem};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -5,20 +5,20 @@
 
 use super::device::median;
 use super::{BenchError, Case, form_of, input, median_seconds};
-use crate::algebra::vector::{Precision, Vector};
-use crate::device::Device;
-use crate::kernels::compile::{Target, compile, compile_for_device, facts};
-use crate::kernels::representation::Representation;
-use crate::mesh::Mesh;
-use crate::operator::{Operator, Part, Share};
-use crate::solve::{LinearOperator, NonlinearSystem};
-use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
 use kernels_gen::choose::Wishes;
 use kernels_gen::cost::count;
 use kernels_gen::element::Rule;
 use kernels_gen::plan::{Elements, Plan, Task};
 use kernels_gen::strategy::lower;
+use runtime::algebra::vector::{Precision, Vector};
+use runtime::device::Device;
+use runtime::kernels::compile::{Target, compile, compile_for_device, facts};
+use runtime::kernels::representation::Representation;
+use runtime::mesh::Mesh;
+use runtime::operator::{Operator, Part, Share};
+use runtime::solve::{LinearOperator, NonlinearSystem};
+use runtime::space::discretisation::Discretisation;
 use std::sync::Arc;
 use std::time::Instant;
 

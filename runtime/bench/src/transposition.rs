@@ -7,14 +7,6 @@
 
 use super::device::median;
 use super::{BenchError, form_of, input};
-use crate::algebra::vector::Precision;
-use crate::device::Device;
-use crate::kernels::compile::{compile_for_device, facts};
-use crate::kernels::rates::Rates;
-use crate::mesh::generate::generate;
-use crate::operator::Operator;
-use crate::solve::NonlinearSystem;
-use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
 use kernels_gen::choose::Wishes;
@@ -22,6 +14,14 @@ use kernels_gen::cost::count;
 use kernels_gen::cost::transposition::Model;
 use kernels_gen::element::{Cell, Lagrange, default_rule};
 use kernels_gen::plan::{Elements, Strategy, Task};
+use runtime::algebra::vector::Precision;
+use runtime::device::Device;
+use runtime::kernels::compile::{compile_for_device, facts};
+use runtime::kernels::rates::Rates;
+use runtime::mesh::generate::generate;
+use runtime::operator::Operator;
+use runtime::solve::NonlinearSystem;
+use runtime::space::discretisation::Discretisation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

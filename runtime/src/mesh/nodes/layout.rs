@@ -6,9 +6,9 @@ use kernels_gen::element::{Cell, Lagrange, entity_permutation};
 pub(crate) struct Entity {
     /// Its dimension.
     pub(crate) dim: usize,
-    /// Its number among those of that dimension.
+    /// Its index among those of that dimension.
     pub(crate) local: usize,
-    /// The local nodes inside it, lexicographic along the entity's vertices.
+    /// The local nodes inside it, lexicographic along its vertices.
     pub(crate) nodes: Vec<u32>,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct NodeLayout {
     nodes_per_cell: usize,
     nodes_of: [usize; 4],
     entities: Vec<Entity>,
-    /// `[dim][orientation]`, local order → own order.
+    /// `[dim][orientation]`: local order → own order.
     permutations: [Vec<Vec<u32>>; 4],
     lexicographic: Option<Vec<(usize, usize)>>,
 }
@@ -56,12 +56,12 @@ impl NodeLayout {
         }
     }
 
-    /// Nodes of a cell.
+    /// The number of nodes of a cell.
     pub(crate) fn nodes_per_cell(&self) -> usize {
         self.nodes_per_cell
     }
 
-    /// Nodes inside an entity of dimension `dim`.
+    /// The number of nodes inside an entity of dimension `dim`.
     pub(crate) fn nodes_of(&self, dim: usize) -> usize {
         self.nodes_of[dim]
     }
@@ -71,13 +71,13 @@ impl NodeLayout {
         &self.entities
     }
 
-    /// For each node of an entity in the cell's order, its place in the entity's own order.
+    /// For each node of an entity in the cell's order, its index in the entity's own order.
     pub(crate) fn permutation(&self, dim: usize, orientation: u8) -> &[u32] {
         &self.permutations[dim][orientation as usize]
     }
 
-    /// (dimension, number) of the 3^dim entities of a tensor cell in lexicographic order; `None`
-    /// where the nodes of a cell are not grouped so.
+    /// (dimension, number) of the 3^dim entities of a tensor cell in lexicographic order; `None` if nodes are not
+    /// grouped so.
     pub(crate) fn lexicographic_entities(&self) -> Option<&[(usize, usize)]> {
         self.lexicographic.as_deref()
     }
@@ -98,8 +98,7 @@ impl NodeLayout {
     }
 }
 
-/// The orders of the nodes inside entities of dimension `dim`, one for each orientation, numbered as
-/// [`crate::mesh::Topology`] numbers them.
+/// The node orders inside entities of dimension `dim`, one per orientation ([`crate::mesh::Topology`]).
 fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
     let count = element.entity_count(dim);
     let cell = element.cell();
@@ -107,7 +106,7 @@ fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
         Some(shape) if dim < cell.dim() && count > 0 => shape,
         _ => return vec![(0..count as u32).collect()],
     };
-    // The own number of each vertex of the entity, in the cell's order.
+    // The index of each vertex of the entity in its own frame, in the cell's order.
     let orders: Vec<Vec<usize>> = match shape {
         Cell::Interval => vec![vec![0, 1], vec![1, 0]],
         Cell::Quadrilateral => (0..8).map(square).collect(),
@@ -120,8 +119,8 @@ fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
     orders.iter().map(permutation).collect()
 }
 
-/// Own numbers of the vertices (a, b) of a square: swapped if bit 0 of `orientation` is set, then
-/// mirrored by bits 1 and 2.
+/// Indices of the vertices (a, b) of a square in its own frame: swapped if bit 0 of `orientation` is set, then mirrored
+/// by bits 1 and 2.
 fn square(orientation: usize) -> Vec<usize> {
     (0..4)
         .map(|vertex| {

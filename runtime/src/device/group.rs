@@ -211,7 +211,7 @@ pub trait DeviceGroup: fmt::Debug + Send + Sync {
         received: &Array,
     ) -> Result<(), DeviceError>;
 
-    /// Like [`exchange`](Self::exchange), overlapped with `meanwhile`, which may start kernels and clear arrays on this
+    /// Like [`DeviceGroup::exchange`], overlapped with `meanwhile`, which may start kernels and clear arrays on this
     /// thread but not touch the two arrays. Later work follows both.
     ///
     /// # Errors

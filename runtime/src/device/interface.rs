@@ -466,7 +466,7 @@ pub trait Device: fmt::Debug + Send + Sync {
         own()
     }
 
-    /// Like [`beside`](Self::beside), but `aside` has priority, because other processes wait for it.
+    /// Like [`Device::beside`], but `aside` has priority, because other processes wait for it.
     ///
     /// # Errors
     ///
@@ -566,7 +566,7 @@ impl dyn Device + '_ {
         unsafe { self.load_source(source) }
     }
 
-    /// Like [`load`](Self::load), for one of this crate's own sources, which must match its interfaces.
+    /// Like `load`, for one of this crate's own sources, which must match its interfaces.
     pub(crate) fn load_written(&self, source: &SourceFile) -> Result<Module, DeviceError> {
         // SAFETY: callers are in this crate; each text is written by hand for its interfaces.
         unsafe { self.load_source(source) }

@@ -40,7 +40,7 @@ impl dyn Device + '_ {
         unsafe { self.sparse_matrix(rows, [&starts, &columns, &values]) }
     }
 
-    /// Like [`sparse`](Self::sparse), for rows on the device that this crate created, of a square matrix.
+    /// Like `sparse`, for rows on the device that this crate created, of a square matrix.
     pub(crate) fn sparse_in_place(
         &self,
         rows: usize,

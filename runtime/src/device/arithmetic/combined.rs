@@ -130,7 +130,7 @@ impl Combined {
         self.run(arithmetic, "hold_as", &[&self.given], &[y, d, x], &[])
     }
 
-    /// Replaces the free part of each node's entries by its mean.
+    /// Sets all entries of a node to Σ_c w_c |y_c|, or to 1 if this is not positive.
     pub fn even(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
         self.run(arithmetic, "even_at", &[&self.weights], &[y], &[])
     }

@@ -93,8 +93,8 @@ impl IndexArray {
         Self::new(values, 1, 1)
     }
 
-    /// The largest in a part of all rows, which have `extent` elements; of all elements where rows are not those of this
-    /// array.
+    /// The maximum in a part of rows of `extent` elements; over all elements without a part, or if this array has other
+    /// rows.
     pub(super) fn largest(&self, extent: usize, part: Option<&Range<usize>>) -> Largest {
         let part = part.filter(|_| extent == self.largest.len() * self.lanes);
         let some = part.and_then(|part| {

@@ -49,7 +49,7 @@ impl Part {
 /// A kernel of the module and its purpose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellKernel {
-    /// What it computes.
+    /// Its task.
     pub task: Task,
     /// Its cells or facets.
     pub class: Class,

@@ -545,7 +545,7 @@ fn units_do_not_matter() {
     }
 }
 
-/// If multigrid does not help, the solve continues without it and reports this.
+/// Without benefit from multigrid, the solve continues without it and reports this.
 #[test]
 fn an_indefinite_form_goes_on_without_levels() {
     let text = |solver: &str| {

@@ -1,8 +1,8 @@
 //! Processes that solve one problem, each on its own cells, and their communication ([`Group`]).
 //!
 //! ```text
-//! exchange   numbers with some neighbours, while something else is done
-//! reduce     numbers of all processes to their sums, or to the least or largest of them, for all
+//! exchange   numbers with some neighbours, overlapped with other work
+//! reduce     numbers of all processes to their sums, minima or maxima, for all
 //! gather     bytes of each process, for all
 //! ```
 //!

@@ -2,7 +2,7 @@
 //! referenced nodes.
 //!
 //! ```text
-//! u_i = Σ_k φ_k((c + ξ_i) / 2) u_k      at the nodes i on hanging faces and edges of child c, φ_k the parent's functions
+//! u_i = Σ_k φ_k((c + ξ_i) / 2) u_k    at nodes i on hanging faces and edges of child c, φ_k the parent's functions
 //! φ̃_k = Σ_i C_ik φ_i                    u = C u_read
 //! ```
 

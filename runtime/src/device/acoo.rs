@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! link     next[l] = swap(heads[row of l], l)             all rows of element matrices at once
-//! count    how many columns each row has, by a table of them
-//! scan     where each row begins
-//! emit     columns and entries, row by row: the table again, with numbers beside it, in ascending order
+//! count    number of columns of each row, by a hash table
+//! scan     start of each row
+//! emit     columns and entries, row by row: the table again, with values, in ascending order
 //! ```
 //!
 //! In addition to the element matrices, this needs 4 bytes per element-matrix row and 8 per matrix row, all temporary.

@@ -1,10 +1,10 @@
 //! [`DeviceGroup`]: communication between the devices of several processes without the host.
 //!
 //! ```text
-//! memory            a kernel of ours writes where another GPU of the host reads
-//! NCCL              messages take their places on the streams of devices, and the host waits for none
-//! device pointers   MPI reads and writes the memory of devices: the host waits for what is sent and what comes
-//! host              a copy to pinned memory, messages of `Group`, and a copy back: then there is no `DeviceGroup`
+//! memory            a kernel writes into the memory of another GPU of the host
+//! NCCL              messages are enqueued on the streams of devices, and the host does not wait
+//! device pointers   MPI reads and writes device memory, and the host waits for each message
+//! host              a copy to pinned memory, messages of `Group`, and a copy back, without a `DeviceGroup`
 //! ```
 
 use super::{Array, DeviceError, Record};

@@ -3,7 +3,7 @@
 //! ```text
 //! matrix-free   y = Σ_c  the action of cell c
 //! ebe-v1        y = Σ_c  A_c x_c           element matrices A_c stored at each linearisation
-//! ebe-v2        y = Σ_c  A_c x_c           element matrices made in each product, never stored
+//! ebe-v2        y = Σ_c  A_c x_c           element matrices computed in each product, never stored
 //! assembled     y = A x,  A = Σ_c A_c      in compressed rows
 //! ```
 //!
@@ -14,10 +14,10 @@
 //! mesh coloring", A-FEM):
 //!
 //! ```text
-//! pattern    its places are known beforehand: cells add to them, atomically on GPUs, chunk after chunk on processors
-//! coloured   the same colour by colour, where no two cells add to one place at once: the same bits in every run
-//! owner      cells store what they have; each place adds that up in an order of its own: the same bits in every run
-//! acoo       without a pattern: all cells append (row, column, value) to lists of the rows, which are sorted and merged
+//! pattern    cells add to the entries of a known pattern, atomically on GPUs, chunk after chunk on CPUs
+//! coloured   like pattern, colour by colour without concurrent additions to an entry; bitwise reproducible
+//! owner      cells store their contributions, and each entry adds them in a fixed order; bitwise reproducible
+//! acoo       without a pattern: cells append (row, column, value) to row lists, which are sorted and merged
 //! ```
 
 use kernels_gen::plan::{Scatter, Task};

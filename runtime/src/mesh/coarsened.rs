@@ -1,8 +1,8 @@
 //! Coarsening of quadrilateral and hexahedral meshes of any origin: each cell of the result is a patch of 2^d cells.
 //!
 //! ```text
-//! the vertex of a cell that is even along all axes: e, a number of d bits      the parity of vertex v: v ⊕ e
-//! child j of a patch, whose axis a is the axis A(a) of the patch:              x_A(a) = (j_A(a) + ξ_a) / 2, or with 1 − ξ_a
+//! the corner of a cell that is even along all axes: e, d bits      the parity of vertex v: v ⊕ e
+//! child j of a patch, with axis a on the patch axis A(a):          x_A(a) = (j_A(a) + ξ_a) / 2, or with 1 − ξ_a
 //! ```
 //!
 //! The incidence of cells decides whether they form such patches ([`patches`]). Vertices of a coarse cell are fine

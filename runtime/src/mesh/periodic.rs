@@ -1,7 +1,7 @@
 //! Periodic boundaries: pairs of tags whose facets are identified, with their edges and vertices, in a [`Topology`].
 //!
 //! ```text
-//! t = the middle of the box around the second side − that of the first
+//! t = centre of the bounding box of the second side − that of the first
 //! x ↦ x + t takes each node of the first side to one of the second, facets to facets
 //! ```
 //!

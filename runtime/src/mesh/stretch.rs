@@ -1,7 +1,7 @@
 //! Aspect ratio of cells.
 //!
 //! ```text
-//! max |e| · max |g|      e the edges, g the gradients of what is 0 on one face and 1 on the one (or the vertex) that it faces
+//! max |e| · max |g|      edges e; gradients g of the linear functions 0 on a face, 1 on the opposite one (or vertex)
 //! ```
 //!
 //! 1/|g| is the height over a face: the result is the longest edge divided by the smallest height. Quadrilaterals and

@@ -5,8 +5,8 @@
 //! other processes:
 //!
 //! ```text
-//! y_i ← Σ over the processes that have i, in the order of their numbers, of what each has     the same bits at all
-//! x·y = Σ over all processes of Σ x_i y_i over the unknowns that no process before has
+//! y_i ← Σ of the values of all processes that store i, in rank order     bitwise equal on all processes
+//! x·y = Σ over all processes of Σ x_i y_i over the unknowns that no lower rank stores
 //! ```
 //!
 //! An operator application therefore takes one message to and from each neighbour; entrywise operations take none.

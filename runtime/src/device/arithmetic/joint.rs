@@ -1,9 +1,9 @@
 //! Shared entries of vectors on a device: exchange with neighbours, and sums that count each entry once.
 //!
 //! ```text
-//! exchange   pack what is for each neighbour → send and receive, while something else runs → y_i ← Σ over all that have i;
-//!            one kernel where devices write into each other's memory
-//! settle     what each group summed, less what others count there → the same of all processes, group by group
+//! exchange   pack entries per neighbour → send and receive during other work → y_i ← Σ over the processes of i;
+//!            a single kernel if devices write into each other's memory
+//! settle     group sums, less the entries that other processes count → group sums over all processes
 //! ```
 //!
 //! Connected devices ([`DeviceGroup`]) do not involve the host. Otherwise the host carries the messages. Interface

@@ -1,7 +1,7 @@
 //! Communication between GPUs of one host by peer access: a kernel writes messages into the memory of the other GPU.
 //!
 //! ```text
-//! array → the other's memory, each word beside the number of its message → array        one kernel, that waits for what comes
+//! array → memory of the other GPU, each word with its message number → array        one kernel, which waits for data
 //! ```
 //!
 //! Messages are enqueued on the stream like kernels; the host does not wait. A message between two large NVIDIA GPUs

@@ -1,7 +1,7 @@
 //! Search for patches: the incidence of cells → the children of each patch, and their positions in it.
 //!
 //! ```text
-//! e' of the cell across a facet: the same vertex as e where the facet is even, that across from its mirror image where it is odd
+//! e' of the cell across a facet: the vertex e on an even facet, and across from its mirror image on an odd one
 //! ```
 //!
 //! For one cell of each component, each of its 2^d corners is tried as the one that is even along all axes. A

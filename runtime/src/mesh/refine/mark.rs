@@ -1,7 +1,7 @@
 //! Marking: selects the cells to refine or coarsen from squared error indicators.
 //!
 //! ```text
-//! mark      the fewest cells with  Σ_marked η² ≥ θ Σ η²           (W. Dörfler, SIAM Journal on Numerical Analysis 33 (1996))
+//! mark      the fewest cells with  Σ_marked η² ≥ θ Σ η²    (W. Dörfler, SIAM Journal on Numerical Analysis 33 (1996))
 //! coarsen   the most cells with    Σ_marked η² ≤ share · Σ η²
 //! ```
 //!

@@ -6,7 +6,7 @@
 //! be coarsened, the trees are first joined to patches, if possible: each tree becomes a child of a larger one.
 //!
 //! ```text
-//! a leaf with the corner x and the size h in child j of a patch:     corner (j + x') / 2, size h / 2, with x' = x as the child is turned
+//! a leaf (corner x, size h) in child j of a patch:   corner (j + x') / 2, size h / 2, x' = x in the child's frame
 //! ```
 
 use super::coarse::Coarse;

@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! residual, action, diagonal               within rounding of the reference's
-//! (R(u + ε w) − R(u − ε w)) / 2ε − J w     = O(ε²), where the form is smooth
-//! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²), where all of it is an energy's derivative
+//! (R(u + ε w) − R(u − ε w)) / 2ε − J w     = O(ε²) for smooth forms
+//! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²) for derivatives of an energy
 //! ```
 //!
 //! The tests draw 400 forms. `WF_FORMS=N` in the environment adds N more, and `WF_SEED=S` selects other forms.

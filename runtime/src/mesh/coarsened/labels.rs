@@ -1,7 +1,7 @@
 //! Tags as set numbers: for each cell and each facet the number of its set of tags, for fast comparison.
 //!
 //! ```text
-//! 0 = {}        the set of a cell = that before ∪ {tag}, for each tag in turn
+//! 0 = {}        the set of a cell = previous set ∪ {tag}, for each tag in turn
 //! ```
 
 use super::patches::Patches;

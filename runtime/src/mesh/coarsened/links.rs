@@ -1,8 +1,8 @@
 //! Facet neighbours of each cell with their relative orientation, across periodic sides ([`Links`]).
 //!
 //! ```text
-//! corner p of a facet as a cell counts them: bits along the facet's axes, the lower axis first
-//! the same corner as the cell behind it does: p, its bits exchanged or not, ⊕ flips
+//! corner p of a facet in a cell's numbering: bits along the facet's axes, the lower axis first
+//! the same corner in the neighbour's numbering: p, its bits exchanged or not, ⊕ flips
 //! ```
 
 use super::labels::Labels;

@@ -1,7 +1,7 @@
 //! Points and connectivity of the coarse cells, from the maps of their children.
 //!
 //! ```text
-//! x_coarse(X) = x_child(ξ)   at each node X of the coarse cell, with ξ the same place in the child that it lies in
+//! x_coarse(X) = x_child(ξ)   at each node X of the coarse cell, with ξ its position in the child that contains it
 //! ```
 //!
 //! Up to order 2 the nodes of a patch are vertices of its children. For higher orders, nodes on edges and faces of

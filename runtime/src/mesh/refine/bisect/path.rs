@@ -1,9 +1,9 @@
 //! Paths: a descendant of a cell as one integer.
 //!
 //! ```text
-//! bit 123 …  the order in which the cell's vertices stand when it is bisected
-//! bit 120 …  its kind
-//! bit 119 …  which child, from the first bisection on, and a 1 behind the last
+//! bit 123 …  order of the cell's vertices for the first bisection
+//! bit 120 …  kind of the cell
+//! bit 119 …  one child digit per bisection, the first on top, and a final 1
 //! ```
 //!
 //! A path alone determines the descendant's position in its cell. Paths of leaves ascend in traversal order, and an

@@ -1,7 +1,7 @@
 //! Distributed forests: all processes know the leaves; each builds the mesh of its own, and the whole coarsest mesh.
 //!
 //! ```text
-//! 24 bytes for each leaf of all       its key, what hangs of it, who has it
+//! 24 bytes per leaf of the whole forest       key, hanging entities, process
 //! ```
 //!
 //! The leaves of the coarsest forest with enough leaves for each process are distributed, and each process builds its

@@ -55,7 +55,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The command-line name.
+    /// Returns the command-line name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -116,7 +116,7 @@ pub enum DeviceError {
     },
 }
 
-/// The number of NVIDIA GPUs; `None` if this build or machine does not support them.
+/// Returns the number of NVIDIA GPUs; `None` if this build or machine does not support them.
 pub fn gpus() -> Option<usize> {
     #[cfg(feature = "cuda")]
     let count = cuda::count().ok();

@@ -193,7 +193,7 @@ pub(crate) fn of_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh, LoadError> {
     read::parse(format, bytes).map_err(|error| wrong(path, Some(format), error))
 }
 
-/// A checked 32-bit index.
+/// Returns a checked 32-bit index.
 pub(crate) fn index(count: usize, what: &'static str) -> Result<u32, MeshError> {
     // The largest value is kept free: it marks "none".
     u32::try_from(count).ok().filter(|&n| n < u32::MAX).ok_or(MeshError::TooLarge { what, count })
@@ -212,53 +212,53 @@ impl Mesh {
         assemble::assemble(cell, order, parts, arrange, sign, joined)
     }
 
-    /// The dimension, 2 or 3.
+    /// Returns the dimension, 2 or 3.
     pub fn dim(&self) -> usize {
         self.cell.dim()
     }
 
-    /// The kind of cell.
+    /// Returns the kind of cell.
     pub fn cell(&self) -> Cell {
         self.cell
     }
 
-    /// The order g of the geometry: 1 for straight cells.
+    /// Returns the order g of the geometry: 1 for straight cells.
     pub fn order(&self) -> usize {
         self.order
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub fn n_cells(&self) -> usize {
         self.topology.n_cells()
     }
 
-    /// The number of vertices.
+    /// Returns the number of vertices.
     pub fn n_vertices(&self) -> usize {
         self.topology.n_vertices()
     }
 
-    /// The coordinates of all geometry nodes. The first [`n_vertices`](Self::n_vertices) of them
-    /// are the vertices; the third coordinate is 0 in two dimensions.
+    /// Returns the coordinates of all geometry nodes. The first [`n_vertices`](Self::n_vertices) of them are the
+    /// vertices; the third coordinate is 0 in two dimensions.
     pub fn points(&self) -> &[[f64; 3]] {
         &self.points
     }
 
-    /// The connectivity, `[cell][geometry node]`.
+    /// Returns the connectivity, `[cell][geometry node]`.
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// The number of geometry nodes of a cell.
+    /// Returns the number of geometry nodes of a cell.
     pub fn nodes_per_cell(&self) -> usize {
         self.nodes_per_cell
     }
 
-    /// The geometry nodes of a cell, indices into [`points`](Self::points).
+    /// Returns the geometry nodes of a cell, indices into [`points`](Self::points).
     pub fn cell_nodes(&self, cell: usize) -> &[u32] {
         &self.nodes[cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell]
     }
 
-    /// Σ_i values_i x_i over the geometry nodes of a cell.
+    /// Returns Σ_i values_i x_i over the geometry nodes of a cell.
     pub(crate) fn place_of(&self, cell: usize, values: &[f64]) -> [f64; 3] {
         let mut x = [0.0; 3];
         for (&node, &value) in self.cell_nodes(cell).iter().zip(values) {
@@ -270,12 +270,12 @@ impl Mesh {
         x
     }
 
-    /// The vertices of a cell, indices into [`points`](Self::points).
+    /// Returns the vertices of a cell, indices into [`points`](Self::points).
     pub fn vertices(&self, cell: usize) -> &[u32] {
         self.topology.vertices(cell)
     }
 
-    /// The numbered edges and faces.
+    /// Returns the numbered edges and faces.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -285,12 +285,12 @@ impl Mesh {
         &self.notes
     }
 
-    /// All facets of exactly one cell, except periodic ones: the tag `all` of the language.
+    /// Returns all facets of exactly one cell, except periodic ones: the tag `all` of the language.
     pub fn boundary(&self) -> Vec<Facet> {
         self.connectivity().boundary()
     }
 
-    /// The mean of a facet's vertices.
+    /// Returns the mean of a facet's vertices.
     fn middle(&self, facet: Facet) -> [f64; 3] {
         let vertices = self.facet_vertices(facet);
         let sum = vertices.iter().fold([0.0; 3], |sum, &vertex| {
@@ -300,7 +300,7 @@ impl Mesh {
         sum.map(|x| x / vertices.len() as f64)
     }
 
-    /// The vertices of a facet, in the order of its cell.
+    /// Returns the vertices of a facet, in the order of its cell.
     fn facet_vertices(&self, facet: Facet) -> Vec<u32> {
         let all = self.vertices(facet.cell as usize);
         self.cell.facets()[usize::from(facet.local)].iter().map(|&vertex| all[vertex]).collect()
@@ -343,17 +343,18 @@ impl Mesh {
         facets.dedup();
     }
 
-    /// The facets of each tag, in cell order. A tagged facet between two cells is listed once, for the first of them.
+    /// Returns the facets of each tag, in cell order. A tagged facet between two cells is listed once, for the first of
+    /// them.
     pub fn facet_tags(&self) -> &BTreeMap<String, Vec<Facet>> {
         &self.facet_tags
     }
 
-    /// The cells of each tag, ascending.
+    /// Returns the cells of each tag, ascending.
     pub fn cell_tags(&self) -> &BTreeMap<String, Vec<u32>> {
         &self.cell_tags
     }
 
-    /// The union of the facets of some tags, in cell order, without duplicates.
+    /// Returns the union of the facets of some tags, in cell order, without duplicates.
     ///
     /// # Errors
     ///
@@ -399,7 +400,7 @@ impl Mesh {
         Ok(facets)
     }
 
-    /// The facets of those tags that mark facets; the other tags must mark curves or points.
+    /// Returns the facets of those tags that mark facets; the other tags must mark curves or points.
     ///
     /// # Errors
     ///
@@ -455,7 +456,7 @@ impl Mesh {
         }
     }
 
-    /// The facets of a tag.
+    /// Returns the facets of a tag.
     pub fn facets_tagged(&self, tag: &str) -> Result<&[Facet], MeshError> {
         self.facet_tags
             .get(tag)
@@ -463,7 +464,7 @@ impl Mesh {
             .ok_or_else(|| unknown_tags("boundary", &[tag], self.facet_tags.keys()))
     }
 
-    /// The union of the cells of some tags, ascending, without duplicates.
+    /// Returns the union of the cells of some tags, ascending, without duplicates.
     ///
     /// # Errors
     ///
@@ -488,7 +489,7 @@ impl Mesh {
         Ok(cells)
     }
 
-    /// The cells of a tag.
+    /// Returns the cells of a tag.
     pub fn cells_tagged(&self, tag: &str) -> Result<&[u32], MeshError> {
         self.cell_tags
             .get(tag)
@@ -508,7 +509,7 @@ fn unknown_tags<'a>(
     MeshError::UnknownTags { kind, tags, available }
 }
 
-/// The most similar name, for suggestions; at most a third of its letters may differ from `word`.
+/// Returns the most similar name, for suggestions; at most a third of its letters may differ from `word`.
 pub(crate) fn nearest_name<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let distance = |name: &str| strsim::damerau_levenshtein(name, word);
     let likeness = |name: &str| strsim::jaro_winkler(name, word);

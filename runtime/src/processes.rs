@@ -40,10 +40,10 @@ pub struct Parcel {
 
 /// A group of processes that contains this one.
 pub trait Group: Debug + Send + Sync {
-    /// The rank of this process, from 0.
+    /// Returns the rank of this process, from 0.
     fn rank(&self) -> usize;
 
-    /// The number of processes.
+    /// Returns the number of processes.
     fn size(&self) -> usize;
 
     /// Reduces each of the numbers over all processes, which pass equally many.
@@ -52,14 +52,14 @@ pub trait Group: Debug + Send + Sync {
     /// Exchanges numbers with neighbours, at most one parcel each, overlapped with `meanwhile`.
     fn exchange(&self, parcels: &mut [Parcel], meanwhile: &mut dyn FnMut());
 
-    /// The bytes of each process, by rank.
+    /// Returns the bytes of each process, by rank.
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>>;
 
     /// Waits for all processes, at most `within`; returns whether all arrived. Otherwise only [`Group::end_all`] is
     /// possible.
     fn meet(&self, within: Option<Duration>) -> bool;
 
-    /// The number of processes on this host, and the index of this one among them.
+    /// Returns the number of processes on this host, and the index of this one among them.
     fn of_host(&self) -> (usize, usize) {
         (self.size(), self.rank())
     }
@@ -100,7 +100,7 @@ impl Group for Alone {
     }
 }
 
-/// The sum of a count over all processes.
+/// Returns the sum of a count over all processes.
 pub fn total(group: &dyn Group, own: usize) -> usize {
     let mut count = [own as f64];
     group.reduce(Reduce::Sum, &mut count);

@@ -144,7 +144,7 @@ impl Space {
         })
     }
 
-    /// The nodes of shared entities.
+    /// Returns the nodes of shared entities.
     fn shared(&self, mesh: &Mesh, cut: &Cut) -> Vec<SharedNodes> {
         let (layout, topology) = (NodeLayout::new(self.element), mesh.connectivity());
         let mut found = Vec::new();
@@ -169,12 +169,12 @@ impl Space {
         found
     }
 
-    /// The number of nodes of a space with this element on a mesh.
+    /// Returns the number of nodes of a space with this element on a mesh.
     pub fn count(mesh: &Mesh, element: Lagrange) -> usize {
         count_nodes(mesh.connectivity(), &NodeLayout::new(element))
     }
 
-    /// The number of nodes on all parts of a mesh. Collective.
+    /// Returns the number of nodes on all parts of a mesh. Collective.
     pub fn count_in_all(mesh: &Mesh, element: Lagrange) -> usize {
         let (own, layout) = (Self::count(mesh, element), NodeLayout::new(element));
         let Some(cut) = mesh.cut() else { return own };
@@ -186,7 +186,7 @@ impl Space {
         mesh.in_all(own - of_others.sum::<usize>())
     }
 
-    /// The exchange of shared nodes between processes.
+    /// Returns the exchange of shared nodes between processes.
     pub fn sharing(&self, group: &Arc<dyn Group>) -> Sharing {
         let all = self.shared.iter().flat_map(|shared| {
             shared.nodes.clone().map(|node| Shared { unknown: node as usize, ranks: &shared.ranks })
@@ -194,71 +194,71 @@ impl Space {
         Sharing::new(Arc::clone(group), all)
     }
 
-    /// The nodes shared with other processes, in one order for all processes.
+    /// Returns the nodes shared with other processes, in one order for all processes.
     pub fn shared_nodes(&self) -> &[SharedNodes] {
         &self.shared
     }
 
-    /// The element.
+    /// Returns the element.
     pub fn element(&self) -> Lagrange {
         self.element
     }
 
-    /// The number of components of the field.
+    /// Returns the number of components of the field.
     pub fn components(&self) -> usize {
         self.components
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn n_nodes(&self) -> usize {
         self.n_nodes
     }
 
-    /// The number of degrees of freedom: nodes times components.
+    /// Returns the number of degrees of freedom: nodes times components.
     pub fn n_dofs(&self) -> usize {
         self.n_nodes * self.components
     }
 
-    /// The number of nodes of a cell.
+    /// Returns the number of nodes of a cell.
     pub fn nodes_per_cell(&self) -> usize {
         self.nodes_per_cell
     }
 
-    /// The nodes of a cell in the element's order.
+    /// Returns the nodes of a cell in the element's order.
     pub fn cell_nodes(&self, cell: usize) -> &[u32] {
         &self.nodes[cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell]
     }
 
-    /// The nodes of all cells, `[cell][local node]`.
+    /// Returns the nodes of all cells, `[cell][local node]`.
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// The first node of each entity of each cell, `[cell][entity]`: a tensor cell has 3^dim of them, lexicographic,
-    /// number i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones and 2 the last. Entities without nodes
-    /// (degree 1) have the start 0. `None` on simplices, and if some cell sees an entity in a frame other than the
-    /// entity's own.
+    /// Returns the first node of each entity of each cell, `[cell][entity]`: a tensor cell has 3^dim of them,
+    /// lexicographic, number i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones and 2 the last. Entities
+    /// without nodes (degree 1) have the start 0. `None` on simplices, and if some cell sees an entity in a frame other
+    /// than the entity's own.
     pub fn runs(&self) -> Option<&[u32]> {
         self.runs.as_deref()
     }
 
-    /// The nodes that a chunk touches first. In execution order these ranges follow one another.
+    /// Returns the nodes that a chunk touches first. In execution order these ranges follow one another.
     pub fn new_nodes(&self, chunk: usize) -> Range<usize> {
         self.new_nodes[chunk].clone()
     }
 
-    /// The unknowns that a chunk touches first.
+    /// Returns the unknowns that a chunk touches first.
     pub fn new_dofs(&self, chunk: usize) -> Range<usize> {
         let nodes = self.new_nodes(chunk);
         nodes.start * self.components..nodes.end * self.components
     }
 
-    /// The local nodes on a facet of the cell and on its edges, ascending.
+    /// Returns the local nodes on a facet of the cell and on its edges, ascending.
     pub fn facet_nodes(&self, local: usize) -> &[u32] {
         &self.facet_nodes[local]
     }
 
-    /// The nodes on some facets, ascending, without duplicates.
+    /// Returns the nodes on some facets, ascending, without duplicates.
     pub fn nodes_on(&self, facets: &[Facet]) -> Vec<u32> {
         let mut nodes: Vec<u32> = facets
             .iter()

@@ -49,7 +49,7 @@ fn run(text: &str) -> Result<(Solution, Vec<Step>), RunError> {
     Ok((solution, steps.0))
 }
 
-/// The rate r in e ∝ N^(−r) over the last steps, by least squares.
+/// Returns the rate r in e ∝ N^(−r) over the last steps, by least squares.
 fn rate(steps: &[Step], error: impl Fn(&Step) -> f64) -> f64 {
     let points: Vec<[f64; 2]> =
         steps.iter().map(|step| [(step.dofs as f64).ln(), error(step).ln()]).collect();
@@ -154,7 +154,7 @@ fn runs_end_for_the_reason_that_they_say() {
     );
 }
 
-/// A randomly refined mesh with a function of a space on it.
+/// Returns a randomly refined mesh with a function of a space on it.
 fn grown(cell: &str, dim: usize) -> Adaptive {
     let text = format!(
         "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: {dim}, cell: {cell}, refine: {}); degree = 1; \

@@ -36,7 +36,7 @@ fn levels(matrix: &Csr, blocks: usize, near_null: &[Vec<f64>]) -> Aggregation {
     Aggregation::new(matrix.clone(), blocks, near_null, &Settings::default()).expect("levels")
 }
 
-/// The number of CG iterations to a tolerance of 1e-8.
+/// Returns the number of CG iterations to a tolerance of 1e-8.
 fn iterations(matrix: &Csr, by: &Aggregation, b: &[f64]) -> usize {
     let b = Vector::from_slice(b, Precision::F64);
     let mut x = b.like();
@@ -47,14 +47,14 @@ fn iterations(matrix: &Csr, by: &Aggregation, b: &[f64]) -> usize {
     report.iterations
 }
 
-/// A right-hand side with low and high frequencies; 0 at constrained entries.
+/// Returns a right-hand side with low and high frequencies; 0 at constrained entries.
 fn load(n: usize, fixed: &[bool]) -> Vec<f64> {
     let held = |i: usize| fixed.get(i).is_some_and(|fixed| *fixed);
     let of = |(i, noise)| if held(i) { 0.0 } else { 1.0 + 0.5 * noise };
     noise(n, 3).into_iter().enumerate().map(of).collect()
 }
 
-/// The iterations and the operator complexity of a scalar problem.
+/// Returns the iterations and the operator complexity of a scalar problem.
 fn scalar(matrix: &Csr, fixed: &[bool]) -> (usize, f64) {
     let by = levels(matrix, 1, &constants(matrix.size(), 1, fixed));
     let found = iterations(matrix, &by, &load(matrix.size(), fixed));

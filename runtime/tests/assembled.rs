@@ -15,7 +15,7 @@ use runtime::solve::LinearOperator;
 use runtime::space::constraint::affine::{AffineConstraint, AffineConstraints};
 use std::sync::Arc;
 
-/// Affine constraints on every seventh degree of freedom: two terms, one dependent term, or none.
+/// Returns affine constraints on every seventh degree of freedom: two terms, one dependent term, or none.
 fn rows(n: usize) -> AffineConstraints {
     let row = |i: usize| match i / 7 % 3 {
         0 => {

@@ -32,7 +32,7 @@ fn assert_same(found: f64, expected: f64, terms: usize, what: &str) {
     assert!((found - expected).abs() <= bound, "{what}: {found} and {expected}");
 }
 
-/// The lengths or areas of the plane facets of each tag, and the sizes of the cells.
+/// Returns the lengths or areas of the plane facets of each tag, and the sizes of the cells.
 fn sizes(mesh: &Mesh) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     let size = |points: Vec<[f64; 3]>| {
@@ -134,8 +134,8 @@ fn what_was_refined_is_taken_back() {
 /// An exact point.
 type Point = [u64; 3];
 
-/// The pairs of sibling leaves by the vertex of their bisection, the midpoint of their two distinct vertices; and the
-/// number of leaves at each vertex.
+/// Returns the pairs of sibling leaves by the vertex of their bisection, the midpoint of their two distinct vertices;
+/// and the number of leaves at each vertex.
 fn pairs(
     bisection: &Bisection,
     fine: &Mesh,
@@ -281,7 +281,7 @@ fn what_cannot_be_is_said_and_changes_nothing() {
     }
 }
 
-/// The geometry nodes on facets of exactly one cell.
+/// Returns the geometry nodes on facets of exactly one cell.
 fn nodes_on_boundary(mesh: &Mesh) -> BTreeSet<u32> {
     let element = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
     let space = Space::new(mesh, &Partition::new(mesh, 1.0), element, 1).expect("a space");
@@ -326,7 +326,7 @@ fn new_nodes_of_round_boundaries_lie_on_them() {
     }
 }
 
-/// The Euler characteristic (vertices − edges + faces − cells), with periodic entities counted once.
+/// Returns the Euler characteristic (vertices − edges + faces − cells), with periodic entities counted once.
 fn euler(mesh: &Mesh) -> i64 {
     let topology = mesh.connectivity();
     let [v, e, f] = [topology.n_vertices(), topology.edges().len(), topology.faces().len()];
@@ -391,7 +391,7 @@ fn curved_cells_keep_their_map() {
     }
 }
 
-/// A `.npy` file with these numbers.
+/// Returns a `.npy` file with these numbers.
 fn npy(values: &[f64]) -> Vec<u8> {
     let shape = values.len();
     let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape},), }}\n");

@@ -76,7 +76,7 @@ fn required(backend: &str) -> bool {
     list.split([',', ' ']).any(|name| name == backend)
 }
 
-/// The instruction sets of this machine.
+/// Returns the instruction sets of this machine.
 fn instruction_sets() -> Vec<Isa> {
     let here: &[Isa] = match Machine::detect().simd {
         Simd::Avx512 => &[Isa::Avx512, Isa::Avx2, Isa::Portable],
@@ -92,13 +92,13 @@ fn instruction_sets() -> Vec<Isa> {
     here.to_vec()
 }
 
-/// A cache in the build folder, so that unchanged kernels are not recompiled.
+/// Returns a cache in the build folder, so that unchanged kernels are not recompiled.
 fn jit() -> Jit {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() })
 }
 
-/// The part selected by `WF_PART`, `K/N`: the K-th of N equal parts of the cases, in order; all without it.
+/// Returns the part selected by `WF_PART`, `K/N`: the K-th of N equal parts of the cases, in order; all without it.
 fn part(mut cases: Vec<Case>) -> Vec<Case> {
     let Some(asked) = std::env::var_os("WF_PART") else { return cases };
     let numbers = asked.to_str().and_then(|text| text.split_once('/'));
@@ -112,7 +112,7 @@ fn part(mut cases: Vec<Case>) -> Vec<Case> {
     cases.drain(at(k - 1)..at(k)).collect()
 }
 
-/// The cases, and the number of rejected combinations by reason.
+/// Returns the cases, and the number of rejected combinations by reason.
 fn cases(full: bool, seed: u64) -> (Vec<Case>, BTreeMap<String, usize>) {
     let choices = Choices::new(full, instruction_sets());
     let mut random = Random(seed);

@@ -97,7 +97,7 @@ fn shapes(cell: Cell) -> Vec<Shape> {
     all.into_iter().filter(|&shape| cell.is_tensor() || shape != Shape::Multilinear).collect()
 }
 
-/// The geometries that can represent a shape.
+/// Returns the geometries that can represent a shape.
 fn geometries(shape: Shape) -> Vec<Geometry> {
     match shape {
         Shape::Affine => vec![Geometry::Affine, Geometry::Corners, Geometry::Stored],

@@ -230,7 +230,7 @@ fn what_gpus_write_into_each_others_memory_compiles() {
     }
 }
 
-/// A compiler with its own cache folder.
+/// Returns a compiler with its own cache folder.
 fn jit_in(folder: &tempfile::TempDir) -> Jit {
     Jit::new(Environment { cache_dir: Some(folder.path().to_owned()), ..Environment::default() })
 }

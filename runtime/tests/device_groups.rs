@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number of GPUs of this build and machine; 0 for a single one.
+/// Returns the number of GPUs of this build and machine; 0 for a single one.
 fn gpus() -> usize {
     #[cfg(feature = "cuda")]
     let count = runtime::device::cuda::devices().map_or(0, |names| names.len());
@@ -32,7 +32,7 @@ fn each_gpu(work: impl Fn(Arc<dyn Group>) + Sync) {
     each(gpus(), work);
 }
 
-/// The GPU of this thread, connected to the others.
+/// Returns the GPU of this thread, connected to the others.
 fn joined(group: &Arc<dyn Group>) -> Arc<dyn Device> {
     let device = open(Backend::Cuda, Some(&group.rank().to_string())).expect("a GPU");
     let joined = device.join(group).expect("GPUs of one machine");
@@ -56,7 +56,7 @@ fn upload(device: &dyn Device, single: bool, numbers: &[f64]) -> Array {
 /// Lengths below and above the number of threads of a kernel and the size of a message.
 const LENGTHS: [usize; 9] = [1, 2, 3, 700, 65_537, 1, 131_073, 300_001, 5];
 
-/// A counter, the length, and whether single precision is used.
+/// Returns a counter, the length, and whether single precision is used.
 fn lengths() -> impl Iterator<Item = (usize, usize, bool)> {
     let cases = LENGTHS.into_iter().flat_map(|n| [(n, false), (n, true)]);
     cases.enumerate().map(|(time, (n, single))| (time, n, single))
@@ -116,7 +116,7 @@ fn what_gpus_send_each_other_arrives_in_its_place() {
     });
 }
 
-/// The processes that share each entry: at least two, in some cases all.
+/// Returns the processes that share each entry: at least two, in some cases all.
 fn owners(entries: usize, size: usize) -> Vec<Vec<usize>> {
     let of = |entry: usize| {
         let (a, b) = (entry % size, (entry / size + 1 + entry) % size);
@@ -126,7 +126,7 @@ fn owners(entries: usize, size: usize) -> Vec<Vec<usize>> {
     (0..entries).map(of).filter(|own| own.len() > 1).collect()
 }
 
-/// The index of an entry in a vector with gaps.
+/// Returns the index of an entry in a vector with gaps.
 fn place(entry: usize) -> u32 {
     3 * entry as u32 + 1
 }

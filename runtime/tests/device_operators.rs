@@ -100,8 +100,8 @@ const AT_LENGTH: [&str; 25] = [
 /// A case: description, mesh, form, degree and precision.
 type Case = (&'static str, Mesh, &'static str, usize, Precision);
 
-/// The devices; on PoCL without optimisation, for shorter compilation. `opencl_kernels` and all solves test optimised
-/// kernels.
+/// Returns the devices; on PoCL without optimisation, for shorter compilation. `opencl_kernels` and all solves test
+/// optimised kernels.
 fn devices() -> Vec<Arc<dyn Device>> {
     let unhurried = |device: Arc<dyn Device>| match parts::is_slow(&*device) {
         #[cfg(feature = "opencl")]
@@ -271,7 +271,7 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisati
     on
 }
 
-/// The residual R(u), the action J(u) w and the diagonal of J(u).
+/// Returns the residual R(u), the action J(u) w and the diagonal of J(u).
 fn results(system: &mut dyn NonlinearSystem, state: &Vector, direction: &Vector) -> [Vec<f64>; 3] {
     let [mut residual, mut action, mut diagonal] = [state.like(), state.like(), state.like()];
     // Old contents must not matter: 1, also in padding.
@@ -321,7 +321,7 @@ impl Setting {
         AT_LENGTH.iter().any(|long| self.name.starts_with(long)) && parts::is_slow(&**device)
     }
 
-    /// The CPU results, by interpreted kernels.
+    /// Returns the CPU results, by interpreted kernels.
     fn on_the_processor(&self) -> [Vec<f64>; 3] {
         let Self { form, elements, on, precision, params, .. } = self;
         let execution = Execution::Interpreted;
@@ -336,7 +336,7 @@ impl Setting {
         results(&mut operator, &state, &direction)
     }
 
-    /// The kernels of a device.
+    /// Returns the kernels of a device.
     fn compiled(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> CompiledForDevice {
         self.compiled_for(&TASKS, device, wishes)
     }
@@ -354,12 +354,12 @@ impl Setting {
         compiled.unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// The results of a device, computed twice.
+    /// Returns the results of a device, computed twice.
     fn on_a_device(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
         self.with(self.compiled(device, wishes), wishes)
     }
 
-    /// An operator with a device's kernels.
+    /// Returns an operator with a device's kernels.
     fn operator(&self, compiled: CompiledForDevice) -> Operator {
         let Self { on, params, .. } = self;
         let wrong = vec![0.5; params.len()];
@@ -369,7 +369,7 @@ impl Setting {
         operator
     }
 
-    /// The state, and the direction of the Jacobian.
+    /// Returns the state, and the direction of the Jacobian.
     fn vectors(&self, operator: &Operator) -> [Vector; 2] {
         [1, 500].map(|seed| {
             let mut vector = operator.vector();
@@ -378,7 +378,7 @@ impl Setting {
         })
     }
 
-    /// The results of a device's kernels, computed twice.
+    /// Returns the results of a device's kernels, computed twice.
     fn with(&self, compiled: CompiledForDevice, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
         let Self { on, precision, .. } = self;
         if let Some(scatter) = wishes.scatter {
@@ -441,12 +441,12 @@ impl Setting {
     }
 }
 
-/// The part of a test for this process.
+/// Returns the part of a test for this process.
 fn part(test: &str, devices: &[Arc<dyn Device>]) -> Option<Part> {
     parts::part(test, devices.iter().map(Arc::as_ref))
 }
 
-/// The cases of a part.
+/// Returns the cases of a part.
 fn own<T>(part: Part, cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
     cases.into_iter().enumerate().filter_map(move |(i, case)| part.has(i).then_some(case))
 }

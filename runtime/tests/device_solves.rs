@@ -100,7 +100,7 @@ struct Solved {
 }
 
 impl Case {
-    /// A positive definite system with eigenvalues between 1 and `most`; M halves the spread.
+    /// Creates a positive definite system with eigenvalues between 1 and `most`; M halves the spread.
     fn new(n: usize, most: f64) -> Self {
         let part = |i: usize| (i * 7919 % n) as f64 / (n - 1) as f64;
         Self {

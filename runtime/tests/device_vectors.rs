@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// From one entry to more than the capacity of all thread groups.
 const LENGTHS: [usize; 6] = [1, 3, 255, 1025, 70_001, 1_100_003];
 
-/// Pseudo-random numbers in (−1, 1).
+/// Returns pseudo-random numbers in (−1, 1).
 fn sample(len: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     let next = |_| {

@@ -20,7 +20,7 @@ use runtime::support::expression::Parameters;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The execution target for small meshes.
+/// Returns the execution target for small meshes.
 fn target() -> Target {
     Target { execution: Execution::Interpreted, ..Target::native() }
 }
@@ -46,13 +46,13 @@ fn estimator(problem: &Problem, elements: &Elements, on: &Arc<Discretisation>) -
     made.expect("kernels")
 }
 
-/// The estimate of a problem's solution.
+/// Returns the estimate of a problem's solution.
 fn of_solution(problem: &Problem, solution: &Solution) -> Estimate {
     let estimator = estimator(problem, &solution.elements, &solution.on);
     estimator.estimate(&solution.u).expect("an estimate")
 }
 
-/// The solution of a problem with its estimate.
+/// Returns the solution of a problem with its estimate.
 fn estimated(text: &str) -> (Solution, Estimate) {
     let (problem, mesh) = problem(text);
     let solution = solved(&problem, mesh);
@@ -60,7 +60,7 @@ fn estimated(text: &str) -> (Solution, Estimate) {
     (solution, estimate)
 }
 
-/// A state of a problem given by functions of the fields, with its estimate.
+/// Returns a state of a problem given by functions of the fields, with its estimate.
 fn of_state(
     problem: &Problem,
     mesh: Mesh,
@@ -79,7 +79,7 @@ fn of_state(
     (on, estimate)
 }
 
-/// The H¹ seminorm of the error of a field.
+/// Returns the H¹ seminorm of the error of a field.
 fn error(solution: &Solution, field: usize) -> f64 {
     let (_, l2, h1) = solution.errors[field];
     (h1 * h1 - l2 * l2).sqrt()

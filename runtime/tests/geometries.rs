@@ -38,7 +38,7 @@ fn meshes() -> Vec<Mesh> {
     vec![boxed(2.0, 7.0), boxed(3.0, 5.0), file("bracket_tet.msh")]
 }
 
-/// The residual R(u) and the action J(u) w for fixed u and w, with the requested kernels.
+/// Returns the residual R(u) and the action J(u) w for fixed u and w, with the requested kernels.
 fn results(form: &str, mesh: &Mesh, geometry: Option<Geometry>, block: usize) -> [Vec<f64>; 2] {
     let (program, diagnostics) = compile_form(&Source::new("form.wf", form));
     assert!(diagnostics.iter().all(|found| !found.is_error()), "{diagnostics:?}");

@@ -62,7 +62,7 @@ fn discretisation(form: &PointForm, constrained: bool) -> Discretisation {
     on
 }
 
-/// The residual, the action and the diagonal at a state, and the execution mode as a word.
+/// Returns the residual, the action and the diagonal at a state, and the execution mode as a word.
 fn results(
     form: &PointForm,
     on: &Arc<Discretisation>,

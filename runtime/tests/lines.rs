@@ -43,14 +43,15 @@ fn mesh(name: &str, arguments: &[(&str, f64)]) -> Mesh {
     generate(name, &arguments).expect("a mesh")
 }
 
-/// Affine, multilinear and curved cells.
+/// Returns affine, multilinear and curved cells.
 fn meshes() -> [Mesh; 3] {
     let boxed = |deform| mesh("box", &[("dim", 3.0), ("cells", 2.0), ("deform", deform)]);
     let ball = mesh("ball", &[("dim", 3.0), ("refine", 0.0), ("order", 2.0)]);
     [boxed(0.0), boxed(0.1), ball]
 }
 
-/// The residual R(u), the action J(u) w and the diagonal of J(u) for fixed u and w, and the strategies of the kernels.
+/// Returns the residual R(u), the action J(u) w and the diagonal of J(u) for fixed u and w, and the strategies of the
+/// kernels.
 fn results(
     form: &str,
     mesh: &Mesh,

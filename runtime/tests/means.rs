@@ -15,7 +15,7 @@ form stokes { field u: vector in H1(k); field p: scalar in H1(k - 1); f0[u] = [x
 form neumann { field p: scalar; f0[p] = x[0] - x[1] ; f1[p] = (1 + x[0]) * grad(p); }
 ";
 
-/// The values of a field at its nodes, by position, and its mean on the whole mesh.
+/// Returns the values of a field at its nodes, by position, and its mean on the whole mesh.
 fn found(form: &str, items: &str, size: usize) -> Vec<Vec<([i64; 2], f64)>> {
     let text = format!(
         "{FORMS} problem p solves {form} {{ mesh = box(dim: 2, cells: 6); mean p = 4; {items} }}"

@@ -30,7 +30,7 @@ fn generated(name: &str, arguments: &[(&str, Argument)]) -> Mesh {
     generate::generate(name, &arguments).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Small meshes of every cell type: name, mesh, and number of nodes per element.
+/// Returns small meshes of every cell type: name, mesh, and number of nodes per element.
 fn meshes() -> Vec<(&'static str, Mesh, usize)> {
     let number = Argument::Number;
     let word = |text: &str| Argument::Word(text.to_owned());
@@ -158,7 +158,7 @@ fn our_own_output_is_read_back() {
     }
 }
 
-/// A file of `tests/meshes`.
+/// Returns a file of `tests/meshes`.
 fn mesh(name: &str) -> Mesh {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/meshes").join(name);
     read::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -260,7 +260,7 @@ fn completed_faces_are_shared() {
 const POINTS: &str = "# vtk DataFile Version 2.0\nx\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 12 float\n\
     0 0 0 1 0 0 0 1 0 1 1 0 0 0 1 1 0 1 0 1 1 1 1 1 0 2 0 1 2 0 0 2 1 1 2 1\n";
 
-/// A legacy file with the points of two cubes and these cells: type and points.
+/// Returns a legacy file with the points of two cubes and these cells: type and points.
 fn cubes(cells: &[(u8, &[usize])]) -> Vec<u8> {
     let mut text = POINTS.to_owned();
     let size: usize = cells.iter().map(|(_, points)| 1 + points.len()).sum();

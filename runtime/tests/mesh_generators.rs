@@ -34,7 +34,7 @@ fn close(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e3 * f64::EPSILON * expected.abs().max(1.0)
 }
 
-/// The Euler characteristic: vertices − edges + faces − cells.
+/// Returns the Euler characteristic: vertices − edges + faces − cells.
 fn euler(mesh: &Mesh) -> i64 {
     let t = mesh.topology();
     let last = if mesh.dim() == 2 { t.n_cells() as i64 } else { 0 };
@@ -313,7 +313,7 @@ fn bad_cells_are_named_with_their_place() {
     assert!(message.to_string().contains("is degenerate"), "{message}");
 }
 
-/// Two cells on a facet in the plane x_last = 0: one extends to 1, the other to `apex`, above or below.
+/// Returns two cells on a facet in the plane x_last = 0: one extends to 1, the other to `apex`, above or below.
 fn on_one_facet(cell: Cell, apex: f64) -> Parts {
     let facet: &[[f64; 3]] = match cell {
         Cell::Triangle | Cell::Quadrilateral => &[[0.0; 3], [1.0, 0.0, 0.0]],

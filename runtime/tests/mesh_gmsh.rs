@@ -6,7 +6,7 @@ use runtime::mesh::{Cell, Mesh};
 use std::f64::consts::PI;
 use std::path::PathBuf;
 
-/// A file of the project's `meshes/`, or of this crate's `tests/meshes/`.
+/// Returns a file of the project's `meshes/`, or of this crate's `tests/meshes/`.
 fn path(name: &str) -> PathBuf {
     let crate_folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let own = crate_folder.join("tests/meshes").join(name);
@@ -472,7 +472,7 @@ fn folded_cells_are_unfolded_inside_a_boundary_that_stays() {
 /// The signed integral ∫ det J over the cells of the file, including folded ones.
 const BRACKET_VOLUME: f64 = 5.804_583_937_391_937_5;
 
-/// A file in format 2.2 with cells of one kind.
+/// Returns a file in format 2.2 with cells of one kind.
 fn of_cells(kind: u32, points: &[[f64; 3]], cells: &[&[u32]]) -> String {
     let mut text = format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n{}\n", points.len());
     for (i, [x, y, z]) in points.iter().enumerate() {
@@ -487,8 +487,8 @@ fn of_cells(kind: u32, points: &[[f64; 3]], cells: &[&[u32]]) -> String {
     text + "$EndElements\n"
 }
 
-/// A 9-node square, a 6-node triangle and a 10-node tetrahedron. The midpoints of the first edge, or of all edges at
-/// the first vertex, are moved to this fraction of the edge.
+/// Returns a 9-node square, a 6-node triangle and a 10-node tetrahedron. The midpoints of the first edge, or of all
+/// edges at the first vertex, are moved to this fraction of the edge.
 fn with_middle_nodes_at(part: f64, all: bool) -> [(u32, Vec<[f64; 3]>); 3] {
     let other = if all { part } else { 0.5 };
     let quad = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [part, 0.0], [1.0, 0.5]];

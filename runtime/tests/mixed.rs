@@ -243,7 +243,7 @@ impl Case {
         of(&reference, &inputs)
     }
 
-    /// The residual R(u), the action J(u) w and the diagonal, with the rows of constraints.
+    /// Returns the residual R(u), the action J(u) w and the diagonal, with the rows of constraints.
     fn reference(&self, u: &[f64], w: &[f64]) -> [Vec<Bounded>; 3] {
         let on = &self.on;
         let part = |all: &'_ [f64], field: usize| all[on.dofs_of(field)].to_vec();

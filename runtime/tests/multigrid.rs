@@ -82,7 +82,7 @@ fn place(execution: Execution, precision: Precision) -> Place {
     Place { target, device: None, shelf: Shelf::default(), fine: None }
 }
 
-/// A linear function with different slopes per component, at the nodes of a space.
+/// Returns a linear function with different slopes per component, at the nodes of a space.
 fn linear(on: &Discretisation) -> Vec<f64> {
     let space = &on.fields[0].space;
     let points = space.points(&on.mesh, &on.partition).expect("points");

@@ -65,7 +65,7 @@ impl Parsed {
     }
 }
 
-/// A discontinuous field: each cell has its own nodes, with values of a function.
+/// Returns a discontinuous field: each cell has its own nodes, with values of a function.
 fn sampled(
     mesh: &Mesh,
     element: Lagrange,

@@ -53,12 +53,12 @@ fn problem(text: &str) -> (Problem, Mesh) {
     (problem, mesh)
 }
 
-/// A target without compiler.
+/// Returns a target without compiler.
 fn target() -> Target {
     Target { execution: Execution::Interpreted, ..Target::native() }
 }
 
-/// The operator of a problem on a mesh, on the CPU or on a device.
+/// Returns the operator of a problem on a mesh, on the CPU or on a device.
 fn operator(
     problem: &Problem,
     mesh: Arc<Mesh>,
@@ -67,7 +67,7 @@ fn operator(
     represented(problem, mesh, device, Representation::MatrixFree)
 }
 
-/// The same with a given representation of the Jacobian.
+/// Returns the same with a given representation of the Jacobian.
 fn represented(
     problem: &Problem,
     mesh: Arc<Mesh>,
@@ -81,7 +81,7 @@ fn represented(
     (made.expect("an operator").0, on)
 }
 
-/// A residual, a product and a diagonal at some state and direction, and the constrained zero vector.
+/// Returns a residual, a product and a diagonal at some state and direction, and the constrained zero vector.
 fn found(operator: &mut Operator, u: &[f64], x: &[f64]) -> [Vec<f64>; 4] {
     let (mut state, mut direction) = (operator.vector(), operator.vector());
     state.set(u);
@@ -99,7 +99,7 @@ fn numbers(n: usize, seed: f64) -> Vec<f64> {
     (0..n).map(|i| (i as f64 * 0.7 + seed).sin()).collect()
 }
 
-/// The index of each degree of freedom of a part on the whole mesh.
+/// Returns the index of each degree of freedom of a part on the whole mesh.
 fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
     let mut places = vec![usize::MAX; part.n_dofs()];
     let cells = part.mesh.cut().expect("a part").cells().expect("room");
@@ -132,7 +132,7 @@ fn expect_places(part: &Mesh, whole: &Mesh) {
     }
 }
 
-/// The statistics of a part and its interface.
+/// Returns the statistics of a part and its interface.
 fn share(part: &Discretisation, rank: u32) -> Share {
     let (mut share, mut outer) = (Share::default(), vec![false; part.mesh.n_cells()]);
     (share.cells, share.unknowns) = (part.mesh.n_cells(), part.n_dofs());
@@ -174,12 +174,12 @@ type Cutting<'a> = &'a (dyn Fn(&Arc<Mesh>, &Arc<dyn Group>) -> Arc<Mesh> + Sync)
 /// Predicts the rank of each cell.
 type Foretold<'a> = &'a dyn Fn(&Arc<Mesh>, usize) -> Option<Vec<u32>>;
 
-/// The ranks of an even distribution; `None` with too few cells.
+/// Returns the ranks of an even distribution; `None` with too few cells.
 fn evenly(whole: &Arc<Mesh>, processes: usize) -> Option<Vec<u32>> {
     whole.ranks(processes).ok().map(|ranks| ranks.to_vec())
 }
 
-/// The same for parts created in some way, with predicted counts if given.
+/// Does the same for parts created in some way, with predicted counts if given.
 #[track_caller]
 fn compare_parts(
     device: Option<&Arc<dyn Device>>,
@@ -240,7 +240,7 @@ fn compare_parts(
     }
 }
 
-/// The text of a problem.
+/// Returns the text of a problem.
 fn text(mesh: &str, degree: usize, [tag, held]: [&str; 2], more: &str) -> String {
     let flat = mesh.contains("dim: 2") || mesh.contains("_quad");
     let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
@@ -303,7 +303,7 @@ fn parts_of_files_add_up_to_the_whole() {
     }
 }
 
-/// The same cubes, each in another rotation.
+/// Returns the same cubes, each in another rotation.
 fn turned(mesh: &Mesh) -> Mesh {
     let mut parts = Parts { points: mesh.points().to_vec(), ..Parts::default() };
     for cell in 0..mesh.n_cells() {
@@ -435,7 +435,7 @@ fn with_hanging_nodes(coarse: Mesh) -> Mesh {
     mesh
 }
 
-/// Pseudo-random numbers from a seed.
+/// Returns pseudo-random numbers from a seed.
 fn random(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed;
     move |below| {
@@ -444,7 +444,7 @@ fn random(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// A forest with randomly refined cells, some several times.
+/// Returns a forest with randomly refined cells, some several times.
 fn random_forest(coarse: Mesh, seed: u64) -> Mesh {
     let mut forest = Forest::new(&coarse).expect("a forest");
     let mut draw = random(seed);
@@ -456,7 +456,7 @@ fn random_forest(coarse: Mesh, seed: u64) -> Mesh {
     forest.mesh(&Arc::new(coarse)).expect("a mesh of leaves")
 }
 
-/// Random ranks of cells, one by one or in segments; each process has a cell.
+/// Returns random ranks of cells, one by one or in segments; each process has a cell.
 fn scattered(cells: usize, processes: usize, seed: u64) -> Vec<u32> {
     let mut draw = random(seed);
     let piece = 1 + seed as usize % 3 * 4;

@@ -35,25 +35,25 @@ impl Bounded {
     /// An exact zero.
     pub const ZERO: Self = Self { value: 0.0, scale: 0.0 };
 
-    /// An exact or once-rounded number.
+    /// Creates an exact or once-rounded number.
     #[inline]
     pub fn new(value: f64) -> Self {
         Self { value, scale: value.abs() }
     }
 
-    /// A number with a known larger error.
+    /// Creates a number with a known larger error.
     #[inline]
     pub fn with_scale(value: f64, scale: f64) -> Self {
         Self { value, scale: scale.max(value.abs()) }
     }
 
-    /// The tolerance in a precision.
+    /// Returns the tolerance in a precision.
     #[inline]
     pub fn tolerance(self, epsilon: f64) -> f64 {
         FACTOR * epsilon * self.scale
     }
 
-    /// The square root √a.
+    /// Returns the square root √a.
     pub fn sqrt(self) -> Self {
         unary(Unary::Sqrt, self)
     }
@@ -125,7 +125,7 @@ impl std::iter::Sum for Bounded {
     }
 }
 
-/// The product |slope| · scale; an exact zero remains 0 for any slope.
+/// Returns the product |slope| · scale; an exact zero remains 0 for any slope.
 #[inline]
 fn amplify(slope: f64, scale: f64) -> f64 {
     if scale == 0.0 { 0.0 } else { slope.abs() * scale }
@@ -180,7 +180,7 @@ fn binary(function: Binary, a: Bounded, b: Bounded) -> Bounded {
     Bounded { value, scale }
 }
 
-/// The value of every node of a graph; truth values are 1 or 0.
+/// Returns the value of every node of a graph; truth values are 1 or 0.
 pub(super) fn evaluate(
     graph: &Graph,
     mut input: impl FnMut(Input) -> Bounded,

@@ -12,7 +12,7 @@ use kernels_gen::element::{Lagrange, tabulate};
 /// For each referenced node, the nodes i that contribute to its function, with C_ik.
 pub type Functions = Vec<Vec<(usize, f64)>>;
 
-/// The functions of a cell with a hanging word ([`kernels_gen::abi::hanging`]); `None` if nothing hangs.
+/// Returns the functions of a cell with a hanging word ([`kernels_gen::abi::hanging`]); `None` if nothing hangs.
 pub fn functions(element: Lagrange, word: u32) -> Option<Functions> {
     if word == 0 || !element.is_continuous() {
         return None;
@@ -55,7 +55,7 @@ mod tests {
     use kernels_gen::abi::hanging::word;
     use kernels_gen::element::Cell;
 
-    /// A polynomial of the given degree in each direction.
+    /// Returns a polynomial of the given degree in each direction.
     fn polynomial(x: [f64; 3], degree: usize) -> Bounded {
         let along = |axis: usize| {
             let add = |k: usize| Bounded::new(0.4 - 0.1 * (k + axis) as f64);

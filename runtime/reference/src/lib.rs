@@ -65,7 +65,7 @@ impl Space {
         Self { number, element, table, facets, functions: Vec::new() }
     }
 
-    /// The tabulation at the current cell or facet.
+    /// Returns the tabulation at the current cell or facet.
     fn at(&self, cursor: Cursor) -> &Table {
         cursor.facet.map_or(&self.table, |facet| &self.facets[facet])
     }
@@ -114,8 +114,8 @@ pub struct Inputs<'a> {
 pub type Vectors = Vec<Vec<Bounded>>;
 
 impl<'a> Reference<'a> {
-    /// The form at degree `k` on cells of geometry order `g`, with the language's default rule or the rule of a given
-    /// quadrature degree.
+    /// Creates the form at degree `k` on cells of geometry order `g`, with the language's default rule or the rule of a
+    /// given quadrature degree.
     pub fn new(
         form: &'a PointForm,
         cell: Cell,
@@ -131,7 +131,7 @@ impl<'a> Reference<'a> {
         Self::with_rule(form, k, g, default_rule(cell, largest, g, quadrature))
     }
 
-    /// The form at degree `k` on cells of geometry order `g`, with a given rule.
+    /// Creates the form at degree `k` on cells of geometry order `g`, with a given rule.
     pub fn with_rule(
         form: &'a PointForm,
         k: usize,
@@ -170,17 +170,17 @@ impl<'a> Reference<'a> {
         self
     }
 
-    /// The quadrature rule.
+    /// Returns the quadrature rule.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// The element of a field.
+    /// Returns the element of a field.
     pub fn element(&self, field: usize) -> Lagrange {
         self.fields[field].element
     }
 
-    /// The residual R(u), of all integrals.
+    /// Returns the residual R(u), of all integrals.
     pub fn residual(&self, inputs: &Inputs) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -192,7 +192,7 @@ impl<'a> Reference<'a> {
         result
     }
 
-    /// The Jacobian action J(u)w by the coefficients G. `direction` is w, one vector per field.
+    /// Returns the Jacobian action J(u)w by the coefficients G. `direction` is w, one vector per field.
     pub fn action(&self, inputs: &Inputs, direction: &[&[f64]]) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -214,7 +214,7 @@ impl<'a> Reference<'a> {
         result
     }
 
-    /// The diagonal of the Jacobian.
+    /// Returns the diagonal of the Jacobian.
     pub fn diagonal(&self, inputs: &Inputs) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -236,7 +236,7 @@ impl<'a> Reference<'a> {
         result
     }
 
-    /// The tested quantities of an integral of the residual at its points, `[cell][point][number]` or
+    /// Returns the tested quantities of an integral of the residual at its points, `[cell][point][number]` or
     /// `[facet][point][number]`. They are those of [`tested`], w |det J| f0 and w |det J| J⁻¹ f1, in the axes of the
     /// cell, on facets, too.
     pub fn flux(&self, inputs: &Inputs, integral: usize) -> Result<Vec<Bounded>, PlanError> {
@@ -261,7 +261,7 @@ impl<'a> Reference<'a> {
         Ok(all)
     }
 
-    /// The integral of the form's energy density over the cells, if it has one.
+    /// Returns the integral of the form's energy density over the cells, if it has one.
     pub fn energy(&self, inputs: &Inputs) -> Option<Bounded> {
         let mut sum = None;
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -273,7 +273,7 @@ impl<'a> Reference<'a> {
         sum
     }
 
-    /// The first point at which an integral is not finite, else one at which its derivative is not. Returns the
+    /// Finds the first point at which an integral is not finite, else one at which its derivative is not. Returns the
     /// integral's number, whether it is the derivative, and all inputs of the form there.
     pub fn not_finite(&self, inputs: &Inputs) -> Option<(usize, bool, Given)> {
         let [mut value, mut derivative] = [None, None];
@@ -299,7 +299,7 @@ impl<'a> Reference<'a> {
         Some((found.0, derived, found.1))
     }
 
-    /// The physical coordinates of the quadrature points: `[cell][point][axis]`.
+    /// Returns the physical coordinates of the quadrature points: `[cell][point][axis]`.
     pub fn coordinates(&self, inputs: &Inputs) -> Vec<f64> {
         let mut all = Vec::new();
         let dim = self.form.dim;
@@ -378,15 +378,15 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The index of a component of node `i` of a cell in the vector of its field.
+    /// Returns the index of a component of node `i` of a cell in the vector of its field.
     fn place(&self, inputs: &Inputs, cursor: Cursor, slot: Slot, i: usize) -> usize {
         let nodes = self.fields[slot.field].element.count();
         let node = inputs.state[slot.field].map[cursor.cell * nodes + i] as usize;
         node * self.form.fields[slot.field].shape.components() + slot.component
     }
 
-    /// A component of a nodal function, or one of its physical derivatives, at a point. The slot's field determines the
-    /// number of components.
+    /// Returns a component of a nodal function, or one of its physical derivatives, at a point. The slot's field
+    /// determines the number of components.
     fn slot(
         &self,
         space: &Space,
@@ -399,7 +399,7 @@ impl<'a> Reference<'a> {
         point.interpolate(space, nodal, components, slot, cursor)
     }
 
-    /// The dimension, and the number of spaces.
+    /// Returns the dimension, and the number of spaces.
     fn sizes(&self) -> (usize, usize) {
         (self.form.dim, self.fields.len() + self.aux.len())
     }
@@ -409,7 +409,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// The axis of a derivative, or `None` for a value.
+/// Returns the axis of a derivative, or `None` for a value.
 fn derivative(part: Part) -> Option<usize> {
     match part {
         Part::Value => None,

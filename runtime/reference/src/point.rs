@@ -35,7 +35,8 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Point `q` of the cell with these coordinates of the geometry nodes, `[node][axis]`, for a number of spaces.
+    /// Creates point `q` of the cell with these coordinates of the geometry nodes, `[node][axis]`, for a number of
+    /// spaces.
     pub(super) fn new(
         table: &Table,
         (dim, spaces): (usize, usize),
@@ -67,7 +68,7 @@ impl Point {
         Self { dim, x, measure, inverse, normal, functions }
     }
 
-    /// The same point on a facet, where the coordinate λ is 0.
+    /// Returns the same point on a facet, where the coordinate λ is 0.
     pub(super) fn on_facet(self, cell: Cell, facet: usize) -> Self {
         let mut along = [0.0; 3];
         match (cell.is_tensor(), facet) {
@@ -84,7 +85,7 @@ impl Point {
         Self { measure: self.measure * length, normal, ..self }
     }
 
-    /// The basis function φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
+    /// Returns the basis function φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
     fn basis(&self, table: &Table, q: usize, i: usize, part: Part) -> Bounded {
         match derivative(part) {
             None => table.entry(q, i, None),
@@ -98,8 +99,8 @@ impl Point {
         }
     }
 
-    /// The functions of the referenced nodes of a cell, or their physical derivatives: φ_i, or Σ_j C_ji φ_j with
-    /// hanging nodes. Computed on first use.
+    /// Returns the functions of the referenced nodes of a cell, or their physical derivatives: φ_i, or Σ_j C_ji φ_j
+    /// with hanging nodes. Computed on first use.
     pub(super) fn functions(&self, space: &Space, cursor: Cursor, part: Part) -> &[Bounded] {
         let number = space.number * (1 + self.dim) + derivative(part).map_or(0, |axis| 1 + axis);
         self.functions[number].get_or_init(|| {
@@ -112,7 +113,7 @@ impl Point {
         })
     }
 
-    /// The pull-back factor from a physical to a reference axis, ∂ξ_a/∂x_j; 1 for values.
+    /// Returns the pull-back factor from a physical to a reference axis, ∂ξ_a/∂x_j; 1 for values.
     pub(super) fn pulled(&self, to: Part, from: Part) -> Bounded {
         match (derivative(to), derivative(from)) {
             (Some(a), Some(j)) => self.inverse[a][j],
@@ -120,7 +121,7 @@ impl Point {
         }
     }
 
-    /// A component of a nodal function, or one of its physical derivatives.
+    /// Returns a component of a nodal function, or one of its physical derivatives.
     pub(super) fn interpolate(
         &self,
         space: &Space,
@@ -137,7 +138,7 @@ impl Point {
         terms.map(|(&function, node)| function * Bounded::new(value(node))).sum()
     }
 
-    /// Every node of a graph at this point.
+    /// Evaluates every node of a graph at this point.
     pub(super) fn evaluate(
         &self,
         reference: &Reference,
@@ -196,7 +197,7 @@ impl Point {
     }
 }
 
-/// The determinant and the inverse by cofactors.
+/// Returns the determinant and the inverse by cofactors.
 fn invert(a: &[[Bounded; 3]; 3]) -> (Bounded, [[Bounded; 3]; 3]) {
     let next = |i: usize| (i + 1) % 3;
     let cofactor = |i: usize, j: usize| {
@@ -213,7 +214,7 @@ fn invert(a: &[[Bounded; 3]; 3]) -> (Bounded, [[Bounded; 3]; 3]) {
     (determinant, inverse)
 }
 
-/// The cell diameter h: the largest distance between two vertices.
+/// Returns the cell diameter h: the largest distance between two vertices.
 pub(super) fn diameter(element: Lagrange, coordinates: &[f64]) -> Bounded {
     let dim = element.cell().dim();
     let nodes = element.nodes();

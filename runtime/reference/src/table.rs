@@ -68,7 +68,7 @@ impl Table {
         table
     }
 
-    /// The value φ_i(x_q), or its derivative along a reference axis.
+    /// Returns the value φ_i(x_q), or its derivative along a reference axis.
     #[inline]
     pub(super) fn entry(&self, q: usize, i: usize, axis: Option<usize>) -> Bounded {
         match axis {
@@ -77,7 +77,7 @@ impl Table {
         }
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub(super) fn nodes(&self) -> usize {
         self.nodes
     }
@@ -98,7 +98,7 @@ impl Table {
 }
 
 impl Table {
-    /// The same on a facet: along its normal axis every node has one factor, at the end of the interval.
+    /// Does the same on a facet: along its normal axis every node has one factor, at the end of the interval.
     fn widen_on_facet(&mut self, line: &LineScales, nodes: LinePoints, facet: usize) {
         let (count, dim) = (self.nodes, self.dim);
         let own = LineTable::new(nodes, LinePoints::GaussLobatto(2));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const EPS: f64 = f64::EPSILON;
 const H1: FormSpace = FormSpace::H1(Degree::Relative(0));
 
-/// A form with one scalar field, from a residual and its coefficients.
+/// Returns a form with one scalar field, from a residual and its coefficients.
 fn form(
     dim: usize,
     build: impl Fn(&mut Graph) -> (Vec<(Slot, NodeId)>, Vec<Coefficient>),
@@ -54,7 +54,7 @@ fn one(graph: &mut Graph) -> NodeId {
     graph.intern(Node::Constant(fem_dsl::point::Number::new(1.0)))
 }
 
-/// The mass form f0 = u.
+/// Returns the mass form f0 = u.
 fn mass(dim: usize) -> PointForm {
     form(dim, |graph| {
         let (u, one) = (state(graph, Part::Value), one(graph));
@@ -63,7 +63,7 @@ fn mass(dim: usize) -> PointForm {
     })
 }
 
-/// The Laplace form f1 = grad(u).
+/// Returns the Laplace form f1 = grad(u).
 fn laplace(dim: usize) -> PointForm {
     form(dim, |graph| {
         let one = one(graph);
@@ -74,7 +74,7 @@ fn laplace(dim: usize) -> PointForm {
     })
 }
 
-/// The cubic form f0 = u³.
+/// Returns the cubic form f0 = u³.
 fn cubic(dim: usize) -> PointForm {
     form(dim, |graph| {
         let u = state(graph, Part::Value);
@@ -94,8 +94,8 @@ struct OneCell {
     map: Vec<u32>,
 }
 
-/// The images of the nodes of geometry and field under `place`; for the field only if the degree of the map is at most
-/// that of the geometry.
+/// Returns the images of the nodes of geometry and field under `place`; for the field only if the degree of the map is
+/// at most that of the geometry.
 fn one_cell(cell: Cell, k: usize, g: usize, place: impl Fn([f64; 3]) -> [f64; 3]) -> OneCell {
     let geometry = Lagrange::continuous(cell, g).expect("a supported geometry");
     let field = Lagrange::continuous(cell, k).expect("a supported degree");
@@ -131,7 +131,7 @@ fn affine(x: [f64; 3]) -> [f64; 3] {
     [1.0 + 2.0 * x + 0.5 * y, 0.25 * x + 1.5 * y - 0.5 * z, 3.0 * z + 0.125 * x]
 }
 
-/// The determinant of `affine` in two and three dimensions.
+/// Returns the determinant of `affine` in two and three dimensions.
 fn affine_det(dim: usize) -> f64 {
     let plane = 2.0 * 1.5 - 0.5 * 0.25;
     if dim == 2 { plane } else { plane * 3.0 + 0.125 * (0.5 * -0.5) }

@@ -46,7 +46,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The assignment for rows with at most `of_row` elements and links with at most `of_link`.
+    /// Creates the assignment for rows with at most `of_row` elements and links with at most `of_link`.
     pub fn new(of_row: usize, of_link: usize) -> Self {
         let slots = of_row.max(4 * EACH_HAS).next_power_of_two();
         let lanes = (slots / EACH_HAS).min(THREADS);
@@ -63,13 +63,13 @@ impl Tables {
         self.slots <= THREADS * EACH_HAS
     }
 
-    /// Thread groups for `rows` rows.
+    /// Returns the number of thread groups for `rows` rows.
     fn groups(self, rows: usize) -> usize {
         let groups = rows.div_ceil(THREADS / self.lanes()).max(1);
         groups.min(if self.shared() { 1 << 20 } else { MOST })
     }
 
-    /// Table entries of all groups in device memory.
+    /// Returns the number of table entries of all groups in device memory.
     fn scratch(self, rows: usize) -> usize {
         if self.shared() { 0 } else { self.groups(rows) * self.slots }
     }
@@ -80,7 +80,7 @@ impl Tables {
     }
 }
 
-/// The source of the kernels in a dialect.
+/// Returns the source of the kernels in a dialect.
 pub fn linked_rows(words: &Words, precision: Precision, tables: Tables) -> SourceFile {
     let threads = THREADS.to_string();
     let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
@@ -204,7 +204,7 @@ pub(crate) struct Link<'a> {
 }
 
 impl Link<'_> {
-    /// The column and the number of each element; columns may be `u32::MAX`.
+    /// Returns the column and the number of each element; columns may be `u32::MAX`.
     pub(crate) fn each(self) -> impl Iterator<Item = (u32, usize)> {
         let Self { dofs, first, lanes, .. } = self;
         self.pairs
@@ -214,7 +214,7 @@ impl Link<'_> {
 }
 
 impl Elements {
-    /// The link with a number: its index among all degrees of freedom.
+    /// Returns the link with a number: its index among all degrees of freedom.
     pub(crate) fn link(&self, link: usize) -> Link<'_> {
         let number = self.works.partition_point(|work| work.dofs <= link) - 1;
         let Work { first, entries, lanes, unknowns, dofs, table } = self.works[number];
@@ -232,7 +232,7 @@ impl Elements {
         }
     }
 
-    /// The number of elements of the largest element-matrix row.
+    /// Returns the number of elements of the largest element-matrix row.
     pub(crate) fn of_link(&self) -> usize {
         let lengths = self.works.iter().flat_map(|work| {
             let ends = &self.tables[work.table..=work.table + work.unknowns];
@@ -241,7 +241,7 @@ impl Elements {
         lengths.max().unwrap_or(0)
     }
 
-    /// The row assignment for devices.
+    /// Returns the row assignment for devices.
     pub(crate) fn on_devices(&self) -> Tables {
         Tables::new(self.of_row, self.of_link())
     }

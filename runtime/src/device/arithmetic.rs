@@ -94,12 +94,12 @@ const MOST: usize = 1024;
 /// Minimal number of entries per thread.
 const ENTRIES: usize = 4;
 
-/// The number of groups for `n` entries, which determines the order of sums.
+/// Returns the number of groups for `n` entries, which determines the order of sums.
 pub(super) fn groups(n: usize) -> usize {
     n.div_ceil(THREADS * ENTRIES).clamp(1, MOST)
 }
 
-/// The number of groups of a sum over `n` entries, some of which may be shared with other processes.
+/// Returns the number of groups of a sum over `n` entries, some of which may be shared with other processes.
 fn groups_of(n: usize, joint: Option<&Arc<Joint>>) -> usize {
     joint.map_or_else(|| groups(n), |joint| joint.groups())
 }
@@ -124,7 +124,7 @@ impl fmt::Debug for Arithmetic {
 }
 
 impl Arithmetic {
-    /// The source of the kernels in a dialect.
+    /// Returns the source of the kernels in a dialect.
     pub fn source(words: &Words, precision: Precision) -> SourceFile {
         let (threads, slots) = (THREADS.to_string(), Recurrence::MOST.to_string());
         let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
@@ -180,17 +180,17 @@ impl Arithmetic {
         Ok(Arc::new(Self { device, precision, layout, module, spare, failure, joints }))
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
     }
 
-    /// The precision of the entries.
+    /// Returns the precision of the entries.
     pub fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// The layout of vectors.
+    /// Returns the layout of vectors.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -387,7 +387,7 @@ impl Arithmetic {
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// An array for two sums of the largest number of groups and one number; its contents are undefined.
+    /// Returns an array for two sums of the largest number of groups and one number; its contents are undefined.
     fn room(&self) -> Result<Array, DeviceError> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.map_or_else(|| self.device.zeros(Kind::F64, 2 * MOST + 1), Ok)
@@ -494,7 +494,7 @@ impl Arithmetic {
         self.run("advance", p.len(), &[r, d, p], &[Given::Real(beta)])
     }
 
-    /// Chebyshev step: r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, x = x + d.
+    /// Does a Chebyshev step: r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, x = x + d.
     pub fn chebyshev(
         &self,
         (keep, add): (f64, f64),
@@ -517,7 +517,7 @@ impl Arithmetic {
         self.run("turn", y.len(), &[y], &[])
     }
 
-    /// First Chebyshev step: d = `add`·D⁻¹r, x = d.
+    /// Does the first Chebyshev step: d = `add`·D⁻¹r, x = d.
     pub fn chebyshev_first(
         &self,
         add: f64,
@@ -598,7 +598,7 @@ impl Arithmetic {
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// The dot product x·y; this and the following sums include all processes, if `joint` is given.
+    /// Returns the dot product x·y; this and the following sums include all processes, if `joint` is given.
     pub fn dot(
         self: &Arc<Self>,
         x: &Array,
@@ -611,7 +611,7 @@ impl Arithmetic {
         self.sums("dot", &[x, y], (&[], &[]), joint)
     }
 
-    /// The weighted product r·D⁻¹r.
+    /// Returns the weighted product r·D⁻¹r.
     pub fn weighted(
         self: &Arc<Self>,
         r: &Array,
@@ -632,7 +632,7 @@ impl Arithmetic {
         self.sums("axpy_dot", &[x, y], (&[], &[Given::Real(a)]), joint)
     }
 
-    /// Conjugate gradient step: x = x + α·p, r = r − α·q with α = rz / `curvature`, or 0 if the curvature is not
+    /// Does a conjugate gradient step: x = x + α·p, r = r − α·q with α = rz / `curvature`, or 0 if the curvature is not
     /// positive. Returns r·r, and r·D⁻¹r for a given diagonal D⁻¹.
     pub fn conjugate(
         self: &Arc<Self>,

@@ -31,7 +31,7 @@ struct Held {
 }
 
 impl Held {
-    /// The bytes of all live arrays.
+    /// Returns the bytes of all live arrays.
     fn bytes(&mut self) -> usize {
         self.arrays.retain(|(array, _)| array.strong_count() > 0);
         self.arrays.iter().map(|(_, bytes)| bytes).sum()
@@ -44,12 +44,12 @@ impl Bounded {
         Self { device, bound, held: Mutex::default() }
     }
 
-    /// The bytes of the live arrays.
+    /// Returns the bytes of the live arrays.
     pub fn bytes(&self) -> usize {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).bytes()
     }
 
-    /// The peak number of bytes.
+    /// Returns the peak number of bytes.
     pub fn most_bytes(&self) -> usize {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).most
     }

@@ -79,7 +79,7 @@ impl fmt::Debug for Cuda {
     }
 }
 
-/// The number of GPUs.
+/// Returns the number of GPUs.
 pub(super) fn count() -> Result<usize, CudaError> {
     // SAFETY: only searches for the library and loads it.
     if !unsafe { sys::is_culib_present() } {
@@ -91,7 +91,7 @@ pub(super) fn count() -> Result<usize, CudaError> {
     }
 }
 
-/// The names of the GPUs, in driver order.
+/// Returns the names of the GPUs, in driver order.
 ///
 /// # Errors
 ///
@@ -161,12 +161,12 @@ impl Cuda {
         Self::new(found.ok_or_else(none)?)
     }
 
-    /// The target architecture, such as `sm_90`.
+    /// Returns the target architecture, such as `sm_90`.
     pub fn arch(&self) -> &str {
         &self.arch
     }
 
-    /// The stream for work of this thread; a recording keeps the resources it `needs` alive.
+    /// Returns the stream for work of this thread; a recording keeps the resources it `needs` alive.
     fn stream(&self, needs: impl Iterator<Item = Own>) -> &Arc<CudaStream> {
         let recorded = self.recorder.stream(needs);
         let in_recording = usize::from(recorded.is_some());
@@ -188,7 +188,7 @@ impl Cuda {
         }
     }
 
-    /// The error of a failed allocation.
+    /// Returns the error of a failed allocation.
     fn short(&self, bytes: usize, what: &str, error: DriverError) -> CudaError {
         if error.0 != sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
             return driver(what)(error);
@@ -199,7 +199,7 @@ impl Cuda {
     }
 }
 
-/// Dynamic shared memory of a launch, in bytes; 0 if it is within the limit of every GPU.
+/// Returns the dynamic shared memory of a launch, in bytes; 0 if it is within the limit of every GPU.
 fn asked_for(abi: &KernelAbi) -> u32 {
     if abi.shared_bytes > SHARED_BYTES { abi.shared_bytes as u32 } else { 0 }
 }

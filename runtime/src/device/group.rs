@@ -32,7 +32,7 @@ impl Way {
     /// All transports, in the order in which they are tried.
     pub const ALL: [Self; 4] = [Self::Peers, Self::Nccl, Self::Mpi, Self::Host];
 
-    /// The name in [`MESSAGES`].
+    /// Returns the name in [`MESSAGES`].
     pub fn word(self) -> &'static str {
         match self {
             Self::Peers => "peers",
@@ -151,7 +151,7 @@ pub enum Apart {
     Neither(Box<Apart>, Box<Apart>),
 }
 
-/// The message and the remedy.
+/// Returns the message and the remedy.
 fn split(apart: &Apart) -> [String; 2] {
     let text = apart.to_string();
     let (why, help) = text.split_once("\nhelp: ").unwrap_or((&text, ""));
@@ -181,8 +181,8 @@ pub trait DeviceGroup: fmt::Debug + Send + Sync {
     /// Returns whether all devices are on one host, where a message takes less than two kernel starts.
     fn is_near(&self) -> bool;
 
-    /// The message latency in seconds, from source to sum, measured between large GPUs of one host; `None` if the host
-    /// waits for messages.
+    /// Returns the message latency in seconds, from source to sum, measured between large GPUs of one host; `None` if
+    /// the host waits for messages.
     fn latency(&self) -> Option<f64>;
 
     /// Sums each of the first `n` entries of an array over all devices; the result has the same bits on all.

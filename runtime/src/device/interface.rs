@@ -40,7 +40,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name of the Rust type.
+    /// Returns the name of the Rust type.
     pub fn name(self) -> &'static str {
         match self {
             Self::F64 => f64::NAME,
@@ -72,7 +72,7 @@ pub trait Element: Plain {
     /// The type's name for arrays.
     const KIND: Kind;
 
-    /// The values as indices, if the type is that of indices.
+    /// Returns the values as indices, if the type is that of indices.
     fn as_indices(values: &[Self]) -> Option<&[u32]> {
         let _ = values;
         None
@@ -103,7 +103,7 @@ pub(super) type Own = Arc<dyn Any + Send + Sync>;
 pub(super) struct Owner(u64);
 
 impl Owner {
-    /// A new identity.
+    /// Creates a new identity.
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -144,7 +144,7 @@ impl Array {
         Self { kind, len, owner, memory, indices: None }
     }
 
-    /// An array without memory, of no device.
+    /// Creates an array without memory, of no device.
     pub(crate) fn nowhere(kind: Kind) -> Self {
         Self::new(Owner(0), kind, 0, Arc::new(()))
     }
@@ -154,12 +154,12 @@ impl Array {
         Self { indices: Some(Indices { largest: Largest::of(&[largest]), settled }), ..self }
     }
 
-    /// The type of its elements.
+    /// Returns the type of its elements.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -188,13 +188,13 @@ impl Array {
         }
     }
 
-    /// The backend's memory; an error if the array belongs to another device.
+    /// Returns the backend's memory; an error if the array belongs to another device.
     pub(super) fn memory<M: 'static>(&self, owner: Owner) -> Result<&M, DeviceError> {
         let own = self.memory.downcast_ref().filter(|_| self.owner == owner);
         own.ok_or(DeviceError::Foreign)
     }
 
-    /// The reference that keeps the memory alive.
+    /// Returns the reference that keeps the memory alive.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn own(&self) -> Own {
         Arc::clone(&self.memory)
@@ -228,22 +228,22 @@ impl Kernel {
         Self { spilt, ..self }
     }
 
-    /// The bytes of register spills per thread; 0 if the device does not report them.
+    /// Returns the bytes of register spills per thread; 0 if the device does not report them.
     pub fn spilt(&self) -> usize {
         self.spilt
     }
 
-    /// The kernel's interface.
+    /// Returns the kernel's interface.
     pub fn abi(&self) -> &KernelAbi {
         &self.abi
     }
 
-    /// The backend handle.
+    /// Returns the backend handle.
     pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
         self.handle.downcast_ref().ok_or(DeviceError::Foreign)
     }
 
-    /// The reference that keeps the kernel loaded.
+    /// Returns the reference that keeps the kernel loaded.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn own(&self) -> Own {
         Arc::clone(&self.handle)
@@ -315,7 +315,7 @@ impl Mark {
         Self(handle)
     }
 
-    /// The backend handle.
+    /// Returns the backend handle.
     pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
         self.0.downcast_ref().ok_or(DeviceError::Foreign)
     }
@@ -337,7 +337,7 @@ impl Recording {
         Self(handle)
     }
 
-    /// The backend handle.
+    /// Returns the backend handle.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
         self.0.downcast_ref().ok_or(DeviceError::Foreign)
@@ -355,10 +355,10 @@ pub type Record<'a> = &'a mut dyn FnMut() -> Result<(), Box<dyn Error>>;
 
 /// A device with memory of its own.
 pub trait Device: fmt::Debug + Send + Sync {
-    /// The backend.
+    /// Returns the backend.
     fn backend(&self) -> Backend;
 
-    /// The device name.
+    /// Returns the device name.
     fn name(&self) -> String;
 
     /// Bytes of memory that the threads of a group can share.
@@ -366,7 +366,7 @@ pub trait Device: fmt::Debug + Send + Sync {
         SHARED_BYTES
     }
 
-    /// Free bytes of memory, an upper bound; `None` if the device does not report it.
+    /// Returns the free bytes of memory, an upper bound; `None` if the device does not report it.
     fn free_bytes(&self) -> Option<f64> {
         None
     }
@@ -381,12 +381,12 @@ pub trait Device: fmt::Debug + Send + Sync {
         Err(Apart::Backend)
     }
 
-    /// The connected devices of other processes, if any.
+    /// Returns the connected devices of other processes, if any.
     fn group(&self) -> Option<&dyn DeviceGroup> {
         None
     }
 
-    /// The dialect of its sources.
+    /// Returns the dialect of its sources.
     fn words(&self) -> &'static Words;
 
     /// Compiles a source, or finds it in the cache, and loads its kernels.
@@ -448,7 +448,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// A driver error.
     fn mark(&self) -> Result<Mark, DeviceError>;
 
-    /// The seconds between two marks; waits for the later one.
+    /// Returns the seconds between two marks; waits for the later one.
     ///
     /// # Errors
     ///
@@ -497,7 +497,7 @@ pub trait Device: fmt::Debug + Send + Sync {
         Err(DeviceError::Foreign)
     }
 
-    /// A square CSR matrix for the vendor's sparse library; `None` without such a library.
+    /// Returns a square CSR matrix for the vendor's sparse library; `None` without such a library.
     ///
     /// # Errors
     ///
@@ -682,13 +682,13 @@ fn fits(
     Ok(())
 }
 
-/// The bytes of numbers.
+/// Returns the bytes of numbers.
 pub(super) fn bytes<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: plain numbers have no padding, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-/// The bytes of numbers, writable.
+/// Returns the bytes of numbers, writable.
 pub(super) fn bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
     // SAFETY: as in `bytes`; and any bytes are valid numbers.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }

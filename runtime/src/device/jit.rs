@@ -143,8 +143,8 @@ const CANNOT_WRITE: [&str; 6] = [
     "Input/output error",
 ];
 
-/// The first lines of the output, with advice, if the compiler failed for another reason than the source: a missing or
-/// failing linker, a kill, missing libraries.
+/// Returns the first lines of the output, with advice, if the compiler failed for another reason than the source: a
+/// missing or failing linker, a kill, missing libraries.
 fn failure(log: &str, status: std::process::ExitStatus) -> Option<String> {
     // Errors in a source have a line number, and usually a code; E0463 and E0786 concern libraries.
     let code = |line: &&str| line.starts_with("error[E");
@@ -198,7 +198,7 @@ pub struct Jit {
 }
 
 impl Jit {
-    /// The instance for the process environment, created on first use.
+    /// Returns the instance for the process environment, created on first use.
     pub fn global() -> &'static Self {
         static JIT: LazyLock<Jit> = LazyLock::new(|| Jit::new(Environment::from_process()));
         &JIT
@@ -220,7 +220,7 @@ impl Jit {
         }
     }
 
-    /// The compiler; searched for once.
+    /// Returns the compiler; searched for once.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Jit {
         self.compiler.get_or_init(find).as_ref()
     }
 
-    /// The cache.
+    /// Returns the cache.
     ///
     /// # Errors
     ///
@@ -243,7 +243,7 @@ impl Jit {
         self.cache.as_ref()
     }
 
-    /// The time limit of the compiler.
+    /// Returns the time limit of the compiler.
     pub fn bound(&self) -> Duration {
         self.environment.bound()
     }
@@ -320,7 +320,7 @@ impl Jit {
         }
     }
 
-    /// Everything that affects the binary.
+    /// Returns everything that affects the binary.
     fn key(&self, compiler: &Compiler, source: &str, options: &Options) -> Key {
         let flags = options.flags.join("\n");
         Key::new(&[
@@ -498,14 +498,14 @@ fn temporary() -> Result<Folder, JitError> {
     })
 }
 
-/// A description of the compilation, for progress messages.
+/// Returns a description of the compilation, for progress messages.
 fn task(source: &str, name: &str) -> String {
     let kernels = source.matches("extern \"C\" fn").count();
     let plural = if kernels == 1 { "" } else { "s" };
     format!("compiling {kernels} kernel{plural} of `{name}`")
 }
 
-/// The reason for a failed write in `folder`, if that made the compiler fail.
+/// Returns the reason for a failed write in `folder`, if that made the compiler fail.
 fn without_room(folder: &Path, log: &str) -> Option<String> {
     let line = log.lines().find(|line| CANNOT_WRITE.iter().any(|text| line.contains(text)));
     if let Some(line) = line {
@@ -517,7 +517,7 @@ fn without_room(folder: &Path, log: &str) -> Option<String> {
     written.err().map(|error| error.to_string())
 }
 
-/// The file name of a dumped source: its description and the hash of the key.
+/// Returns the file name of a dumped source: its description and the hash of the key.
 fn dump_name(key: &Key, name: &str, extension: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().take(64).map(plain).collect();

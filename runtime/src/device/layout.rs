@@ -37,7 +37,7 @@ pub struct TooManyPlaces {
     pub places: usize,
 }
 
-/// The number of places of a vector of fields, each given by components and degrees of freedom.
+/// Returns the number of places of a vector of fields, each given by components and degrees of freedom.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ impl Part {
         self.tiled
     }
 
-    /// The first entry of the field in the array.
+    /// Returns the first entry of the field in the array.
     pub fn first(&self) -> usize {
         self.first
     }
@@ -99,7 +99,7 @@ impl Part {
         !self.tiled && self.numbers.is_none() && self.first == 0
     }
 
-    /// The number of array entries for `unknowns` degrees of freedom.
+    /// Returns the number of array entries for `unknowns` degrees of freedom.
     pub fn len(&self, unknowns: usize) -> usize {
         if !self.tiled {
             return unknowns;
@@ -107,12 +107,12 @@ impl Part {
         unknowns.div_ceil(self.components * TILE) * self.components * TILE
     }
 
-    /// The new number of a node within the field.
+    /// Returns the new number of a node within the field.
     pub fn number(&self, node: usize) -> usize {
         self.numbers.as_ref().map_or(node, |numbers| numbers[node] as usize)
     }
 
-    /// The array entry of a degree of freedom of the field.
+    /// Returns the array entry of a degree of freedom of the field.
     pub fn place(&self, unknown: usize) -> usize {
         let (node, component) = (unknown / self.components, unknown % self.components);
         let number = self.number(node);
@@ -124,7 +124,7 @@ impl Part {
             }
     }
 
-    /// The entry of an index array for a node, from which kernels derive its components.
+    /// Returns the entry of an index array for a node, from which kernels derive its components.
     pub fn index(&self, node: usize) -> usize {
         let number = self.number(node);
         self.first + if self.tiled { in_tiles(number, self.components) } else { number }
@@ -145,21 +145,21 @@ impl Layout {
         self.parts.len() == other.parts.len() && pairs().all(|(own, other)| own.agrees(other))
     }
 
-    /// The layout of one field with interleaved components and unchanged order.
+    /// Creates the layout of one field with interleaved components and unchanged order.
     pub fn plain(components: usize) -> Self {
         let components = components.max(1);
         let (tiled, numbers, on_borders, unknowns, first) = (false, None, None, None, 0);
         Self { parts: vec![Part { components, tiled, numbers, on_borders, unknowns, first }] }
     }
 
-    /// The layout of one field with tiles of components.
+    /// Creates the layout of one field with tiles of components.
     pub fn tiles(components: usize) -> Self {
         let mut layout = Self::plain(components);
         layout.parts.iter_mut().for_each(|part| part.tiled = components > 1);
         layout
     }
 
-    /// The layout of one field with the placement of a field of another vector.
+    /// Creates the layout of one field with the placement of a field of another vector.
     pub fn like(part: &Part) -> Self {
         Self { parts: vec![Part { unknowns: None, first: 0, ..part.clone() }] }
     }
@@ -286,13 +286,13 @@ impl Layout {
         self
     }
 
-    /// The number of leading entries before the interior nodes of cells; `None` if these are mixed with others.
+    /// Returns the number of leading entries before the interior nodes of cells; `None` if these are mixed with others.
     pub fn entries_on_borders(&self) -> Option<usize> {
         let [part] = &self.parts[..] else { return None };
         part.on_borders.map(|nodes| part.len(nodes * part.components))
     }
 
-    /// The placement of a field.
+    /// Returns the placement of a field.
     ///
     /// # Panics
     ///
@@ -301,7 +301,7 @@ impl Layout {
         &self.parts[field]
     }
 
-    /// The field with the given range of degrees of freedom, if any; `unknowns` is the total number.
+    /// Returns the field with the given range of degrees of freedom, if any; `unknowns` is the total number.
     pub fn field_of(&self, range: &Range<usize>, unknowns: usize) -> Option<&Part> {
         let mut start = 0;
         self.parts.iter().find(|part| {
@@ -328,7 +328,7 @@ impl Layout {
         !self.is_plain() && known.is_none_or(|known| known == unknowns)
     }
 
-    /// The number of array entries for `unknowns` degrees of freedom.
+    /// Returns the number of array entries for `unknowns` degrees of freedom.
     pub fn len(&self, unknowns: usize) -> usize {
         match self.parts.last() {
             Some(Part { unknowns: None, .. }) | None => {
@@ -338,7 +338,7 @@ impl Layout {
         }
     }
 
-    /// The array entry of a degree of freedom.
+    /// Returns the array entry of a degree of freedom.
     pub fn place(&self, mut unknown: usize) -> usize {
         for part in &self.parts {
             match part.unknowns {
@@ -360,8 +360,8 @@ impl Layout {
         entries.map(|entry| f64::from_bits(entry.into_inner())).listed()
     }
 
-    /// The tails of the fields from the last whole tile on: first entry, and entries with `value` for degrees of
-    /// freedom and 0 for padding.
+    /// Returns the tails of the fields from the last whole tile on: first entry, and entries with `value` for degrees
+    /// of freedom and 0 for padding.
     pub fn ends(&self, unknowns: usize, value: f64) -> Vec<(usize, Vec<f64>)> {
         let ends = self.parts.iter().skip(1).map(Part::first).chain([self.len(unknowns)]);
         let rest = |(part, end): (&Part, usize)| {
@@ -400,7 +400,7 @@ mod tests {
     use kernels_gen::element::Lagrange;
     use std::collections::BTreeMap;
 
-    /// A box of hexahedra with a space of given degree.
+    /// Returns a box of hexahedra with a space of given degree.
     fn on(degree: usize, components: usize) -> Discretisation {
         let arguments = BTreeMap::from([
             ("dim".to_owned(), Argument::Number(3.0)),
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(Layout::plain(3).place(17), 17);
     }
 
-    /// Average number of 32-byte sectors per warp if thread i accesses node `threads[i]`.
+    /// Returns the average number of 32-byte sectors per warp if thread i accesses node `threads[i]`.
     fn sectors(layout: &Layout, threads: &[u32]) -> f64 {
         let warps = threads.chunks_exact(32);
         let count = warps.len();

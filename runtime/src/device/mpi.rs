@@ -35,7 +35,7 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// The process group.
+    /// Returns the process group.
     pub fn group(&self) -> Arc<dyn Group> {
         Arc::<Mpi>::clone(&self.group)
     }
@@ -94,7 +94,7 @@ pub fn open() -> Option<Launched> {
     Some(Launched { group, _universe: universe })
 }
 
-/// The name and version of the library, and the version of the standard.
+/// Returns the name and version of the library, and the version of the standard.
 pub fn version() -> String {
     let library = mpi::environment::library_version().unwrap_or_default();
     let first = library.split([',', '\n', '\0']).next().unwrap_or_default().trim().to_owned();

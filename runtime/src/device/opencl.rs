@@ -84,7 +84,7 @@ impl OpenCl {
         &self.facts
     }
 
-    /// The error of a failed allocation.
+    /// Returns the error of a failed allocation.
     fn short(&self, bytes: usize, what: &str, status: Status) -> OpenClError {
         if !status.is_memory() {
             return driver(what)(status);
@@ -107,17 +107,17 @@ impl Device for OpenCl {
         Backend::OpenCl
     }
 
-    /// The names of the platform and of the device.
+    /// Returns the names of the platform and of the device.
     fn name(&self) -> String {
         self.facts.to_string()
     }
 
-    /// Local memory for the arrays of a kernel: OpenCL sources declare it statically.
+    /// Returns the local memory for the arrays of a kernel: OpenCL sources declare it statically.
     fn shared_bytes(&self) -> usize {
         usize::try_from(self.facts.shared).unwrap_or(SHARED_BYTES).min(SHARED_BYTES)
     }
 
-    /// The total memory: OpenCL does not report free memory.
+    /// Returns the total memory: OpenCL does not report free memory.
     fn free_bytes(&self) -> Option<f64> {
         Some(self.facts.memory as f64)
     }

@@ -6,7 +6,7 @@ use std::fmt;
 /// Host memory that a device copies to and from, pinned if this saves a copy by the driver. It should be reused:
 /// pinning takes longer than a copy.
 pub trait Staging: fmt::Debug + Send + Sync {
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Errors
     ///

@@ -104,7 +104,7 @@ pub struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// The values on the cells of the mesh, in cell order.
+    /// Returns the values on the cells of the mesh, in cell order.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Found<'_> {
         self.wanted.on_cells(&self.contents)
     }
 
-    /// The values at the nodes of a space.
+    /// Returns the values at the nodes of a space.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl Found<'_> {
 }
 
 impl Wanted<'_> {
-    /// The values on the cells of the mesh; values of its coarse mesh are inherited.
+    /// Returns the values on the cells of the mesh; values of its coarse mesh are inherited.
     fn on_cells(self, contents: &Contents) -> Result<Vec<f64>, FileError> {
         let count = match contents {
             Contents::Npy(table) => table.rows,
@@ -152,7 +152,8 @@ impl Wanted<'_> {
         }
     }
 
-    /// The values at the geometry nodes of the mesh, and their element; values of its coarse mesh are interpolated.
+    /// Returns the values at the geometry nodes of the mesh, and their element; values of its coarse mesh are
+    /// interpolated.
     fn at_points(self, contents: &Contents) -> Result<(Lagrange, Vec<f64>), FileError> {
         let count = match contents {
             Contents::Npy(table) => table.rows,
@@ -171,7 +172,7 @@ impl Wanted<'_> {
         fit::at_points(self.mesh, &rows, &values, self.shape.components())
     }
 
-    /// A state of this mesh in the numbering of a space, interpolated if the elements differ.
+    /// Returns a state of this mesh in the numbering of a space, interpolated if the elements differ.
     fn state(
         self,
         state: &State,
@@ -198,7 +199,7 @@ impl Wanted<'_> {
         Ok(AtNodes { values, note: Some(note) })
     }
 
-    /// The cell array of a `.vtu`, in the order of the mesh.
+    /// Returns the cell array of a `.vtu`, in the order of the mesh.
     fn array_of_cells(self, data: &Data) -> Result<Vec<f64>, FileError> {
         let count = data.n_cells();
         let (components, values) = self.array(data, Section::Cells, count)?;
@@ -217,7 +218,7 @@ impl Wanted<'_> {
         Ok(fit::taken(&rows, &values, components))
     }
 
-    /// The point array of a `.vtu`: the row of each geometry node, and the values.
+    /// Returns the point array of a `.vtu`: the row of each geometry node, and the values.
     fn array_of_points(self, data: &Data) -> Result<(Rows, Vec<f64>), FileError> {
         let count = data.points.len();
         let (_, values) = self.array(data, Section::Points, count)?;
@@ -233,8 +234,8 @@ impl Wanted<'_> {
         Ok((self.fitting("nodes", count, of_source, own, off)?, values))
     }
 
-    /// The rows, in the order of the source or of the mesh, whose positions match the file; `off` gives the largest
-    /// deviation.
+    /// Returns the rows, in the order of the source or of the mesh, whose positions match the file; `off` gives the
+    /// largest deviation.
     fn fitting(
         self,
         what: &'static str,
@@ -265,7 +266,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// The row with the largest deviation, and its position in the file and in the mesh.
+    /// Returns the row with the largest deviation, and its position in the file and in the mesh.
     fn farthest(self, places: impl Iterator<Item = (usize, [f64; 3], [f64; 3])>) -> Option<Place> {
         let far = |(row, there, here): (usize, [f64; 3], [f64; 3])| {
             let most = (0..self.mesh.dim()).map(|axis| (there[axis] - here[axis]).abs());
@@ -284,7 +285,7 @@ impl Wanted<'_> {
         self.mesh.point_rows().ok_or(FileError::Unnumbered { order: self.mesh.order() })
     }
 
-    /// The rows of a `.npy` for the cells of the mesh.
+    /// Returns the rows of a `.npy` for the cells of the mesh.
     fn rows_of_cells(self, table: &Table) -> Result<Vec<f64>, FileError> {
         let all = self.of_cells();
         let fits = all.iter().find(|rows| rows.count == table.rows);
@@ -292,7 +293,7 @@ impl Wanted<'_> {
         Ok(fit::taken(rows, &self.columns(table)?, self.shape.components()))
     }
 
-    /// The rows of a `.npy` for the nodes of the mesh.
+    /// Returns the rows of a `.npy` for the nodes of the mesh.
     fn rows_of_points(self, table: &Table) -> Result<(Rows, Vec<f64>), FileError> {
         if self.mesh.refined_from().is_some() {
             return Err(FileError::Refined);
@@ -344,7 +345,7 @@ fn miscounted(what: &'static str, found: usize, expected: &[Rows]) -> FileError 
     FileError::Count { what, found, expected: expected.iter().map(|rows| rows.count).collect() }
 }
 
-/// The arrays of a file, formatted for messages.
+/// Returns the arrays of a file, formatted for messages.
 fn names(data: &Data) -> Vec<String> {
     let shown = |array: &Array, place: &str| format!("\"{}\" {place}", shortened(&array.name));
     let of = |section, place| {

@@ -51,7 +51,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// A note for the user, unless it was requested.
+    /// Returns a note for the user, unless it was requested.
     pub fn note(&self) -> Option<String> {
         (*self != Self::Asked).then(|| self.to_string())
     }
@@ -90,7 +90,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// This machine, in double precision, without forced choices.
+    /// Returns the settings for this machine, in double precision, without forced choices.
     pub fn native() -> Self {
         let isa = Machine::detect().simd.isa();
         let (wishes, execution) = (Wishes::default(), Execution::default());
@@ -106,7 +106,7 @@ impl Target {
         self
     }
 
-    /// The reason for interpretation, if kernels are interpreted.
+    /// Returns the reason for interpretation, if kernels are interpreted.
     fn interpreted(&self) -> Option<Why> {
         match self.execution {
             Execution::Compiled => None,
@@ -180,13 +180,13 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// `compiled` or `interpreted`, for messages.
+    /// Returns `compiled` or `interpreted`, for messages.
     pub fn word(&self) -> &'static str {
         if self.interpreted.is_some() { "interpreted" } else { "compiled" }
     }
 }
 
-/// The properties of a discretisation that affect plans.
+/// Returns the properties of a discretisation that affect plans.
 pub fn facts(on: &Discretisation) -> MeshFacts {
     MeshFacts {
         affine: on.mesh.is_affine(),
@@ -216,7 +216,7 @@ pub fn compile(
     Ok(Compiled { plans, source, origin, module, interpreted, kernels, seconds })
 }
 
-/// The purpose of each kernel.
+/// Returns the purpose of each kernel.
 fn purposes(
     form: &PointForm,
     elements: &Elements,
@@ -263,12 +263,12 @@ pub struct CompiledForDevice {
 }
 
 impl CompiledForDevice {
-    /// The kernels with their purposes.
+    /// Returns the kernels with their purposes.
     pub fn kernels(&self) -> impl Iterator<Item = (&CellKernel, &device::Kernel)> {
         self.purposes.iter().zip(&self.module.kernels)
     }
 
-    /// The kernel with an index.
+    /// Returns the kernel with an index.
     pub(crate) fn kernel(&self, number: usize) -> Option<&device::Kernel> {
         self.module.kernels.get(number)
     }

@@ -31,7 +31,7 @@ impl Class {
         matches!(self, Self::Facets(_))
     }
 
-    /// The index of the integral.
+    /// Returns the index of the integral.
     pub fn integral(self) -> usize {
         match self {
             Self::Cells(_, integral) | Self::Facets(integral) => integral,

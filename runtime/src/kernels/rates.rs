@@ -29,13 +29,13 @@ pub struct Rates {
     pub launch: f64,
 }
 
-/// The name of this processor.
+/// Returns the name of this processor.
 pub fn named() -> String {
     crate::device::cpu::Machine::detect().model.clone()
 }
 
 impl Rates {
-    /// The rates of all processes together, each measured separately.
+    /// Returns the rates of all processes together, each measured separately.
     pub fn of_all(&self, group: &dyn Group) -> Self {
         let mut sums =
             [self.copy, self.read, self.flops, self.divisions, self.shared, self.additions];
@@ -46,8 +46,8 @@ impl Rates {
         Self { copy, read, flops, divisions, shared, additions, launch }
     }
 
-    /// A cost model with the measured rates; kernels reach the same fraction of them as on `like`. On CPUs, additions
-    /// and divisions have the weights of `like`.
+    /// Returns a cost model with the measured rates; kernels reach the same fraction of them as on `like`. On CPUs,
+    /// additions and divisions have the weights of `like`.
     pub fn machine(&self, like: &Machine) -> Machine {
         let bandwidth = if like.has_lanes() { self.read } else { self.copy };
         let (fma_rate, launch) = (self.flops / 2.0, self.launch);

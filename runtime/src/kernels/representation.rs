@@ -41,7 +41,8 @@ impl Assembly {
     /// All algorithms.
     pub const ALL: [Self; 4] = [Self::Acoo, Self::Pattern, Self::Owner, Self::Coloured];
 
-    /// The fastest bitwise reproducible algorithm: on a CPU, chunks add in a fixed order; threads of a device do not.
+    /// Returns the fastest bitwise reproducible algorithm: on a CPU, chunks add in a fixed order; threads of a device
+    /// do not.
     pub fn fitting(on_a_device: bool) -> Self {
         if on_a_device { Self::Owner } else { Self::Pattern }
     }
@@ -95,7 +96,7 @@ impl fmt::Display for Representation {
 }
 
 impl Representation {
-    /// The tasks needed in addition to residual and diagonal.
+    /// Returns the tasks needed in addition to residual and diagonal.
     pub fn tasks(self) -> &'static [Task] {
         match self {
             Self::MatrixFree => &[Task::Action],
@@ -105,7 +106,7 @@ impl Representation {
         }
     }
 
-    /// The scatter of element matrices in its kernels: [`kernels_gen::choose::Wishes::matrix`].
+    /// Returns the scatter of element matrices in its kernels: [`kernels_gen::choose::Wishes::matrix`].
     pub fn scatter(self) -> Scatter {
         match self {
             Self::Assembled(Assembly::Pattern) => Scatter::Atomic,

@@ -61,7 +61,7 @@ struct Mark {
     vertex: Option<u32>,
 }
 
-/// The vertices of some facets, without duplicates, and the centres of their cells.
+/// Returns the vertices of some facets, without duplicates, and the centres of their cells.
 fn marks(shape: &Shape, parts: &Parts, topology: &Topology, facets: &[Facet]) -> Vec<Mark> {
     let mut seen = vec![false; topology.n_vertices()];
     let mut marks = Vec::new();
@@ -154,8 +154,8 @@ impl Place<'_> {
         Some(MeshError::Inside { cells: Box::new(cells), at: mark.at })
     }
 
-    /// The parameters and the distance of the facet's or cell's nearest point. For curved cells the search starts from
-    /// the solution on the straight cell with the same vertices.
+    /// Returns the parameters and the distance of the facet's or cell's nearest point. For curved cells the search
+    /// starts from the solution on the straight cell with the same vertices.
     fn nearest(&self, nodes: &[u32], frame: &Frame, p: &[f64; 3]) -> Option<([f64; 3], f64)> {
         let straight = descend(frame, frame.centre(), p, |at| self.straight(nodes, at));
         if self.shape.element.degree() == 1 {
@@ -165,7 +165,7 @@ impl Place<'_> {
         descend(frame, s, p, |at| self.curved(nodes, at))
     }
 
-    /// x(ξ) and ∂x/∂ξ of the straight cell.
+    /// Returns x(ξ) and ∂x/∂ξ of the straight cell.
     fn straight(&self, nodes: &[u32], at: [f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
         let cell = self.shape.cell;
         // (Multi)linear along each axis: the derivative is the difference of the end values.
@@ -184,7 +184,7 @@ impl Place<'_> {
         }))
     }
 
-    /// x(ξ) and ∂x/∂ξ of the curved cell.
+    /// Returns x(ξ) and ∂x/∂ξ of the curved cell.
     fn curved(&self, nodes: &[u32], at: [f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
         let table = tabulate(self.shape.element, &[at]);
         self.map(nodes.iter().enumerate().map(|(i, &node)| {
@@ -269,7 +269,7 @@ impl Frame {
             .map(|c| self.origin[c] + (0..self.dim).map(|d| s[d] * self.axes[d][c]).sum::<f64>())
     }
 
-    /// The depth of a point inside; negative outside.
+    /// Returns the depth of a point inside; negative outside.
     fn depth(&self, s: &[f64; 3]) -> f64 {
         let s = &s[..self.dim];
         let least = s.iter().copied().fold(f64::INFINITY, f64::min);

@@ -108,18 +108,18 @@ pub struct Coarsened {
 }
 
 impl Coarsened {
-    /// The number of children per cell.
+    /// Returns the number of children per cell.
     pub fn each(&self) -> usize {
         1 << self.mesh.dim()
     }
 
-    /// The fine cells of a coarse cell: all children, or the cell itself if it is unrefined.
+    /// Returns the fine cells of a coarse cell: all children, or the cell itself if it is unrefined.
     pub fn children_of(&self, cell: usize) -> &[u32] {
         let own = &self.children[cell * self.each()..(cell + 1) * self.each()];
         if own[1..].iter().all(|&child| child == u32::MAX) { &own[..1] } else { own }
     }
 
-    /// The map of a child's reference cell to that of its coarse cell.
+    /// Returns the map of a child's reference cell to that of its coarse cell.
     pub fn map(&self, cell: usize, child: usize) -> &Affine {
         &self.maps[usize::from(self.places[cell * self.each() + child])]
     }

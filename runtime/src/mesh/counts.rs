@@ -30,7 +30,7 @@ impl Counts {
         Self { cell: mesh.cell(), order: mesh.order(), entities }
     }
 
-    /// The counts of tensor cells, or of the simplices that they split into ([`super::generate`]).
+    /// Returns the counts of tensor cells, or of the simplices that they split into ([`super::generate`]).
     pub(super) fn split(cell: Cell, order: usize, tensor: [u64; 4]) -> Self {
         let [vertices, edges, faces, cells] = tensor;
         let entities = match cell {
@@ -48,12 +48,12 @@ impl Counts {
         Self { cell, order, entities }
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub fn cells(&self) -> u64 {
         self.entities[self.cell.dim()]
     }
 
-    /// The number of nodes of an element on the mesh.
+    /// Returns the number of nodes of an element on the mesh.
     pub fn nodes(&self, element: Lagrange) -> f64 {
         let of = |dim: usize| element.entity_count(dim) as f64 * self.entities[dim] as f64;
         (0..=self.cell.dim()).map(of).sum()
@@ -88,7 +88,8 @@ impl Counts {
         Ok(Room::check(what, self.bytes() + self.bytes_of_making())?)
     }
 
-    /// Temporary bytes during numbering, in addition to the mesh: the buckets of the most numerous entities.
+    /// Returns the temporary bytes during numbering, in addition to the mesh: the buckets of the most numerous
+    /// entities.
     pub fn bytes_of_making(&self) -> f64 {
         let places = |d: usize| 8.0 * self.cells() as f64 * self.cell.entities(d).len() as f64;
         let most = (1..self.cell.dim()).map(places).fold(0.0, f64::max);

@@ -61,13 +61,13 @@ struct Made {
 
 /// Source of mesh parts whose whole mesh need not exist on any process.
 pub(crate) trait Dealer: Debug + Send + Sync {
-    /// The number of cells of all parts.
+    /// Returns the number of cells of all parts.
     fn n_cells(&self) -> usize;
 
-    /// The whole mesh as on one process, and the numbers in it of the given cells.
+    /// Returns the whole mesh as on one process, and the numbers in it of the given cells.
     fn whole(&self, numbers: &[u32]) -> Result<InWhole, PeriodicError>;
 
-    /// The part of the coarser mesh whose cells are the parents of the given cells.
+    /// Returns the part of the coarser mesh whose cells are the parents of the given cells.
     fn coarsened(&self, numbers: &[u32], group: &Arc<dyn Group>) -> Result<Coarsened, NotCoarser>;
 
     /// Enables a downcast to the concrete type.
@@ -124,18 +124,18 @@ impl PartialEq for Cut {
 }
 
 impl Cut {
-    /// The process group.
+    /// Returns the process group.
     pub fn group(&self) -> &Arc<dyn Group> {
         &self.group
     }
 
-    /// The shared entities of a dimension, in one order for all processes.
+    /// Returns the shared entities of a dimension, in one order for all processes.
     pub fn shared(&self, dim: usize) -> &[Entity] {
         self.shared.get(dim).map_or(&[], Vec::as_slice)
     }
 
-    /// The whole mesh as on one process. For a refined part it is built on the first call, on each calling process, and
-    /// kept as long as the part.
+    /// Returns the whole mesh as on one process. For a refined part it is built on the first call, on each calling
+    /// process, and kept as long as the part.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Cut {
         }
     }
 
-    /// The numbers of the part's cells in the whole mesh.
+    /// Returns the numbers of the part's cells in the whole mesh.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Cut {
         }
     }
 
-    /// The number of cells of all parts.
+    /// Returns the number of cells of all parts.
     fn cells_in_all(&self) -> usize {
         match &self.origin {
             Origin::Dealt(whole, _) => whole.mesh.n_cells(),
@@ -170,7 +170,7 @@ impl Cut {
         }
     }
 
-    /// The dealer, and its numbers for the cells of this part, if the whole mesh is not stored.
+    /// Returns the dealer, and its numbers for the cells of this part, if the whole mesh is not stored.
     pub(crate) fn dealer(&self) -> Option<(&Arc<dyn Dealer>, &[u32])> {
         match &self.origin {
             Origin::Made(own) => Some((&own.by, &own.numbers)),
@@ -183,7 +183,7 @@ impl Cut {
         matches!(self.origin, Origin::Descended(_))
     }
 
-    /// The coarser part whose cells are the parents of these, if the cells are some of a whole mesh.
+    /// Returns the coarser part whose cells are the parents of these, if the cells are some of a whole mesh.
     pub(crate) fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
         if let Origin::Made(own) = &self.origin {
             return own.by.coarsened(&own.numbers, &self.group);
@@ -209,14 +209,14 @@ impl Cut {
 }
 
 impl Whole {
-    /// The cells of this process, ascending.
+    /// Returns the cells of this process, ascending.
     fn own(&self, group: &Arc<dyn Group>) -> impl Iterator<Item = u32> {
         let rank = group.rank() as u32;
         let own = self.rank_of.iter().zip(0..).filter(move |(of, _)| **of == rank);
         own.map(|(_, cell)| cell)
     }
 
-    /// The mesh part of this process.
+    /// Returns the mesh part of this process.
     fn part(&self, group: &Arc<dyn Group>) -> Mesh {
         self.of_cells(self.own(group).collect(), group)
     }
@@ -236,8 +236,8 @@ pub struct TooFewCells {
 }
 
 impl Mesh {
-    /// The mesh part of this process. With more processes than cells the last parts are empty; with one process it is
-    /// the mesh itself.
+    /// Returns the mesh part of this process. With more processes than cells the last parts are empty; with one process
+    /// it is the mesh itself.
     pub fn part(self: Arc<Self>, group: &Arc<dyn Group>) -> Arc<Mesh> {
         if group.size() == 1 {
             return self;
@@ -245,9 +245,9 @@ impl Mesh {
         Arc::new(self.dealt(group.size()).part(group))
     }
 
-    /// The number of uniform refinements, out of `times`, before the mesh is distributed; the rest is done part by
-    /// part. It is the smallest that gives all processes some cells. Simplices with periodic sides or spheres are fully
-    /// refined before: both need all sides or all faces.
+    /// Returns the number of uniform refinements, out of `times`, before the mesh is distributed; the rest is done part
+    /// by part. It is the smallest that gives all processes some cells. Simplices with periodic sides or spheres are
+    /// fully refined before: both need all sides or all faces.
     pub(crate) fn divided_before(&self, times: usize, processes: usize, periodic: bool) -> usize {
         let is_tensor = self.cell().is_tensor();
         if processes == 1 || !is_tensor && (periodic || !self.spheres.is_empty()) {
@@ -257,7 +257,7 @@ impl Mesh {
         (0..times).find(|&before| cells(before) >= LEAST * processes).unwrap_or(times)
     }
 
-    /// The part of this process for given ranks, one per cell. The part has no coarser meshes.
+    /// Returns the part of this process for given ranks, one per cell. The part has no coarser meshes.
     ///
     /// # Panics
     ///
@@ -269,7 +269,7 @@ impl Mesh {
         Arc::new(Whole { mesh, rank_of, coarser: None }.part(group))
     }
 
-    /// The rank of each cell, as in [`Self::part`].
+    /// Returns the rank of each cell, as in [`Self::part`].
     ///
     /// # Errors
     ///
@@ -322,7 +322,7 @@ impl Mesh {
 }
 
 impl Whole {
-    /// The part with some cells, ascending.
+    /// Returns the part with some cells, ascending.
     fn of_cells(&self, cells: Vec<u32>, group: &Arc<dyn Group>) -> Mesh {
         let (whole, rank_of, own) = (&*self.mesh, &self.rank_of[..], &cells[..]);
         let (topology, entities) = whole.topology.of_cells(own);
@@ -408,15 +408,15 @@ impl Mesh {
     }
 }
 
-/// A note if there are more processes than cells.
+/// Returns a note if there are more processes than cells.
 fn idle(cells: usize, processes: usize) -> Option<String> {
     let none = processes.checked_sub(cells).filter(|none| *none > 0)?;
     Some(format!("{none} of {processes} processes have no cell: the mesh has {cells}"))
 }
 
 impl Mesh {
-    /// The geometry nodes of some cells, vertices first: points, renumbered connectivity, and the old number of each
-    /// point.
+    /// Returns the geometry nodes of some cells, vertices first: points, renumbered connectivity, and the old number of
+    /// each point.
     fn geometry_of(&self, cells: &[u32], vertices: &[u32]) -> (Vec<[f64; 3]>, Vec<u32>, Vec<u32>) {
         let mut numbers = vec![u32::MAX; self.points.len()];
         let mut which = Vec::new();
@@ -439,12 +439,12 @@ impl Mesh {
         (points, nodes, which)
     }
 
-    /// The interface with the parts of other processes, if the mesh is a part.
+    /// Returns the interface with the parts of other processes, if the mesh is a part.
     pub fn cut(&self) -> Option<&Arc<Cut>> {
         self.cut.as_ref()
     }
 
-    /// The number of cells of all parts.
+    /// Returns the number of cells of all parts.
     pub fn cells_in_all(&self) -> usize {
         self.cut.as_ref().map_or(self.n_cells(), |cut| cut.cells_in_all())
     }
@@ -461,7 +461,7 @@ impl Mesh {
         }
     }
 
-    /// The bounding box of all parts: lower and upper corner.
+    /// Returns the bounding box of all parts: lower and upper corner.
     pub fn bounding_box_of_all(&self) -> ([f64; 3], [f64; 3]) {
         let (mut from, mut to) = self.bounding_box();
         self.reduce_in_all(Reduce::Least, &mut from);
@@ -469,7 +469,7 @@ impl Mesh {
         (from, to)
     }
 
-    /// The point of the first process that has one.
+    /// Returns the point of the first process that has one.
     pub fn first_in_all(&self, own: Option<[f64; 3]>) -> Option<[f64; 3]> {
         let Some(cut) = &self.cut else { return own };
         let bytes = own.map_or_else(Vec::new, |own| own.map(f64::to_le_bytes).concat());
@@ -482,13 +482,14 @@ impl Mesh {
         Some(place)
     }
 
-    /// The sum of a count over all parts.
+    /// Returns the sum of a count over all parts.
     pub fn in_all(&self, own: usize) -> usize {
         self.cut.as_ref().map_or(own, |cut| total(&*cut.group, own))
     }
 }
 
-/// The entities of a dimension that this process shares. `own` are its entities, by their numbers in the whole mesh.
+/// Returns the entities of a dimension that this process shares. `own` are its entities, by their numbers in the whole
+/// mesh.
 fn shared(whole: &Topology, dim: usize, rank_of: &[u32], rank: u32, own: &[u32]) -> Vec<Entity> {
     // The smallest and the largest rank of each entity.
     let mut ends: Vec<[u32; 2]> = vec![[u32::MAX, 0]; whole.count(dim)];

@@ -98,8 +98,8 @@ pub fn generate(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Me
     }
 }
 
-/// A mesh whose cells are `times` bisections coarser, at most [`halvings`], in an order along a space-filling curve.
-/// [`Mesh::refined`] refines it in its computational domain.
+/// Returns a mesh whose cells are `times` bisections coarser, at most [`halvings`], in an order along a space-filling
+/// curve. [`Mesh::refined`] refines it in its computational domain.
 pub(crate) fn coarse(
     name: &str,
     arguments: &BTreeMap<String, Argument>,
@@ -111,7 +111,7 @@ pub(crate) fn coarse(
     }
 }
 
-/// The centre of each cell in the computational domain.
+/// Returns the centre of each cell in the computational domain.
 fn centres(
     name: &str,
     arguments: &BTreeMap<String, Argument>,
@@ -122,7 +122,7 @@ fn centres(
     }
 }
 
-/// The number of uniform refinements that the mesh of a generator contains.
+/// Returns the number of uniform refinements that the mesh of a generator contains.
 pub(crate) fn halvings(name: &str, arguments: &BTreeMap<String, Argument>) -> usize {
     let less = coarser(name, arguments);
     std::iter::successors(less, |arguments| coarser(name, arguments)).count()
@@ -136,7 +136,7 @@ pub fn counts(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Coun
     }
 }
 
-/// The arguments of the mesh that one uniform refinement turns into this one, if known.
+/// Returns the arguments of the mesh that one uniform refinement turns into this one, if known.
 pub fn coarser(
     name: &str,
     arguments: &BTreeMap<String, Argument>,
@@ -173,7 +173,7 @@ pub fn check(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<(), G
     }
 }
 
-/// The row numbers of cell and point data on a box of `cells` squares or cubes.
+/// Returns the row numbers of cell and point data on a box of `cells` squares or cubes.
 pub(super) fn grid_rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
     grid::rows(cells, cell)
 }

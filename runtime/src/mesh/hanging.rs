@@ -25,13 +25,13 @@ impl Mesh {
         self.hanging = Some(hanging);
     }
 
-    /// The hanging word of each cell ([`kernels_gen::abi::hanging::word`]); `None` if nothing hangs in any part of the
-    /// mesh.
+    /// Returns the hanging word of each cell ([`kernels_gen::abi::hanging::word`]); `None` if nothing hangs in any part
+    /// of the mesh.
     pub fn hanging(&self) -> Option<&[u32]> {
         self.hanging.as_ref()?.words.as_deref()
     }
 
-    /// All facets of the geometric boundary, including those of periodic sides.
+    /// Returns all facets of the geometric boundary, including those of periodic sides.
     pub fn surface(&self) -> Vec<Facet> {
         match &self.hanging {
             Some(hanging) => hanging.surface.clone(),
@@ -48,7 +48,7 @@ impl Mesh {
     }
 }
 
-/// The bits of a hanging word for the entities at these ends of the cell's axes, or between them.
+/// Returns the bits of a hanging word for the entities at these ends of the cell's axes, or between them.
 pub(crate) fn bits(ends: [Option<usize>; 3], dim: usize) -> u32 {
     (0..dim).fold(0, |bits, axis| {
         let mut across = others(axis, dim).map(|other| ends[other]);

@@ -42,17 +42,17 @@ impl Layout {
         Self { dim, axes: [bits(0), bits(1), bits(2)] }
     }
 
-    /// The number of children of a cell.
+    /// Returns the number of children of a cell.
     pub(crate) fn children(self) -> usize {
         1 << self.dim
     }
 
-    /// The first bit of the child number of a cell of this level.
+    /// Returns the first bit of the child number of a cell of this level.
     fn place(self, level: u32) -> u32 {
         PLACE + self.dim * (FINEST - level)
     }
 
-    /// The child number of a cell; 0 for a whole tree.
+    /// Returns the child number of a cell; 0 for a whole tree.
     pub(crate) fn child_number(self, key: Key) -> usize {
         match key.level() {
             0 => 0,
@@ -60,19 +60,19 @@ impl Layout {
         }
     }
 
-    /// The child of a cell that is not on the finest level.
+    /// Returns the child of a cell that is not on the finest level.
     pub(crate) fn child(self, key: Key, number: usize) -> Key {
         Key(key.0 + ((number as u128) << self.place(key.level() + 1)) + 1)
     }
 
-    /// The parent of a cell that is not a whole tree.
+    /// Returns the parent of a cell that is not a whole tree.
     pub(crate) fn parent(self, key: Key) -> Key {
         let place = self.place(key.level());
         let own = (self.children() as u128 - 1) << place;
         Key((key.0 & !own) - 1)
     }
 
-    /// The neighbour of the same level along an axis, in either direction; `None` outside the tree.
+    /// Returns the neighbour of the same level along an axis, in either direction; `None` outside the tree.
     pub(crate) fn step(self, key: Key, axis: usize, up: bool) -> Option<Key> {
         let bits = self.axes[axis];
         let unit = 1u128 << (self.place(key.level()) + axis as u32);
@@ -98,14 +98,14 @@ impl Layout {
         key.0 >> place > other.0 >> place
     }
 
-    /// The child numbers on the path from the tree to a cell.
+    /// Returns the child numbers on the path from the tree to a cell.
     pub(crate) fn path(self, key: Key) -> impl Iterator<Item = usize> {
         let number =
             move |level: u32| (key.0 >> self.place(level)) as usize & (self.children() - 1);
         (1..=key.level()).map(number)
     }
 
-    /// The lower corner of a cell, in units of 2⁻³⁰.
+    /// Returns the lower corner of a cell, in units of 2⁻³⁰.
     pub(crate) fn corner(self, key: Key) -> [u32; 3] {
         let place = (key.0 >> PLACE) & ((1 << (self.dim * FINEST)) - 1);
         let mut at = [0; 3];
@@ -121,7 +121,7 @@ impl Layout {
         at
     }
 
-    /// The cell of a tree with a lower corner and a level.
+    /// Returns the cell of a tree with a lower corner and a level.
     pub(crate) fn key(self, tree: u32, corner: [u32; 3], level: u32) -> Key {
         let mut place = 0u128;
         for (axis, &at) in corner.iter().enumerate().take(self.dim as usize) {
@@ -137,27 +137,27 @@ impl Layout {
 }
 
 impl Key {
-    /// The key of a whole tree.
+    /// Returns the key of a whole tree.
     pub(crate) fn of_tree(tree: u32) -> Self {
         Self(u128::from(tree) << TREE)
     }
 
-    /// Position and level within the tree, ordered as the leaves.
+    /// Returns the position and level within the tree, ordered as the leaves.
     pub(crate) fn place(self) -> u128 {
         self.0 & ((1 << TREE) - 1)
     }
 
-    /// The key in the first tree with this position and level.
+    /// Returns the key in the first tree with this position and level.
     pub(crate) fn of_place(place: u128) -> Self {
         Self(place)
     }
 
-    /// The tree: the number of a mesh cell.
+    /// Returns the tree: the number of a mesh cell.
     pub fn tree(self) -> u32 {
         (self.0 >> TREE) as u32
     }
 
-    /// The number of bisections of the tree.
+    /// Returns the number of bisections of the tree.
     pub fn level(self) -> u32 {
         self.0 as u32 & ((1 << PLACE) - 1)
     }

@@ -105,7 +105,7 @@ impl<'a> Locator<'a> {
         inside.or(beside)
     }
 
-    /// x(ξ) and ∂x_i/∂ξ_a.
+    /// Returns x(ξ) and ∂x_i/∂ξ_a.
     fn map(&self, cell: usize, xi: &[f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
         let table = tabulate(self.geometry, &[*xi]);
         let (mut x, mut j) = ([0.0; 3], [[0.0; 3]; 3]);
@@ -174,7 +174,7 @@ fn solved(dim: usize, mut j: [[f64; 3]; 3], mut r: [f64; 3]) -> Option<[f64; 3]>
     Some(r)
 }
 
-/// A nearest point of the reference cell, approximately.
+/// Returns a nearest point of the reference cell, approximately.
 fn nearest(cell: Cell, xi: [f64; 3]) -> [f64; 3] {
     let mut inside = xi.map(|a| a.clamp(0.0, 1.0));
     if !cell.is_tensor() {

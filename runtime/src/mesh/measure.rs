@@ -44,12 +44,12 @@ impl Gradients {
         Gradients { dim: element.cell().dim(), at }
     }
 
-    /// The number of points.
+    /// Returns the number of points.
     pub(crate) fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// The gradient of a basis function at a point.
+    /// Returns the gradient of a basis function at a point.
     pub(super) fn of(&self, q: usize, node: usize) -> [f64; 3] {
         self.at[q][node]
     }
@@ -58,7 +58,7 @@ impl Gradients {
         self.cofactor(q, nodes).0
     }
 
-    /// det J and cof J at a point; in two dimensions J₃₃ = 1.
+    /// Returns det J and cof J at a point; in two dimensions J₃₃ = 1.
     pub(crate) fn cofactor(
         &self,
         q: usize,
@@ -88,7 +88,7 @@ impl Gradients {
     }
 }
 
-/// A rule that is exact for det J on tensor cells.
+/// Returns a rule that is exact for det J on tensor cells.
 pub(super) fn rule(cell: Cell, order: usize) -> Rule {
     default_rule(cell, order, 1, Some(cell.dim() * order))
 }
@@ -133,7 +133,7 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
     }
 }
 
-/// The lesser of two numbers; NaN if `a` is NaN.
+/// Returns the lesser of two numbers; NaN if `a` is NaN.
 fn lesser(a: f64, b: f64) -> f64 {
     if a.is_nan() || a < b { a } else { b }
 }
@@ -162,24 +162,24 @@ pub(crate) fn largest_distance(points: impl Iterator<Item = [f64; 3]>) -> f64 {
     largest.sqrt()
 }
 
-/// The mean of the selected points.
+/// Returns the mean of the selected points.
 pub(super) fn mean(all: &[[f64; 3]], points: &[u32]) -> [f64; 3] {
     let sum = |c: usize| points.iter().map(|&point| all[point as usize][c]).sum::<f64>();
     [0, 1, 2].map(|c| sum(c) / points.len() as f64)
 }
 
 impl Mesh {
-    /// The diameter h of a cell: the largest distance between its vertices.
+    /// Returns the diameter h of a cell: the largest distance between its vertices.
     pub fn diameter(&self, cell: usize) -> f64 {
         largest_distance(self.vertices(cell).iter().map(|&v| self.points[v as usize]))
     }
 
-    /// The mean of a cell's vertices.
+    /// Returns the mean of a cell's vertices.
     pub fn centre(&self, cell: usize) -> [f64; 3] {
         mean(&self.points, self.vertices(cell))
     }
 
-    /// The bounding box of all geometry nodes: lower and upper corner.
+    /// Returns the bounding box of all geometry nodes: lower and upper corner.
     pub fn bounding_box(&self) -> ([f64; 3], [f64; 3]) {
         let mut corners = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
         for point in &self.points {
@@ -216,7 +216,7 @@ impl Mesh {
         })
     }
 
-    /// For each cell, whether its numbering mirrors it, so that its Jacobian determinant is negative.
+    /// Returns for each cell whether its numbering mirrors it, so that its Jacobian determinant is negative.
     pub fn mirrored(&self) -> Vec<bool> {
         self.mirrored_of(0..self.n_cells())
     }
@@ -233,7 +233,7 @@ impl Mesh {
             .collect()
     }
 
-    /// The area or volume of the mesh, ∫ |det J|.
+    /// Returns the area or volume of the mesh, ∫ |det J|.
     pub fn size(&self) -> f64 {
         let Ok(shape) = Shape::new(self.cell, self.order) else { return f64::NAN };
         let rule = rule(self.cell, self.order);

@@ -25,7 +25,7 @@ impl<'a> Near<'a> {
         self.cubes.entry(cube).or_default().push(number);
     }
 
-    /// The nearest inserted point within the radius; the first of several.
+    /// Returns the nearest inserted point within the radius; the first of several.
     pub(super) fn find(&self, at: [f64; 3]) -> Option<u32> {
         let cube = self.cube(at);
         let distance = |number: u32| -> f64 {

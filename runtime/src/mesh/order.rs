@@ -21,8 +21,8 @@ const CHAIN: usize = 32;
 /// Bits of a Hilbert index per direction: three directions fit 64 bits.
 const BITS: u32 = 21;
 
-/// The order of points along a Hilbert curve through their bounding box: entry i is the number of the i-th point.
-/// Coincident points keep their order.
+/// Returns the order of points along a Hilbert curve through their bounding box: entry i is the number of the i-th
+/// point. Coincident points keep their order.
 pub fn hilbert_order(dim: usize, points: &[[f64; 3]]) -> Vec<u32> {
     let mut lower = [f64::INFINITY; 3];
     let mut upper = [f64::NEG_INFINITY; 3];
@@ -49,7 +49,7 @@ pub fn hilbert_order(dim: usize, points: &[[f64; 3]]) -> Vec<u32> {
     keys.into_iter().map(|(_, i)| i).collect()
 }
 
-/// The position of a grid point along the Hilbert curve through `2^bits` points per direction.
+/// Returns the position of a grid point along the Hilbert curve through `2^bits` points per direction.
 pub fn hilbert_index(dim: usize, bits: u32, place: [u32; 3]) -> u64 {
     let mut x = place;
     let mut q = 1u32 << (bits - 1);
@@ -142,7 +142,7 @@ impl Chains {
         Self { facets: facets.len(), across }
     }
 
-    /// The chain of unused cells through a cell along one of its axes.
+    /// Returns the chain of unused cells through a cell along one of its axes.
     fn through(&self, cell: u32, axis: usize, used: &[bool]) -> Vec<u32> {
         let mut chain = vec![cell];
         for side in [0, 1] {
@@ -165,7 +165,7 @@ impl Chains {
     }
 }
 
-/// The cells of a grid by their coordinates, in brick order.
+/// Returns the cells of a grid by their coordinates, in brick order.
 pub fn brick_order(cells: [usize; 3]) -> Vec<[u32; 3]> {
     let mut regions = regions(cells);
     // INVARIANT: a stable sort keeps regions of equal bricks in lexicographic order.
@@ -182,7 +182,7 @@ pub fn brick_order(cells: [usize; 3]) -> Vec<[u32; 3]> {
     order
 }
 
-/// The cells of a brick, row by row.
+/// Returns the cells of a brick, row by row.
 fn rows(brick: [u32; 3]) -> Vec<[u32; 3]> {
     let mut cells = Vec::new();
     for z in 0..brick[2] {

@@ -33,7 +33,7 @@ pub fn orient(
     Ok(Some((0..topology.n_cells()).map(|c| renumbering(&topology, &classes, c)).collect()))
 }
 
-/// The axis of a local edge of a tensor cell.
+/// Returns the axis of a local edge of a tensor cell.
 fn axis(edge: &[usize]) -> usize {
     (edge[0] ^ edge[1]).trailing_zeros() as usize
 }
@@ -100,7 +100,7 @@ impl Classes {
         Some(classes)
     }
 
-    /// The class of an edge, and whether the edge runs against it.
+    /// Returns the class of an edge, and whether the edge runs against it.
     fn of_edge(&self, edge: u32) -> (u32, bool) {
         (self.parent[edge as usize], self.against[edge as usize])
     }

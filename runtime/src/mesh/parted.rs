@@ -93,8 +93,8 @@ fn sent(path: &Path, group: &dyn Group) -> Result<Vec<u8>, LoadError> {
     }
 }
 
-/// The number of cells of the initial mesh on each process. `meshes` lists successively coarser meshes; the coarsest
-/// with enough cells for all processes is chosen.
+/// Returns the number of cells of the initial mesh on each process. `meshes` lists successively coarser meshes; the
+/// coarsest with enough cells for all processes is chosen.
 pub fn made_by_all(meshes: &[Counts], processes: usize) -> u64 {
     let cells = || meshes.iter().map(Counts::cells);
     let enough = cells().rfind(|&cells| cells >= (LEAST * processes) as u64);
@@ -102,12 +102,12 @@ pub fn made_by_all(meshes: &[Counts], processes: usize) -> u64 {
 }
 
 impl Begun {
-    /// The dimension of the mesh.
+    /// Returns the dimension of the mesh.
     pub fn dim(&self) -> usize {
         self.mesh.dim()
     }
 
-    /// The part of this process, after `times` refinements and with these periodic sides.
+    /// Returns the part of this process, after `times` refinements and with these periodic sides.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Begun {
         }
     }
 
-    /// The number of refinements before distribution.
+    /// Returns the number of refinements before distribution.
     fn before(&self, times: usize, periodic: &[Pair], processes: usize) -> usize {
         match &self.by {
             Some(_) => 0,
@@ -139,7 +139,7 @@ impl Begun {
         }
     }
 
-    /// The rank of each cell, in the cell order of the whole mesh: that of [`load`], refined.
+    /// Returns the rank of each cell, in the cell order of the whole mesh: that of [`load`], refined.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Begun {
     }
 }
 
-/// The mesh to distribute: `times` refinements, with these periodic sides.
+/// Returns the mesh to distribute: `times` refinements, with these periodic sides.
 fn dealt_out(mesh: Mesh, times: usize, periodic: &[Pair]) -> Result<Arc<Mesh>, PartError> {
     let mut whole = refined(mesh, times)?;
     if whole.periodic_sides() != periodic {

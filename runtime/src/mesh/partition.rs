@@ -124,7 +124,7 @@ impl Partition {
         Self { chunks, colours, before, after, outer, parts: Some((parts, counts[0])) }
     }
 
-    /// The ranges of chunks with common numbering, in execution order.
+    /// Returns the ranges of chunks with common numbering, in execution order.
     pub fn parts(&self) -> Vec<Range<usize>> {
         match &self.parts {
             Some((parts, _)) => parts.clone(),
@@ -132,37 +132,37 @@ impl Partition {
         }
     }
 
-    /// The number of parts that touch cells of other processes; they come first.
+    /// Returns the number of parts that touch cells of other processes; they come first.
     pub fn outer_parts(&self) -> usize {
         self.parts.as_ref().map_or(self.outer, |(_, outer)| *outer)
     }
 
-    /// The cells of a part.
+    /// Returns the cells of a part.
     pub fn cells_of(&self, part: Range<usize>) -> impl Iterator<Item = usize> + Clone + '_ {
         self.chunks[part].iter().flat_map(|chunk| chunk.cells.clone())
     }
 
-    /// The chunks in execution order.
+    /// Returns the chunks in execution order.
     pub fn chunks(&self) -> &[Chunk] {
         &self.chunks
     }
 
-    /// The number of chunks that touch cells of other processes; they come first.
+    /// Returns the number of chunks that touch cells of other processes; they come first.
     pub fn outer(&self) -> usize {
         self.outer
     }
 
-    /// The range of chunks of each colour.
+    /// Returns the range of chunks of each colour.
     pub fn colours(&self) -> &[Range<usize>] {
         &self.colours
     }
 
-    /// The neighbours of a chunk that are executed before it, ascending.
+    /// Returns the neighbours of a chunk that are executed before it, ascending.
     pub fn before(&self, chunk: usize) -> &[u32] {
         &self.before[chunk]
     }
 
-    /// The neighbours of a chunk that are executed after it, ascending.
+    /// Returns the neighbours of a chunk that are executed after it, ascending.
     pub fn after(&self, chunk: usize) -> &[u32] {
         &self.after[chunk]
     }
@@ -176,7 +176,7 @@ fn chunk_cells(n_cells: usize, unknowns_per_cell: f64) -> usize {
     n_cells.div_ceil(chunks).next_multiple_of(MULTIPLE)
 }
 
-/// For each chunk, whether it shares a vertex with other processes.
+/// Returns for each chunk whether it shares a vertex with other processes.
 fn outer(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<bool> {
     let mut outer = vec![false; n_chunks];
     let Some(cut) = mesh.cut() else { return outer };
@@ -190,7 +190,7 @@ fn outer(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<bool> {
     outer
 }
 
-/// For each chunk, the other chunks that share a vertex with it.
+/// Returns for each chunk the other chunks that share a vertex with it.
 fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<BTreeSet<u32>> {
     let mut sets = vec![BTreeSet::new(); n_chunks];
     let connectivity = mesh.connectivity();
@@ -251,7 +251,7 @@ fn colour(neighbours: &[BTreeSet<u32>]) -> Vec<usize> {
     colours
 }
 
-/// The ranges of equal colour in `order`.
+/// Returns the ranges of equal colour in `order`.
 fn colour_ranges(order: &[usize], colours: &[usize]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut start = 0;

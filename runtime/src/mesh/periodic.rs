@@ -16,7 +16,7 @@ use super::topology::{Class, Topology};
 use super::{Facet, Mesh, MeshError};
 use std::collections::{BTreeSet, HashMap};
 
-/// A note on two sides that are periodic according to the file.
+/// Returns a note on two sides that are periodic according to the file.
 pub(super) fn note([image, source]: [&str; 2]) -> String {
     format!(
         "the file says that two sides are images: `periodic \"{image}\" = \"{source}\";` joins them"
@@ -77,7 +77,7 @@ pub enum PeriodicError {
 }
 
 impl PeriodicError {
-    /// Advice on the error.
+    /// Returns advice on the error.
     pub fn remedy(&self) -> String {
         match self {
             Self::Mesh(_) => "name two parts of the boundary".to_owned(),
@@ -95,7 +95,7 @@ impl PeriodicError {
         }
     }
 
-    /// The tag that causes the error, if any.
+    /// Returns the tag that causes the error, if any.
     pub fn tag(&self) -> Option<&str> {
         match self {
             Self::Mesh(_) | Self::Part => None,
@@ -170,12 +170,12 @@ impl Mesh {
         Ok(())
     }
 
-    /// The connectivity of the degrees of freedom: the topology with periodic entities identified.
+    /// Returns the connectivity of the degrees of freedom: the topology with periodic entities identified.
     pub fn connectivity(&self) -> &Topology {
         self.joined.as_deref().unwrap_or(&self.topology)
     }
 
-    /// The pairs of periodic tags.
+    /// Returns the pairs of periodic tags.
     pub fn periodic_sides(&self) -> &[Pair] {
         &self.periodic
     }
@@ -185,7 +185,7 @@ impl Mesh {
         !self.periodic.is_empty()
     }
 
-    /// For each facet of the first side, its image on the second, with the images of its vertices.
+    /// Returns for each facet of the first side its image on the second, with the images of its vertices.
     fn images(&self, shape: &Shape, sides: &[Side; 2]) -> Result<Vec<Image>, PeriodicError> {
         let [first, second] = sides;
         let shift: [f64; 3] =
@@ -234,7 +234,7 @@ impl Mesh {
     }
 }
 
-/// The geometry nodes on a facet.
+/// Returns the geometry nodes on a facet.
 fn nodes_on<'a>(mesh: &'a Mesh, shape: &'a Shape, facet: Facet) -> impl Iterator<Item = u32> + 'a {
     let nodes = mesh.cell_nodes(facet.cell as usize);
     shape.facet_nodes[usize::from(facet.local)].iter().map(|&local| nodes[local])
@@ -265,7 +265,7 @@ impl Side {
         Ok(Self { tag: tag.clone(), facets, points })
     }
 
-    /// The centre of the side's bounding box.
+    /// Returns the centre of the side's bounding box.
     fn middle(&self, mesh: &Mesh) -> [f64; 3] {
         let (mut lower, mut upper) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
         for &point in &self.points {
@@ -277,7 +277,7 @@ impl Side {
         [0, 1, 2].map(|c| lower[c] / 2.0 + upper[c] / 2.0)
     }
 
-    /// The smallest distance between two vertices of a facet.
+    /// Returns the smallest distance between two vertices of a facet.
     fn shortest(&self, mesh: &Mesh) -> f64 {
         let lengths = self.facets.iter().flat_map(|&facet| {
             let at = mesh.facet_vertices(facet).into_iter().map(|v| mesh.points[v as usize]);
@@ -299,7 +299,7 @@ impl Joined {
         Self((0..count as u32).map(|own| Class { first: own, place: [0, 1, 2, 3] }).collect())
     }
 
-    /// The first member of an entity's class, and the positions of the entity's vertices in it.
+    /// Returns the first member of an entity's class, and the positions of the entity's vertices in it.
     fn find(&self, mut entity: u32) -> Class {
         let mut place = [0, 1, 2, 3];
         loop {
@@ -336,7 +336,7 @@ impl Joined {
         Some(())
     }
 
-    /// The class of each entity.
+    /// Returns the class of each entity.
     fn settled(self) -> Vec<Class> {
         (0..self.0.len() as u32).map(|entity| self.find(entity)).collect()
     }

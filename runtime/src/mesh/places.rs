@@ -27,7 +27,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The identity.
+    /// Returns the identity.
     pub(super) fn given(n_cells: usize, n_points: usize) -> Self {
         Self {
             cells: (0..n_cells as u32).collect(),
@@ -60,14 +60,14 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The identity for `count` rows.
+    /// Returns the identity for `count` rows.
     pub(crate) fn own(count: usize) -> Self {
         Self { of: (0..count as u32).collect(), count }
     }
 }
 
 impl Mesh {
-    /// The rows of cell data, for each possible numbering: with and without elements of lower dimension.
+    /// Returns the rows of cell data, for each possible numbering: with and without elements of lower dimension.
     pub(crate) fn cell_rows(&self) -> Vec<Rows> {
         match &self.order_of_source {
             Order::Own => vec![Rows::own(self.n_cells())],
@@ -88,7 +88,7 @@ impl Mesh {
         }
     }
 
-    /// The rows of point data at the geometry nodes; `None` if only the vertices have a known order.
+    /// Returns the rows of point data at the geometry nodes; `None` if only the vertices have a known order.
     pub(crate) fn point_rows(&self) -> Option<Rows> {
         Some(match &self.order_of_source {
             Order::Own | Order::Refined(_) if self.order > 1 => return None,

@@ -53,7 +53,7 @@ impl Format {
     /// All formats.
     pub const ALL: [Self; 4] = [Self::Gmsh, Self::Vtu, Self::Vtk, Self::Abaqus];
 
-    /// The file name extension of the format.
+    /// Returns the file name extension of the format.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Gmsh => "msh",

@@ -29,12 +29,12 @@ pub(crate) const TRIANGLE: Listing = Listing {
 
 type Point = [i64; 3];
 
-/// Integer coordinates of the nodes of a cell.
+/// Returns the integer coordinates of the nodes of a cell.
 pub(crate) fn lattice(listing: &Listing, order: usize) -> Vec<[usize; 3]> {
     inside(listing, order as i64, 0).into_iter().map(|p| p.map(|x| x as usize)).collect()
 }
 
-/// The nodes of a cell whose first vertex is (offset, …), layer by layer.
+/// Returns the nodes of a cell whose first vertex is (offset, …), layer by layer.
 fn inside(listing: &Listing, order: i64, offset: i64) -> Vec<Point> {
     // The order decreases by this from one layer to the next; an interval is one layer.
     let step = match listing.cell {
@@ -52,7 +52,7 @@ fn inside(listing: &Listing, order: i64, offset: i64) -> Vec<Point> {
     points
 }
 
-/// The nodes on the boundary of a cell of order p.
+/// Appends the nodes on the boundary of a cell of order p.
 fn layer(listing: &Listing, p: i64, at: i64, points: &mut Vec<Point>) {
     let dim = listing.cell.dim();
     let shift = |q: Point| [0, 1, 2].map(|c| if c < dim { q[c] + at } else { 0 });

@@ -35,7 +35,7 @@ pub(crate) enum Descendants {
 }
 
 impl Refined {
-    /// The number of cells.
+    /// Returns the number of cells.
     fn n_cells(&self) -> usize {
         match &self.cells {
             Descendants::Uniform { numbers, .. } => numbers.len(),
@@ -44,7 +44,7 @@ impl Refined {
         }
     }
 
-    /// The coarse cell of a cell, and a number that identifies the position in it.
+    /// Returns the coarse cell of a cell, and a number that identifies the position in it.
     pub(crate) fn place(&self, cell: usize) -> (usize, u128) {
         match &self.cells {
             Descendants::Uniform { times, numbers } => {
@@ -56,12 +56,12 @@ impl Refined {
         }
     }
 
-    /// For each cell that of the coarser mesh which it is a part of.
+    /// Returns for each cell its parent in the coarser mesh.
     pub(crate) fn parents(&self) -> impl Iterator<Item = usize> {
         (0..self.n_cells()).map(|cell| self.place(cell).0)
     }
 
-    /// The rows of data that has one for each cell: those of a coarse cell follow one another.
+    /// Returns the rows of data that has one for each cell: those of a coarse cell follow one another.
     pub(super) fn rows(&self) -> Vec<Rows> {
         let own = |rows: Rows| {
             let mut order: Vec<u32> = (0..self.n_cells() as u32).collect();
@@ -144,7 +144,7 @@ impl Mesh {
         Ok(mesh)
     }
 
-    /// For each cell, its number among the leaves of the forest or bisection; `None` for other meshes.
+    /// Returns for each cell its number among the leaves of the forest or bisection; `None` for other meshes.
     pub fn leaves(&self) -> Option<Cow<'_, [u32]>> {
         match &self.refined_from()?.cells {
             Descendants::Forest { leaves, .. } => Some(Cow::Borrowed(leaves)),
@@ -153,7 +153,7 @@ impl Mesh {
         }
     }
 
-    /// The cell tags that children inherit; `parents` is the parent of each child.
+    /// Returns the cell tags that children inherit; `parents` is the parent of each child.
     pub(crate) fn inherited_tags(
         &self,
         parents: impl Iterator<Item = usize> + Clone,
@@ -178,15 +178,15 @@ impl Mesh {
         self
     }
 
-    /// The mesh that was refined uniformly to this one, and the number of refinements.
+    /// Returns the mesh that was refined uniformly to this one, and the number of refinements.
     fn divided_from(&self) -> Option<(&Arc<Mesh>, usize)> {
         let refined = self.refined_from()?;
         let Descendants::Uniform { times, .. } = refined.cells else { return None };
         Some((&refined.coarse, times))
     }
 
-    /// For each cell, its number among all descendants of the uniformly refined mesh, where those of one cell are
-    /// consecutive. Its own number without refinement.
+    /// Returns for each cell its number among all descendants of the uniformly refined mesh, where those of one cell
+    /// are consecutive. Its own number without refinement.
     pub(crate) fn descendants(&self) -> Cow<'_, [u32]> {
         match self.refined_from().map(|refined| &refined.cells) {
             Some(Descendants::Uniform { numbers, .. }) => Cow::Borrowed(numbers),
@@ -194,7 +194,7 @@ impl Mesh {
         }
     }
 
-    /// The cells in the order of [`Self::descendants`].
+    /// Returns the cells in the order of [`Self::descendants`].
     pub(crate) fn by_descendants(&self) -> Vec<u32> {
         let mut cells = vec![0; self.n_cells()];
         (0..).zip(&*self.descendants()).for_each(|(cell, &number)| cells[number as usize] = cell);
@@ -209,7 +209,7 @@ impl Mesh {
         })
     }
 
-    /// The origin of a refined mesh.
+    /// Returns the origin of a refined mesh.
     pub(crate) fn refined_from(&self) -> Option<&Refined> {
         match &self.order_of_source {
             Order::Refined(refined) => Some(refined),
@@ -217,17 +217,17 @@ impl Mesh {
         }
     }
 
-    /// The map of the generator, for a mesh that is refined in its computational domain.
+    /// Returns the map of the generator, for a mesh that is refined in its computational domain.
     pub(crate) fn world(&self) -> Option<&World> {
         self.plain.as_ref().map(|plain| &plain.world)
     }
 
-    /// The points for refinement: those of the computational domain, if there is one.
+    /// Returns the points for refinement: those of the computational domain, if there is one.
     pub(crate) fn plain_points(&self) -> &[[f64; 3]] {
         self.plain.as_ref().map_or(&self.points, |plain| &plain.points)
     }
 
-    /// The mean of a cell's vertices in the computational domain.
+    /// Returns the mean of a cell's vertices in the computational domain.
     pub(crate) fn plain_centre(&self, cell: usize) -> [f64; 3] {
         mean(self.plain_points(), self.vertices(cell))
     }
@@ -254,14 +254,14 @@ impl Mesh {
         }
     }
 
-    /// The tags whose facets lie on spheres about the origin, with the radii.
+    /// Returns the tags whose facets lie on spheres about the origin, with the radii.
     pub(crate) fn spheres(&self) -> &[(String, f64)] {
         &self.spheres
     }
 }
 
 impl Counts {
-    /// The counts after `times` uniform refinements.
+    /// Returns the counts after `times` uniform refinements.
     pub fn refined(self, times: usize) -> Self {
         let mut entities = self.entities;
         for _ in 0..times {

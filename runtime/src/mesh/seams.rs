@@ -19,7 +19,7 @@ const TOLD_APART: f64 = 1e-15;
 /// Part of the note's text, by which a refined mesh recognises the note of its coarse mesh.
 pub(super) const TOLD: &str = "where another does";
 
-/// A note on coincident nodes, if any.
+/// Returns a note on coincident nodes, if any.
 pub(super) fn note(topology: &Topology, points: &[[f64; 3]], tolerance: f64) -> Option<String> {
     let boundary = boundary_vertices(topology);
     let (count, first) = coincident(&boundary, points, tolerance);
@@ -31,7 +31,7 @@ pub(super) fn note(topology: &Topology, points: &[[f64; 3]], tolerance: f64) -> 
     ))
 }
 
-/// The vertices of all facets of exactly one cell, ascending.
+/// Returns the vertices of all facets of exactly one cell, ascending.
 fn boundary_vertices(topology: &Topology) -> Vec<u32> {
     let facets = topology.facets();
     let mut outer = vec![false; topology.n_vertices()];
@@ -41,7 +41,7 @@ fn boundary_vertices(topology: &Topology) -> Vec<u32> {
     (0..).zip(outer).filter(|(_, outer)| *outer).map(|(vertex, _)| vertex).collect()
 }
 
-/// The distance below which nodes coincide; `None` if coordinates cannot resolve it.
+/// Returns the distance below which nodes coincide; `None` if coordinates cannot resolve it.
 pub(super) fn tolerance(topology: &Topology, points: &[[f64; 3]]) -> Option<f64> {
     let distance = |a: &[f64; 3], b: &[f64; 3]| -> f64 {
         (0..3).map(|c| (a[c] - b[c]).powi(2)).sum::<f64>().sqrt()
@@ -63,7 +63,7 @@ pub(super) fn tolerance(topology: &Topology, points: &[[f64; 3]]) -> Option<f64>
     (tolerance > TOLD_APART * diameter).then_some(tolerance)
 }
 
-/// The number of points that coincide with an earlier one, and the first of them.
+/// Returns the number of points that coincide with an earlier one, and the first of them.
 fn coincident(chosen: &[u32], points: &[[f64; 3]], tolerance: f64) -> (usize, Option<u32>) {
     let mut found = (0, None);
     // One point per position.

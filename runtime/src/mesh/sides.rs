@@ -40,7 +40,7 @@ pub(super) fn check_sides(
     Err(MeshError::Overlap { cells: Box::new(cells), at })
 }
 
-/// The mean of some vertices.
+/// Returns the mean of some vertices.
 fn middle(parts: &Parts, vertices: &[u32]) -> [f64; 3] {
     let mean = |c: usize| {
         vertices.iter().map(|&v| parts.points[v as usize][c]).sum::<f64>() / vertices.len() as f64
@@ -132,7 +132,7 @@ fn is_odd(topology: &Topology, cell: usize, local: usize) -> bool {
     }
 }
 
-/// For each cell, whether its determinant is negative; evaluated at one checked point.
+/// Returns for each cell whether its determinant is negative; evaluated at one checked point.
 fn mirrored(shape: &Shape, parts: &Parts) -> Vec<bool> {
     let points = rule(shape.cell, shape.element.degree()).points();
     let gradients = Gradients::new(shape, &points[..1]);

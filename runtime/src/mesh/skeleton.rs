@@ -48,7 +48,7 @@ pub(crate) struct Places<'a> {
 }
 
 impl Skeleton {
-    /// The tagged curves and points of `parts`, and a note on those that belong to no cell.
+    /// Returns the tagged curves and points of `parts`, and a note on those that belong to no cell.
     pub(super) fn of(
         shape: &Shape,
         parts: &Parts,
@@ -112,7 +112,7 @@ impl Skeleton {
 }
 
 impl Places<'_> {
-    /// A single point of a mesh with coordinates of the given size.
+    /// Returns a single point of a mesh with coordinates of the given size.
     pub(crate) fn at(point: [f64; 3], size: f64) -> Self {
         let bounds = Bounds::of([point].into_iter()).grown(AT_POINT * size);
         Self { tree: Tree::new(vec![(bounds, Item::Point(point))]), line: None, size }
@@ -139,7 +139,7 @@ impl Places<'_> {
         self.tree.find(&bounds, &mut |item| holds(item)).is_some()
     }
 
-    /// The distance of a point from an edge, by the Gauss–Newton method from its projection on the chord.
+    /// Returns the distance of a point from an edge, by the Gauss–Newton method from its projection on the chord.
     fn gap(&self, curve: &Curve, x: &[f64; 3]) -> f64 {
         let Some(line) = self.line else { return f64::INFINITY };
         let (a, b) = (curve[0], curve[curve.len() - 1]);
@@ -164,7 +164,7 @@ impl Places<'_> {
     }
 }
 
-/// (a · b) / (a · a).
+/// Returns (a · b) / (a · a).
 fn along(a: &[f64; 3], b: &[f64; 3]) -> f64 {
     let dot = |b: &[f64; 3]| -> f64 { (0..3).map(|c| a[c] * b[c]).sum() };
     dot(b) / dot(a)
@@ -178,7 +178,7 @@ fn sorted([a, b]: [u32; 2]) -> [u32; 2] {
     [a.min(b), a.max(b)]
 }
 
-/// The curves of all tagged edges that belong to a cell.
+/// Returns the curves of all tagged edges that belong to a cell.
 fn edges_of_cells(shape: &Shape, parts: &Parts, topology: &Topology) -> HashMap<[u32; 2], Curve> {
     let mut wanted: HashMap<[u32; 2], Option<Curve>> = HashMap::new();
     let mut near = vec![false; topology.n_vertices()];
@@ -210,7 +210,7 @@ fn edges_of_cells(shape: &Shape, parts: &Parts, topology: &Topology) -> HashMap<
     wanted.into_iter().filter_map(|(edge, curve)| Some((edge, curve?))).collect()
 }
 
-/// The geometry nodes of a local edge, from its first vertex to its second.
+/// Returns the geometry nodes of a local edge, from its first vertex to its second.
 fn nodes_on(shape: &Shape, edge: &[usize]) -> Vec<usize> {
     let [a, b] = [edge[0], edge[1]].map(|vertex| shape.cell.vertex(vertex));
     let direction = [0, 1, 2].map(|c| b[c] - a[c]);
@@ -227,19 +227,19 @@ fn nodes_on(shape: &Shape, edge: &[usize]) -> Vec<usize> {
 }
 
 impl Mesh {
-    /// The curve tags of a three-dimensional mesh, with the number of edges of each.
+    /// Returns the curve tags of a three-dimensional mesh, with the number of edges of each.
     pub fn curve_tags(&self) -> impl Iterator<Item = (&String, usize)> {
         let curves = self.skeleton.iter().flat_map(|skeleton| &skeleton.curves);
         curves.map(|(tag, curves)| (tag, curves.len()))
     }
 
-    /// The point tags, with the number of points of each.
+    /// Returns the point tags, with the number of points of each.
     pub fn point_tags(&self) -> impl Iterator<Item = (&String, usize)> {
         let points = self.skeleton.iter().flat_map(|skeleton| &skeleton.points);
         points.map(|(tag, points)| (tag, points.len()))
     }
 
-    /// All tags that an essential boundary condition can name.
+    /// Returns all tags that an essential boundary condition can name.
     pub(super) fn condition_tags(&self) -> impl Iterator<Item = &String> {
         let skeleton = self.skeleton.iter().flat_map(|skeleton| skeleton.tags());
         self.facet_tags.keys().chain(skeleton)
@@ -251,7 +251,7 @@ impl Mesh {
             && self.skeleton.as_ref().is_some_and(|skeleton| skeleton.has(tag))
     }
 
-    /// The curves and points of those tags that mark no facets; `None` if there are none.
+    /// Returns the curves and points of those tags that mark no facets; `None` if there are none.
     pub(crate) fn places_under(&self, tags: &[String]) -> Option<Places<'_>> {
         let below: Vec<&String> = tags.iter().filter(|tag| self.is_below_sides(tag)).collect();
         let skeleton = self.skeleton.as_ref().filter(|_| !below.is_empty())?;

@@ -12,7 +12,7 @@ use super::Mesh;
 type Vector = [f64; 3];
 
 impl Mesh {
-    /// The aspect ratio of a cell: 1 for squares and cubes, 1.15 and 1.22 for regular triangles and tetrahedra.
+    /// Returns the aspect ratio of a cell: 1 for squares and cubes, 1.15 and 1.22 for regular triangles and tetrahedra.
     pub fn stretch(&self, cell: usize) -> f64 {
         let (dim, tensor) = (self.dim(), self.cell().is_tensor());
         let vertices = self.vertices(cell);

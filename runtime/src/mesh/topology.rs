@@ -43,7 +43,7 @@ impl Entities {
         *cells = cells.saturating_add(1);
     }
 
-    /// The number of entities in the mesh.
+    /// Returns the number of entities in the mesh.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
@@ -53,18 +53,18 @@ impl Entities {
         self.cells.is_empty()
     }
 
-    /// The entities of a cell, in the order of [`Cell::entities`].
+    /// Returns the entities of a cell, in the order of [`Cell::entities`].
     pub fn of_cell(&self, cell: usize) -> &[u32] {
         &self.of_cell[cell * self.per_cell..(cell + 1) * self.per_cell]
     }
 
-    /// The vertices of an entity, in the order of its first cell.
+    /// Returns the vertices of an entity, in the order of its first cell.
     pub fn vertices(&self, entity: usize) -> &[u32] {
         let n = self.vertices_per_entity;
         &self.vertices[entity * n..(entity + 1) * n]
     }
 
-    /// The number of cells that share an entity, including those of other processes; at most 255.
+    /// Returns the number of cells that share an entity, including those of other processes; at most 255.
     pub fn n_cells(&self, entity: usize) -> u8 {
         self.cells[entity]
     }
@@ -74,7 +74,7 @@ impl Entities {
         self.cells[entity as usize] = cells;
     }
 
-    /// The first cell of an entity, and the entity's local number in it.
+    /// Returns the first cell of an entity, and the entity's local number in it.
     pub fn first_cell(&self, entity: usize) -> (usize, usize) {
         let place = self.first[entity] as usize;
         (place / self.per_cell, place % self.per_cell)
@@ -181,7 +181,7 @@ impl Entities {
     }
 }
 
-/// The number of each entity's class, in the order of first members, and the number of classes.
+/// Returns the number of each entity's class, in the order of first members, and the number of classes.
 fn numbers(classes: &[Class]) -> (Vec<u32>, usize) {
     let mut numbers: Vec<u32> = Vec::with_capacity(classes.len());
     let mut count = 0;
@@ -195,13 +195,13 @@ fn numbers(classes: &[Class]) -> (Vec<u32>, usize) {
     (numbers, count as usize)
 }
 
-/// The rows of some cells in a table with `each` entries a cell.
+/// Returns the rows of some cells in a table with `each` entries a cell.
 fn of_each<T: Copy>(table: &[T], each: usize, cells: &[u32]) -> Vec<T> {
     cells.iter().flat_map(|&cell| &table[cell as usize * each..][..each]).copied().collect()
 }
 
-/// The orientation code of a face ([`Topology::face_orientation`]). `place(i)` is the index, in the face's own frame,
-/// of the cell's i-th vertex.
+/// Returns the orientation code of a face ([`Topology::face_orientation`]). `place(i)` is the index, in the face's own
+/// frame, of the cell's i-th vertex.
 fn orientation(corners: usize, place: impl Fn(usize) -> u8) -> u8 {
     if corners == 4 {
         let origin = place(0);
@@ -231,7 +231,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// The vertices of the entity at a place (cell · entities a cell + local number), ascending.
+/// Returns the vertices of the entity at a place (cell · entities a cell + local number), ascending.
 fn sorted_vertices(cells: Cells<'_>, locals: &[&[usize]], place: usize) -> [u32; 4] {
     let (cell, local) = (cells.of(place / locals.len()), locals[place % locals.len()]);
     let mut key = [u32::MAX; 4];
@@ -332,8 +332,9 @@ impl Topology {
         Ok(topology)
     }
 
-    /// The topology of some cells alone, with entities numbered by first touch. Orientations are kept, and so are cell
-    /// counts, including cells outside the selection. Also returns the old numbers of vertices, edges and faces.
+    /// Returns the topology of some cells alone, with entities numbered by first touch. Orientations are kept, and so
+    /// are cell counts, including cells outside the selection. Also returns the old numbers of vertices, edges and
+    /// faces.
     pub(super) fn of_cells(&self, cells: &[u32]) -> (Topology, [Vec<u32>; 3]) {
         let mut numbers = vec![u32::MAX; self.n_vertices];
         let (mut cell_vertices, mut vertices) = (Vec::new(), Vec::new());
@@ -359,33 +360,33 @@ impl Topology {
         (own, [vertices, of_edges, of_faces])
     }
 
-    /// The kind of cell.
+    /// Returns the kind of cell.
     pub fn cell(&self) -> Cell {
         self.cell
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub fn n_cells(&self) -> usize {
         self.cell_vertices.len() / self.cell.vertex_count()
     }
 
-    /// The number of vertices.
+    /// Returns the number of vertices.
     pub fn n_vertices(&self) -> usize {
         self.n_vertices
     }
 
-    /// The vertices of a cell.
+    /// Returns the vertices of a cell.
     pub fn vertices(&self, cell: usize) -> &[u32] {
         let n = self.cell.vertex_count();
         &self.cell_vertices[cell * n..(cell + 1) * n]
     }
 
-    /// All edges.
+    /// Returns all edges.
     pub fn edges(&self) -> &Entities {
         &self.edges
     }
 
-    /// All faces of a three-dimensional mesh; empty in two dimensions.
+    /// Returns all faces of a three-dimensional mesh; empty in two dimensions.
     pub fn faces(&self) -> &Entities {
         &self.faces
     }
@@ -407,7 +408,7 @@ impl Topology {
         self.vertices(cell)[start] != self.edges.vertices(edge)[0]
     }
 
-    /// The orientation of a cell's local face relative to the face's own frame.
+    /// Returns the orientation of a cell's local face relative to the face's own frame.
     ///
     /// Quadrilateral faces, as bits: with (a, b) the face's coordinates in this cell and (s, t) its own, first (s, t) =
     /// (b, a) if bit 0 is set, else (a, b); then s → 1 − s if bit 1 is set and t → 1 − t if bit 2 is set. Triangular
@@ -427,7 +428,7 @@ impl Topology {
         })
     }
 
-    /// The topology with each vertex, edge and face replaced by the first of its class.
+    /// Returns the topology with each vertex, edge and face replaced by the first of its class.
     pub(super) fn joined(&self, vertices: &[Class], edges: &[Class], faces: &[Class]) -> Topology {
         let (vertex_numbers, n_vertices) = numbers(vertices);
         let cell_vertices =
@@ -460,7 +461,7 @@ impl Topology {
         each.collect()
     }
 
-    /// The number of entities of a dimension below that of cells.
+    /// Returns the number of entities of a dimension below that of cells.
     pub(crate) fn count(&self, dim: usize) -> usize {
         match dim {
             0 => self.n_vertices,
@@ -469,7 +470,7 @@ impl Topology {
         }
     }
 
-    /// The entities of a cell of a dimension below its own.
+    /// Returns the entities of a cell of a dimension below its own.
     pub(crate) fn of_cell(&self, dim: usize, cell: usize) -> &[u32] {
         match dim {
             0 => self.vertices(cell),
@@ -478,13 +479,13 @@ impl Topology {
         }
     }
 
-    /// The entities that are facets: edges in two dimensions, faces in three.
+    /// Returns the entities that are facets: edges in two dimensions, faces in three.
     pub fn facets(&self) -> &Entities {
         if self.cell.dim() == 3 { &self.faces } else { &self.edges }
     }
 
-    /// The entity (edge or face) that is a facet of a cell; local facets are the cell's entities
-    /// of one dimension less.
+    /// Returns the entity (edge or face) that is a facet of a cell; local facets are the cell's entities of one
+    /// dimension less.
     pub fn facet_entity(&self, facet: Facet) -> u32 {
         self.facets().of_cell(facet.cell as usize)[facet.local as usize]
     }
@@ -502,7 +503,7 @@ impl Topology {
         facets.counted(entity, cells);
     }
 
-    /// All facets of exactly one cell, in cell order.
+    /// Returns all facets of exactly one cell, in cell order.
     pub fn boundary(&self) -> Vec<Facet> {
         let facets = self.facets();
         let mut boundary = Vec::new();
@@ -524,7 +525,7 @@ impl Topology {
     }
 }
 
-/// The local faces of a three-dimensional cell; none in two dimensions.
+/// Returns the local faces of a three-dimensional cell; none in two dimensions.
 fn faces(cell: Cell) -> &'static [&'static [usize]] {
     if cell.dim() == 3 { cell.entities(2) } else { &[] }
 }

@@ -64,7 +64,7 @@ impl<T: Copy> Tree<T> {
         Self::halve(second, boxes, 2 * number + 2);
     }
 
-    /// The first item whose box meets `bounds` and that satisfies `holds`.
+    /// Returns the first item whose box meets `bounds` and that satisfies `holds`.
     pub(super) fn find(&self, bounds: &Bounds, holds: &mut impl FnMut(&T) -> bool) -> Option<T> {
         self.find_within(&self.things, 0, bounds, holds)
     }

@@ -35,7 +35,7 @@ pub(super) fn turn_negative(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32
     count
 }
 
-/// The note on cells that were renumbered.
+/// Returns the note on cells that were renumbered.
 pub(super) fn note(count: usize, all: usize) -> Option<String> {
     let cells = if all == 1 { "cell" } else { "cells" };
     let were = if count == 1 { "was" } else { "were" };

@@ -92,7 +92,7 @@ fn inverted(shape: &Shape, parts: &Parts, cell: usize, determinant: f64) -> Mesh
     MeshError::Inverted { cell: shape.name(parts, cell), determinant, usual }
 }
 
-/// The movable nodes of folded cells, and all cells that contain one.
+/// Returns the movable nodes of folded cells, and all cells that contain one.
 fn patch(
     shape: &Shape,
     parts: &Parts,
@@ -152,13 +152,13 @@ impl Samples {
         Samples { gradients: Gradients::new(shape, &points), linear }
     }
 
-    /// The determinant of the straight cell, at its centre.
+    /// Returns the determinant of the straight cell, at its centre.
     fn straight(&self, shape: &Shape, parts: &Parts, cell: usize) -> f64 {
         let vertices = shape.vertices(cell_nodes(shape, parts, cell));
         self.linear.determinant(0, vertices.map(|v| parts.points[v as usize]))
     }
 
-    /// The smallest determinant relative to the straight cell's.
+    /// Returns the smallest determinant relative to the straight cell's.
     fn smallest(&self, shape: &Shape, parts: &Parts, cell: usize) -> f64 {
         let straight = self.straight(shape, parts, cell);
         let nodes = cell_nodes(shape, parts, cell);
@@ -196,7 +196,7 @@ impl Edges {
         Edges { ends, vertices: Gradients::new(shape, &cell.vertices()), along }
     }
 
-    /// The smallest relative determinant on edges that run backwards at an end.
+    /// Returns the smallest relative determinant on edges that run backwards at an end.
     fn smallest(&self, shape: &Shape, parts: &Parts, cell: usize) -> f64 {
         let nodes = cell_nodes(shape, parts, cell);
         let points = || nodes.iter().map(|&i| parts.points[i as usize]);
@@ -265,7 +265,8 @@ fn descend(shape: &Shape, parts: &mut Parts, samples: &Samples, patch: &[usize],
     }
 }
 
-/// The Barzilai–Borwein step s·s / s·y, with s the last step and y the change of the gradient; unlimited for s·y ≤ 0.
+/// Returns the Barzilai–Borwein step s·s / s·y, with s the last step and y the change of the gradient; unlimited for
+/// s·y ≤ 0.
 fn barzilai(x: &[[f64; 3]], g: &[[f64; 3]], here: &[[f64; 3]], now: &[[f64; 3]]) -> f64 {
     let (mut ss, mut sy) = (0.0, 0.0);
     for i in 0..x.len() {
@@ -278,7 +279,7 @@ fn barzilai(x: &[[f64; 3]], g: &[[f64; 3]], here: &[[f64; 3]], now: &[[f64; 3]])
     if sy > 0.0 { ss / sy } else { f64::INFINITY }
 }
 
-/// The smallest relative determinant, E, and ∂E/∂x of the movable nodes.
+/// Returns the smallest relative determinant, E, and ∂E/∂x of the movable nodes.
 fn slope(
     shape: &Shape,
     parts: &Parts,

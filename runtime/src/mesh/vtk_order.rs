@@ -7,7 +7,8 @@
 use super::Cell;
 use super::recursive::{self, Listing};
 
-/// The VTK cell type: linear and quadratic types, which more programs read, else Lagrange types. The node orders agree.
+/// Returns the VTK cell type: linear and quadratic types, which more programs read, else Lagrange types. The node
+/// orders agree.
 pub(crate) fn cell_type(cell: Cell, degree: usize) -> u8 {
     let [linear, quadratic, any] = match cell {
         Cell::Interval => [3, 21, 68],
@@ -47,7 +48,7 @@ const HEXAHEDRON_EDGES: [[usize; 2]; 12] = [
     [2, 6],
 ];
 
-/// Integer coordinates of the nodes in VTK order, from 0 to the degree.
+/// Returns the integer coordinates of the nodes in VTK order, from 0 to the degree.
 pub(crate) fn lattice(cell: Cell, degree: usize) -> Vec<[usize; 3]> {
     match cell {
         Cell::Interval => tensor(1, degree, &[0, 1], &[[0, 1]]),

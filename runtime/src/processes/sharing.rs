@@ -134,7 +134,7 @@ impl Sharing {
         Self { group, neighbours, shared, starts, sources, others }
     }
 
-    /// The exchange in terms of indices in vectors with another layout.
+    /// Returns the exchange in terms of indices in vectors with another layout.
     pub fn lists(&self, place: impl Fn(usize) -> u32) -> Lists {
         let places = |unknowns: &[usize]| unknowns.iter().map(|&own| place(own)).collect();
         let source = |&at: &usize| if at == OWN { u32::MAX } else { at as u32 };
@@ -147,7 +147,7 @@ impl Sharing {
         }
     }
 
-    /// The process group.
+    /// Returns the process group.
     pub fn group(&self) -> &Arc<dyn Group> {
         &self.group
     }
@@ -157,7 +157,7 @@ impl Sharing {
         &self.others
     }
 
-    /// The number of degrees of freedom owned by this process, out of `unknowns` local ones.
+    /// Returns the number of degrees of freedom owned by this process, out of `unknowns` local ones.
     pub fn counted(&self, unknowns: usize) -> usize {
         unknowns - self.others.iter().map(Range::len).sum::<usize>()
     }
@@ -227,7 +227,7 @@ impl Sharing {
         self.exchanged(y, |values| values.fold(f64::INFINITY, f64::min));
     }
 
-    /// The values of each shared degree of freedom on all its processes, by rank.
+    /// Returns the values of each shared degree of freedom on all its processes, by rank.
     pub fn all<T: Number>(&self, y: &[T]) -> Vec<(usize, Vec<f64>)> {
         let mut parcels = self.parcels(y);
         self.group.exchange(&mut parcels, &mut || ());
@@ -262,7 +262,7 @@ mod tests {
     use crate::algebra::vector::{Precision, Vector};
     use crate::processes::threads::each;
 
-    /// Three processes in a row: entry 2 of each is entry 0 of the next, and entry 1 is on all.
+    /// Returns the sharing of three processes in a row: entry 2 of each is entry 0 of the next, and entry 1 is on all.
     fn sharing(group: Arc<dyn Group>) -> Sharing {
         let own = group.rank();
         let pairs: [&[u32]; 2] = [&[0, 1], &[1, 2]];

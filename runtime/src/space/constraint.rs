@@ -46,7 +46,7 @@ pub struct NotFinite {
 }
 
 impl Constraints {
-    /// No conditions.
+    /// Creates empty constraints.
     pub fn none(space: &Space) -> Self {
         Self {
             components: space.components(),
@@ -111,7 +111,7 @@ impl Constraints {
         self.mean = mean;
     }
 
-    /// The prescribed mean of each component, if the field is determined up to a constant.
+    /// Returns the prescribed mean of each component, if the field is determined up to a constant.
     pub fn mean(&self) -> Option<&[f64]> {
         (!self.mean.is_empty()).then_some(&self.mean[..])
     }
@@ -138,7 +138,7 @@ impl Constraints {
         }
     }
 
-    /// The nodes with conditions on combinations of components, in the order of insertion.
+    /// Returns the nodes with conditions on combinations of components, in the order of insertion.
     pub fn oblique(&self) -> &[Oblique] {
         &self.oblique
     }
@@ -158,7 +158,7 @@ impl Constraints {
         }
     }
 
-    /// The number of constrained degrees of freedom.
+    /// Returns the number of constrained degrees of freedom.
     pub fn len(&self) -> usize {
         self.dofs.len()
     }
@@ -168,7 +168,7 @@ impl Constraints {
         self.dofs.is_empty()
     }
 
-    /// The number of free degrees of freedom.
+    /// Returns the number of free degrees of freedom.
     pub fn n_free(&self) -> usize {
         self.unknowns - self.dofs.len()
     }
@@ -178,7 +178,7 @@ impl Constraints {
         self.place.get(dof).is_some_and(|&place| place != FREE)
     }
 
-    /// The constrained degrees of freedom with their values.
+    /// Returns the constrained degrees of freedom with their values.
     pub fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
         self.dofs.iter().map(|&dof| dof as usize).zip(self.values.iter().copied())
     }

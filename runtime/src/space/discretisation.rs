@@ -78,7 +78,7 @@ impl AuxValues {
         Self::Points(Arc::new(numbers))
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn numbers(&self) -> &[f64] {
         let (Self::Nodes(_, numbers) | Self::Cells(numbers) | Self::Points(numbers)) = self;
         numbers
@@ -140,8 +140,8 @@ impl Discretisation {
         Ok(Self { mesh, partition, fields, aux, facets, cells, affine, targets })
     }
 
-    /// A discretisation without conditions, with `fields` appended, the facets of another form, and the auxiliary data
-    /// that it uses.
+    /// Creates a discretisation without conditions, with `fields` appended, the facets of another form, and the
+    /// auxiliary data that it uses.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Discretisation {
         Ok(on)
     }
 
-    /// Other fields on the same mesh with the same data, without regions.
+    /// Creates a discretisation of other fields on the same mesh with the same data, without regions.
     pub(crate) fn of_fields(&self, fields: Vec<Field>) -> Self {
         Self {
             mesh: Arc::clone(&self.mesh),
@@ -257,17 +257,17 @@ impl Discretisation {
         fields.for_each(|(field, own)| field.constraints = own);
     }
 
-    /// The cells of an integral; `None` for all cells.
+    /// Returns the cells of an integral; `None` for all cells.
     pub fn cells_of(&self, integral: usize) -> Option<&[u32]> {
         self.cells.get(integral)?.as_deref()
     }
 
-    /// The facets of an integral.
+    /// Returns the facets of an integral.
     pub fn facets_of(&self, integral: usize) -> &[Facet] {
         self.facets.get(integral).map_or(&[], Vec::as_slice)
     }
 
-    /// The facets of each integral, in the form of the reference implementation.
+    /// Returns the facets of each integral, in the form of the reference implementation.
     pub fn numbered_facets(&self) -> Vec<Vec<(usize, usize)>> {
         let numbers = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
         self.facets.iter().map(|facets| facets.iter().map(numbers).collect()).collect()
@@ -278,25 +278,25 @@ impl Discretisation {
         Space::of_data(&self.mesh, &self.partition, element, components)
     }
 
-    /// The space and the conditions of each field.
+    /// Returns the space and the conditions of each field.
     pub fn constrained(&self) -> Vec<(&Space, &Constraints)> {
         self.fields.iter().map(|field| (&*field.space, &field.constraints)).collect()
     }
 
-    /// The number of degrees of freedom of all fields.
+    /// Returns the number of degrees of freedom of all fields.
     pub fn n_dofs(&self) -> usize {
         self.fields.iter().map(|field| field.space.n_dofs()).sum()
     }
 
-    /// Random entries of a vector, with a different seed on each process. Equal entries could repeat within a cell, and
-    /// many operators annihilate constants. Shared entries differ between processes.
+    /// Returns random entries of a vector, with a different seed on each process. Equal entries could repeat within a
+    /// cell, and many operators annihilate constants. Shared entries differ between processes.
     pub(crate) fn noise(&self, seed: u64) -> Vec<f64> {
         let rank = self.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
         random_entries(self.n_dofs(), seed + 1000 * rank)
     }
 
-    /// Hash of the meaning of vector entries: equal for the same spaces, field by field, on the same mesh, for any
-    /// form, conditions and data.
+    /// Returns a hash of the meaning of vector entries: equal for the same spaces, field by field, on the same mesh,
+    /// for any form, conditions and data.
     pub fn numbering(&self) -> u64 {
         let mut hash = Fingerprint::new();
         for field in &self.fields {
@@ -308,8 +308,8 @@ impl Discretisation {
         hash.number()
     }
 
-    /// Hash of the order of vector entries: the points of the mesh and, for each field, the element and the nodes of
-    /// each cell. It changes with the mesh, the elements, the periodic sides and the order of any of them.
+    /// Returns a hash of the order of vector entries: the points of the mesh and, for each field, the element and the
+    /// nodes of each cell. It changes with the mesh, the elements, the periodic sides and the order of any of them.
     pub fn order_of_unknowns(&self) -> u64 {
         let mut hash = Fingerprint::new();
         hash.mesh(self.mesh.nodes(), self.mesh.points());
@@ -321,7 +321,7 @@ impl Discretisation {
         hash.number()
     }
 
-    /// The exchange of shared degrees of freedom, if the mesh is distributed.
+    /// Returns the exchange of shared degrees of freedom, if the mesh is distributed.
     pub fn sharing(&self) -> Option<Arc<Sharing>> {
         let cut = self.mesh.cut()?;
         let fields = self.fields.iter().enumerate();
@@ -337,8 +337,8 @@ impl Discretisation {
         Some(Arc::new(Sharing::new(Arc::clone(cut.group()), all)))
     }
 
-    /// The position of each entry of this part in vectors of the whole mesh, for fields with the same elements; `None`
-    /// if the mesh is no part.
+    /// Returns the position of each entry of this part in vectors of the whole mesh, for fields with the same elements;
+    /// `None` if the mesh is no part.
     pub fn places_in(&self, whole: &Self) -> Option<Vec<usize>> {
         let cells = self.mesh.cut()?.cells().ok()?;
         let mut places = vec![0; self.n_dofs()];
@@ -364,7 +364,7 @@ impl Discretisation {
         Some(sharing.gathered(u, &places, whole.n_dofs()))
     }
 
-    /// The same fields on the whole mesh, without conditions, data and regions; `None` if the mesh is no part.
+    /// Returns the same fields on the whole mesh, without conditions, data and regions; `None` if the mesh is no part.
     ///
     /// # Errors
     ///
@@ -433,25 +433,25 @@ impl Discretisation {
         numbers
     }
 
-    /// The number of degrees of freedom of all fields on all processes.
+    /// Returns the number of degrees of freedom of all fields on all processes.
     pub fn dofs_in_all(&self) -> usize {
         let own = self.n_dofs();
         self.mesh.in_all(self.sharing().map_or(own, |sharing| sharing.counted(own)))
     }
 
-    /// The range of each field in a vector.
+    /// Returns the range of each field in a vector.
     pub fn ranges(&self) -> Vec<Range<usize>> {
         (0..self.fields.len()).map(|field| self.dofs_of(field)).collect()
     }
 
-    /// The range of a field in a vector: fields are consecutive.
+    /// Returns the range of a field in a vector: fields are consecutive.
     pub fn dofs_of(&self, field: usize) -> Range<usize> {
         let lengths = || self.fields.iter().map(|field| field.space.n_dofs());
         let start = lengths().take(field).sum();
         start..start + lengths().nth(field).unwrap_or(0)
     }
 
-    /// The field, the node and the component of a vector entry.
+    /// Returns the field, the node and the component of a vector entry.
     pub fn unknown(&self, dof: usize) -> Option<(usize, usize, usize)> {
         let field = (0..self.fields.len()).find(|&field| self.dofs_of(field).contains(&dof))?;
         let (own, components) =
@@ -459,7 +459,7 @@ impl Discretisation {
         Some((field, own / components, own % components))
     }
 
-    /// The constrained entries of all fields that this process owns: no smaller rank shares them.
+    /// Returns the constrained entries of all fields that this process owns: no smaller rank shares them.
     pub fn counted_conditions(&self) -> impl Iterator<Item = usize> {
         let sharing = self.sharing();
         let counts =
@@ -467,7 +467,7 @@ impl Discretisation {
         self.conditions().map(|(dof, _)| dof).filter(counts)
     }
 
-    /// The constrained entries of all fields, with their values.
+    /// Returns the constrained entries of all fields, with their values.
     pub fn conditions(&self) -> impl Iterator<Item = (usize, f64)> {
         self.fields.iter().enumerate().flat_map(|(number, field)| {
             let start = self.dofs_of(number).start;

@@ -54,7 +54,7 @@ impl Interpolation {
         Some(Self { bits: bits_of, lines: [along(0), along(1), along(2)], tables })
     }
 
-    /// The hanging nodes of a cell.
+    /// Returns the hanging nodes of a cell.
     pub(crate) fn hanging(&self, word: u32) -> impl Iterator<Item = usize> {
         (0..self.bits.len()).filter(move |&node| self.bits[node] & word != 0)
     }
@@ -80,7 +80,7 @@ impl Interpolation {
     }
 }
 
-/// The bit of the lines along an axis, for given ends of the other axes.
+/// Returns the bit of the lines along an axis, for given ends of the other axes.
 fn own_bit(ends: [Option<usize>; 3], axis: usize, dim: usize) -> u32 {
     // Entities between the ends of all other axes have only this bit.
     let all = bits(ends, dim);
@@ -88,8 +88,8 @@ fn own_bit(ends: [Option<usize>; 3], axis: usize, dim: usize) -> u32 {
 }
 
 impl Space {
-    /// The space with hanging nodes as separate, appended nodes, and the values there; the space itself if nothing
-    /// hangs.
+    /// Returns the space with hanging nodes as separate, appended nodes, and the values there; the space itself if
+    /// nothing hangs.
     pub fn resolved<'a>(&'a self, values: &'a [f64]) -> (Cow<'a, Space>, Cow<'a, [f64]>) {
         let own = || (Cow::Borrowed(self), Cow::Borrowed(values));
         let Some(words) = &self.hanging else { return own() };
@@ -111,8 +111,8 @@ impl Space {
         (Cow::Owned(space), Cow::Owned(all))
     }
 
-    /// Transposed interpolation: maps values at the nodes of a cell, `[node][component]`, to the degrees of freedom
-    /// that it references.
+    /// Applies the transposed interpolation: maps values at the nodes of a cell, `[node][component]`, to the degrees of
+    /// freedom that it references.
     pub(crate) fn resolve_back(&self, cell: usize, components: usize, values: &mut [f64]) {
         let word = self.hanging.as_ref().map_or(0, |words| words[cell]);
         if let Some(interpolation) = Interpolation::new(self.element).filter(|_| word != 0) {
@@ -128,7 +128,7 @@ impl Space {
         }
     }
 
-    /// For each node of each cell, whether it hangs; `None` if none does.
+    /// Returns for each node of each cell whether it hangs; `None` if none does.
     pub(crate) fn hanging_nodes(&self) -> Option<impl Fn(usize, usize) -> bool + Sync> {
         let words = self.hanging.clone()?;
         let bits = Interpolation::new(self.element)?.bits;

@@ -7,7 +7,7 @@ use crate::support::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 
 impl Space {
-    /// The physical coordinates of every node. Collective if nodes hang on a distributed mesh.
+    /// Returns the physical coordinates of every node. Collective if nodes hang on a distributed mesh.
     pub fn points(
         &self,
         mesh: &Mesh,
@@ -28,7 +28,7 @@ impl Space {
         Ok(points)
     }
 
-    /// The coordinates that are known from the cells of this process; NaN for the others.
+    /// Returns the coordinates that are known from the cells of this process; NaN for the others.
     pub(crate) fn points_here(
         &self,
         mesh: &Mesh,
@@ -75,8 +75,8 @@ impl Space {
         Ok(points)
     }
 
-    /// Nodal values of a function, node-major with interleaved components: `f` writes its
-    /// components at a point.
+    /// Returns the nodal values of a function, node-major with interleaved components: `f` writes its components at a
+    /// point.
     pub fn interpolate(
         &self,
         points: &[[f64; 3]],

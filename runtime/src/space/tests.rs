@@ -10,7 +10,7 @@ use fem_dsl::testing::Random;
 use kernels_gen::element::{Cell, Lagrange, Tabulation, tabulate};
 use std::collections::BTreeSet;
 
-/// All rotations of a cell's vertices.
+/// Returns all rotations of a cell's vertices.
 fn rotations(cell: Cell) -> Vec<Vec<usize>> {
     let n = cell.vertex_count();
     let determinant = |order: &[usize]| {
@@ -56,7 +56,7 @@ fn rotations(cell: Cell) -> Vec<Vec<usize>> {
     orders
 }
 
-/// A distorted grid of n^dim squares or cubes (or their simplices), each cell rotated at random.
+/// Returns a distorted grid of n^dim squares or cubes (or their simplices), each cell rotated at random.
 fn turned(cell: Cell, n: usize, seed: u64) -> Mesh {
     let dim = cell.dim();
     let mut random = Random(seed);
@@ -102,7 +102,7 @@ fn turned(cell: Cell, n: usize, seed: u64) -> Mesh {
     Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a valid mesh")
 }
 
-/// Physical points of `table`, a tabulation of the geometry, on a cell.
+/// Returns the physical points of `table`, a tabulation of the geometry, on a cell.
 fn cell_points(mesh: &Mesh, cell: usize, table: &Tabulation) -> Vec<[f64; 3]> {
     (0..table.points)
         .map(|q| {
@@ -117,7 +117,7 @@ fn cell_points(mesh: &Mesh, cell: usize, table: &Tabulation) -> Vec<[f64; 3]> {
         .collect()
 }
 
-/// A point rounded far above the rounding-error level and far below the distance of nodes.
+/// Returns a point rounded far above the rounding-error level and far below the distance of nodes.
 fn key(x: &[f64; 3]) -> [i64; 3] {
     x.map(|x| (x * 1e9).round() as i64)
 }
@@ -260,7 +260,7 @@ fn chunks_own_what_they_touch_first_and_colours_are_disjoint() {
     });
 }
 
-/// A grid with the natural numbering: all frames agree.
+/// Returns a grid with the natural numbering: all frames agree.
 fn straight(cell: Cell, n: usize) -> Mesh {
     let dim = cell.dim();
     let side = n + 1;

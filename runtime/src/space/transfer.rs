@@ -57,7 +57,7 @@ pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option
     Some(all)
 }
 
-/// The distributed forest of a mesh part, if it has one.
+/// Returns the distributed forest of a mesh part, if it has one.
 fn dealt(mesh: &Mesh) -> Option<Arc<Dealt>> {
     let (by, _) = mesh.cut()?.dealer()?;
     Arc::clone(by).as_any().downcast().ok()
@@ -147,7 +147,7 @@ impl Beyond {
         Self { keys, rows, starts, each }
     }
 
-    /// The new vector of this part; nodes that only cells of other processes know get their values.
+    /// Returns the new vector of this part; nodes that only cells of other processes know get their values.
     fn to(
         &self,
         group: &Arc<dyn Group>,
@@ -215,7 +215,7 @@ impl<'a> Leaves<'a> {
         Some(Self { layout: *layout, keys, sorted, dim: mesh.dim() })
     }
 
-    /// The cells that contain a cell of another mesh or that it contains.
+    /// Returns the cells that contain a cell of another mesh or that it contains.
     fn meeting(&self, key: Key) -> &[u32] {
         let own = |cell: &u32| self.keys[*cell as usize];
         // Ancestors precede their descendants.
@@ -228,8 +228,8 @@ impl<'a> Leaves<'a> {
     }
 }
 
-/// The values of a field at the nodes of the new space, from its old values per cell; and for each node whether its
-/// value is known: it must not hang in some cell.
+/// Returns the values of a field at the nodes of the new space, from its old values per cell; and for each node whether
+/// its value is known: it must not hang in some cell.
 fn field(
     there: &Leaves<'_>,
     read: &(dyn Fn(usize, usize, usize) -> f64 + Sync),
@@ -271,7 +271,7 @@ fn field(
 /// The nodes of a cell along an axis that lie in another cell, with the values of the basis there.
 type Axis = Vec<(usize, Vec<f64>)>;
 
-/// The nodes ξ with h ξ + o in [0, 1].
+/// Returns the nodes ξ with h ξ + o in [0, 1].
 fn axis(line: LinePoints, scale: f64, shift: f64) -> Axis {
     let points: Vec<f64> = line.points().iter().map(|xi| scale * xi + shift).collect();
     let inside = (0..points.len()).filter(|&i| (0.0..=1.0).contains(&points[i]));
@@ -298,7 +298,7 @@ impl Tables {
         Self { line, children, parents }
     }
 
-    /// For each axis, the nodes of a cell that lie in another one.
+    /// Returns for each axis the nodes of a cell that lie in another one.
     fn axes(&self, here: &Leaves<'_>, key: Key, other: Key) -> [Cow<'_, [(usize, Vec<f64>)]>; 3] {
         let (own, theirs) = (here.layout.corner(key), here.layout.corner(other));
         let (size, whole) = (UNITS >> key.level(), UNITS >> other.level());

@@ -48,7 +48,7 @@ fn give_to_owner(file: &std::fs::File, before: &std::fs::Metadata) -> Result<()>
     Ok(())
 }
 
-/// The system's message without the name of the temporary file.
+/// Returns the system's message without the name of the temporary file.
 fn plain(error: Error) -> Error {
     let text = error.to_string();
     let words = text.split(" at path ").next().unwrap_or_default();

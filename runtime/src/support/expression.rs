@@ -21,7 +21,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// A form's default parameters, with some replaced.
+    /// Returns a form's default parameters, with some replaced.
     pub fn new(params: &[Param], time: f64, replaced: &[(usize, Vec<f64>)], degree: usize) -> Self {
         let mut values = vec![time];
         let mut starts = Vec::new();
@@ -33,13 +33,13 @@ impl Parameters {
         Self { values, starts, degree }
     }
 
-    /// The range of a parameter in `values`.
+    /// Returns the range of a parameter in `values`.
     pub fn range(&self, param: usize) -> Range<usize> {
         let end = self.starts.get(param + 1).copied().unwrap_or(self.values.len());
         self.starts[param]..end
     }
 
-    /// The value of an input that is constant in space.
+    /// Returns the value of an input that is constant in space.
     pub fn constant(&self, input: Input) -> Option<f64> {
         match input {
             Input::Time => Some(self.values[0]),

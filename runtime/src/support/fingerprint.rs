@@ -4,7 +4,7 @@
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// The hash of an empty sequence.
+    /// Creates the hash of an empty sequence.
     pub(crate) fn new() -> Self {
         Self(0xCBF2_9CE4_8422_2325)
     }
@@ -25,7 +25,7 @@ impl Fingerprint {
         points.iter().flatten().for_each(|x| self.take(x.to_bits()));
     }
 
-    /// The hash value.
+    /// Returns the hash value.
     pub(crate) fn number(&self) -> u64 {
         self.0
     }

@@ -49,7 +49,7 @@ impl Drop for MakingKernels {
     }
 }
 
-/// Wall-clock seconds during which at least one thread built kernels.
+/// Returns the wall-clock seconds during which at least one thread built kernels.
 pub(crate) fn seconds_of_kernels() -> f64 {
     let open = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
     open.2 + open.1.map_or(0.0, |begun| begun.elapsed().as_secs_f64())

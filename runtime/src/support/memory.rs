@@ -18,12 +18,12 @@ pub struct Room {
 }
 
 impl Room {
-    /// The memory available to this process; `None` if unknown.
+    /// Returns the memory available to this process; `None` if unknown.
     pub fn now() -> Option<Self> {
         Self::under(Path::new("/"))
     }
 
-    /// The same, with the system's files in a folder.
+    /// Returns the same, with the system's files in a folder.
     fn under(root: &Path) -> Option<Self> {
         let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
         let mut rooms = Vec::new();
@@ -66,7 +66,8 @@ impl Room {
     }
 }
 
-/// The usable part of the remaining address space: allocators reserve large pieces, which may remain half empty.
+/// Returns the usable part of the remaining address space: allocators reserve large pieces, which may remain half
+/// empty.
 fn usable(left: f64) -> f64 {
     const PIECE: f64 = (64 << 20) as f64;
     (left - PIECE).max(left / 2.0)
@@ -78,7 +79,7 @@ fn kilobytes(text: &str, name: &str) -> Option<f64> {
     Some(1024.0 * line.split_whitespace().next()?.parse::<f64>().ok()?)
 }
 
-/// The memory left by a control group and its parents, for the process's line `NUMBER:CONTROLLERS:PATH`.
+/// Returns the memory left by a control group and its parents, for the process's line `NUMBER:CONTROLLERS:PATH`.
 fn of_group(root: &Path, line: &str) -> Vec<Room> {
     let mut fields = line.splitn(3, ':');
     let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
@@ -169,12 +170,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The bytes of all parts.
+    /// Returns the bytes of all parts.
     pub fn bytes(&self) -> f64 {
         self.parts.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// The bytes of the parts in device memory.
+    /// Returns the bytes of the parts in device memory.
     pub fn on_device(&self) -> f64 {
         self.there().map(|(_, bytes)| bytes).sum()
     }
@@ -198,7 +199,7 @@ impl Estimate {
         Err(TooMuch { what: self.named(self.there()), bytes, room, remedy })
     }
 
-    /// A description of the problem with some of its parts.
+    /// Returns a description of the problem with some of its parts.
     fn named<'a>(&self, parts: impl Iterator<Item = &'a (&'static str, f64)>) -> String {
         let parts: Vec<String> =
             parts.map(|(name, bytes)| format!("{name} {}", Bytes(*bytes))).collect();

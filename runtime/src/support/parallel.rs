@@ -42,7 +42,7 @@ pub(crate) trait Loop: IndexedParallelIterator {
         places.par_iter_mut().zip(self).each(|(place, item)| *place = item);
     }
 
-    /// The result of `f` for the first item with a result.
+    /// Returns the result of `f` for the first item with a result.
     fn first<R: Send>(self, f: impl Fn(Self::Item) -> Option<R> + Sync) -> Option<R> {
         go_through(self, &First(f))
     }
@@ -153,7 +153,7 @@ fn go_through<I: IndexedParallelIterator, E: End<I::Item>>(items: I, end: &E) ->
     items.with_producer(Divided(count, end))
 }
 
-/// The number of parts of a loop.
+/// Returns the number of parts of a loop.
 fn parts(count: usize, least: usize) -> usize {
     match rayon::current_num_threads() {
         1 => 1,

@@ -1,6 +1,6 @@
 //! Pseudo-random entries and signs for test vectors.
 
-/// `n` pseudo-random numbers in [−1, 1), equal in each call.
+/// Returns `n` pseudo-random numbers in [−1, 1), equal in each call.
 pub(crate) fn random_entries(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -13,7 +13,7 @@ pub(crate) fn random_entries(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| next()).collect()
 }
 
-/// Random signs, the same at every call.
+/// Returns random signs, the same at every call.
 pub(crate) fn random_signs() -> impl Iterator<Item = f64> {
     // Knuth's linear congruential generator; its high bits are random.
     let next = |state: &u64| {

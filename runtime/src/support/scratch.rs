@@ -55,7 +55,7 @@ impl Folder {
         Ok(Self { inner, _noted: noted, _lock: lock })
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.inner.path()
     }
@@ -99,7 +99,7 @@ impl File {
         Ok(Self { inner, _noted: noted })
     }
 
-    /// The file, for writing and for changing permissions.
+    /// Returns the file, for writing and for changing permissions.
     pub(crate) fn file(&self) -> &fs::File {
         self.inner.as_file()
     }

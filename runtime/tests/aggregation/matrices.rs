@@ -2,7 +2,7 @@
 
 use runtime::algebra::csr::Csr;
 
-/// Pseudo-random numbers between −1 and 1.
+/// Returns pseudo-random numbers between −1 and 1.
 pub(crate) fn noise(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -42,8 +42,8 @@ impl Sum {
     }
 }
 
-/// Finite differences on a grid with n nodes per direction. `k(axis, middle)` is the coefficient of an edge; with
-/// `held`, nodes outside are 0.
+/// Returns finite differences on a grid with n nodes per direction. `k(axis, middle)` is the coefficient of an edge;
+/// with `held`, nodes outside are 0.
 pub(crate) fn grid(dim: usize, n: usize, held: bool, k: impl Fn(usize, [usize; 3]) -> f64) -> Csr {
     let total = n.pow(dim as u32);
     let strides = [1, n, n * n];
@@ -82,7 +82,8 @@ pub(crate) enum Physics {
     Elasticity,
 }
 
-/// A box with n cells per unit length, each split into dim! simplices, with perturbed nodes; constrained at x = 0.
+/// Returns a box with n cells per unit length, each split into dim! simplices, with perturbed nodes; constrained at x
+/// = 0.
 pub(crate) fn simplices(dim: usize, n: usize, size: [usize; 3], physics: Physics) -> Simplices {
     let cells: [usize; 3] = std::array::from_fn(|axis| if axis < dim { n * size[axis] } else { 0 });
     let points = points(dim, n, cells);
@@ -150,7 +151,7 @@ fn add(sum: &mut Sum, corners: &[usize], points: &[[f64; 3]], fixed: &[bool], ph
     }
 }
 
-/// The gradients ∇φ of the corners of a simplex, by Cramer's rule, and its volume.
+/// Returns the gradients ∇φ of the corners of a simplex, by Cramer's rule, and its volume.
 fn gradients(corners: &[usize], points: &[[f64; 3]]) -> (Vec<[f64; 3]>, f64) {
     let dim = corners.len() - 1;
     let mut m = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]];

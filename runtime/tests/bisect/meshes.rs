@@ -19,7 +19,7 @@ impl Random {
         ((z ^ z >> 31) % most as u64) as usize
     }
 
-    /// A multiple of 2⁻²⁰ between −1 and 1.
+    /// Returns a multiple of 2⁻²⁰ between −1 and 1.
     pub(crate) fn number(&mut self) -> f64 {
         self.below(1 << 21) as f64 / f64::from(1 << 20) - 1.0
     }
@@ -56,7 +56,7 @@ pub(crate) fn boxes(cell: Cell, cells: usize) -> Mesh {
     generated("box", &format!("dim: {}, cell: {}, cells: {cells}", cell.dim(), cell.name()))
 }
 
-/// The same cells with perturbed and renumbered vertices, random rotations, and tagged interior facets.
+/// Returns the same cells with perturbed and renumbered vertices, random rotations, and tagged interior facets.
 pub(crate) fn turned(mesh: &Mesh, by: f64, random: &mut Random) -> Mesh {
     let (cell, n) = (mesh.cell(), mesh.n_vertices());
     let (numbers, mut points) = (random.shuffled(n), vec![[0.0; 3]; n]);
@@ -116,7 +116,7 @@ pub(crate) fn round() -> Vec<(String, Mesh)> {
     all
 }
 
-/// A box with curved cells, all different, including its interior.
+/// Returns a box with curved cells, all different, including its interior.
 pub(crate) fn curved(cell: Cell, order: usize) -> Mesh {
     let straight = boxes(cell, 4 - cell.dim());
     let element = Lagrange::continuous(cell, order).expect("an element");
@@ -146,7 +146,7 @@ pub(crate) fn curved(cell: Cell, order: usize) -> Mesh {
     Mesh::new(cell, order, parts, Arrange::Sorted).expect("a mesh")
 }
 
-/// The triangular and tetrahedral meshes among the mesh files.
+/// Returns the triangular and tetrahedral meshes among the mesh files.
 fn files() -> Vec<(String, Mesh)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../meshes");
     let names = [

@@ -7,13 +7,13 @@ use runtime::mesh::Mesh;
 use runtime::mesh::refine::bisect::{BisectError, Bisection, Source, Transfer};
 use runtime::mesh::refine::forest::refined;
 
-/// A polynomial of the element's degree, with terms of bounded sum.
+/// Returns a polynomial of the element's degree, with terms of bounded sum.
 fn polynomial(degree: usize, at: [f64; 3]) -> f64 {
     let linear = 0.5 + 0.25 * at[0] - 0.75 * at[1] + 0.5 * at[2];
     linear.powi(degree as i32) + at[0] - 0.5 * at[1]
 }
 
-/// The point of a straight cell with given reference coordinates.
+/// Returns the point of a straight cell with given reference coordinates.
 fn place(mesh: &Mesh, cell: usize, at: &[f64; 3]) -> [f64; 3] {
     let corner = |v: usize| mesh.points()[mesh.vertices(cell)[v] as usize];
     let along = |c: usize| {
@@ -23,7 +23,7 @@ fn place(mesh: &Mesh, cell: usize, at: &[f64; 3]) -> [f64; 3] {
     [0, 1, 2].map(along)
 }
 
-/// The nodal values of each cell.
+/// Returns the nodal values of each cell.
 fn values(mesh: &Mesh, element: Lagrange) -> Vec<Vec<f64>> {
     let (points, degree) = (element.points(), element.degree());
     let of =

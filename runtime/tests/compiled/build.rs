@@ -49,7 +49,7 @@ impl Group {
         self.cases.push(case);
     }
 
-    /// The number of kernels in the source.
+    /// Returns the number of kernels in the source.
     pub(crate) fn kernels(&self) -> usize {
         self.source.kernels.len()
     }
@@ -181,7 +181,7 @@ impl Guarded {
 }
 
 impl Case {
-    /// A unique description of the case.
+    /// Returns a unique description of the case.
     pub(crate) fn name(&self) -> String {
         format!(
             "seed {} on {}, {:?}, degree {}, {:?}, {}",
@@ -197,7 +197,7 @@ impl Case {
         launcher.compare(&self.plan, &Compiled(module))
     }
 
-    /// A full batch and a partial one; only the partial one if the reference is expensive.
+    /// Returns a full batch and a partial one; only the partial one if the reference is expensive.
     fn cells(&self) -> usize {
         let lanes = self.plan.lanes;
         let most = if self.elements.cell.dim() == 3 && self.degree > 4 { 3 } else { 48 };

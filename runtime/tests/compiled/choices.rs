@@ -78,12 +78,12 @@ impl Setup {
 }
 
 impl Choices {
-    /// The cells and degrees of [`cells`].
+    /// Returns the cells and degrees of [`cells`].
     pub(crate) fn new(full: bool, isas: Vec<Isa>) -> Self {
         Self { full, cells: cells(full), isas, plain: plain(), elements: RefCell::default() }
     }
 
-    /// The number of levels of each factor.
+    /// Returns the number of levels of each factor.
     pub(crate) fn levels(&self) -> Vec<usize> {
         vec![
             self.cells.len(),
@@ -144,20 +144,20 @@ impl Choices {
         reasons
     }
 
-    /// The approximate cost of a row in compilation and comparison: nodes and components.
+    /// Returns the approximate cost of a row in compilation and comparison: nodes and components.
     pub(crate) fn cost(&self, row: &[usize]) -> usize {
         let setup = self.setup(row);
         setup.degree.pow(setup.rule.cell().dim() as u32) * components(&setup.options)
     }
 
-    /// The case of a row, with a random form.
+    /// Returns the case of a row, with a random form.
     pub(crate) fn case(&self, row: &[usize], seed: u64) -> Case {
         let setup = self.setup(row);
         let text = random_form(seed, &setup.options);
         Self::with_form(setup, seed, &text, &format!("random_{seed}"))
     }
 
-    /// The case of a row, with a form that contains every function of the language.
+    /// Returns the case of a row, with a form that contains every function of the language.
     pub(crate) fn functions(&self, row: &[usize], seed: u64) -> Case {
         let text = FUNCTIONS.replace("NUMBER", &seed.to_string());
         Self::with_form(self.setup(row), seed, &text, &format!("functions_{seed}"))
@@ -170,7 +170,7 @@ impl Choices {
         Case { seed, form, elements, degree, rule, shape, plan, isa }
     }
 
-    /// Small rows with every combination of task, precision and instruction set.
+    /// Returns small rows with every combination of task, precision and instruction set.
     pub(crate) fn small_product(&self, random: &mut Random) -> Vec<Vec<usize>> {
         let mut rows = Vec::new();
         for task in 0..TASKS.len() {
@@ -183,7 +183,7 @@ impl Choices {
         rows
     }
 
-    /// A supported row of degree 1 or 2 with some given levels.
+    /// Returns a supported row of degree 1 or 2 with some given levels.
     fn small_with(&self, random: &mut Random, given: &[(usize, usize)]) -> Vec<usize> {
         let small = (0..self.cells.len()).filter(|&i| self.cells[i].1 <= 2);
         let small: Vec<usize> = small.collect();

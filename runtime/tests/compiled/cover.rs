@@ -22,7 +22,7 @@ const SURE: usize = 24;
 /// Number of candidate rows.
 const CANDIDATES: usize = 12;
 
-/// A random permutation of the numbers below `n`.
+/// Returns a random permutation of the numbers below `n`.
 fn order(random: &mut Random, n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {
@@ -43,7 +43,7 @@ struct Missing {
 }
 
 impl Missing {
-    /// All pairs.
+    /// Creates the list of all pairs.
     fn new(levels: &[usize]) -> Self {
         let starts = (0..levels.len()).map(|factor| levels[..factor].iter().sum()).collect();
         let count = levels.iter().sum();
@@ -77,7 +77,7 @@ impl Missing {
         Some(vec![level(self.done / self.count), level(self.done % self.count)])
     }
 
-    /// The number of missing pairs in a row.
+    /// Returns the number of missing pairs in a row.
     fn in_row(&self, row: &[usize]) -> usize {
         pairs(row.len()).filter(|&(a, b)| self.has((a, row[a]), (b, row[b]))).count()
     }
@@ -91,7 +91,7 @@ impl Missing {
     }
 }
 
-/// All pairs of `n` factors.
+/// Returns all pairs of `n` factors.
 fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n).flat_map(|b| (0..b).map(move |a| (a, b)))
 }
@@ -199,7 +199,7 @@ impl Factors<'_> {
         row
     }
 
-    /// All combinations of the factors in `product`.
+    /// Returns all combinations of the factors in `product`.
     fn products(&self) -> Vec<Part> {
         if self.product.is_empty() {
             return Vec::new();

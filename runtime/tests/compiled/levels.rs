@@ -55,7 +55,7 @@ pub(crate) enum Map {
 pub(crate) const MAPS: [Map; 3] = [Map::Direct, Map::Stored, Map::Corners];
 
 impl Map {
-    /// The geometry for a cell shape.
+    /// Returns the geometry for a cell shape.
     pub(crate) fn geometry(self, shape: Shape) -> Geometry {
         match self {
             Self::Direct => shape.direct(),
@@ -65,7 +65,7 @@ impl Map {
     }
 }
 
-/// The reason against a case for any plan.
+/// Returns the reason against a case for any plan.
 pub(crate) fn against(
     rule: Option<Rule>,
     cell: Cell,
@@ -118,7 +118,7 @@ pub(crate) const OTHERS: [Option<Other>; 4] = [
     Some(Other { shape: FieldShape::Scalar, offset: 1 }),
 ];
 
-/// The number of components of all fields.
+/// Returns the number of components of all fields.
 pub(crate) fn components(options: &Options) -> usize {
     let of = |shape: FieldShape| match shape {
         FieldShape::Scalar => 1,
@@ -165,7 +165,7 @@ pub(crate) fn options(
     Options { dim, shape, other, linear, aux, params, kinks, depth }
 }
 
-/// The rule; `None` if there are no such points.
+/// Returns the rule; `None` if there are no such points.
 pub(crate) fn rule(cell: Cell, degree: usize, shape: Shape, points: Points) -> Option<Rule> {
     if cell.is_tensor() {
         let line = match points {

@@ -111,14 +111,14 @@ impl Maker {
     }
 }
 
-/// The form f0 = u.
+/// Returns the form f0 = u.
 fn mass(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let u = m.u();
     m.finish("mass", Some(u), None)
 }
 
-/// The form f0 = −f, f1 = grad(u) / (0.05 + 2 x·x).
+/// Returns the form f0 = −f, f1 = grad(u) / (0.05 + 2 x·x).
 pub(crate) fn poisson(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let (x, grad_u, f) = (m.x(), m.grad_u(), m.param("f", SCALAR));
@@ -131,7 +131,7 @@ pub(crate) fn poisson(dim: usize) -> PointForm {
     m.finish("poisson", Some(f0), Some(f1))
 }
 
-/// The form f0 = u + a·grad(u), f1 = (1 + u²) grad(u), with a parameter a.
+/// Returns the form f0 = u + a·grad(u), f1 = (1 + u²) grad(u), with a parameter a.
 pub(crate) fn nonlinear_diffusion(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let (u, grad_u, a) = (m.u(), m.grad_u(), m.param("a", point::Shape::Vector(dim)));
@@ -143,7 +143,7 @@ pub(crate) fn nonlinear_diffusion(dim: usize) -> PointForm {
     m.finish("nonlinear_diffusion", Some(f0), Some(f1))
 }
 
-/// The form f1 = grad(u) / sqrt(1 + |grad(u)|²).
+/// Returns the form f1 = grad(u) / sqrt(1 + |grad(u)|²).
 fn minimal_surface(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let (grad_u, one) = (m.grad_u(), m.number(1.0));
@@ -154,7 +154,7 @@ fn minimal_surface(dim: usize) -> PointForm {
     m.finish("minimal_surface", None, Some(f1))
 }
 
-/// The form f0 = −g, f1 = λ tr(ε) I + 2 μ ε, with λ and μ on cells.
+/// Returns the form f0 = −g, f1 = λ tr(ε) I + 2 μ ε, with λ and μ on cells.
 fn elasticity(dim: usize) -> PointForm {
     let vector = point::Shape::Vector(dim);
     let mut m = Maker::new(dim, vector);
@@ -175,7 +175,7 @@ fn elasticity(dim: usize) -> PointForm {
     m.finish("elasticity", Some(f0), Some(f1))
 }
 
-/// A form with all other inputs: data on nodes with its gradient, data at points, t, h and k.
+/// Returns a form with all other inputs: data on nodes with its gradient, data at points, t, h and k.
 fn everything(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let a = m.aux("a", SCALAR, Location::Nodes(Space::H1(Degree::Fixed(1))));
@@ -196,7 +196,7 @@ fn everything(dim: usize) -> PointForm {
     m.finish("everything", f0, Some(f1))
 }
 
-/// A tensor field with a conditional: f0 = u − uᵀ where u₀₀ < 0.3, else u; f1 absent.
+/// Returns a tensor field with a conditional: f0 = u − uᵀ where u₀₀ < 0.3, else u; f1 absent.
 fn tensor(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, point::Shape::Matrix(dim, dim));
     let u = m.u();
@@ -272,7 +272,7 @@ fn from_text(text: &str, dim: usize) -> PointForm {
     program.point_form(name, dim).unwrap_or_else(|found| panic!("{text}\n{found:?}"))
 }
 
-/// A boundary integral with two fields, one of them discontinuous, and data.
+/// Returns a boundary integral with two fields, one of them discontinuous, and data.
 pub(crate) fn on_boundary(dim: usize) -> PointForm {
     let text = "form wall {
         field u: scalar;
@@ -290,12 +290,12 @@ pub(crate) fn on_boundary(dim: usize) -> PointForm {
     form
 }
 
-/// The forms with several fields.
+/// Returns the forms with several fields.
 pub(crate) fn mixed(dim: usize) -> Vec<PointForm> {
     MIXED.iter().map(|text| from_text(text, dim)).collect()
 }
 
-/// All forms.
+/// Returns all forms.
 pub(crate) fn all(dim: usize) -> Vec<PointForm> {
     let makers =
         [mass, poisson, nonlinear_diffusion, minimal_surface, elasticity, everything, tensor];

@@ -12,7 +12,7 @@ use kernels_gen::strategy::check;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
-/// The degrees; up to the largest in full runs.
+/// Returns the degrees; up to the largest in full runs.
 pub(crate) fn degrees(cell: Cell) -> RangeInclusive<usize> {
     let full = std::env::var_os("WF_FULL").is_some();
     if full || cell == Cell::Quadrilateral { 1..=8 } else { 1..=2 }

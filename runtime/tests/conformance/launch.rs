@@ -25,7 +25,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The order of the geometry.
+    /// Returns the order of the geometry.
     pub(crate) fn order(self) -> usize {
         match self {
             Self::Affine | Self::Multilinear => 1,
@@ -33,7 +33,7 @@ impl Shape {
         }
     }
 
-    /// The geometry that reads the mesh itself.
+    /// Returns the geometry that reads the mesh itself.
     pub(crate) fn direct(self) -> Geometry {
         match self {
             Self::Affine => Geometry::Affine,
@@ -103,7 +103,7 @@ pub(crate) struct Launcher<'a> {
     pub(crate) setting: &'a Setting,
 }
 
-/// The plans whose point data a plan's kernel requires.
+/// Returns the plans whose point data a plan's kernel requires.
 pub(crate) fn companions(
     form: &PointForm,
     elements: &Elements,
@@ -145,7 +145,7 @@ impl Launcher<'_> {
         self.agreement_with(plan, got, &self.wanted(plan, facets))
     }
 
-    /// The same with a known reference result, which is equal for all strategies and precisions.
+    /// Returns the same with a known reference result, which is equal for all strategies and precisions.
     pub(crate) fn agreement_with(
         &self,
         plan: &Plan,
@@ -158,7 +158,7 @@ impl Launcher<'_> {
         agreement(&got, want, runtime::algebra::vector::epsilon(plan.precision))
     }
 
-    /// The expected result of a kernel.
+    /// Returns the expected result of a kernel.
     pub(crate) fn wanted(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<Bounded> {
         let mut want = self.reference(plan, facets);
         if plan.task != Task::Flux && plan.indices == Indices::Dofs {
@@ -172,7 +172,7 @@ impl Launcher<'_> {
         want
     }
 
-    /// The result of the reference, field by field.
+    /// Returns the result of the reference, field by field.
     fn reference(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<Bounded> {
         let s = self.setting;
         let order = s.shape.order();
@@ -263,7 +263,7 @@ impl Launcher<'_> {
         Ok(all)
     }
 
-    /// The stored point data of batches, `[cell][point][number]`.
+    /// Returns the stored point data of batches, `[cell][point][number]`.
     fn cell_by_cell(&self, plan: &Plan, stored: &[f64]) -> Vec<f64> {
         let (points, lanes) = (self.setting.rule.count(), plan.lanes);
         let numbers = tested(self.form, self.elements, plan.integral).len();
@@ -279,13 +279,13 @@ impl Launcher<'_> {
         each.map(|at| stored[at]).collect()
     }
 
-    /// The layout of a field in the vectors of a plan's kernel.
+    /// Returns the layout of a field in the vectors of a plan's kernel.
     fn layout(&self, plan: &Plan, field: usize) -> Layout {
         let components = self.form.fields[field].shape.components();
         if plan.tiles { Layout::tiles(components) } else { Layout::plain(components) }
     }
 
-    /// The sums of stored contributions for all unconstrained degrees of freedom of a field.
+    /// Returns the sums of stored contributions for all unconstrained degrees of freedom of a field.
     fn added_up(&self, plan: &Plan, field: usize, stored: &[f64]) -> Vec<f64> {
         let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
         let components = self.form.fields[field].shape.components();
@@ -307,7 +307,7 @@ impl Launcher<'_> {
         sums
     }
 
-    /// The data of an argument; `extent` is its length if the kernel specifies it.
+    /// Returns the data of an argument; `extent` is its length if the kernel specifies it.
     fn data(
         &self,
         plan: &Plan,
@@ -391,8 +391,8 @@ impl Launcher<'_> {
         Ok(Data::reals(numbers, plan.precision))
     }
 
-    /// The position for each node of each cell, `[cell][node]`: pair k of a node in a batch is term k mod V of the
-    /// node's slot ⌊k / V⌋.
+    /// Returns the position for each node of each cell, `[cell][node]`: pair k of a node in a batch is term k mod V of
+    /// the node's slot ⌊k / V⌋.
     fn pairs(&self, plan: &Plan, field: usize) -> Vec<Pair> {
         let (s, slots) = (self.setting, plan.slots[field]);
         let nodes = &s.fields[field].numbering.nodes;
@@ -416,7 +416,7 @@ impl Launcher<'_> {
         all
     }
 
-    /// The same positions, `[batch][node][lane]`, as one number: term · stride + slot.
+    /// Returns the same positions, `[batch][node][lane]`, as one number: term · stride + slot.
     fn terms(&self, plan: &Plan, field: usize) -> Vec<u32> {
         let stride = plan.slots[field].stride();
         let pairs = self.pairs(plan, field).into_iter();
@@ -424,7 +424,7 @@ impl Launcher<'_> {
         batched(self.setting.cells, plan.lanes, &terms)
     }
 
-    /// The entries of a field's index array, `[batch][node · each + component][lane]`, by slots:
+    /// Returns the entries of a field's index array, `[batch][node · each + component][lane]`, by slots:
     /// `[batch][component][slot]`.
     fn slots(&self, plan: &Plan, field: usize, map: &[u32]) -> Vec<u32> {
         let (cells, lanes, count) = (self.setting.cells, plan.lanes, plan.slots[field].count);
@@ -443,7 +443,7 @@ impl Launcher<'_> {
         slots
     }
 
-    /// A field's index array with the digit of an axis moved to the front of the node number.
+    /// Returns a field's index array with the digit of an axis moved to the front of the node number.
     fn by_lines(&self, map: &[u32], lanes: usize, owner: Owner, axis: usize) -> Vec<u32> {
         let element = match owner {
             Owner::Field(field) => self.elements.fields[field],
@@ -466,7 +466,7 @@ impl Launcher<'_> {
             .collect()
     }
 
-    /// The point data computed by another kernel of the same operator.
+    /// Returns the point data computed by another kernel of the same operator.
     fn computed(&self, plan: &Plan, task: Task, runner: &dyn Runner) -> Result<Vec<f64>, String> {
         let mut all = companions(self.form, self.elements, plan, self.setting.shape).into_iter();
         let plan = all.find(|plan| plan.task == task).expect("a companion");
@@ -478,7 +478,7 @@ impl Launcher<'_> {
         self.setting.coordinates.chunks(stride).flat_map(numbers).collect()
     }
 
-    /// The coordinates at the nodes of the first field, which has degree 1.
+    /// Returns the coordinates at the nodes of the first field, which has degree 1.
     fn corners(&self, plan: &Plan) -> Vec<f64> {
         let (s, dim) = (self.setting, self.form.dim);
         if plan.tiles {
@@ -555,7 +555,7 @@ impl Launcher<'_> {
     }
 }
 
-/// The agreement of two vectors, or the entry with the largest error.
+/// Returns the agreement of two vectors, or the entry with the largest error.
 fn agreement(got: &[f64], want: &[Bounded], epsilon: f64) -> Result<Agreement, String> {
     assert_eq!(got.len(), want.len());
     let ratio = |got: f64, want: &Bounded| match (got - want.value).abs() {
@@ -600,12 +600,12 @@ fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
     all
 }
 
-/// The hanging words, lane by lane.
+/// Returns the hanging words, lane by lane.
 fn batched_words(s: &Setting, lanes: usize) -> Vec<u32> {
     batched(s.cells, lanes, &s.hanging)
 }
 
-/// The numbers x_0 and the constant J, row-major, from the vertices of a cell.
+/// Returns the numbers x_0 and the constant J, row-major, from the vertices of a cell.
 fn affine(cell: Cell, coordinates: &[f64], dim: usize, x: bool) -> Vec<f64> {
     let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
     let mut numbers = Vec::new();
@@ -616,7 +616,7 @@ fn affine(cell: Cell, coordinates: &[f64], dim: usize, x: bool) -> Vec<f64> {
     numbers
 }
 
-/// The coefficients of the multilinear map, by monomial, from the vertices of a tensor cell.
+/// Returns the coefficients of the multilinear map, by monomial, from the vertices of a tensor cell.
 fn monomials(coordinates: &[f64], dim: usize) -> Vec<f64> {
     let coefficient = |m: usize, i: usize| -> f64 {
         (0..1usize << dim)

@@ -48,8 +48,8 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// `count` cells for kernels with this geometry. They share nodes, unless nodes have coordinates: those are random
-    /// cell by cell.
+    /// Creates `count` cells for kernels with this geometry. They share nodes, unless nodes have coordinates: those are
+    /// random cell by cell.
     pub(crate) fn new(
         form: &PointForm,
         degree: usize,
@@ -108,7 +108,7 @@ impl Setting {
     }
 }
 
-/// Unit cells next to each other, perturbed as far as their shape permits.
+/// Returns adjacent unit cells, perturbed as far as their shape permits.
 fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagrange, Vec<f64>) {
     let dim = cell.dim();
     let geometry = Lagrange::continuous(cell, shape.order()).expect("a supported order");
@@ -132,7 +132,7 @@ fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagran
     (geometry, coordinates)
 }
 
-/// All hanging words, including none.
+/// Returns all hanging words, including none.
 pub(crate) fn words(dim: usize) -> Vec<u32> {
     let of = |bits: usize| {
         let bit = |at: usize| bits >> (dim + at) & 1 == 1;
@@ -145,7 +145,7 @@ pub(crate) fn words(dim: usize) -> Vec<u32> {
     all.into_iter().collect()
 }
 
-/// Random hanging words: none for one cell in eight.
+/// Returns random hanging words: none for one cell in eight.
 fn hanging(dim: usize, count: usize, random: &mut Random) -> Vec<u32> {
     let words = words(dim);
     let word = |random: &mut Random| match random.below(8) {

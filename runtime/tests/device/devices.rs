@@ -4,8 +4,8 @@ use runtime::device::{Backend, Device, open};
 use std::io::Write as _;
 use std::sync::Arc;
 
-/// One device of each backend. A missing backend is skipped with a notice, unless `WF_REQUIRE` names it: then the test
-/// fails.
+/// Returns one device of each backend. A missing backend is skipped with a notice, unless `WF_REQUIRE` names it: then
+/// the test fails.
 pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
     let list = std::env::var("WF_REQUIRE").unwrap_or_default();
     let mut found = Vec::new();

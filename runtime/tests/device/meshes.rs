@@ -18,7 +18,7 @@ pub(crate) fn made(name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]) 
     generate(name, &arguments).expect("a mesh")
 }
 
-/// A box with cells tagged `left` and `right`.
+/// Returns a box with cells tagged `left` and `right`.
 pub(crate) fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
     let numbers = [("dim", dim), ("cells", cells), ("deform", deform)];
     let mut mesh = made("box", &[("cell", cell)], &numbers);
@@ -27,7 +27,7 @@ pub(crate) fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
     mesh
 }
 
-/// A box whose second pair of sides is periodic.
+/// Returns a box whose second pair of sides is periodic.
 pub(crate) fn periodic(cell: &str, dim: f64, cells: f64) -> Mesh {
     let mut mesh = boxed(cell, dim, cells, 0.1);
     mesh.make_periodic(&[["y0", "y1"]]).expect("sides");
@@ -49,7 +49,7 @@ pub(crate) fn adapted(mesh: Mesh, times: usize) -> Mesh {
     adaptive.mesh().expect("a mesh")
 }
 
-/// A box whose last side is an oblique wall.
+/// Returns a box whose last side is an oblique wall.
 pub(crate) fn slipping(cell: &str, dim: f64, cells: f64) -> Mesh {
     let mut mesh = boxed(cell, dim, cells, 0.1);
     mesh.tag_like("x1", WALL);

@@ -24,7 +24,7 @@ impl Part {
         number % self.of == self.number
     }
 
-    /// The part given in the environment.
+    /// Returns the part given in the environment.
     fn told() -> Option<Self> {
         let text = var(PART).ok()?;
         let (own, all) = text.split_once(" of ").expect("a part");
@@ -38,8 +38,8 @@ pub(crate) fn is_slow(device: &dyn Device) -> bool {
     device.name().contains("Portable Computing Language")
 }
 
-/// The part of `test` for this process: all cases, unless one of its devices is PoCL. Then the test process has no part
-/// itself: it starts this program once per part and checks the results.
+/// Returns the part of `test` for this process: all cases, unless one of its devices is PoCL. Then the test process has
+/// no part itself: it starts this program once per part and checks the results.
 pub(crate) fn part<'d>(
     test: &str,
     devices: impl IntoIterator<Item = &'d dyn Device>,

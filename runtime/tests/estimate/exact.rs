@@ -97,7 +97,7 @@ fn what_is_left_on_the_boundary_counts() {
     }
 }
 
-/// A square rotated by 30°, with its sides tagged.
+/// Returns a square rotated by 30°, with its sides tagged.
 fn turned_square() -> Mesh {
     let n = 3u32;
     let mut parts = Parts::default();

@@ -284,7 +284,7 @@ fn elements_of_xml_may_nest_deeply() {
     assert!(message(Format::Vtu, laughs.as_bytes()).contains("expected an XML file"));
 }
 
-/// Small files of all formats, text and binary.
+/// Returns small files of all formats, text and binary.
 fn files() -> Vec<(Format, Vec<u8>)> {
     let mut files = vec![(Format::Abaqus, PARTS.as_bytes().to_vec())];
     for (_, mesh, nodes) in meshes().into_iter().filter(|(_, _, nodes)| matches!(nodes, 3 | 4 | 8))

@@ -22,8 +22,8 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// A mesh of order 1 or 2, with the given number of nodes per cell. Its cells have the tags 1 and 2, its boundary 3
-    /// and 4, by halves.
+    /// Returns a mesh of order 1 or 2, with the given number of nodes per cell. Its cells have the tags 1 and 2, its
+    /// boundary 3 and 4, by halves.
     pub(crate) fn new(mesh: &Mesh, nodes: usize) -> Plain {
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
         let scale = (2 / mesh.order()) as u8;
@@ -58,7 +58,7 @@ impl Plain {
         Plain { element, points: mesh.points().to_vec(), tags, facets: facets.collect(), cells }
     }
 
-    /// The nodes of a cell in a program's order.
+    /// Returns the nodes of a cell in a program's order.
     pub(crate) fn cell(&self, cell: usize, orders: Orders) -> Vec<usize> {
         let find = |at: &[u8; 3]| {
             let own = self.cells[cell].iter().find(|(own, _)| own == at);

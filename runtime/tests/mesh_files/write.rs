@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::plain::{ABAQUS, Element, GMSH, Orders, Plain, VTK};
 use runtime::mesh::Cell;
 
-/// The element type in Gmsh, VTK and Abaqus.
+/// Returns the element type in Gmsh, VTK and Abaqus.
 fn types(element: Element) -> (u8, u8, &'static str) {
     match (element.cell, element.nodes) {
         (Cell::Triangle, 3) => (2, 5, "CPS3"),
@@ -22,7 +22,7 @@ fn types(element: Element) -> (u8, u8, &'static str) {
     }
 }
 
-/// The same for a facet with this number of vertices.
+/// Returns the same for a facet with this number of vertices.
 fn facet_types(vertices: usize) -> (u8, u8, &'static str) {
     [(1, 3, "T3D2"), (2, 5, "SFM3D3"), (3, 9, "SFM3D4R")][vertices - 2]
 }
@@ -146,7 +146,7 @@ impl Array<'_> {
     }
 }
 
-/// A header and the bytes after it.
+/// Returns a header and the bytes after it.
 fn packed(bytes: &[u8], xml: Xml) -> (Vec<u8>, Vec<u8>) {
     let number = |n: usize| {
         let mut bytes = n.to_le_bytes()[..xml.header].to_vec();
@@ -360,7 +360,7 @@ const FACES: &[(Cell, &[&[usize]])] = &[
     ),
 ];
 
-/// The cell and the face of a facet.
+/// Returns the cell and the face of a facet.
 fn face(plain: &Plain, facet: &[usize]) -> (usize, String) {
     let orders: Orders = ABAQUS;
     let (_, faces) = FACES.iter().find(|(cell, _)| *cell == plain.element.cell).expect("faces");

@@ -3,7 +3,8 @@
 use runtime::device::opencl::OpenCl;
 use std::io::Write as _;
 
-/// The device selected by the environment. Without one, a test is skipped, or fails if `WF_REQUIRE` names `opencl`.
+/// Returns the device selected by the environment. Without one, a test is skipped, or fails if `WF_REQUIRE` names
+/// `opencl`.
 pub(crate) fn opencl() -> Option<OpenCl> {
     match OpenCl::new() {
         Ok(device) => Some(device),

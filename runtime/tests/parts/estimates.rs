@@ -8,7 +8,7 @@ use runtime::problem::{Setup, set_up, with_periodic_sides};
 use runtime::processes::threads::each;
 use std::sync::Arc;
 
-/// The estimate of a state that `u` defines on the discretisation.
+/// Returns the estimate of a state that `u` defines on the discretisation.
 fn estimated(
     problem: &Problem,
     mesh: Arc<Mesh>,

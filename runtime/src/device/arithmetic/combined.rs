@@ -64,7 +64,7 @@ impl Combined {
         self.nodes == 0
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn n_values(&self) -> usize {
         self.nodes * WIDTH
     }

@@ -145,7 +145,7 @@ impl Joint {
         })
     }
 
-    /// The connected devices, if any.
+    /// Returns the connected devices, if any.
     fn devices(arithmetic: &Arithmetic) -> Option<&dyn DeviceGroup> {
         arithmetic.device.group()
     }
@@ -189,7 +189,7 @@ impl Joint {
         Ok(())
     }
 
-    /// The same in one kernel, if the devices support it.
+    /// Does the same in one kernel, if the devices support it.
     fn meet(&self, arithmetic: &Arithmetic, y: &Array, add: bool) -> Result<bool, DeviceError> {
         let Some(devices) = Self::devices(arithmetic) else { return Ok(false) };
         let Self { neighbours, longest, dofs, starts, sources, .. } = self;
@@ -244,7 +244,8 @@ impl Joint {
         unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
     }
 
-    /// The number of thread groups of a sum: equal on all processes, so that group sums can be added one by one.
+    /// Returns the number of thread groups of a sum: equal on all processes, so that group sums can be added one by
+    /// one.
     pub(super) fn groups(&self) -> usize {
         self.groups
     }
@@ -307,7 +308,7 @@ impl Joint {
 }
 
 impl Arithmetic {
-    /// The shared entries of vectors with this number of degrees of freedom; created once.
+    /// Returns the shared entries of vectors with this number of degrees of freedom; created once.
     ///
     /// # Errors
     ///

@@ -63,7 +63,7 @@ pub struct Listed {
 }
 
 impl Lists {
-    /// The selected lists in parts of at most `most` entries, and the start of the parts of each list.
+    /// Returns the selected lists in parts of at most `most` entries, and the start of the parts of each list.
     fn some(
         &self,
         arithmetic: &Arithmetic,

@@ -135,7 +135,7 @@ impl Places {
         self.run(arithmetic, "put_at", Some(&self.values), y, &[])
     }
 
-    /// An upper bound of all entries.
+    /// Returns an upper bound of all entries.
     pub fn end(&self) -> usize {
         self.end
     }

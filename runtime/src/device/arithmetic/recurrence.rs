@@ -55,7 +55,8 @@ impl Drop for Recurrence {
     }
 }
 
-/// The largest s with √s ≤ `target`, so that the device can compare squares with the same result as norms on the host.
+/// Returns the largest s with √s ≤ `target`, so that the device can compare squares with the same result as norms on
+/// the host.
 fn largest_square(target: f64) -> f64 {
     if target < 0.0 {
         return -1.0;
@@ -128,7 +129,7 @@ impl Recurrence {
         joint.settle(&self.arithmetic, sums.as_ref().ok_or(DeviceError::Foreign)?, wanted, of)
     }
 
-    /// The number of entries, and the number of thread groups of a sum over them.
+    /// Returns the number of entries, and the number of thread groups of a sum over them.
     fn sized(&self, n: usize) -> (usize, usize) {
         (n, groups_of(n, self.joint.as_ref()))
     }

@@ -60,17 +60,17 @@ impl<'a> Argument<'a> {
         Self { pointer, elements, kind, access, indices: None, borrows: PhantomData }
     }
 
-    /// The address of the data.
+    /// Returns the address of the data.
     pub(super) fn pointer(&self) -> *const u8 {
         self.pointer
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> usize {
         self.elements
     }
 
-    /// The name of the element type in Rust.
+    /// Returns the name of the element type in Rust.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
@@ -85,12 +85,12 @@ impl<'a> Argument<'a> {
         self.access == Access::Shared
     }
 
-    /// The identity of the index array, if the argument is an [`IndexArray`].
+    /// Returns the identity of the index array, if the argument is an [`IndexArray`].
     pub(super) fn id(&self) -> Option<u64> {
         self.indices.map(IndexArray::id)
     }
 
-    /// The elements; their type must be `T`.
+    /// Returns the elements; their type must be `T`.
     pub(super) fn slice<T: Plain>(&self) -> &'a [T] {
         assert!(self.kind == T::NAME && self.access != Access::Shared, "lent otherwise");
         // SAFETY: the argument was created from a slice of this type and length, borrowed for 'a. Nobody writes it:
@@ -151,7 +151,7 @@ fn one(
     }
 }
 
-/// The Rust type of an argument's elements.
+/// Returns the Rust type of an argument's elements.
 fn element(role: Role, precision: Precision) -> &'static str {
     match precision {
         _ if role.is_integer() => u32::NAME,

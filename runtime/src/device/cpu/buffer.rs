@@ -94,7 +94,7 @@ impl<T: Plain> Buffer<T> {
     }
 }
 
-/// The layout of `len` elements and padding, in multiples of 2 MiB pages from one page on.
+/// Returns the layout of `len` elements and padding, in multiples of 2 MiB pages from one page on.
 fn layout_for<T: Plain>(len: usize) -> Layout {
     let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(PADDING));
     let layout = bytes.and_then(|bytes| {

@@ -38,8 +38,8 @@ impl Largest {
         Self { below: self.below.max(other.below), nothing: self.nothing | other.nothing }
     }
 
-    /// The largest index for a kernel that ignores `u32::MAX` (`masked`) or treats it as an index; `None` without
-    /// indices.
+    /// Returns the largest index for a kernel that ignores `u32::MAX` (`masked`) or treats it as an index; `None`
+    /// without indices.
     pub(crate) fn index(self, masked: bool) -> Option<u32> {
         if self.nothing && !masked { Some(u32::MAX) } else { self.below.checked_sub(1) }
     }
@@ -93,8 +93,8 @@ impl IndexArray {
         Self::new(values, 1, 1)
     }
 
-    /// The maximum in a part of rows of `extent` elements; over all elements without a part, or if this array has other
-    /// rows.
+    /// Returns the maximum in a part of rows of `extent` elements; over all elements without a part, or if this array
+    /// has other rows.
     pub(super) fn largest(&self, extent: usize, part: Option<&Range<usize>>) -> Largest {
         let part = part.filter(|_| extent == self.largest.len() * self.lanes);
         let some = part.and_then(|part| {
@@ -103,7 +103,7 @@ impl IndexArray {
         some.map_or(self.all, |some| some.iter().fold(Largest::default(), |a, &b| a.and(b)))
     }
 
-    /// The unique identity of the values.
+    /// Returns the unique identity of the values.
     pub(super) fn id(&self) -> u64 {
         self.id
     }

@@ -4,7 +4,7 @@ use super::{Argument, Plain};
 use kernels_gen::interpreted::Array;
 use std::cell::Cell;
 
-/// The arrays of `arguments`, for the calling thread.
+/// Returns the arrays of `arguments`, for the calling thread.
 pub(super) fn arrays<'a>(arguments: &[Argument<'a>]) -> Vec<Array<'a>> {
     arguments.iter().map(array).collect()
 }
@@ -25,7 +25,7 @@ fn array<'a>(argument: &Argument<'a>) -> Array<'a> {
     }
 }
 
-/// The elements of a writable argument of type `T`.
+/// Returns the elements of a writable argument of type `T`.
 fn cells<'a, T: Plain>(argument: &Argument<'a>) -> &'a [Cell<T>] {
     assert!(argument.kind() == T::NAME && argument.is_writable(), "lent otherwise");
     // SAFETY: the argument was created from a slice of this type and length, borrowed for writing for 'a. `Cell<T>` has

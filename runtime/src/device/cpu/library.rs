@@ -32,7 +32,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The message, without the file name if it starts with it.
+    /// Returns the message, without the file name if it starts with it.
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Open { path, reason } => {
@@ -94,7 +94,7 @@ impl Library {
         self.cached
     }
 
-    /// The loaded file; it may no longer exist without a cache.
+    /// Returns the loaded file; it may no longer exist without a cache.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -104,7 +104,7 @@ impl Library {
         self.folder.is_some()
     }
 
-    /// The kernel exported as `name`.
+    /// Returns the kernel exported as `name`.
     ///
     /// The pointer must not be called after the library is dropped; [`super::Module`] and [`super::Launch`] ensure
     /// this.
@@ -123,7 +123,7 @@ impl Library {
     }
 }
 
-/// The message of the system's loader.
+/// Returns the message of the system's loader.
 fn said(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

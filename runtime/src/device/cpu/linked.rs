@@ -21,17 +21,17 @@ impl Linked {
         Self { isa, kernels }
     }
 
-    /// The instruction set of the kernels.
+    /// Returns the instruction set of the kernels.
     pub const fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// The kernel with a hash.
+    /// Returns the kernel with a hash.
     pub(super) fn entry(&self, hash: u64) -> Option<Entry> {
         self.kernels.iter().find(|(known, _)| *known == hash).map(|(_, entry)| *entry)
     }
 
-    /// The number of kernels.
+    /// Returns the number of kernels.
     pub const fn len(&self) -> usize {
         self.kernels.len()
     }

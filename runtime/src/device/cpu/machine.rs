@@ -22,7 +22,7 @@ pub enum Simd {
 }
 
 impl Simd {
-    /// The number of f64 in one vector.
+    /// Returns the number of f64 in one vector.
     pub fn lanes_f64(self) -> usize {
         match self {
             Self::Avx512 => 8,
@@ -32,7 +32,7 @@ impl Simd {
         }
     }
 
-    /// The number of f32 in one vector.
+    /// Returns the number of f32 in one vector.
     pub fn lanes_f32(self) -> usize {
         match self {
             Self::Scalar => 1,
@@ -40,7 +40,7 @@ impl Simd {
         }
     }
 
-    /// The best supported instruction set of kernels.
+    /// Returns the best supported instruction set of kernels.
     pub fn isa(self) -> Isa {
         match self {
             Self::Avx512 => Isa::Avx512,
@@ -49,7 +49,7 @@ impl Simd {
         }
     }
 
-    /// The usual name.
+    /// Returns the usual name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Avx512 => "AVX-512",
@@ -100,7 +100,7 @@ impl Machine {
     }
 }
 
-/// The lines of the system's processor description that identify the first processor, in order.
+/// Returns the lines of the system's processor description that identify the first processor, in order.
 ///
 /// Empty if the system has no such file; the detected features are then used alone.
 fn processor_lines() -> Vec<String> {
@@ -171,7 +171,7 @@ fn simd() -> Simd {
     }
 }
 
-/// The upper limit of the instruction set, from `WF_ISA`.
+/// Returns the upper limit of the instruction set, from `WF_ISA`.
 pub fn limit() -> Option<Isa> {
     static LIMIT: LazyLock<Option<Isa>> =
         LazyLock::new(|| parse_limit(&std::env::var("WF_ISA").ok()?, simd().isa()));
@@ -193,7 +193,7 @@ fn parse_limit(text: &str, best: Isa) -> Option<Isa> {
     None
 }
 
-/// The vector instructions within a limit.
+/// Returns the vector instructions within a limit.
 fn limited(own: Simd, limit: Option<Isa>) -> Simd {
     match limit {
         Some(isa) if isa > own.isa() => match isa {
@@ -217,7 +217,7 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// The possible file names.
+    /// Returns the possible file names.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Cuda => &["libcuda.so.1", "nvcuda.dll"],
@@ -226,7 +226,7 @@ impl Vendor {
         }
     }
 
-    /// The name that the system's loader finds, if any; the library is unloaded at once.
+    /// Returns the name that the system's loader finds, if any; the library is unloaded at once.
     pub fn loads(self) -> Option<&'static str> {
         self.names().iter().copied().find(|name| loads(name))
     }

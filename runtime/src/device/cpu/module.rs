@@ -164,7 +164,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// A module without kernels.
+    /// Creates a module without kernels.
     pub(crate) fn empty() -> Self {
         Self { compiled: BTreeMap::new(), interpreted: BTreeMap::new(), code: Vec::new() }
     }
@@ -259,7 +259,7 @@ pub struct Kernel<'m> {
 }
 
 impl<'m> Kernel<'m> {
-    /// The kernel's interface.
+    /// Returns the kernel's interface.
     pub fn abi(&self) -> &'m KernelAbi {
         self.abi
     }
@@ -324,12 +324,12 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// The number of batches for which every argument has data.
+    /// Returns the number of batches for which every argument has data.
     pub fn batches(&self) -> usize {
         self.batches
     }
 
-    /// The interface and the arguments.
+    /// Returns the interface and the arguments.
     pub(super) fn parts(&self) -> (&'a KernelAbi, &[Argument<'a>]) {
         (self.abi, &self.arguments)
     }
@@ -381,7 +381,7 @@ impl<'a> Launch<'a> {
         Err(LaunchError::NoSuchBatches { kernel, wanted, batches: self.batches })
     }
 
-    /// The error for parts that cannot run concurrently.
+    /// Returns the error for parts that cannot run concurrently.
     pub(super) fn not_apart(&self) -> LaunchError {
         LaunchError::NotApart { kernel: self.abi.name.clone() }
     }

@@ -56,7 +56,7 @@ fn alike(a: &Reach, b: &Reach) -> bool {
     (a.scale, a.last, a.masked, &a.part) == (b.scale, b.last, b.masked, &b.part)
 }
 
-/// The accesses of a kernel to one argument through another.
+/// Returns the accesses of a kernel to one argument through another.
 fn through(abi: &KernelAbi, map: usize, array: usize) -> impl Iterator<Item = &Reach> {
     abi.reaches.iter().filter(move |reach| (reach.map, reach.array) == (map, array))
 }
@@ -125,7 +125,7 @@ impl Schedule {
         Shared::new(vector)
     }
 
-    /// The number of chunks.
+    /// Returns the number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.before.len()
     }
@@ -173,8 +173,8 @@ impl Schedule {
         failed.into_inner().map_or(Ok(()), Err)
     }
 
-    /// The batches of each chunk, if all writes of a launch are proved parts of the vector; `None` otherwise or without
-    /// writes.
+    /// Returns the batches of each chunk, if all writes of a launch are proved parts of the vector; `None` otherwise or
+    /// without writes.
     fn parts<T: Plain>(
         &self,
         vector: &Shared<'_, T>,

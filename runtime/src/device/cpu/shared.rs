@@ -31,12 +31,12 @@ impl<'a, T: Plain> Shared<'a, T> {
         Self { pointer: values.as_mut_ptr(), len: values.len(), borrows: PhantomData }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// A part of the slice as a writable argument.
+    /// Returns a part of the slice as a writable argument.
     ///
     /// # Panics
     ///
@@ -48,7 +48,7 @@ impl<'a, T: Plain> Shared<'a, T> {
         Argument::new(first.cast(), range.len(), T::NAME, Access::Shared)
     }
 
-    /// The start of an argument in the slice, if it is a part of it.
+    /// Returns the start of an argument in the slice, if it is a part of it.
     pub(super) fn place_of(&self, argument: &Argument<'_>) -> Option<usize> {
         let bytes = (argument.pointer() as usize).checked_sub(self.pointer as usize)?;
         let first = bytes / size_of::<T>();

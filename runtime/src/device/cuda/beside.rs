@@ -33,7 +33,7 @@ impl Beside {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream for this thread's work, if it is concurrent work.
+    /// Returns the stream for this thread's work, if it is concurrent work.
     pub(super) fn stream(&self) -> Option<&Arc<CudaStream>> {
         (*self.open() == Some(thread::current().id())).then_some(&self.other)
     }

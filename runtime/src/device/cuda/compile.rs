@@ -42,7 +42,7 @@ pub fn version() -> Result<(i32, i32), CudaError> {
     Ok((major, minor))
 }
 
-/// The version, from the cache if possible: loading the library takes too long for a warm start.
+/// Returns the version, from the cache if possible: loading the library takes too long for a warm start.
 fn remembered_version(jit: &Jit) -> Result<String, CudaError> {
     let ask = || version().map(|(major, minor)| format!("{major}.{minor}"));
     match places() {
@@ -51,7 +51,7 @@ fn remembered_version(jit: &Jit) -> Result<String, CudaError> {
     }
 }
 
-/// Everything that determines which file the loader uses for NVRTC, and the version of that file.
+/// Returns everything that determines which file the loader uses for NVRTC, and the version of that file.
 #[cfg(target_os = "linux")]
 fn places() -> Option<String> {
     let stamp = |path: &Path| {
@@ -85,7 +85,7 @@ fn failed(what: &str) -> impl Fn(result::NvrtcError) -> CudaError + '_ {
     move |error| CudaError::Driver { what: what.to_owned(), error: format!("{error:?}") }
 }
 
-/// The code of a source for an architecture such as `sm_90`, and whether it was cached.
+/// Returns the code of a source for an architecture such as `sm_90`, and whether it was cached.
 ///
 /// # Errors
 ///
@@ -107,7 +107,7 @@ pub fn compile_through(
     Ok((image, false))
 }
 
-/// The code of each part of a source, and whether all was cached. Missing code is compiled in parallel on all
+/// Returns the code of each part of a source, and whether all was cached. Missing code is compiled in parallel on all
 /// processors.
 ///
 /// # Errors
@@ -156,7 +156,7 @@ pub fn compile_parts(
 /// Stack size of a compiling thread: NVRTC recurses over the expressions of a kernel.
 const STACK: usize = 64 << 20;
 
-/// The cache key of a source.
+/// Returns the cache key of a source.
 fn foreign<'a>(source: &'a SourceFile, compiler: &'a str) -> Foreign<'a> {
     let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
     let flags = if in_order(source) { FLAGS_IN_ORDER } else { FLAGS };
@@ -168,7 +168,7 @@ fn in_order(source: &SourceFile) -> bool {
     !source.kernels.is_empty() && source.kernels.iter().all(|abi| abi.in_order)
 }
 
-/// The code of a text for an architecture, without the cache.
+/// Returns the code of a text for an architecture, without the cache.
 ///
 /// # Errors
 ///
@@ -177,7 +177,7 @@ pub fn compile(text: &str, arch: &str) -> Result<Vec<u8>, CudaError> {
     Ok(compile_with(text, arch, &[])?.0)
 }
 
-/// The code of a text and the compiler's log.
+/// Returns the code of a text and the compiler's log.
 fn compile_with(text: &str, arch: &str, more: &[&str]) -> Result<(Vec<u8>, String), CudaError> {
     let (name, extension) = ("kernels", "cu");
     let foreign = Foreign { name, extension, compiler: arch, flags: FLAGS, source: text };
@@ -195,7 +195,7 @@ pub struct Resources {
     pub stack: usize,
 }
 
-/// The resources of the kernels of a source on an architecture. It needs no GPU.
+/// Returns the resources of the kernels of a source on an architecture. It needs no GPU.
 ///
 /// # Errors
 ///
@@ -229,7 +229,7 @@ fn told(log: &str) -> Vec<Resources> {
     all
 }
 
-/// The code, or an error with the path of the saved source.
+/// Returns the code, or an error with the path of the saved source.
 fn accepted(
     jit: &Jit,
     foreign: &Foreign<'_>,
@@ -245,7 +245,7 @@ fn accepted(
     })
 }
 
-/// The code of a text and the compiler's log, or the log of a rejected text.
+/// Returns the code of a text and the compiler's log, or the log of a rejected text.
 fn build(
     text: &str,
     arch: &str,

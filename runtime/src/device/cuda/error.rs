@@ -65,12 +65,12 @@ pub enum CudaError {
     },
 }
 
-/// The driver's message.
+/// Returns the driver's message.
 pub(super) fn text(error: DriverError) -> String {
     error.to_string()
 }
 
-/// The error of an operation that the driver rejects.
+/// Returns the error of an operation that the driver rejects.
 pub(super) fn driver(what: &str) -> impl Fn(DriverError) -> CudaError + '_ {
     move |error| CudaError::Driver { what: what.to_owned(), error: error.to_string() }
 }

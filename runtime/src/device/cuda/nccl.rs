@@ -63,7 +63,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// The library, searched for once.
+    /// Returns the library, searched for once.
     fn get() -> Option<&'static Self> {
         static FOUND: OnceLock<Option<Calls>> = OnceLock::new();
         FOUND.get_or_init(Self::load).as_ref()
@@ -120,7 +120,7 @@ impl fmt::Debug for Nccl {
     }
 }
 
-/// The version of NCCL; `None` if it is not found.
+/// Returns the version of NCCL; `None` if it is not found.
 pub fn nccl_version() -> Option<String> {
     let (calls, mut version) = (Calls::get()?, 0);
     // SAFETY: writes a number.
@@ -128,7 +128,7 @@ pub fn nccl_version() -> Option<String> {
     Some(format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100))
 }
 
-/// NCCL's number of an element type.
+/// Returns NCCL's number for an element type.
 fn number_of(kind: Kind) -> c_int {
     match kind {
         Kind::F64 => FLOAT64,

@@ -46,7 +46,7 @@ const BLOCKS: usize = 128;
 /// The time limit of the first messages, in nanoseconds.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// The source of the kernels for the compiler.
+/// Returns the source of the kernels for the compiler.
 pub fn peer_kernels() -> SourceFile {
     let constants = [("$MOST", MOST), ("$SLOT", WORDS * WORD), ("$THREADS", THREADS)];
     let text = constants
@@ -164,7 +164,7 @@ struct Exported {
     handle: [u8; HANDLE],
 }
 
-/// A number unique to this program: process numbers may repeat in another container.
+/// Returns a number unique to this program: process numbers may repeat in another container.
 fn program() -> u64 {
     static OWN: OnceLock<u64> = OnceLock::new();
     *OWN.get_or_init(|| RandomState::new().build_hasher().finish())
@@ -281,7 +281,7 @@ impl Peers {
         right(found[0] == (0..self.size).map(first).sum::<f64>())
     }
 
-    /// The messages of one launch.
+    /// Returns the messages of one launch.
     fn messages(&self, parts: &[(usize, Range<usize>)], width: usize) -> Messages {
         let mut messages = Messages { all: [Message::default(); MOST], n: parts.len() as u64 };
         let counts = self.state.device_ptr(self.state.stream()).0 + 8;
@@ -298,7 +298,7 @@ impl Peers {
         messages
     }
 
-    /// The launch configuration if the longest message has `words` words.
+    /// Returns the launch configuration if the longest message has `words` words.
     fn shape(&self, words: usize) -> LaunchConfig {
         let blocks = words.div_ceil(THREADS).min(self.kernels.blocks).max(1) as u32;
         let (grid_dim, block_dim) = ((blocks, 1, 1), (THREADS as u32, 1, 1));

@@ -29,12 +29,12 @@ impl Plain {
         Ok(made)
     }
 
-    /// The address.
+    /// Returns the address.
     pub(super) fn start(&self) -> sys::CUdeviceptr {
         self.start
     }
 
-    /// The context.
+    /// Returns the context.
     pub(super) fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }

@@ -40,7 +40,7 @@ impl Memory {
         Ok(Self { out: Plain::new(context, bytes)?, come: Plain::new(context, bytes)?, bytes })
     }
 
-    /// The addresses of both.
+    /// Returns the addresses of both.
     fn addresses(&self) -> [*mut c_void; 2] {
         [&self.out, &self.come].map(|memory| memory.start() as *mut c_void)
     }

@@ -57,7 +57,7 @@ impl Pool {
         }
     }
 
-    /// The number of unused bytes in the pool.
+    /// Returns the number of unused bytes in the pool.
     pub(super) fn unused(&self) -> u64 {
         let of = |which| {
             let (pool, mut bytes) = (self.pool?, 0u64);

@@ -34,7 +34,7 @@ enum By {
     Mpi(Pointers),
 }
 
-/// Collective result: the error of any process becomes that of all.
+/// Makes a result collective: the error of any process becomes that of all.
 pub(super) fn agreed<T>(group: &Arc<dyn Group>, own: Result<T, String>) -> Result<T, String> {
     // An error may have an empty message.
     let said = own.as_ref().err().map_or_else(Vec::new, |error| [b"!", error.as_bytes()].concat());
@@ -55,7 +55,7 @@ pub(super) fn numbers(
     Ok(numbers.map(f64::from_ne_bytes).collect())
 }
 
-/// The requested transport, which must be equal on all processes; `None` if unset.
+/// Returns the requested transport, which must be equal on all processes; `None` if unset.
 fn asked(group: &Arc<dyn Group>, own: &[u8]) -> Result<Option<Way>, Apart> {
     let all = group.gather(own);
     if let Some(other) = all.iter().position(|word| *word != all[0]) {
@@ -69,7 +69,7 @@ fn asked(group: &Arc<dyn Group>, own: &[u8]) -> Result<Option<Way>, Apart> {
     way.map_or_else(|| Err(Apart::Unknown { word: word.into_owned() }), |way| Ok(Some(way)))
 }
 
-/// The requested or the first available transport; all processes agree if each transport is collective.
+/// Returns the requested or the first available transport; all processes agree if each transport is collective.
 fn choose<R>(
     asked: Option<Way>,
     peers: impl FnOnce() -> Result<R, Apart>,
@@ -139,7 +139,7 @@ impl Reach {
         Ok((Self { by, near }, joined))
     }
 
-    /// The selected transport.
+    /// Returns the selected transport.
     pub(super) fn way(&self) -> Way {
         match self.by {
             By::Peers(_) => Way::Peers,

@@ -87,12 +87,12 @@ impl Key {
         Self { text, hash }
     }
 
-    /// The first 128 bits of the hash, in hexadecimal.
+    /// Returns the first 128 bits of the hash, in hexadecimal.
     pub(super) fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// The content of `key.txt` for `module`.
+    /// Returns the content of `key.txt` for `module`.
     fn label(&self, module: &[u8]) -> String {
         seal(&format!("{}module: {}\n", self.text, blake3::hash(module).to_hex()))
     }
@@ -145,7 +145,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The folder of the cache.
+    /// Returns the folder of the cache.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -316,7 +316,7 @@ fn seal(text: &str) -> String {
     format!("{text}seal: {}\n", blake3::hash(text.as_bytes()).to_hex())
 }
 
-/// The text without its checksum line, if that is correct.
+/// Returns the text without its checksum line, if that is correct.
 fn unseal(text: &str) -> Option<&str> {
     let (body, mark) = text.strip_suffix('\n')?.rsplit_once("seal: ")?;
     (mark == blake3::hash(body.as_bytes()).to_hex().as_str()).then_some(body)
@@ -334,7 +334,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 fn names(folder: &Path) -> io::Result<Vec<OsString>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
 }

@@ -117,17 +117,17 @@ impl Compiler {
         Ok(compiler)
     }
 
-    /// The path of the compiler itself, never of rustup's proxy.
+    /// Returns the path of the compiler itself, never of rustup's proxy.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The first line of its answer to `-vV`.
+    /// Returns the first line of its answer to `-vV`.
     pub fn version(&self) -> &str {
         self.version.lines().next().unwrap_or_default()
     }
 
-    /// Text that identifies the compiler.
+    /// Returns a text that identifies the compiler.
     pub(super) fn identity(&self) -> String {
         format!("{}\n{}\n{}", self.path.display(), self.stamp, self.version)
     }
@@ -152,14 +152,14 @@ impl Compiler {
         Ok(Self { path, stamp, version })
     }
 
-    /// The text for [`Self::from_memory`]: path and stamp on one line each, then the version.
+    /// Returns the text for [`Self::from_memory`]: path and stamp on one line each, then the version.
     fn to_memory(&self) -> String {
         // Paths with line breaks or invalid Unicode are not stored.
         let path = self.path.to_str().filter(|path| !path.contains('\n')).unwrap_or_default();
         format!("{path}\n{}\n{}", self.stamp, self.version)
     }
 
-    /// The stored compiler, if its file is unchanged.
+    /// Returns the stored compiler, if its file is unchanged.
     fn from_memory(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '\n');
         let (path, remembered, version) = (parts.next()?, parts.next()?, parts.next()?);
@@ -169,7 +169,7 @@ impl Compiler {
     }
 }
 
-/// The file to run: named by a variable, else the first `rustc` on the search path.
+/// Returns the file to run: named by a variable, else the first `rustc` on the search path.
 fn locate(environment: &Environment) -> Result<PathBuf, CompilerError> {
     let Some((variable, named)) = &environment.rustc else {
         let path = environment.path.as_deref();
@@ -224,14 +224,14 @@ fn is_proxy(path: &Path) -> bool {
     beside.is_some() && beside == length(path)
 }
 
-/// Size and modification time, which identify a version of the file.
+/// Returns the size and modification time, which identify a version of the file.
 fn stamp(path: &Path) -> Option<String> {
     let file = fs::metadata(path).ok()?;
     let changed = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(format!("{} bytes, changed {}", file.len(), changed.as_nanos()))
 }
 
-/// The key of the stored compiler. rustup selects a toolchain by variable or by its settings.
+/// Returns the key of the stored compiler. rustup selects a toolchain by variable or by its settings.
 fn memory_key(found: &Path) -> String {
     let mut key = format!("{}\n{}", found.display(), stamp(found).unwrap_or_default());
     if is_proxy(found) {
@@ -244,7 +244,7 @@ fn memory_key(found: &Path) -> String {
     key
 }
 
-/// The output of the compiler for `arguments`. It runs in the root folder, without toolchain files of projects.
+/// Returns the output of the compiler for `arguments`. It runs in the root folder, without toolchain files of projects.
 fn answer(path: &Path, arguments: &[&str], bound: Duration) -> Result<String, CompilerError> {
     let broken = |reason: String| CompilerError::Broken { path: path.into(), reason };
     let mut command = Command::new(path);
@@ -266,7 +266,7 @@ fn answer(path: &Path, arguments: &[&str], bound: Duration) -> Result<String, Co
     String::from_utf8(output.stdout).map_err(|_| broken("its answer is not UTF-8".into()))
 }
 
-/// The version numbers of a release, `1.89.0-nightly` → `[1, 89, 0]`.
+/// Returns the version numbers of a release, `1.89.0-nightly` → `[1, 89, 0]`.
 fn numbers(release: &str) -> Vec<u32> {
     let numeric = release.split('-').next().unwrap_or_default();
     let mut numbers: Vec<u32> = numeric.split('.').map_while(|part| part.parse().ok()).collect();

@@ -36,13 +36,13 @@ impl Environment {
         }
     }
 
-    /// The time limit of a compiler.
+    /// Returns the time limit of a compiler.
     pub fn bound(&self) -> Duration {
         self.bound.unwrap_or(BOUND)
     }
 }
 
-/// The value of `WF_COMPILE_SECONDS`; `None`, with a warning, if it is invalid.
+/// Returns the value of `WF_COMPILE_SECONDS`; `None`, with a warning, if it is invalid.
 fn seconds(text: &OsStr) -> Option<Duration> {
     let number = text.to_str().and_then(|text| text.trim().parse::<f64>().ok());
     let bound = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
@@ -61,7 +61,7 @@ fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// `$WF_CACHE_DIR`, else `weakform` in the user's cache folder. Relative paths start at the current folder.
+/// Returns `$WF_CACHE_DIR`, else `weakform` in the user's cache folder. Relative paths start at the current folder.
 fn cache_dir() -> Option<PathBuf> {
     if let Some(folder) = variable("WF_CACHE_DIR") {
         return std::path::absolute(folder).ok();

@@ -47,7 +47,7 @@ impl Foreign<'_> {
 }
 
 impl Jit {
-    /// The intact bytes stored by [`Jit::keep`], if any.
+    /// Returns the intact bytes stored by [`Jit::keep`], if any.
     pub fn recall(&self, foreign: &Foreign<'_>) -> Option<Vec<u8>> {
         self.find(foreign, Kind::Bytes)
     }
@@ -70,7 +70,8 @@ impl Jit {
         Some(binary)
     }
 
-    /// The answer to a question, which must contain everything that affects the answer: from the cache, or from `ask`.
+    /// Returns the answer to a question, which must contain everything that affects the answer: from the cache, or from
+    /// `ask`.
     ///
     /// # Errors
     ///

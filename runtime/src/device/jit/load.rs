@@ -29,7 +29,7 @@ fn probe() -> KernelAbi {
 }
 
 impl Options {
-    /// The options of a source with this description.
+    /// Creates the options of a source with this description.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }

@@ -8,7 +8,7 @@ use kernels_gen::abi::{self, KernelAbi, Precision, Role};
 use super::*;
 use crate::device::cpu::{Argument, LaunchError, Module};
 
-/// A kernel that adds `factor` times the first argument to the second.
+/// Returns a kernel that adds `factor` times the first argument to the second.
 fn source(factor: f64) -> String {
     format!(
         "#[unsafe(no_mangle)]
@@ -20,7 +20,7 @@ fn source(factor: f64) -> String {
     )
 }
 
-/// The interface of [`source`].
+/// Returns the interface of [`source`].
 fn axpy() -> KernelAbi {
     let argument =
         |name: &str, role, written| abi::Argument { role, name: name.into(), extent: 1, written };
@@ -32,7 +32,7 @@ fn jit(cache: &Path) -> Jit {
     Jit::new(Environment { cache_dir: Some(cache.into()), ..Environment::from_process() })
 }
 
-/// The result of the compiled kernel for y = 10 and x = 1.
+/// Returns the result of the compiled kernel for y = 10 and x = 1.
 fn run(library: Library) -> f64 {
     let module = Module::new(library, &[axpy()]).expect("a kernel");
     let (x, mut y) = ([1.0; 4], [10.0; 4]);
@@ -42,7 +42,7 @@ fn run(library: Library) -> f64 {
     y[1]
 }
 
-/// The folder of the only entry of a cache.
+/// Returns the folder of the only entry of a cache.
 fn only_entry(cache: &Path) -> PathBuf {
     let mut entries = fs::read_dir(cache.join("modules")).expect("modules");
     let entry = entries.next().expect("an entry").expect("readable").path();

@@ -41,7 +41,7 @@ fn pieces(range: Range<usize>) -> impl Iterator<Item = (usize, c_int)> {
 }
 
 impl Direct {
-    /// The processes of a group, if MPI has started them.
+    /// Returns the processes of a group, if MPI has started them.
     pub(in crate::device) fn of(group: &Arc<dyn Group>) -> Option<Self> {
         let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         addr_eq(Arc::as_ptr(group), Arc::as_ptr(&started)).then_some(Self(started))

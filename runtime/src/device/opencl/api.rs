@@ -84,7 +84,7 @@ fn number(bytes: &[u8]) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Platform(ffi::cl_platform_id);
 
-/// The platforms; empty without drivers.
+/// Returns the platforms; empty without drivers.
 pub(super) fn platforms() -> Outcome<Vec<Platform>> {
     let mut count: cl_uint = 0;
     // SAFETY: queries the number only.
@@ -101,7 +101,7 @@ pub(super) fn platforms() -> Outcome<Vec<Platform>> {
 }
 
 impl Platform {
-    /// The name and version.
+    /// Returns the name and version.
     pub(super) fn words(self) -> Outcome<(String, String)> {
         let ask = |what| {
             answer(|size, place, needed| {
@@ -112,7 +112,7 @@ impl Platform {
         Ok((text(ask(ffi::CL_PLATFORM_NAME)?), text(ask(ffi::CL_PLATFORM_VERSION)?)))
     }
 
-    /// The devices of the platform.
+    /// Returns the devices of the platform.
     pub(super) fn devices(self) -> Outcome<Vec<DeviceId>> {
         let (all, mut count) = (ffi::CL_DEVICE_TYPE_ALL, 0);
         // SAFETY: queries the number only.
@@ -265,7 +265,7 @@ impl Program {
         })
     }
 
-    /// The compiler's log.
+    /// Returns the compiler's log.
     pub(super) fn log(&self, device: DeviceId) -> Outcome<String> {
         let what = ffi::CL_PROGRAM_BUILD_LOG;
         let log = answer(|size, place, needed| {
@@ -275,7 +275,7 @@ impl Program {
         log.map(text)
     }
 
-    /// The binary for the only device.
+    /// Returns the binary for the only device.
     pub(super) fn made(&self) -> Outcome<Vec<u8>> {
         let mut length: size_t = 0;
         let mut place = (&raw mut length).cast();
@@ -313,7 +313,7 @@ pub(super) enum Given<'a> {
 }
 
 impl Kernel {
-    /// Private memory per thread in bytes, including register spills.
+    /// Returns the private memory per thread in bytes, including register spills.
     pub(super) fn private_bytes(&self, device: DeviceId) -> Outcome<u64> {
         let mut bytes: cl_ulong = 0;
         let place = (&raw mut bytes).cast();
@@ -438,7 +438,7 @@ impl Event {
         check(unsafe { ffi::clWaitForEvents(1, &self.0) })
     }
 
-    /// The completion time in nanoseconds of the device clock.
+    /// Returns the completion time in nanoseconds of the device clock.
     pub(super) fn time(&self) -> Outcome<u64> {
         let mut time: cl_ulong = 0;
         let (place, size) = ((&raw mut time).cast(), size_of::<cl_ulong>());

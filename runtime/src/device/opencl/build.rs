@@ -15,8 +15,8 @@ use crate::support::doing::doing;
 /// arithmetic.
 const FLAGS: &str = "-cl-std=CL1.2 -w";
 
-/// The programs of a source with their kernels, in source order, and whether all were cached. If the compiler supports
-/// a register limit, each kernel is a separate program.
+/// Returns the programs of a source with their kernels, in source order, and whether all were cached. If the compiler
+/// supports a register limit, each kernel is a separate program.
 pub(super) fn build(
     context: &Context,
     device: &Facts,

@@ -51,7 +51,7 @@ impl fmt::Display for Facts {
     }
 }
 
-/// All devices of all platforms, in driver order.
+/// Returns all devices of all platforms, in driver order.
 ///
 /// # Errors
 ///
@@ -94,13 +94,13 @@ fn facts(id: DeviceId, platform: &str, version: &str) -> Outcome<Facts> {
     })
 }
 
-/// The name in the environment; an empty variable counts as unset.
+/// Returns the name in the environment; an empty variable counts as unset.
 pub(super) fn wanted() -> Option<String> {
     env::var(VARIABLE).ok().filter(|name| !name.is_empty())
 }
 
-/// The first accelerator with double precision, else the first device with double precision; a name restricts the
-/// choice to devices and platforms whose name contains it.
+/// Returns the first accelerator with double precision, else the first device with double precision; a name restricts
+/// the choice to devices and platforms whose name contains it.
 pub(super) fn choose(all: Vec<Facts>, wanted: Option<&str>) -> Result<Facts, OpenClError> {
     let names = |all: &[Facts]| match all {
         [] => "none".to_owned(),

@@ -90,7 +90,7 @@ pub enum OpenClError {
     },
 }
 
-/// The error of an operation that the driver rejects.
+/// Returns the error of an operation that the driver rejects.
 pub(super) fn driver(what: &str) -> impl Fn(Status) -> OpenClError + '_ {
     move |status| OpenClError::Driver { what: what.to_owned(), status }
 }

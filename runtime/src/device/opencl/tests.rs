@@ -44,7 +44,7 @@ fn jit(folder: &Path) -> Jit {
     Jit::new(Environment { cache_dir: Some(folder.join("cache")), ..Environment::default() })
 }
 
-/// The device with a cache in a folder.
+/// Returns the device with a cache in a folder.
 fn keeping(folder: &Path) -> Option<OpenCl> {
     Some(opencl()?.with_jit(jit(folder)))
 }

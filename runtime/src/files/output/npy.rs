@@ -13,7 +13,7 @@ pub trait Number: Copy {
     /// NumPy's name of the type, with byte order.
     const DESCR: &'static str;
 
-    /// The bytes of the number.
+    /// Returns the bytes of the number.
     fn bytes(self) -> Vec<u8>;
 }
 

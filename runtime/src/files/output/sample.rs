@@ -46,8 +46,8 @@ impl Points {
         Points { degree, per_cell, count, of_cell, reference, mirror }
     }
 
-    /// The points of all cells, renumbered such that the Jacobian determinant is positive: VTK derives the orientation
-    /// of a cell from its numbering.
+    /// Returns the points of all cells, renumbered such that the Jacobian determinant is positive: VTK derives the
+    /// orientation of a cell from its numbering.
     pub(super) fn connectivity(&self, mesh: &Mesh) -> Vec<u64> {
         let mut all = Vec::with_capacity(self.of_cell.len());
         for (points, mirrored) in self.of_cell.chunks_exact(self.per_cell).zip(mesh.mirrored()) {
@@ -60,8 +60,8 @@ impl Points {
         all
     }
 
-    /// The values of a field at the points, `components` each. `nodes` is its connectivity `[cell][local node]`,
-    /// `values` are its nodal values.
+    /// Returns the values of a field at the points, `components` each. `nodes` is its connectivity `[cell][local
+    /// node]`, `values` are its nodal values.
     pub(super) fn values(
         &self,
         element: Lagrange,
@@ -113,7 +113,7 @@ impl Rows {
         rows
     }
 
-    /// The weights of a point, by local node.
+    /// Returns the weights of a point, by local node.
     pub(super) fn of(&self, row: usize) -> &[(usize, f64)] {
         &self.entries[self.starts[row]..self.starts[row + 1]]
     }

@@ -56,7 +56,7 @@ impl Series {
         }
     }
 
-    /// The path of a step's file.
+    /// Returns the path of a step's file.
     pub fn file(&self, step: usize) -> PathBuf {
         self.folder.join(self.name_of(step))
     }
@@ -84,7 +84,7 @@ impl Series {
         }
     }
 
-    /// The number of files, which is the number of the next step.
+    /// Returns the number of files, which is the number of the next step.
     pub fn len(&self) -> usize {
         self.files.len()
     }
@@ -94,7 +94,7 @@ impl Series {
         self.files.is_empty()
     }
 
-    /// The path of the collection: `u.pvd` for `u-{step}.vtu`.
+    /// Returns the path of the collection: `u.pvd` for `u-{step}.vtu`.
     pub fn collection(&self) -> PathBuf {
         let (stem, _) = self.name.rsplit_once('.').unwrap_or((&self.name, ""));
         let joins: &[char] = &['-', '_', '.', ' '];

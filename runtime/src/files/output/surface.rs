@@ -91,7 +91,7 @@ pub enum SurfaceError {
     Element(#[from] ElementError),
 }
 
-/// The boundary of a body, or all cells of a plane mesh, in at most about `most` triangles.
+/// Returns the boundary of a body, or all cells of a plane mesh, in at most about `most` triangles.
 ///
 /// # Errors
 ///
@@ -147,7 +147,7 @@ impl Triangles {
         }
     }
 
-    /// The total area of all triangles.
+    /// Returns the total area of all triangles.
     pub fn area(&self) -> f64 {
         let area = |corners: &[u32; 3]| {
             let normal = cross(corners.map(|c| self.points[c as usize]));
@@ -172,7 +172,7 @@ impl View<'_> {
         self.mesh.order() == 1 && self.warp.is_none_or(|warp| warp.field.element.degree() == 1)
     }
 
-    /// The number of parts per direction of a cell or facet, if one part each gives `least` triangles.
+    /// Returns the number of parts per direction of a cell or facet, if one part each gives `least` triangles.
     fn parts(&self, least: usize, most: usize) -> usize {
         let shown = match &self.shown {
             Shown::Points(field) => field.element.degree(),
@@ -188,7 +188,7 @@ impl View<'_> {
         wanted.min(bound.max(1))
     }
 
-    /// The displaced position of a point of a cell.
+    /// Returns the displaced position of a point of a cell.
     fn place(&self, cell: usize, tables: &Tables, row: usize) -> [f64; 3] {
         let mut x = self.undisplaced(cell, tables.geometry.of(row));
         if let (Some(warp), Some(rows)) = (&self.warp, &tables.warp) {
@@ -197,7 +197,7 @@ impl View<'_> {
         x
     }
 
-    /// The undisplaced position of a point of a cell, by the geometry's basis values.
+    /// Returns the undisplaced position of a point of a cell, by the geometry's basis values.
     fn undisplaced(&self, cell: usize, weights: &[(usize, f64)]) -> [f64; 3] {
         let nodes = self.mesh.cell_nodes(cell);
         let mut x = [0.0; 3];
@@ -221,7 +221,7 @@ impl Warp<'_> {
 }
 
 impl Shown<'_> {
-    /// The quantity at a point of a cell, by the field's basis values.
+    /// Returns the quantity at a point of a cell, by the field's basis values.
     fn value(&self, quantity: Quantity, cell: usize, weights: &[(usize, f64)]) -> f64 {
         let components = match self {
             Self::Points(field) => field.shape.components(),
@@ -240,7 +240,7 @@ impl Shown<'_> {
     }
 }
 
-/// Σ_i w_i u_i of a component.
+/// Returns Σ_i w_i u_i of a component.
 fn sum(field: &PointField<'_>, component: usize, cell: usize, weights: &[(usize, f64)]) -> f64 {
     let (nodes, components) = (field.element.count(), field.shape.components());
     let nodes = &field.nodes[cell * nodes..][..nodes];
@@ -304,13 +304,13 @@ fn add_edges(
     Ok(())
 }
 
-/// The local edges of a facet.
+/// Returns the local edges of a facet.
 fn edges_within(cell: Cell, facet: &[usize]) -> Vec<usize> {
     let edges = cell.entities(1).iter().enumerate();
     edges.filter(|(_, edge)| edge.iter().all(|v| facet.contains(v))).map(|(e, _)| e).collect()
 }
 
-/// Unit normals at the points of a smooth part: the area-weighted mean of the adjacent triangles.
+/// Adds the unit normals at the points of a smooth part: the area-weighted mean of the adjacent triangles.
 fn add_normals(points: &[[f64; 3]], triangles: &[[u32; 3]], normals: &mut [[f64; 3]]) {
     for corners in triangles {
         let normal = cross(corners.map(|c| points[c as usize]));
@@ -325,7 +325,7 @@ fn add_normals(points: &[[f64; 3]], triangles: &[[u32; 3]], normals: &mut [[f64;
     }
 }
 
-/// The vector product (b − a) × (c − a).
+/// Returns the vector product (b − a) × (c − a).
 fn cross([a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
     let (u, v) = ([0, 1, 2].map(|i| b[i] - a[i]), [0, 1, 2].map(|i| c[i] - a[i]));
     [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]]

@@ -122,7 +122,7 @@ impl File {
         out.write_all(b"\n  </AppendedData>\n</VTKFile>\n")
     }
 
-    /// The text of a `.pvtu` file with the same arrays, which lists files as pieces.
+    /// Returns the text of a `.pvtu` file with the same arrays, which lists files as pieces.
     pub(super) fn in_pieces(&self, names: &[String]) -> String {
         let mut text = format!(
             "<?xml version=\"1.0\"?>\n\
@@ -153,7 +153,7 @@ impl File {
         text
     }
 
-    /// All arrays in appended order.
+    /// Returns all arrays in appended order.
     fn arrays(&self) -> impl Iterator<Item = &Array> {
         let data = self.point_data.iter().chain(&self.cell_data);
         self.states.iter().chain(std::iter::once(&self.points)).chain(&self.cells).chain(data)
@@ -226,7 +226,7 @@ impl File {
     }
 }
 
-/// The coefficients of fields, and the description of their spaces.
+/// Returns the coefficients of fields, and the description of their spaces.
 fn states(output: &Output<'_>) -> Vec<Array> {
     if output.states.is_empty() {
         return Vec::new();
@@ -247,7 +247,7 @@ fn states(output: &Output<'_>) -> Vec<Array> {
     arrays
 }
 
-/// An array whose vectors and matrices are padded to three dimensions, as VTK requires.
+/// Returns an array whose vectors and matrices are padded to three dimensions, as VTK requires.
 fn padded(name: &str, shape: Shape, dim: usize, values: Vec<f64>) -> Array {
     let name = name.to_owned();
     let (rows, columns) = match shape {

@@ -36,13 +36,13 @@ pub(super) fn components(
     Ok(all)
 }
 
-/// The rows in the order of the mesh.
+/// Returns the rows in the order of the mesh.
 pub(super) fn taken(rows: &Rows, values: &[f64], components: usize) -> Vec<f64> {
     let own = |&row: &u32| &values[row as usize * components..][..components];
     rows.of.iter().flat_map(own).copied().collect()
 }
 
-/// Cell values as coefficients of a space of degree 0.
+/// Returns the cell values as coefficients of a space of degree 0.
 pub(super) fn by_cell(space: &Space, values: &[f64]) -> Vec<f64> {
     let components = space.components();
     let mut all = vec![0.0; space.n_dofs()];

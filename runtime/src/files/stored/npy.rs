@@ -80,7 +80,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Table, NpyError> {
     Ok(Table { rows, columns, values })
 }
 
-/// The rest of the text after a key of the dictionary.
+/// Returns the rest of the text after a key of the dictionary.
 fn value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     ['\'', '"'].iter().find_map(|quote| {
         let (_, rest) = header.split_once(&format!("{quote}{key}{quote}"))?;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Largest number of cached tables: after many refinements a cell has as many children as the mesh has cells.
 const KEPT: usize = 4096;
 
-/// The values of all children of the coarse cells.
+/// Returns the values of all children of the coarse cells.
 pub(super) fn on_cells(refined: &Refined, values: &[f64], components: usize) -> Vec<f64> {
     refined.parents().flat_map(|cell| &values[cell * components..][..components]).copied().collect()
 }
@@ -79,7 +79,7 @@ impl Places {
         }
     }
 
-    /// The map for a position number.
+    /// Returns the map for a position number.
     fn at(&self, number: u128) -> Affine {
         match self {
             Self::Divided { children, times } => {

@@ -25,24 +25,24 @@ const NAME: &str = "weakform";
 /// The version of the format.
 const VERSION: i64 = 1;
 
-/// The array that identifies the mesh.
+/// Returns the array that identifies the mesh.
 pub(crate) fn mesh_name() -> String {
     format!("{NAME}:mesh")
 }
 
-/// The arrays of a field: its space and its coefficients.
+/// Returns the arrays of a field: its space and its coefficients.
 pub(crate) fn names(field: &str) -> [String; 2] {
     ["space", "coefficients"].map(|what| format!("{NAME}:{field}:{what}"))
 }
 
-/// The fields with stored coefficients.
+/// Returns the fields with stored coefficients.
 pub(super) fn fields(data: &Data) -> impl Iterator<Item = &str> {
     data.arrays.iter().filter(|array| array.section == Section::File).filter_map(|array| {
         array.name.strip_prefix(NAME)?.strip_prefix(':')?.strip_suffix(":coefficients")
     })
 }
 
-/// The description of a mesh in a file.
+/// Returns the description of a mesh in a file.
 pub(crate) fn of_mesh(mesh: &Mesh) -> [i64; 5] {
     [
         VERSION,
@@ -53,7 +53,7 @@ pub(crate) fn of_mesh(mesh: &Mesh) -> [i64; 5] {
     ]
 }
 
-/// A hash of the mesh, including its order.
+/// Returns a hash of the mesh, including its order.
 fn hash(mesh: &Mesh) -> u64 {
     let mut hash = Fingerprint::new();
     hash.text(mesh.cell().name());
@@ -61,14 +61,14 @@ fn hash(mesh: &Mesh) -> u64 {
     hash.number()
 }
 
-/// The description of a field's space in a file.
+/// Returns the description of a field's space in a file.
 pub(crate) fn of_space(space: &Space) -> [i64; 4] {
     let element = space.element();
     let continuous = i64::from(element.is_continuous());
     [continuous, element.degree() as i64, space.components() as i64, space.n_nodes() as i64]
 }
 
-/// The nodes of a space in file order.
+/// Returns the nodes of a space in file order.
 pub(crate) fn order(space: &Space) -> Vec<u32> {
     let mut seen = vec![false; space.n_nodes()];
     let first = |node: &u32| !std::mem::replace(&mut seen[*node as usize], true);
@@ -120,7 +120,7 @@ impl State {
         Ok(Some(Self { element, components, coefficients: all.clone() }))
     }
 
-    /// The coefficients in the numbering of a space with the same element.
+    /// Returns the coefficients in the numbering of a space with the same element.
     pub(super) fn numbered(&self, space: &Space) -> Vec<f64> {
         let mut values = vec![0.0; space.n_dofs()];
         let rows = self.coefficients.chunks_exact(self.components);

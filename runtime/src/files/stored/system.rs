@@ -88,7 +88,7 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// The residual of x; x and b have one entry per row of A.
+    /// Creates the residual of x; x and b have one entry per row of A.
     pub fn new(matrix: &Csr, x: &[f64], b: &[f64]) -> Self {
         let rows = (0..matrix.size()).into_par_iter().with_min_len(1 << 12);
         let row = |i: usize| {
@@ -166,13 +166,13 @@ fn text_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, SystemError> {
 /// A line number and the defect.
 type Wrong = (usize, String);
 
-/// Numbered lines without comments and empty lines.
+/// Returns the numbered lines without comments and empty lines.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('%'))
 }
 
-/// The words after `%%MatrixMarket matrix`, in lower case.
+/// Returns the words after `%%MatrixMarket matrix`, in lower case.
 fn banner(text: &str) -> Result<Vec<String>, Wrong> {
     let first = text.lines().next().unwrap_or_default().to_ascii_lowercase();
     let words: Vec<&str> = first.split_whitespace().collect();
@@ -281,7 +281,7 @@ fn number(word: &str) -> Result<f64, String> {
     parsed.map_err(|_| format!("`{word}` is no number"))
 }
 
-/// The CSR matrix of entries; duplicates are summed in file order.
+/// Returns the CSR matrix of entries; duplicates are summed in file order.
 fn rows_of(n: usize, mut triples: Vec<(u32, u32, f64)>) -> Csr {
     triples.par_sort_by_key(|&(row, column, _)| (row, column));
     triples.dedup_by(|next, kept| {

@@ -10,7 +10,7 @@ use kernels_gen::element::{LinePoints, Rule, default_rule};
 use kernels_gen::generate::interfaces;
 use kernels_gen::plan::{Elements, Plan, PlanError};
 
-/// The kernels of `plans`, or the name of the first missing one.
+/// Returns the kernels of `plans`, or the name of the first missing one.
 pub(super) fn find(
     form: &PointForm,
     elements: &Elements,
@@ -32,7 +32,7 @@ pub(super) fn find(
     Ok(Err(missing))
 }
 
-/// The macro setting for these elements, such as `hex(2)`.
+/// Returns the macro setting for these elements, such as `hex(2)`.
 pub(super) fn setting(elements: &Elements, facts: &MeshFacts) -> String {
     let Elements { cell, degree, rule, .. } = elements;
     let largest = elements.largest();

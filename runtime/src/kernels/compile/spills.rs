@@ -99,7 +99,7 @@ mod tests {
         Plan { strategy, residency, ..plan }
     }
 
-    /// The final residency and order, for groups of 128 threads with given spill bytes.
+    /// Returns the final residency and order, for groups of 128 threads with given spill bytes.
     fn settled(from: Plan, wishes: &Wishes, spilt: impl Fn(usize, bool) -> usize) -> (usize, bool) {
         let mut plans = vec![from];
         let mut spills = Spills::new(&plans, wishes);

@@ -27,7 +27,7 @@ static TUNED: LazyLock<RwLock<BTreeMap<String, Wishes>>> = LazyLock::new(|| {
     RwLock::new(lines.collect())
 });
 
-/// The hash of a task of a form on elements, a mesh type and a machine.
+/// Returns the hash of a task of a form on elements, a mesh type and a machine.
 fn key(
     (form, elements, facts): (&PointForm, &Elements, &MeshFacts),
     task: Task,
@@ -40,7 +40,7 @@ fn key(
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// The tuned wishes.
+/// Returns the tuned wishes.
 pub fn wishes(
     of: (&PointForm, &Elements, &MeshFacts),
     task: Task,
@@ -96,7 +96,7 @@ pub fn keep(
     }
 }
 
-/// The plans of all tasks, tuned ones unchanged, the others by `choose`.
+/// Returns the plans of all tasks, tuned ones unchanged, the others by `choose`.
 pub(super) fn planned(
     of: (&PointForm, &Elements, &MeshFacts),
     tasks: &[Task],
@@ -135,7 +135,7 @@ fn free(wishes: &Wishes) -> bool {
         && matrix != Some(Scatter::Coloured)
 }
 
-/// The wishes as words `NAME=VALUE`.
+/// Returns the wishes as words `NAME=VALUE`.
 fn written(wishes: &Wishes) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut word = |name: &str, value: Option<String>| {
@@ -203,7 +203,7 @@ fn read(text: &str) -> Option<Wishes> {
     Some(wishes)
 }
 
-/// The cost model of this processor with the current number of threads, if measured.
+/// Returns the cost model of this processor with the current number of threads, if measured.
 pub(super) fn measured() -> Option<Machine> {
     let threads = rayon::current_num_threads();
     let rates = kept::rates(&named(), threads)?;

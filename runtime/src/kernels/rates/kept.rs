@@ -12,12 +12,12 @@ fn numbers(rates: &Rates) -> [f64; 7] {
     [copy, read, flops, divisions, shared, additions, launch]
 }
 
-/// The key of a processor with a number of threads, or of a device.
+/// Returns the key of a processor with a number of threads, or of a device.
 fn key(machine: &str, threads: usize) -> String {
     format!("rates of {machine}, {threads} threads")
 }
 
-/// The stored rates of a machine; `None` if not measured or without a cache.
+/// Returns the stored rates of a machine; `None` if not measured or without a cache.
 pub fn rates(machine: &str, threads: usize) -> Option<Rates> {
     let text = Jit::global().cache().ok()?.recall(&key(machine, threads))?;
     let number = |name: &str| -> Option<f64> {

@@ -18,7 +18,7 @@ const ON_PIECE: f64 = 1e-6;
 /// Distance from the box of a piece beyond which nothing meets the piece, relative to its size.
 const BESIDE: f64 = 4.0 * ON_PIECE;
 
-/// The error for the first two cells whose facets cross.
+/// Returns the error for the first two cells whose facets cross.
 pub(super) fn crossing(place: &Place<'_>, boundary: &[Facet]) -> Option<MeshError> {
     let flats = Flats::new(place);
     let points: Vec<Vec<[f64; 3]>> =
@@ -80,7 +80,7 @@ impl Piece {
         self.edges().map(|[p, q]| distance(&p, &q)).fold(0.0, f64::max)
     }
 
-    /// The unit normal, if the piece is not degenerate.
+    /// Returns the unit normal, if the piece is not degenerate.
     fn normal(&self) -> Option<[f64; 3]> {
         let x = minus(&self.corners[1], &self.corners[0]);
         let y = match self.dim {
@@ -92,7 +92,7 @@ impl Piece {
         (length > 0.0).then(|| normal.map(|n| n / length))
     }
 
-    /// The intersection of the segment pq with the piece, and the signed distances of p and q from its plane.
+    /// Returns the intersection of the segment pq with the piece, and the signed distances of p and q from its plane.
     fn pierced(&self, p: &[f64; 3], q: &[f64; 3]) -> Option<([f64; 3], [f64; 2])> {
         let normal = self.normal()?;
         let [from, to] = [p, q].map(|end| dot(&normal, &minus(end, &self.corners[0])));
@@ -144,7 +144,7 @@ impl Flats {
         Self { dim, tables: tables.collect(), corners }
     }
 
-    /// The lattice points of a facet.
+    /// Returns the lattice points of a facet.
     fn points(&self, place: &Place<'_>, facet: Facet) -> Vec<[f64; 3]> {
         let nodes = nodes_of(place.shape, place.parts, facet.cell as usize);
         let point = |row: &Vec<f64>| {
@@ -156,7 +156,7 @@ impl Flats {
         self.tables[usize::from(facet.local)].iter().map(point).collect()
     }
 
-    /// The pieces between the lattice points of a facet.
+    /// Returns the pieces between the lattice points of a facet.
     fn pieces(&self, points: &[[f64; 3]]) -> impl Iterator<Item = Piece> {
         self.corners.iter().map(|corners| {
             let corners = corners.map(|i| points[i]);
@@ -198,14 +198,14 @@ impl Flats {
     }
 }
 
-/// The depth of a point inside a cell, in reference coordinates; negative outside.
+/// Returns the depth of a point inside a cell, in reference coordinates; negative outside.
 fn depth(place: &Place<'_>, cell: usize, x: &[f64; 3]) -> f64 {
     let nodes = nodes_of(place.shape, place.parts, cell);
     let frame = Frame::of_cell(place.shape.cell);
     place.nearest(nodes, &frame, x).map_or(f64::NEG_INFINITY, |(s, _)| frame.depth(&s))
 }
 
-/// The lattice points of a facet with `steps` intervals per direction, and the corners of its pieces.
+/// Returns the lattice points of a facet with `steps` intervals per direction, and the corners of its pieces.
 fn lattice(dim: usize, steps: usize, tensor: bool) -> (Vec<[f64; 3]>, Vec<[usize; 3]>) {
     let at = |i: usize| i as f64 / steps as f64;
     if dim == 1 {

@@ -20,7 +20,7 @@ impl Sets {
         Self { all: vec![Vec::new()], known: HashMap::new() }
     }
 
-    /// The number of a set extended by one tag.
+    /// Returns the number of a set extended by one tag.
     fn with(&mut self, set: u32, tag: u32) -> u32 {
         *self.known.entry((set, tag)).or_insert_with(|| {
             let mut own = self.all[set as usize].clone();
@@ -61,17 +61,17 @@ impl Labels {
         Self { sets, cells, facets }
     }
 
-    /// Empty sets for all.
+    /// Creates labels without tags.
     pub(super) fn none() -> Self {
         Self { sets: [Sets::new(), Sets::new()], cells: Vec::new(), facets: Vec::new() }
     }
 
-    /// The set of a cell.
+    /// Returns the set of a cell.
     pub(super) fn cell(&self, cell: usize) -> u32 {
         self.cells.get(cell).copied().unwrap_or(0)
     }
 
-    /// The set of a facet.
+    /// Returns the set of a facet.
     pub(super) fn facet(&self, facet: u32) -> u32 {
         self.facets.get(facet as usize).copied().unwrap_or(0)
     }
@@ -81,7 +81,7 @@ impl Labels {
         !self.facets.is_empty()
     }
 
-    /// The tags of coarse facets, by their vertices in the fine mesh, and of coarse cells.
+    /// Returns the tags of coarse facets, by their vertices in the fine mesh, and of coarse cells.
     pub(super) fn coarse(
         &self,
         mesh: &Mesh,
@@ -109,7 +109,7 @@ impl Labels {
     }
 }
 
-/// The vertices of a coarse facet.
+/// Returns the vertices of a coarse facet.
 fn vertices(mesh: &Mesh, patches: &Patches, patch: usize, facet: usize) -> [u32; 4] {
     let mut vertices = [u32::MAX; 4];
     let cell: Cell = mesh.cell();

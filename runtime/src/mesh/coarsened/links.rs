@@ -68,7 +68,7 @@ impl Links {
         Self { dim: mesh.dim(), across, how }
     }
 
-    /// The neighbour across a facet; `None` on the boundary.
+    /// Returns the neighbour across a facet; `None` on the boundary.
     pub(super) fn across(&self, cell: u32, facet: usize) -> Option<Link> {
         let here = cell as usize * 2 * self.dim + facet;
         let cell = self.across[here];
@@ -87,7 +87,7 @@ impl Links {
 }
 
 impl Labels {
-    /// The bit that prevents a facet between two cells from lying inside a patch.
+    /// Returns the bit that prevents a facet between two cells from lying inside a patch.
     fn bind(&self, cells: [usize; 2], facet: u32) -> u8 {
         let bound = self.cell(cells[0]) != self.cell(cells[1]) || self.facet(facet) != 0;
         if bound { BOUND } else { 0 }
@@ -95,13 +95,13 @@ impl Labels {
 }
 
 impl Link {
-    /// The axis normal to the facet in the neighbour, and the end of that axis.
+    /// Returns the axis normal to the facet in the neighbour, and the end of that axis.
     fn facet(self) -> (usize, u8) {
         let facet = self.how >> FACET;
         (usize::from(facet / 2), facet % 2)
     }
 
-    /// The neighbour's corner that is even along all axes; `even` is that of this cell.
+    /// Returns the neighbour's corner that is even along all axes; `even` is that of this cell.
     pub(super) fn even(self, even: u8, facet: usize, dim: usize) -> u8 {
         let (normal, side) = (facet / 2, (facet % 2) as u8);
         let (there, end) = self.facet();
@@ -119,7 +119,7 @@ impl Link {
         along | (corner[exchanged] ^ flips[0]) << c | (corner[1 - exchanged] ^ flips[1]) << e
     }
 
-    /// The patch axes along the neighbour's axes; `axes` are those of this cell.
+    /// Returns the patch axes along the neighbour's axes; `axes` are those of this cell.
     pub(super) fn axes(self, axes: [u8; 3], facet: usize, dim: usize) -> [u8; 3] {
         let (normal, (there, _)) = (facet / 2, self.facet());
         let mut across = [0, 1, 2];
@@ -135,7 +135,7 @@ impl Link {
     }
 }
 
-/// The orientation of a facet in a cell ([`Topology::face_orientation`]).
+/// Returns the orientation of a facet in a cell ([`Topology::face_orientation`]).
 fn seen(topology: &Topology, cell: usize, facet: usize) -> u8 {
     match topology.cell().dim() {
         _ if topology.is_oriented() => 0,
@@ -144,7 +144,7 @@ fn seen(topology: &Topology, cell: usize, facet: usize) -> u8 {
     }
 }
 
-/// The relative orientation of two cells at a facet.
+/// Returns the relative orientation of two cells at a facet.
 fn between(from: u8, to: u8) -> u8 {
     let flips = (from ^ to) >> 1;
     let flips = if to & 1 == 1 { flips >> 1 & 1 | (flips & 1) << 1 } else { flips };

@@ -14,7 +14,7 @@ use crate::mesh::{Mesh, MeshError, Parts, Topology};
 use kernels_gen::element::{Node, interpolation};
 use std::collections::HashMap;
 
-/// The points and the connectivity of the coarse mesh. Its points follow the vertices of the fine mesh.
+/// Returns the points and the connectivity of the coarse mesh. Its points follow the vertices of the fine mesh.
 pub(super) fn nodes(mesh: &Mesh, patches: &Patches) -> Result<Parts, MeshError> {
     let shape = Shape::new(mesh.cell(), mesh.order())?;
     let vertices = || mesh.points()[..mesh.n_vertices()].to_vec();
@@ -35,7 +35,7 @@ pub(super) fn nodes(mesh: &Mesh, patches: &Patches) -> Result<Parts, MeshError> 
     }
 }
 
-/// The fine vertices at some lattice points of each patch; the lattice has `order` steps, one or two.
+/// Returns the fine vertices at some lattice points of each patch; the lattice has `order` steps, one or two.
 fn at_vertices(mesh: &Mesh, patches: &Patches, places: &[[usize; 3]], order: usize) -> Vec<u32> {
     let dim = mesh.dim();
     // The child and its corner, in steps of half a patch.
@@ -56,7 +56,7 @@ fn at_vertices(mesh: &Mesh, patches: &Patches, places: &[[usize; 3]], order: usi
     nodes
 }
 
-/// The nodes for orders above 2.
+/// Returns the nodes for orders above 2.
 fn above(
     mesh: &Mesh,
     patches: &Patches,
@@ -100,7 +100,7 @@ fn above(
     Ok(Parts { points, nodes, ..Parts::default() })
 }
 
-/// The basis of a child at a node of its patch.
+/// Returns the basis of a child at a node of its patch.
 fn row_of(shape: &Shape, place: Place, node: &Node, dim: usize) -> Vec<f64> {
     interpolation(shape.element, &[place.inverse(node.point, dim)])
 }
@@ -116,7 +116,7 @@ fn is_first(topology: &Topology, cell: usize, node: &Node) -> bool {
     entities.first_cell(entity) == (cell, node.entity)
 }
 
-/// The number of the edge, face or cell that contains a node, and the node's index in its frame.
+/// Returns the number of the edge, face or cell that contains a node, and the node's index in its frame.
 fn numbered(topology: &Topology, cell: usize, node: &Node, order: usize) -> (usize, usize) {
     let [a, b, _] = node.position;
     match node.dim {

@@ -46,12 +46,12 @@ impl Patches {
         Ok(if components > 1 { patches.sorted(mesh.cell().vertex_count()) } else { patches })
     }
 
-    /// The number of patches.
+    /// Returns the number of patches.
     pub(super) fn count(&self, each: usize) -> usize {
         self.children.len() / each
     }
 
-    /// The cell with the least number of each patch.
+    /// Returns the cell with the least number of each patch.
     pub(super) fn firsts(&self, each: usize) -> impl Iterator<Item = u32> {
         self.children.chunks_exact(each).map(|cells| cells.iter().copied().min().unwrap_or(NONE))
     }
@@ -67,13 +67,13 @@ impl Patches {
         Self { children: children.collect(), places: places.collect() }
     }
 
-    /// The fine vertex at a corner of a child, in the axes of the patch.
+    /// Returns the fine vertex at a corner of a child, in the axes of the patch.
     pub(super) fn vertex(&self, mesh: &Mesh, patch: usize, child: usize, corner: usize) -> u32 {
         let own = patch * mesh.cell().vertex_count() + child;
         mesh.vertices(self.children[own] as usize)[self.places[own].vertex(corner, mesh.dim())]
     }
 
-    /// The fine facet of a child on a facet of its patch.
+    /// Returns the fine facet of a child on a facet of its patch.
     pub(super) fn facet(&self, mesh: &Mesh, patch: usize, facet: usize, child: usize) -> u32 {
         let own = patch * mesh.cell().vertex_count() + child;
         let local = self.places[own].facet(facet / 2, facet % 2, mesh.dim()) as u8;

@@ -17,7 +17,7 @@ const ORDERS: [Axes; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1]
 pub(super) struct Place(u16);
 
 impl Place {
-    /// The position of child `child` with these axes; its corner `even` is a corner of the patch.
+    /// Creates the position of child `child` with these axes; its corner `even` is a corner of the patch.
     pub(super) fn new(child: usize, axes: Axes, even: u8, dim: usize) -> Self {
         let flip = |axis: usize| (even >> axis ^ (child >> axes[axis]) as u8) & 1;
         let flips = (0..dim).fold(0, |flips, axis| flips | u16::from(flip(axis)) << axis);
@@ -45,14 +45,14 @@ impl Place {
         ORDERS[usize::from(self.0 >> 6)]
     }
 
-    /// The child's vertex at corner `corner` in the axes of the patch.
+    /// Returns the child's vertex at corner `corner` in the axes of the patch.
     pub(super) fn vertex(self, corner: usize, dim: usize) -> usize {
         let axes = self.axes();
         let bit = |axis: usize| (corner >> axes[axis] ^ usize::from(self.0) >> (3 + axis)) & 1;
         (0..dim).fold(0, |vertex, axis| vertex | bit(axis) << axis)
     }
 
-    /// The child's facet on a side of an axis of the patch.
+    /// Returns the child's facet on a side of an axis of the patch.
     pub(super) fn facet(self, axis: usize, side: usize, dim: usize) -> usize {
         let axes = self.axes();
         let own = (0..dim).find(|&own| usize::from(axes[own]) == axis).unwrap_or(axis);
@@ -70,7 +70,7 @@ impl Place {
         xi
     }
 
-    /// The map of the child's reference cell to that of the patch.
+    /// Returns the map of the child's reference cell to that of the patch.
     pub(super) fn map(self, dim: usize) -> Affine {
         let axes = self.axes();
         let at = |vertex: usize| {

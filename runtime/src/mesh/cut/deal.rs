@@ -12,7 +12,7 @@ use crate::mesh::{Mesh, Topology};
 use crate::support::parallel::*;
 use std::ops::Range;
 
-/// The process of each cell, in cell order; `weights` has one entry per cell.
+/// Returns the process of each cell, in cell order; `weights` has one entry per cell.
 pub(crate) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
     let mut along = vec![0u32; weights.len()];
     for (rank, piece) in pieces(weights, processes).into_iter().enumerate() {
@@ -36,7 +36,7 @@ pub(crate) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
     if between(&halving.rank_of) < between(&along) { halving.rank_of } else { along }
 }
 
-/// The number of facets between cells of different processes.
+/// Returns the number of facets between cells of different processes.
 fn facets_between(topology: &Topology, rank_of: &[u32]) -> usize {
     let facets = topology.facets();
     let (mut first, mut between) = (vec![u32::MAX; facets.len()], 0);
@@ -140,7 +140,8 @@ impl Halving<'_> {
     }
 }
 
-/// The cells of each of `parts` processes, by cell weight. Only with more processes than cells the last ones are empty.
+/// Returns the cells of each of `parts` processes, by cell weight. Only with more processes than cells the last ones
+/// are empty.
 fn pieces(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
     let all: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
     let (mut pieces, mut start, mut sum) = (Vec::with_capacity(parts), 0, 0u64);

@@ -40,7 +40,7 @@ impl PartialEq for Descended {
 }
 
 impl Descended {
-    /// The number of cells of all parts.
+    /// Returns the number of cells of all parts.
     pub(super) fn cells_in_all(&self) -> usize {
         self.coarse.cells_in_all() << (self.coarse.dim() * self.times)
     }
@@ -154,7 +154,7 @@ impl<'a> Inherited<'a> {
         }
     }
 
-    /// The shared entities, in one order for all processes.
+    /// Returns the shared entities, in one order for all processes.
     pub(crate) fn shared(self) -> [Vec<Entity>; 3] {
         let cut = self.cut;
         self.found.map(|mut found| {

@@ -63,7 +63,7 @@ impl Graph {
         &self.near[self.starts[cell] as usize..self.starts[cell + 1] as usize]
     }
 
-    /// The number of facets between the halves.
+    /// Returns the number of facets between the halves.
     pub(super) fn between(&self, cells: &[u32], side: &[u8]) -> usize {
         let crosses = |cell: u32, other: u32| {
             let (own, other) = (side[cell as usize], side[other as usize]);
@@ -103,7 +103,7 @@ impl Halves<'_> {
         }
     }
 
-    /// The decrease of facets between the halves if a cell changes sides.
+    /// Returns the decrease of facets between the halves if a cell changes sides.
     fn gain(&self, cell: u32) -> i32 {
         let own = self.side[cell as usize];
         let of = |&other: &u32| match self.side[other as usize] {

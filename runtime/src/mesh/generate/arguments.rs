@@ -34,7 +34,7 @@ impl<'a> Arguments<'a> {
         self.given.contains_key(name)
     }
 
-    /// The error of a wrong or missing argument.
+    /// Returns the error of a wrong or missing argument.
     pub(super) fn wrong(&self, name: &'static str, expected: impl Into<String>) -> GenerateError {
         let (generator, expected) = (self.generator, expected.into());
         match self.given.get(name) {
@@ -52,7 +52,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The error of an invalid mesh.
+    /// Returns the error of an invalid mesh.
     pub(super) fn mesh(&self, error: MeshError) -> GenerateError {
         GenerateError::Mesh { generator: self.generator, error }
     }

@@ -35,7 +35,7 @@ pub(super) struct Refined {
 }
 
 impl Refined {
-    /// The numbers of entities after refinement of blocks with this topology.
+    /// Returns the numbers of entities after refinement of blocks with this topology.
     fn counts(self, blocks: &Topology) -> Counts {
         let corners = (0..blocks.n_cells()).flat_map(|block| blocks.vertices(block));
         let vertices = corners.collect::<BTreeSet<_>>().len();
@@ -90,14 +90,14 @@ impl Blocks {
         )
     }
 
-    /// The centre of each refined cell in the computational domain.
+    /// Returns the centre of each refined cell in the computational domain.
     pub(super) fn centres(self, refined: Refined) -> Result<Vec<[f64; 3]>, MeshError> {
         let world = self.oriented()?.halved(refined)?;
         let cells = world.nodes.chunks_exact(world.cell.vertex_count());
         Ok(cells.map(|cell| mean(&world.points, cell)).collect())
     }
 
-    /// The numbers of entities of the refined blocks.
+    /// Returns the numbers of entities of the refined blocks.
     pub(super) fn counts(&self, refined: Refined) -> Result<Counts, MeshError> {
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
         Ok(refined.counts(&topology))
@@ -155,7 +155,7 @@ impl Blocks {
         Ok(Blocks { cell: self.cell, points, nodes })
     }
 
-    /// The same cells with geometry nodes of a higher degree.
+    /// Returns the same cells with geometry nodes of a higher degree.
     fn elevated(&self, degree: usize) -> Result<Blocks, MeshError> {
         let expected = "orders are 1 to 12, on simplices 1 to 8";
         let element = Lagrange::continuous(self.cell, degree)
@@ -195,7 +195,7 @@ impl Blocks {
             .collect()
     }
 
-    /// The point of a block at given reference coordinates.
+    /// Returns the point of a block at given reference coordinates.
     fn point(&self, block: usize, at: [f64; 3]) -> [f64; 3] {
         let n = self.cell.vertex_count();
         let mut point = [0.0; 3];
@@ -209,7 +209,7 @@ impl Blocks {
     }
 }
 
-/// The vertices of the cells, reordered along the Hilbert curve through the cell centres.
+/// Returns the vertices of the cells, reordered along the Hilbert curve through the cell centres.
 pub(super) fn along_curve(cell: Cell, points: &[[f64; 3]], nodes: &[u32]) -> Vec<u32> {
     let each = cell.vertex_count();
     let middles: Vec<[f64; 3]> = nodes.chunks_exact(each).map(|cell| mean(points, cell)).collect();
@@ -280,7 +280,7 @@ impl Corners {
         Corners { dim: cell.dim(), table }
     }
 
-    /// Dimension and number of the sub-entity, and the point's number inside it, x fastest.
+    /// Returns the dimension and number of the sub-entity, and the point's number inside it, x fastest.
     fn locate(&self, place: [usize; 3], n: usize) -> (usize, usize, usize) {
         let (mut slot, mut within) = (0, 0);
         for a in (0..self.dim).rev() {

@@ -32,7 +32,7 @@ pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError>
     Ok(mesh)
 }
 
-/// A grid that is `times` bisections coarser, along a space-filling curve, with its computational domain.
+/// Returns a grid that is `times` bisections coarser, along a space-filling curve, with its computational domain.
 pub(super) fn coarse(arguments: &Arguments<'_>, times: usize) -> Result<Mesh, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     let mut mesh = grid.coarse(cell, times).map_err(|error| arguments.mesh(error))?;
@@ -41,7 +41,7 @@ pub(super) fn coarse(arguments: &Arguments<'_>, times: usize) -> Result<Mesh, Ge
     Ok(mesh)
 }
 
-/// The centre of each cell in the computational domain.
+/// Returns the centre of each cell in the computational domain.
 pub(super) fn centres(arguments: &Arguments<'_>) -> Result<Vec<[f64; 3]>, GenerateError> {
     let (grid, _) = Grid::new(arguments)?;
     let centre =
@@ -55,7 +55,7 @@ pub(super) fn check(arguments: &Arguments<'_>) -> Result<(), GenerateError> {
     grid.check(cell).map(drop).map_err(|error| arguments.mesh(error))
 }
 
-/// The numbers of entities of the grid.
+/// Returns the numbers of entities of the grid.
 pub(super) fn count(arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     Ok(grid.counts(cell))
@@ -116,7 +116,7 @@ impl Grid {
         Ok(mesh)
     }
 
-    /// The error of an invalid grid: coordinates overflow or coincide, or cells are folded or flat.
+    /// Returns the error of an invalid grid: coordinates overflow or coincide, or cells are folded or flat.
     fn impossible(&self, cell: Cell, error: MeshError, arguments: &Arguments<'_>) -> GenerateError {
         let name = if arguments.has("to") { "to" } else { "from" };
         let plain = Self { deform: 0.0, ..self.clone() };
@@ -142,7 +142,7 @@ impl Grid {
         }
     }
 
-    /// The error of folded cells, with the largest `deform` of the same sign that is valid.
+    /// Returns the error of folded cells, with the largest `deform` of the same sign that is valid.
     fn folded(&self, cell: Cell, arguments: &Arguments<'_>) -> GenerateError {
         let (mut least, mut most) = (0.0, self.deform.abs());
         for _ in 0..12 {
@@ -161,7 +161,7 @@ impl Grid {
         arguments.wrong("deform", expected)
     }
 
-    /// The grid after `times` coarsenings, in the computational domain.
+    /// Returns the grid after `times` coarsenings, in the computational domain.
     fn coarse(&self, cell: Cell, times: usize) -> Result<Mesh, MeshError> {
         let mut cells = self.cells;
         cells[..self.dim].iter_mut().for_each(|n| *n >>= times);
@@ -205,7 +205,7 @@ impl Grid {
     }
 }
 
-/// The points of a grid with spacing `step` in the computational domain, x fastest.
+/// Returns the points of a grid with spacing `step` in the computational domain, x fastest.
 fn plain(dim: usize, cells: [usize; 3], step: f64) -> Vec<[f64; 3]> {
     let n = [0, 1, 2].map(|a| if a < dim { cells[a] + 1 } else { 1 });
     let mut points = Vec::with_capacity(n[0] * n[1] * n[2]);
@@ -219,7 +219,7 @@ fn plain(dim: usize, cells: [usize; 3], step: f64) -> Vec<[f64; 3]> {
     points
 }
 
-/// The vertices of the cells in brick order; points are numbered x fastest.
+/// Returns the vertices of the cells in brick order; points are numbered x fastest.
 fn nodes(cells: [usize; 3], cell: Cell) -> Vec<u32> {
     let dim = cell.dim();
     let tensor = if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
@@ -235,7 +235,7 @@ fn nodes(cells: [usize; 3], cell: Cell) -> Vec<u32> {
     if cell.is_tensor() { nodes } else { simplices::split(tensor, &nodes) }
 }
 
-/// The row numbers of cell and point data that is ordered x fastest, then y, then z.
+/// Returns the row numbers of cell and point data that is ordered x fastest, then y, then z.
 pub(super) fn rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
     let splits = match cell {
         Cell::Triangle => 2,

@@ -51,7 +51,7 @@ impl Generator {
     }
 }
 
-/// The error of a mesh whose subdomains could be generated.
+/// Returns the error of a mesh whose subdomains could be generated.
 fn failed(error: GenerateError) -> MeshError {
     match error {
         GenerateError::Mesh { error, .. } => error,

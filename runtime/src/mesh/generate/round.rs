@@ -25,7 +25,7 @@ use crate::mesh::{Cell, Counts, Mesh};
 /// Refinements beyond this give more cells than 32-bit indices can number.
 const MOST_REFINED: usize = 14;
 
-/// The numbers of entities of the mesh of a generator.
+/// Returns the numbers of entities of the mesh of a generator.
 pub(super) fn count(name: &str, arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     blocks.counts(refined).map_err(|error| arguments.mesh(error))
@@ -37,7 +37,7 @@ pub(super) fn check(name: &str, arguments: &Arguments<'_>) -> Result<(), Generat
     blocks.check(refined).map_err(|error| arguments.mesh(error))
 }
 
-/// The blocks of a generator, and their refinement.
+/// Returns the blocks of a generator, and their refinement.
 fn of(name: &str, arguments: &Arguments<'_>) -> Result<(Refined, Blocks), GenerateError> {
     Ok(match name {
         "lshape" => {
@@ -56,7 +56,7 @@ fn of(name: &str, arguments: &Arguments<'_>) -> Result<(Refined, Blocks), Genera
     })
 }
 
-/// The mesh of a generator.
+/// Returns the mesh of a generator.
 pub(super) fn generate(name: &str, arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     let world = world(name, arguments, refined.cell.dim())?;
@@ -66,7 +66,8 @@ pub(super) fn generate(name: &str, arguments: &Arguments<'_>) -> Result<Mesh, Ge
     Ok(mesh)
 }
 
-/// A mesh whose blocks are refined `times` times less, along a space-filling curve, with its computational domain.
+/// Returns a mesh whose blocks are refined `times` times less, along a space-filling curve, with its computational
+/// domain.
 pub(super) fn coarse(
     name: &str,
     arguments: &Arguments<'_>,
@@ -82,7 +83,7 @@ pub(super) fn coarse(
     Ok(mesh)
 }
 
-/// The centre of each cell in the computational domain.
+/// Returns the centre of each cell in the computational domain.
 pub(super) fn centres(
     name: &str,
     arguments: &Arguments<'_>,
@@ -123,7 +124,7 @@ fn finish(world: &World, mesh: &mut Mesh) {
     }
 }
 
-/// The radii of a shell.
+/// Returns the radii of a shell.
 fn radii(arguments: &Arguments<'_>) -> Result<(f64, f64), GenerateError> {
     let inner = arguments.number("inner", 0.5)?;
     if inner <= 0.0 {
@@ -137,7 +138,7 @@ fn radii(arguments: &Arguments<'_>) -> Result<(f64, f64), GenerateError> {
     Ok((inner, outer))
 }
 
-/// The cube [−1, 1]^d without [0, 1]^d as blocks of width 1.
+/// Returns the cube [−1, 1]^d without [0, 1]^d as blocks of width 1.
 fn corner_blocks(dim: usize) -> Blocks {
     let cell = tensor(dim);
     let points = (0..3usize.pow(dim as u32))
@@ -169,8 +170,8 @@ fn tensor(dim: usize) -> Cell {
     if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron }
 }
 
-/// The cube [−1, 1]^d as one block on each side of a central block of half its width. `centre` includes the central
-/// block.
+/// Returns the cube [−1, 1]^d as one block on each side of a central block of half its width. `centre` includes the
+/// central block.
 fn cube_blocks(dim: usize, centre: bool) -> Blocks {
     let cell = tensor(dim);
     let n = cell.vertex_count();

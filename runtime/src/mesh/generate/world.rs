@@ -62,12 +62,12 @@ impl World {
     }
 }
 
-/// The largest absolute coordinate: half the width of the cube through a point.
+/// Returns the largest absolute coordinate: half the width of the cube through a point.
 fn largest(q: [f64; 3]) -> f64 {
     q.iter().fold(0.0, |m, x| m.max(x.abs()))
 }
 
-/// The point of the unit sphere in the direction of q, whose largest coordinate is `radius`.
+/// Returns the point of the unit sphere in the direction of q, whose largest coordinate is `radius`.
 fn on_sphere(dim: usize, q: [f64; 3], radius: f64) -> [f64; 3] {
     let mut direction = [0.0; 3];
     for i in 0..dim {

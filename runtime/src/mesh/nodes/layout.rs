@@ -56,33 +56,33 @@ impl NodeLayout {
         }
     }
 
-    /// The number of nodes of a cell.
+    /// Returns the number of nodes of a cell.
     pub(crate) fn nodes_per_cell(&self) -> usize {
         self.nodes_per_cell
     }
 
-    /// The number of nodes inside an entity of dimension `dim`.
+    /// Returns the number of nodes inside an entity of dimension `dim`.
     pub(crate) fn nodes_of(&self, dim: usize) -> usize {
         self.nodes_of[dim]
     }
 
-    /// The entities that own nodes: vertices, edges, faces, the interior.
+    /// Returns the entities that own nodes: vertices, edges, faces, the interior.
     pub(crate) fn entities(&self) -> &[Entity] {
         &self.entities
     }
 
-    /// For each node of an entity in the cell's order, its index in the entity's own order.
+    /// Returns for each node of an entity in the cell's order its index in the entity's own order.
     pub(crate) fn permutation(&self, dim: usize, orientation: u8) -> &[u32] {
         &self.permutations[dim][orientation as usize]
     }
 
-    /// (dimension, number) of the 3^dim entities of a tensor cell in lexicographic order; `None` if nodes are not
-    /// grouped so.
+    /// Returns (dimension, number) of the 3^dim entities of a tensor cell in lexicographic order; `None` if nodes are
+    /// not grouped so.
     pub(crate) fn lexicographic_entities(&self) -> Option<&[(usize, usize)]> {
         self.lexicographic.as_deref()
     }
 
-    /// For each facet of the cell, the local nodes on it and on its boundary, ascending.
+    /// Returns for each facet of the cell the local nodes on it and on its boundary, ascending.
     pub(crate) fn facet_nodes(&self, cell: Cell) -> Vec<Vec<u32>> {
         let on = |facet: &[usize]| {
             let inside = |entity: &&Entity| {
@@ -98,7 +98,7 @@ impl NodeLayout {
     }
 }
 
-/// The node orders inside entities of dimension `dim`, one per orientation ([`crate::mesh::Topology`]).
+/// Returns the node orders inside entities of dimension `dim`, one per orientation ([`crate::mesh::Topology`]).
 fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
     let count = element.entity_count(dim);
     let cell = element.cell();
@@ -131,7 +131,7 @@ fn square(orientation: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The permutations of three vertices in lexicographic order.
+/// Returns the permutations of three vertices in lexicographic order.
 fn triangles() -> Vec<Vec<usize>> {
     let mut orders = Vec::with_capacity(6);
     for a in 0..3 {
@@ -142,7 +142,7 @@ fn triangles() -> Vec<Vec<usize>> {
     orders
 }
 
-/// The entities of a tensor cell by layer in each direction: 0 first, 1 between, 2 last.
+/// Returns the entities of a tensor cell by layer in each direction: 0 first, 1 between, 2 last.
 fn lexicographic(cell: Cell) -> Vec<(usize, usize)> {
     let dim = cell.dim();
     (0..3usize.pow(dim as u32))

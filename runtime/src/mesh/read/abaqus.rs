@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The part to which lines belong; `None` in the assembly, whose nodes are not part of the mesh.
+    /// Returns the part to which lines belong; `None` in the assembly, whose nodes are not part of the mesh.
     fn part(&mut self) -> Option<&mut Part> {
         match self.here {
             Here::Outside => Some(&mut self.model.flat),
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The sets and surfaces of the current section.
+    /// Returns the sets and surfaces of the current section.
     fn names(&mut self) -> Option<&mut Names> {
         match self.here {
             Here::Assembly => Some(&mut self.model.assembly),
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A set that is defined already. In the assembly, an instance name may precede its name.
+    /// Returns a set that is defined already. In the assembly, an instance name may precede its name.
     fn known(&self, name: &str, of: Of) -> Option<&Set> {
         let here = match self.here {
             Here::Outside => &self.model.flat.names,
@@ -386,7 +386,7 @@ fn reals<const N: usize>(data: &Data<'_>, expected: &str) -> Result<[f64; N], Re
     Ok(all)
 }
 
-/// The error of a keyword that would change the mesh.
+/// Returns the error of a keyword that would change the mesh.
 fn refused(keyword: &Keyword) -> ReadError {
     let name = &keyword.name;
     let what = match name.as_str() {

@@ -51,7 +51,7 @@ pub(super) struct Block {
 }
 
 impl Contents {
-    /// The largest dimension of an element; 0 without elements.
+    /// Returns the largest dimension of an element; 0 without elements.
     pub(super) fn dim(&self) -> usize {
         let blocks = self.blocks.iter().filter(|block| !block.numbers.is_empty());
         blocks.map(|block| block.kind.dim()).max().unwrap_or(0)
@@ -80,7 +80,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The dimension.
+    /// Returns the dimension.
     pub(super) fn dim(self) -> usize {
         match self {
             Kind::Point => 0,
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub(super) fn nodes(self) -> usize {
         match self {
             Kind::Point => 1,
@@ -106,8 +106,8 @@ impl Kind {
         }
     }
 
-    /// Integer coordinates of the nodes, from 0 to the order, in the order of the Lagrange element. Serendipity
-    /// elements use those of the quadratic element.
+    /// Returns the integer coordinates of the nodes, from 0 to the order, in the order of the Lagrange element.
+    /// Serendipity elements use those of the quadratic element.
     pub(super) fn lattice(self) -> Result<Vec<[usize; 3]>, MeshError> {
         let all = |cell, order| {
             let expected = "orders are 1 to 12, on simplices 1 to 8";
@@ -126,7 +126,7 @@ impl Kind {
         }
     }
 
-    /// The index of each vertex among the nodes.
+    /// Returns the index of each vertex among the nodes.
     pub(super) fn vertices(self) -> Result<Vec<usize>, MeshError> {
         let (cell, order) = match self {
             Kind::Point => return Ok(vec![0]),
@@ -169,7 +169,7 @@ impl Layout {
         Ok(Layout { kind, map })
     }
 
-    /// The nodes of an element in Lagrange order.
+    /// Returns the nodes of an element in Lagrange order.
     pub(super) fn ours<'a>(&'a self, theirs: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
         self.map.iter().map(|&place| theirs[place])
     }

@@ -35,7 +35,7 @@ pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
     Ok(mesh)
 }
 
-/// The cells, tags and nodes of a mesh of one kind of cell.
+/// Returns the cells, tags and nodes of a mesh of one kind of cell.
 fn one_kind(
     contents: &Contents,
     numbers: &Numbers,
@@ -86,7 +86,8 @@ fn one_kind(
     Ok(parts)
 }
 
-/// The only kind of cell of the highest dimension; or quadrilaterals, with a description of the cells mixed with them.
+/// Returns the only kind of cell of the highest dimension; or quadrilaterals, with a description of the cells mixed
+/// with them.
 fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadError> {
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
     for block in contents.blocks.iter().filter(|block| !block.numbers.is_empty()) {

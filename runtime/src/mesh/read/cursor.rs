@@ -25,12 +25,12 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, mode: Mode::Text }
     }
 
-    /// The current position, for [`place`](Self::place).
+    /// Returns the current position, for [`place`](Self::place).
     pub(super) fn mark(&self) -> usize {
         self.at
     }
 
-    /// The position of an item for messages. It counts lines: for errors only.
+    /// Returns the position of an item for messages. It counts lines: for errors only.
     pub(super) fn place(&self, mark: usize) -> Place {
         match self.mode {
             Mode::Binary { .. } => Place::Byte(mark),
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The number of bytes left.
+    /// Returns the number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         ReadError::Syntax { place, expected: expected.to_owned(), found: found.to_owned() }
     }
 
-    /// The remaining bytes.
+    /// Returns the remaining bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The beginning of the bytes, escaped for a message.
+/// Returns the beginning of the bytes, escaped for a message.
 pub(super) fn shorten(bytes: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(200)])
         .chars()

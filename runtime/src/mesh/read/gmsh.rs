@@ -117,7 +117,7 @@ fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
     Ok(contents)
 }
 
-/// The names of the physical groups of a run, or their numbers.
+/// Returns the names of the physical groups of a run, or their numbers.
 fn tags(sections: &Sections, run: &Run) -> BTreeSet<String> {
     let dim = run.kind.dim() as u8;
     let entity = sections.entities.get(&(dim, run.entity));

@@ -120,7 +120,7 @@ fn entities(
     Ok(found)
 }
 
-/// The intersection of ascending lists.
+/// Returns the intersection of ascending lists.
 fn common<'a>(mut lists: impl Iterator<Item = Option<&'a Vec<u32>>>) -> Vec<u32> {
     let Some(Some(first)) = lists.next() else { return Vec::new() };
     let mut all = first.clone();

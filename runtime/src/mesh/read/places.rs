@@ -34,7 +34,8 @@ impl<'a> Elements<'a> {
         self.cells.extend(std::iter::repeat_n(place, cells));
     }
 
-    /// All indices. `points` gives the file's point of each mesh point; those from `n_points` on are new and have none.
+    /// Returns all indices. `points` gives the file's point of each mesh point; those from `n_points` on are new and
+    /// have none.
     pub(super) fn places(
         self,
         points: impl Iterator<Item = Option<u32>>,
@@ -62,7 +63,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The rank of each number among all of them.
+/// Returns the rank of each number among all of them.
 fn ranked(numbers: &[u64]) -> Vec<u64> {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();

@@ -27,7 +27,7 @@ enum On {
     Piece(usize, usize, usize),
 }
 
-/// The quadrilaterals of all blocks of triangles and quadrilaterals of one order.
+/// Returns the quadrilaterals of all blocks of triangles and quadrilaterals of one order.
 pub(super) fn quadrilaterals(
     contents: &Contents,
     numbers: &Numbers,
@@ -115,8 +115,8 @@ impl Parent {
     }
 }
 
-/// The corners of the child at the i-th vertex, lexicographic: the vertex, the midpoints of the next and the previous
-/// edge, the centre.
+/// Returns the corners of the child at the i-th vertex, lexicographic: the vertex, the midpoints of the next and the
+/// previous edge, the centre.
 fn corners(cell: Cell, around: &[usize], i: usize) -> [[f64; 3]; 4] {
     let n = around.len();
     let vertex = |i: usize| cell.vertex(around[i % n]);
@@ -172,7 +172,7 @@ impl<'a> Cutter<'a> {
         self.parents += 1;
     }
 
-    /// Tagged points that are vertices of cells.
+    /// Tags the points that are vertices of cells.
     fn points(&mut self, contents: &Contents, numbers: &Numbers) {
         for block in contents.blocks_of(0) {
             for (element, nodes) in block.elements() {
@@ -214,7 +214,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// A point on the edge from a to b, at position `place` of 2g from a.
+/// Returns a point on the edge from a to b, at position `place` of 2g from a.
 fn edge(a: u32, b: u32, place: usize, g: usize) -> On {
     if a < b { On::Edge(a, b, place) } else { On::Edge(b, a, 2 * g - place) }
 }

@@ -156,7 +156,7 @@ impl Sorter<'_> {
     }
 }
 
-/// The block of a kind and tag.
+/// Returns the block of a kind and tag.
 fn block<'a>(
     known: &mut HashMap<(Kind, Option<i64>), usize>,
     blocks: &'a mut Vec<Block>,

@@ -124,17 +124,17 @@ impl Bisection {
         Ok(Self { tree: Tree::new(mesh), steps: Steps::new(mesh.cell()), leaves })
     }
 
-    /// The number of leaves: the cells of [`mesh`](Self::mesh), in the same order.
+    /// Returns the number of leaves: the cells of [`mesh`](Self::mesh), in the same order.
     pub fn n_leaves(&self) -> usize {
         self.leaves.len()
     }
 
-    /// The initial cell that contains a leaf, and the path to the leaf.
+    /// Returns the initial cell that contains a leaf, and the path to the leaf.
     pub fn leaf(&self, number: usize) -> (usize, Path) {
         self.tree.path(self.leaves[number])
     }
 
-    /// The initial cell that contains a leaf, and the leaf's map into its reference cell.
+    /// Returns the initial cell that contains a leaf, and the leaf's map into its reference cell.
     pub fn place(&self, number: usize) -> (usize, Affine) {
         let (cell, path) = self.leaf(number);
         (cell, self.steps.place(path))

@@ -122,7 +122,7 @@ impl Mask {
         self.0 == 0
     }
 
-    /// The child number of the leaf, if something hangs.
+    /// Returns the child number of the leaf, if something hangs.
     pub fn child(self) -> usize {
         usize::from(self.0 & 7)
     }
@@ -160,22 +160,22 @@ impl Forest {
         Ok(Self { coarse, leaves })
     }
 
-    /// The trees and their adjacency.
+    /// Returns the trees and their adjacency.
     pub fn coarse(&self) -> &Coarse {
         &self.coarse
     }
 
-    /// The leaves in Morton order, tree by tree.
+    /// Returns the leaves in Morton order, tree by tree.
     pub fn leaves(&self) -> &[Key] {
         &self.leaves
     }
 
-    /// The number of leaves.
+    /// Returns the number of leaves.
     pub fn n_leaves(&self) -> usize {
         self.leaves.len()
     }
 
-    /// The lower corner of a cell in its tree, in units of 2⁻³⁰.
+    /// Returns the lower corner of a cell in its tree, in units of 2⁻³⁰.
     pub fn corner(&self, key: Key) -> [u32; 3] {
         self.coarse.layout.corner(key)
     }
@@ -247,7 +247,7 @@ impl Forest {
         Ok(true)
     }
 
-    /// The hanging entities of each leaf of a balanced forest.
+    /// Returns the hanging entities of each leaf of a balanced forest.
     pub fn masks(&self) -> Vec<Mask> {
         let divided = balance::divided(self.coarse.layout, &self.leaves);
         if self.is_uniform(&divided) {

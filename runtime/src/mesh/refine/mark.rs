@@ -49,7 +49,7 @@ pub enum MarkError {
     },
 }
 
-/// The smallest set of cells with at least `fraction` of the sum of squares.
+/// Returns the smallest set of cells with at least `fraction` of the sum of squares.
 ///
 /// # Errors
 ///
@@ -70,8 +70,8 @@ pub fn mark(squares: &[f64], fraction: f64) -> Result<Vec<bool>, MarkError> {
     Ok(marked)
 }
 
-/// The largest set of cells with at most `share` of the sum of squares; all cells if all squares are 0. The caller has
-/// to find complete families among them.
+/// Returns the largest set of cells with at most `share` of the sum of squares; all cells if all squares are 0. The
+/// caller has to find complete families among them.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub fn coarsen(squares: &[f64], share: f64) -> Result<Vec<bool>, MarkError> {
     Ok(marked)
 }
 
-/// The rounded squares and their sum.
+/// Returns the rounded squares and their sum.
 fn rounded(squares: &[f64]) -> Result<(Vec<f64>, f64), MarkError> {
     let unusable = |square: &f64| !(square.is_finite() && *square >= 0.0);
     if let Some(cell) = squares.iter().position(unusable) {
@@ -117,7 +117,7 @@ struct Found {
     next: Option<usize>,
 }
 
-/// The first cells of an order until their sum satisfies `there`, and the cell with which it does.
+/// Returns the first cells of an order until their sum satisfies `there`, and the cell with which it does.
 fn first(
     squares: &[f64],
     there: impl Fn(f64) -> bool,

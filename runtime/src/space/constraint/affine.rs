@@ -24,7 +24,7 @@ pub struct AffineConstraint {
 }
 
 impl AffineConstraint {
-    /// The constraint u_i = 0, without terms.
+    /// Creates the constraint u_i = 0, without terms.
     pub fn new(unknown: usize) -> Self {
         Self { unknown, terms: Vec::new(), value: 0.0 }
     }
@@ -60,7 +60,7 @@ impl AffineConstraint {
     }
 }
 
-/// The terms in the order of first occurrence, with equal degrees of freedom combined.
+/// Returns the terms in the order of first occurrence, with equal degrees of freedom combined.
 fn summed(terms: &[(usize, f64)]) -> Vec<(usize, f64)> {
     let (mut sums, mut places) = (Vec::<(usize, f64)>::with_capacity(terms.len()), HashMap::new());
     for &(unknown, a) in terms {
@@ -157,7 +157,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The list of a row.
+    /// Returns the list of a row.
     pub fn of(&self, row: usize) -> &[(u32, f64)] {
         &self.entries[self.starts[row]..self.starts[row + 1]]
     }
@@ -231,7 +231,7 @@ impl AffineConstraints {
         Ok(affine)
     }
 
-    /// The number of dependent degrees of freedom.
+    /// Returns the number of dependent degrees of freedom.
     pub fn len(&self) -> usize {
         self.unknowns.len()
     }
@@ -241,40 +241,40 @@ impl AffineConstraints {
         self.unknowns.is_empty()
     }
 
-    /// The largest number of free terms of a row.
+    /// Returns the largest number of free terms of a row.
     pub fn widest(&self) -> usize {
         (0..self.len()).map(|row| self.terms.of(row).len()).max().unwrap_or(0)
     }
 
-    /// The dependent degrees of freedom, ascending.
+    /// Returns the dependent degrees of freedom, ascending.
     pub fn unknowns(&self) -> &[u32] {
         &self.unknowns
     }
 
-    /// The row of a degree of freedom, if it is dependent.
+    /// Returns the row of a degree of freedom, if it is dependent.
     pub fn row_of(&self, unknown: usize) -> Option<usize> {
         let unknown = u32::try_from(unknown).ok()?;
         self.unknowns.binary_search(&unknown).ok()
     }
 
-    /// A row as the equation u_i − Σ_j c_ij u_j = g_i: all degrees of freedom with their coefficients.
+    /// Returns a row as the equation u_i − Σ_j c_ij u_j = g_i: all degrees of freedom with their coefficients.
     pub fn equation(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
         let terms = self.terms.of(row).iter().chain(self.fixed.of(row));
         let terms = terms.map(|&(unknown, c)| (unknown as usize, -c));
         std::iter::once((self.unknowns[row] as usize, 1.0)).chain(terms)
     }
 
-    /// (j, c_ij) of each row, for free degrees of freedom.
+    /// Returns (j, c_ij) of each row, for free degrees of freedom.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// (k, c_ik) of each row, for degrees of freedom with an essential boundary condition.
+    /// Returns (k, c_ik) of each row, for degrees of freedom with an essential boundary condition.
     pub fn fixed(&self) -> &Terms {
         &self.fixed
     }
 
-    /// g_i of each row.
+    /// Returns g_i of each row.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
@@ -288,7 +288,7 @@ impl AffineConstraints {
         }
     }
 
-    /// For each free degree of freedom in any row, ascending, the rows and coefficients: Cᵀ.
+    /// Returns for each free degree of freedom in any row ascending, the rows and coefficients: Cᵀ.
     pub fn transposed(&self) -> (Vec<u32>, Terms) {
         let rows = 0..self.len();
         let entries =

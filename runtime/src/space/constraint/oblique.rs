@@ -62,7 +62,7 @@ impl Rows {
         self.value = std::array::from_fn(|c| self.value[c] + by * along[c]);
     }
 
-    /// The value of a component, if it is constrained.
+    /// Returns the value of a component, if it is constrained.
     pub fn component(&self, component: usize) -> Option<f64> {
         let unit: [f64; 3] = std::array::from_fn(|c| f64::from(u8::from(c == component)));
         let rest = self
@@ -72,7 +72,7 @@ impl Rows {
         (dot(&rest, &rest) <= INSIDE).then_some(self.value[component])
     }
 
-    /// The conditions that do not constrain single components.
+    /// Returns the conditions that do not constrain single components.
     pub fn oblique(&self, node: u32) -> Option<Oblique> {
         let fixed: [bool; 3] = std::array::from_fn(|c| self.component(c).is_some());
         if self.basis.len() <= fixed.iter().filter(|fixed| **fixed).count() {
@@ -89,7 +89,7 @@ impl Rows {
 }
 
 impl Oblique {
-    /// N u.
+    /// Returns N u.
     pub fn part(&self, u: &[f64; 3]) -> [f64; 3] {
         self.given.map(|row| dot(&row, u))
     }

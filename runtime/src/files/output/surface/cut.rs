@@ -33,7 +33,7 @@ const NOTHING: f64 = 1e-10;
 const STEPS: usize = 40;
 
 impl Plane {
-    /// The signed distance d(x) = n·x − c.
+    /// Returns the signed distance d(x) = n·x − c.
     pub fn distance(&self, x: [f64; 3]) -> f64 {
         (0..3).map(|c| self.normal[c] * x[c]).sum::<f64>() - self.offset
     }
@@ -43,7 +43,7 @@ impl Plane {
     }
 }
 
-/// The intersection of a plane with the undisplaced body, in at most about `most` triangles. Empty without
+/// Returns the intersection of a plane with the undisplaced body, in at most about `most` triangles. Empty without
 /// intersection, and for plane meshes.
 ///
 /// # Errors
@@ -90,7 +90,8 @@ fn cut_once(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, Ele
     Ok(all)
 }
 
-/// The cells that a plane may intersect. A straight cell lies between its nodes; a curved one may extend beyond them.
+/// Returns the cells that a plane may intersect. A straight cell lies between its nodes; a curved one may extend beyond
+/// them.
 fn met(mesh: &Mesh, plane: Plane) -> Vec<usize> {
     let meets = |cell: usize| {
         let nodes = mesh.cell_nodes(cell).iter();
@@ -104,7 +105,7 @@ fn met(mesh: &Mesh, plane: Plane) -> Vec<usize> {
     all.into_iter().flatten().collect()
 }
 
-/// The largest coordinate difference of a point from the first point.
+/// Returns the largest coordinate difference of a point from the first point.
 fn size(mesh: &Mesh) -> f64 {
     let Some(first) = mesh.points().first() else { return 0.0 };
     let far = |point: &[f64; 3]| (0..3).map(|c| (point[c] - first[c]).abs()).fold(0.0, f64::max);
@@ -232,7 +233,7 @@ impl Knife<'_> {
         }
     }
 
-    /// The facets whose first cell is this one, as a bit set: their cut lines are drawn by it.
+    /// Returns the facets whose first cell is this one, as a bit set: their cut lines are drawn by it.
     fn owned_facets(&self, cell: usize) -> u8 {
         let faces = self.view.mesh.topology().faces();
         let of_cell = faces.of_cell(cell).iter().enumerate();
@@ -240,7 +241,7 @@ impl Knife<'_> {
         owned.map(|(local, _)| 1 << local).sum()
     }
 
-    /// The zero of the linear interpolant between the ends.
+    /// Returns the zero of the linear interpolant between the ends.
     fn zero(&self, cell: usize, ends: [u32; 2], distances: [f64; 2]) -> Zero {
         let ends = ends.map(|end| self.solid.points[end as usize]);
         Zero { cell, ends, distances, at: between(ends, distances), moved: None }
@@ -285,7 +286,7 @@ impl Zero {
     }
 }
 
-/// The zero of a linear function with d₀ < 0 ≤ d₁ at two points.
+/// Returns the zero of a linear function with d₀ < 0 ≤ d₁ at two points.
 fn between(ends: [[f64; 3]; 2], [below, above]: [f64; 2]) -> [f64; 3] {
     let t = below / (below - above);
     [0, 1, 2].map(|c| ends[0][c] + t * (ends[1][c] - ends[0][c]))

@@ -42,7 +42,7 @@ fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count * count).map(move |n| (n % count, n / count))
 }
 
-/// Equispaced positions along an edge.
+/// Returns the equispaced positions along an edge.
 pub(super) fn edge_points(parts: usize) -> Vec<f64> {
     (0..=parts).map(|i| i as f64 / parts as f64).collect()
 }
@@ -98,7 +98,7 @@ fn triples(count: usize) -> impl Iterator<Item = [usize; 3]> {
     (0..count.pow(3)).map(move |n| [n % count, n / count % count, n / count / count])
 }
 
-/// The facets that contain a lattice point, as a bit set.
+/// Returns the facets that contain a lattice point, as a bit set.
 fn facets_of(cell: Cell, parts: usize, lattice: [usize; 3]) -> u8 {
     let mut bits = 0;
     for (axis, &at) in lattice.iter().enumerate() {

@@ -35,7 +35,7 @@ const NOTHING: [&str; 13] = [
     "ITS", "RB", "PSI",
 ];
 
-/// The meaning of an element type, or advice.
+/// Returns the meaning of an element type, or advice.
 pub(super) fn of(name: &str) -> Result<Element, String> {
     let name = name.to_ascii_uppercase();
     if NOTHING.iter().any(|start| name.starts_with(start)) {
@@ -54,7 +54,7 @@ pub(super) fn of(name: &str) -> Result<Element, String> {
     kind.map(Element::Of).ok_or_else(|| refused(&name))
 }
 
-/// The number after the longest matching prefix.
+/// Returns the number after the longest matching prefix.
 fn nodes(name: &str, families: &[&str]) -> Option<usize> {
     let digits = |rest: &str| {
         let end = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -104,7 +104,7 @@ fn refused(name: &str) -> String {
     format!("({what}) are not there yet; {remedy}")
 }
 
-/// Integer coordinates of the nodes in Abaqus's order.
+/// Returns the integer coordinates of the nodes in Abaqus's order.
 pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
     let (cell, order) = match kind {
         Kind::Point => return vec![[0; 3]],
@@ -141,7 +141,7 @@ const HEXAHEDRON: [&[usize]; 6] =
 const TRIANGLE: [&[usize]; 3] = [&[0, 1], &[1, 2], &[2, 0]];
 const QUADRILATERAL: [&[usize]; 4] = [&[0, 1], &[1, 2], &[2, 3], &[3, 0]];
 
-/// The face of a cell with a label such as S1, E2 or SPOS.
+/// Returns the face of a cell with a label such as S1, E2 or SPOS.
 pub(super) fn face(cell: Cell, label: &str) -> Option<Face> {
     let label = label.to_ascii_uppercase();
     if matches!(label.as_str(), "SPOS" | "SNEG") {

@@ -27,7 +27,7 @@ pub(super) fn contents(mut model: Model) -> Result<Contents, ReadError> {
     whole.contents()
 }
 
-/// The only part.
+/// Returns the only part.
 fn chosen(mut model: Model, instance: Option<usize>) -> Result<Part, ReadError> {
     match (instance, model.parts.len()) {
         (Some(part), _) => Ok(model.parts.swap_remove(part)),
@@ -43,7 +43,7 @@ fn chosen(mut model: Model, instance: Option<usize>) -> Result<Part, ReadError> 
     }
 }
 
-/// For each element number, its group and its index there.
+/// Returns for each element number its group and its index there.
 fn index(part: &Part) -> HashMap<u64, (usize, usize)> {
     let all = part.elements.iter().enumerate();
     all.flat_map(|(group, elements)| {
@@ -90,7 +90,7 @@ impl Whole {
         }
     }
 
-    /// The sets of the part and the assembly, with their tags.
+    /// Returns the sets of the part and the assembly, with their tags.
     fn named<'a>(
         &'a self,
         of: impl Fn(&'a Names) -> &'a Sets,
@@ -104,7 +104,7 @@ impl Whole {
         lower.chain(upper).filter(|(_, set)| !set.internal).collect()
     }
 
-    /// The numbers of all elements, ascending.
+    /// Returns the numbers of all elements, ascending.
     fn element_numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.index.keys().copied().collect();
         numbers.sort_unstable();
@@ -181,7 +181,7 @@ impl Whole {
         Ok(())
     }
 
-    /// The faces of a surface, as blocks of straight facets.
+    /// Returns the faces of a surface, as blocks of straight facets.
     fn faces(
         &self,
         surface: &Surface,
@@ -245,7 +245,7 @@ impl Whole {
         Ok(node_sets::tag(contents, &sets)?)
     }
 
-    /// The nodes of some elements.
+    /// Returns the nodes of some elements.
     fn nodes_of(&self, elements: &[Range], numbers: &[u64]) -> Vec<u64> {
         let all = among(elements, numbers).into_iter().flat_map(|number| {
             let (group, place) = self.index[&number];

@@ -36,7 +36,7 @@ impl<'a> Lines<'a> {
         Self { rest, number: 1 }
     }
 
-    /// The next line that is neither empty nor a comment, without consuming it.
+    /// Returns the next line that is neither empty nor a comment, without consuming it.
     fn peek(&mut self) -> Option<&'a [u8]> {
         while !self.rest.is_empty() {
             let length = self.rest.iter().position(|&b| b == b'\n');
@@ -82,7 +82,7 @@ impl<'a> Lines<'a> {
         Some(Keyword::new(number, &text))
     }
 
-    /// The position of the next line or of the end.
+    /// Returns the position of the next line or of the end.
     pub(super) fn place(&self) -> Place {
         Place::Line(self.number)
     }
@@ -106,12 +106,12 @@ impl Keyword {
         Place::Line(self.number)
     }
 
-    /// The value of a parameter; empty if it has none.
+    /// Returns the value of a parameter; empty if it has none.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a required parameter.
+    /// Returns the value of a required parameter.
     pub(super) fn expect(&self, name: &str) -> Result<&str, ReadError> {
         let value = self.parameter(name).filter(|value| !value.is_empty());
         value.ok_or_else(|| ReadError::Syntax {
@@ -127,12 +127,12 @@ impl Data<'_> {
         Place::Line(self.number)
     }
 
-    /// The comma-separated names.
+    /// Returns the comma-separated names.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         fields(&self.text).into_iter().map(unquoted).filter(|name| !name.is_empty())
     }
 
-    /// The comma-separated numbers, without a trailing comma.
+    /// Returns the comma-separated numbers, without a trailing comma.
     pub(super) fn numbers(&self) -> impl Iterator<Item = &str> {
         self.text.trim_end_matches([',', ' ', '\t']).split(',').map(str::trim)
     }

@@ -17,7 +17,7 @@ impl Range {
     }
 }
 
-/// Those of the ascending numbers `existing` that lie in any range.
+/// Returns those of the ascending numbers `existing` that lie in any range.
 pub(super) fn among(ranges: &[Range], existing: &[u64]) -> Vec<u64> {
     let mut found = Vec::new();
     for range in ranges {
@@ -148,7 +148,7 @@ impl Instance {
     }
 }
 
-/// Sine and cosine of an angle in degrees, exact for multiples of 90°, so that planes stay planes.
+/// Returns the sine and cosine of an angle in degrees, exact for multiples of 90°, so that planes stay planes.
 fn turn(degrees: f64) -> (f64, f64) {
     match degrees.rem_euclid(360.0) {
         0.0 => (0.0, 1.0),

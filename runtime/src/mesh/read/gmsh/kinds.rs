@@ -21,7 +21,7 @@ const NO_PRISMS: &str = "; for tetrahedra alone, leave `Recombine;` out of `Extr
 const ONE_KIND: &str = "; cells are triangles, quadrilaterals, tetrahedra and hexahedra of order 1 to 5, of order 2 \
      without nodes inside faces, too: mesh the part with one kind of these";
 
-/// The kind of a Gmsh element type.
+/// Returns the kind of a Gmsh element type.
 pub(super) fn of(number: i64) -> Result<Kind, Unsupported> {
     Ok(match number {
         15 => Kind::Point,
@@ -70,7 +70,7 @@ fn unsupported(number: i64) -> Unsupported {
     Unsupported { what, remedy }
 }
 
-/// Integer coordinates of the nodes in Gmsh's order.
+/// Returns the integer coordinates of the nodes in Gmsh's order.
 pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
     match kind {
         Kind::Point => vec![[0; 3]],

@@ -79,7 +79,7 @@ fn all_links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<Link>, ReadError
     Ok(links)
 }
 
-/// The sides with their tags, or with new names.
+/// Returns the sides with their tags, or with new names.
 pub(super) fn pairs(sections: &Sections, links: Vec<Link>) -> Vec<Pair> {
     let pair = |link: Link| {
         let Link { dim, entities, nodes } = link;

@@ -27,7 +27,7 @@ impl Cursor<'_> {
         if self.is_binary() { self.line_end() } else { Ok(()) }
     }
 
-    /// The name of the next section; `None` at the end of the file.
+    /// Returns the name of the next section; `None` at the end of the file.
     pub(super) fn section(&mut self) -> Result<Option<String>, ReadError> {
         self.skip_blank();
         if self.left() == 0 {

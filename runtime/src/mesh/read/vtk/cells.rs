@@ -45,7 +45,7 @@ impl Refused {
     }
 }
 
-/// The conversion of a cell type with `points` points.
+/// Returns the conversion of a cell type with `points` points.
 pub(super) fn found(number: u64, points: usize, old_hexahedra: bool) -> Result<Found, Refused> {
     use Cell::{Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
     let straight = |cell: Cell| Kind::Cell(cell, 1);
@@ -90,7 +90,7 @@ pub(super) fn is_lagrange(number: u64) -> bool {
     (68..=72).contains(&number)
 }
 
-/// The kind of a Lagrange cell with `points` points.
+/// Returns the kind of a Lagrange cell with `points` points.
 fn lagrange(cell: Cell, points: usize) -> Result<Kind, Refused> {
     // Orders up to 20 are recognised; the layout rejects those that are too high.
     let orders = (1..=20).map(|order| Kind::Cell(cell, order));
@@ -100,7 +100,7 @@ fn lagrange(cell: Cell, points: usize) -> Result<Kind, Refused> {
         .ok_or(Refused::Points("as many points as a cell of one order has"))
 }
 
-/// Integer coordinates of the points in VTK's order.
+/// Returns the integer coordinates of the points in VTK's order.
 fn lattice(number: u64, kind: Kind, old: bool) -> Vec<[usize; 3]> {
     let (cell, order) = match kind {
         Kind::Point => return vec![[0; 3]],

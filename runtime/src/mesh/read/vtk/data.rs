@@ -44,7 +44,7 @@ impl Data {
         self.ends.len()
     }
 
-    /// The mean of a cell's first `vertices` points: its centre.
+    /// Returns the mean of a cell's first `vertices` points: its centre.
     pub(crate) fn centre(&self, cell: usize, vertices: usize) -> Option<[f64; 3]> {
         let start = if cell == 0 { 0 } else { *self.ends.get(cell - 1)? as usize };
         let own = self.connectivity.get(start..*self.ends.get(cell)? as usize)?;

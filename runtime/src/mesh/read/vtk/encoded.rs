@@ -51,7 +51,7 @@ impl<'a> Source<'a> {
         Self::Base64 { text, ready: Vec::new() }
     }
 
-    /// An upper bound for the bytes left.
+    /// Returns an upper bound for the bytes left.
     fn left(&self) -> usize {
         match self {
             Self::Raw(bytes) => bytes.len(),
@@ -153,7 +153,7 @@ pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'
     Ok(Cow::Owned(all))
 }
 
-/// The decompressed size of the blocks, if it is possible and memory suffices.
+/// Returns the decompressed size of the blocks, if it is possible and memory suffices.
 fn unpacked(sizes: &[u64], whole: u64, last: u64) -> Result<usize, Problem> {
     let packed: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
     let partial = u64::from(last > 0);

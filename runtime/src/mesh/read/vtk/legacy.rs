@@ -464,7 +464,7 @@ fn skip_all(
     Ok(())
 }
 
-/// The number of values, if the rest of the file can hold them.
+/// Returns the number of values, if the rest of the file can hold them.
 fn checked(
     cursor: &Cursor<'_>,
     what: &'static str,

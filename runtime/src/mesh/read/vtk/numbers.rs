@@ -20,7 +20,7 @@ pub(crate) enum Numbers {
 }
 
 impl Type {
-    /// The type with an XML name, such as `Int32`.
+    /// Returns the type with an XML name, such as `Int32`.
     pub(crate) fn of_xml(name: &str) -> Option<Type> {
         Some(match name {
             "Int8" => Type::Signed(1),
@@ -37,7 +37,7 @@ impl Type {
         })
     }
 
-    /// The type with a legacy name, such as `unsigned_char`. `vtkIdType` is stored as `int`.
+    /// Returns the type with a legacy name, such as `unsigned_char`. `vtkIdType` is stored as `int`.
     pub(crate) fn of_legacy(name: &str) -> Option<Type> {
         Some(match name.to_ascii_lowercase().as_str() {
             "char" | "signed_char" => Type::Signed(1),
@@ -67,7 +67,7 @@ impl Type {
         }
     }
 
-    /// An empty list of values.
+    /// Returns an empty list of values.
     pub(crate) fn none(self) -> Numbers {
         match self {
             Type::Real(_) => Numbers::Reals(Vec::new()),
@@ -123,7 +123,7 @@ impl Numbers {
         }
     }
 
-    /// The values as floating-point numbers; `self` is unchanged.
+    /// Returns the values as floating-point numbers; `self` is unchanged.
     pub(crate) fn to_reals(&self) -> Vec<f64> {
         match self {
             Numbers::Integers(all) => all.iter().map(|&n| n as f64).collect(),
@@ -140,7 +140,7 @@ impl Numbers {
         }
     }
 
-    /// The values as indices or counts, or the first invalid one.
+    /// Returns the values as indices or counts, or the first invalid one.
     pub(crate) fn counts(self) -> Result<Vec<u64>, String> {
         match self {
             Numbers::Integers(all) => {
@@ -157,7 +157,7 @@ impl Numbers {
         }
     }
 
-    /// The values as integers, if all are integral.
+    /// Returns the values as integers, if all are integral.
     pub(crate) fn whole(&self) -> Option<Vec<i64>> {
         let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64);
         match self {
@@ -167,7 +167,7 @@ impl Numbers {
         }
     }
 
-    /// The values as points with three coordinates, or the first coordinate that is not finite.
+    /// Returns the values as points with three coordinates, or the first coordinate that is not finite.
     pub(crate) fn points(self) -> Result<Vec<[f64; 3]>, String> {
         let all = self.reals();
         match all.iter().find(|x| !x.is_finite()) {
@@ -177,7 +177,7 @@ impl Numbers {
     }
 }
 
-/// A word, formatted for a message.
+/// Returns a word, formatted for a message.
 pub(crate) fn shown(word: &[u8]) -> String {
     if word.is_empty() { "the end".to_owned() } else { format!("`{}`", shorten(word)) }
 }

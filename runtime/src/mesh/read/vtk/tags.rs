@@ -37,7 +37,7 @@ const NAMES: [&str; 22] = [
     "tag",
 ];
 
-/// The index of a name in [`NAMES`], 0 best.
+/// Returns the index of a name in [`NAMES`], 0 best.
 pub(super) fn rank(name: &str) -> Option<usize> {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     let plain: String = letters.map(|c| c.to_ascii_lowercase()).collect();
@@ -67,13 +67,13 @@ impl Tags {
         }
     }
 
-    /// The tag of a cell.
+    /// Returns the tag of a cell.
     pub(super) fn of(&self, cell: usize) -> Option<i64> {
         let physical = NAMES[self.rank].contains("physical");
         self.values.get(cell).copied().filter(|&value| !(physical && value == 0))
     }
 
-    /// The name of the array, for messages.
+    /// Returns the name of the array, for messages.
     pub(super) fn shown(&self) -> String {
         shortened(&self.name).to_string()
     }

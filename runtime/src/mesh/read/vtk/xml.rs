@@ -95,7 +95,7 @@ fn check_attributes(text: &str) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// The XML text, completed after the cut; and the appended data.
+/// Returns the XML text, completed after the cut; and the appended data.
 fn split(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<Appended<'_>>), ReadError> {
     let text = |part| {
         std::str::from_utf8(part).map_err(|error| ReadError::Syntax {
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         self.child(node, name).ok_or_else(|| ReadError::Missing(format!("element <{name}>")))
     }
 
-    /// The only piece with points.
+    /// Returns the only piece with points.
     pub(super) fn only_piece(&self, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, ReadError> {
         let grid = self.expect(root, "UnstructuredGrid")?;
         let pieces = || {
@@ -397,7 +397,7 @@ pub(super) fn is_array(node: Node<'_, '_>) -> bool {
     node.is_element() && node.tag_name().name() == "DataArray"
 }
 
-/// The text of an element, without that of its children.
+/// Returns the text of an element, without that of its children.
 fn text<'a>(node: Node<'a, 'a>) -> Cow<'a, str> {
     let mut pieces = node
         .children()

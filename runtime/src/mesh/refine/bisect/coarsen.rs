@@ -128,7 +128,7 @@ impl Tree {
         before - self.n_leaves
     }
 
-    /// The edges whose midpoints are removed; each list is removed together.
+    /// Returns the edges whose midpoints are removed; each list is removed together.
     fn going(&self, leaves: &[u32], marked: &[bool]) -> Vec<Vec<u32>> {
         let mut search = Search::new(self, marked);
         for &leaf in leaves.iter().filter(|&&leaf| marked[leaf as usize]) {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::mesh::{Arrange, Cell, Mesh, Parts};
 
-    /// Tetrahedra around an edge, with random outer vertices in their sectors.
+    /// Returns tetrahedra around an edge, with random outer vertices in their sectors.
     fn ring(count: usize, mut number: impl FnMut() -> f64) -> Mesh {
         let mut points = vec![[0.0; 3], [0.0, 0.0, 0.7 + 0.3 * number()]];
         for sector in 0..count {

@@ -102,8 +102,8 @@ impl Tree {
         new.then_some(edge)
     }
 
-    /// The new edges from the midpoint to vertices 2 and 3, and the face between the children; reuses those of split
-    /// faces.
+    /// Returns the new edges from the midpoint to vertices 2 and 3, and the face between the children; reuses those of
+    /// split faces.
     fn between(&mut self, node: u32) -> Between {
         if self.cell.dim() == 2 {
             return Between { spokes: [self.edges.one(Edge::NEW), NONE], face: NONE };

@@ -132,7 +132,7 @@ impl Leaves {
     }
 }
 
-/// For each vertex of a descendant, the vertices of the initial cell that span its carrier, as a bit set.
+/// Returns for each vertex of a descendant the vertices of the initial cell that span its carrier, as a bit set.
 fn carriers(cell: Cell, order: &[usize], path: Path) -> Vec<u8> {
     let mut all: Vec<u8> = order.iter().map(|&vertex| 1 << vertex).collect();
     for child in path.below(0) {
@@ -160,8 +160,8 @@ impl<'a> Numbers<'a> {
         Self { coarse, own: Vec::new(), copies: HashMap::new(), count: 0 }
     }
 
-    /// The numbers of a leaf's vertices. New vertices of the initial mesh come first, in their order there, so that
-    /// unrefined cells are unchanged.
+    /// Returns the numbers of a leaf's vertices. New vertices of the initial mesh come first, in their order there, so
+    /// that unrefined cells are unchanged.
     fn leaf(&mut self, parent: usize, vertices: &[u32], carriers: &[u8]) -> Vec<u32> {
         let mut order: Vec<usize> = (0..vertices.len()).collect();
         order.sort_by_key(|&vertex| match carriers[vertex].is_power_of_two() {
@@ -192,7 +192,7 @@ impl<'a> Numbers<'a> {
         *number
     }
 
-    /// The vertex, edge or face of the initial mesh with these vertices of a cell.
+    /// Returns the vertex, edge or face of the initial mesh with these vertices of a cell.
     fn inside_of(&self, parent: usize, carrier: u8) -> u32 {
         let (cell, topology) = (self.coarse.cell(), self.coarse.topology());
         let all: Vec<usize> =

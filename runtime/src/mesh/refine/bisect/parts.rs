@@ -37,7 +37,7 @@ pub(super) struct Parts {
     pub(super) faces: Vec<FaceOf>,
 }
 
-/// The tables of all kinds of children.
+/// Returns the tables of all kinds of children.
 pub(super) fn parts(cell: Cell) -> Vec<Parts> {
     let of = |own: &&'static [usize]| {
         let end = usize::from(!own.contains(&0));

@@ -23,12 +23,12 @@ const KIND: u32 = 120;
 pub struct Path(u128);
 
 impl Path {
-    /// The path to the cell itself.
+    /// Creates the path to the cell itself.
     pub(super) fn new(order: usize, kind: Kind) -> Self {
         Self((order as u128) << ORDER | (kind as u128) << KIND | 1 << FINEST)
     }
 
-    /// The path to an unbisected cell of unknown kind.
+    /// Returns the path to an unbisected cell of unknown kind.
     pub(super) fn whole() -> Self {
         Self::new(0, Kind::Triangle)
     }
@@ -41,18 +41,18 @@ impl Path {
         self.0
     }
 
-    /// The number of bisections.
+    /// Returns the number of bisections.
     pub fn depth(self) -> u32 {
         FINEST - self.0.trailing_zeros()
     }
 
-    /// The path to the parent; `None` for an initial cell.
+    /// Returns the path to the parent; `None` for an initial cell.
     pub fn parent(self) -> Option<Self> {
         let end = self.0 & self.0.wrapping_neg();
         (self.depth() > 0).then(|| Self((self.0 & !(3 * end)) | (2 * end)))
     }
 
-    /// The child number on the path after `depth` bisections.
+    /// Returns the child number on the path after `depth` bisections.
     pub fn child_at(self, depth: u32) -> usize {
         (self.0 >> (FINEST - depth)) as usize & 1
     }
@@ -62,18 +62,18 @@ impl Path {
         other.depth() <= self.depth() && (self.0 ^ other.0) >> (FINEST - other.depth()) >> 1 == 0
     }
 
-    /// The path to a child; the depth must be below [`FINEST`].
+    /// Returns the path to a child; the depth must be below [`FINEST`].
     pub(super) fn child(self, number: usize) -> Self {
         let end = self.0 & self.0.wrapping_neg();
         Self(self.0 - end + number as u128 * end + end / 2)
     }
 
-    /// The path to the initial cell.
+    /// Returns the path to the initial cell.
     pub(super) fn root(self) -> Self {
         Self::new(self.order(), self.kind())
     }
 
-    /// The vertex order of the initial cell, an index into [`super::rule`]'s orders.
+    /// Returns the vertex order of the initial cell, an index into [`super::rule`]'s orders.
     pub(super) fn order(self) -> usize {
         (self.0 >> ORDER) as usize
     }
@@ -82,7 +82,7 @@ impl Path {
         Kind::ALL[(self.0 >> KIND) as usize & 7]
     }
 
-    /// The child types of [`super::rule`] on the path below an ancestor of some depth.
+    /// Returns the child types of [`super::rule`] on the path below an ancestor of some depth.
     pub(super) fn below(self, depth: u32) -> impl Iterator<Item = usize> {
         let mut kind = self.kind();
         let steps = (0..self.depth()).map(move |depth| {
@@ -95,12 +95,12 @@ impl Path {
 }
 
 impl Steps {
-    /// All steps from the initial cell.
+    /// Returns all steps from the initial cell.
     pub(super) fn along(&self, path: Path) -> impl Iterator<Item = usize> {
         std::iter::once(self.to_order(path.order())).chain(path.below(0))
     }
 
-    /// The map of the descendant's reference cell into that of the initial cell.
+    /// Returns the map of the descendant's reference cell into that of the initial cell.
     pub(crate) fn place(&self, path: Path) -> Affine {
         self.place_of(self.along(path))
     }

@@ -16,12 +16,12 @@ impl<T: Copy> Pool<T> {
         Self { all, single: Vec::new(), pairs: Vec::new() }
     }
 
-    /// The number of numbers issued, including released ones.
+    /// Returns the number of numbers issued, including released ones.
     pub(super) fn numbers(&self) -> usize {
         self.all.len()
     }
 
-    /// The number of items in use.
+    /// Returns the number of items in use.
     pub(super) fn len(&self) -> usize {
         self.all.len() - self.single.len() - 2 * self.pairs.len()
     }

@@ -41,7 +41,7 @@ impl Kind {
     pub(super) const ALL: [Self; 6] =
         [Self::Triangle, Self::Planar, Self::Flagged, Self::Adjacent, Self::Mixed, Self::Opposite];
 
-    /// The children: indices into [`vertices`], and kinds.
+    /// Returns the children: indices into [`vertices`], and kinds.
     pub(super) fn children(self) -> [(usize, Self); 2] {
         match self {
             Self::Triangle => [(0, Self::Triangle), (1, Self::Triangle)],
@@ -68,12 +68,12 @@ const TETRAHEDRA: Table = &[
     &[3, 2, 1, MIDDLE],
 ];
 
-/// The vertices of all child types, in terms of their parents' vertices.
+/// Returns the vertices of all child types, in terms of their parents' vertices.
 pub(super) fn vertices(cell: Cell) -> Table {
     if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
 }
 
-/// The permutations of the vertices of a simplex, in lexicographic order.
+/// Returns the permutations of the vertices of a simplex, in lexicographic order.
 pub(super) fn orders(cell: Cell) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for _ in 0..cell.vertex_count() {
@@ -87,15 +87,15 @@ pub(super) fn orders(cell: Cell) -> Vec<Vec<usize>> {
     all
 }
 
-/// The local number of the edge or face with these vertices.
+/// Returns the local number of the edge or face with these vertices.
 pub(super) fn local(cell: Cell, vertices: &[usize]) -> usize {
     let has = |own: &&[usize]| vertices.iter().all(|vertex| own.contains(vertex));
     // INVARIANT: any two vertices of a simplex form an edge, any three a face.
     cell.entities(vertices.len() - 1).iter().position(has).unwrap_or_default()
 }
 
-/// The permutation ([`orders`]) and the kind of an initial cell: the largest edge of the cell, and of each face, is
-/// marked. `size` gives the size of an edge; no two are equal.
+/// Returns the permutation ([`orders`]) and the kind of an initial cell: the largest edge of the cell, and of each
+/// face, is marked. `size` gives the size of an edge; no two are equal.
 pub(super) fn root<S: Ord>(cell: Cell, size: impl Fn(usize, usize) -> S) -> (usize, Kind) {
     let largest = |vertices: &[usize]| {
         let edges =
@@ -131,7 +131,7 @@ pub(super) fn root<S: Ord>(cell: Cell, size: impl Fn(usize, usize) -> S) -> (usi
     found.unwrap_or((0, if cell.dim() == 2 { Kind::Triangle } else { Kind::Planar }))
 }
 
-/// The maps of all child types into their parents, followed by those of vertex permutations.
+/// Returns the maps of all child types into their parents, followed by those of vertex permutations.
 pub(super) fn steps(cell: Cell) -> Children {
     let place = |vertex: usize| match vertex {
         MIDDLE => {
@@ -157,17 +157,17 @@ impl Steps {
         Self { cell, maps: steps(cell) }
     }
 
-    /// The maps.
+    /// Returns the maps.
     pub(super) fn maps(&self) -> &Children {
         &self.maps
     }
 
-    /// The step of a vertex permutation ([`orders`]).
+    /// Returns the step of a vertex permutation ([`orders`]).
     pub(super) fn to_order(&self, order: usize) -> usize {
         vertices(self.cell).len() + order
     }
 
-    /// The composition of some steps.
+    /// Returns the composition of some steps.
     pub(super) fn place_of(&self, steps: impl Iterator<Item = usize>) -> Affine {
         steps.fold(Affine::IDENTITY, |place, step| place.of(self.maps.child(step)))
     }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The vertices of all descendants of one depth of an initial cell, in traversal order.
+    /// Returns the vertices of all descendants of one depth of an initial cell, in traversal order.
     fn descendants(cell: Cell, kind: Kind, depth: u32) -> Vec<Vec<[f64; 3]>> {
         let first = [[0.0, 0.0, 0.0], [1.1, 0.1, 0.0], [0.2, 0.9, 0.1], [0.3, 0.2, 1.3]];
         let (steps, mut paths) = (Steps::new(cell), vec![Path::new(0, kind)]);
@@ -198,7 +198,7 @@ mod tests {
         paths.into_iter().map(corners).collect()
     }
 
-    /// Similarity class: the sorted squared edge lengths, scaled by the expected size.
+    /// Returns the similarity class: the sorted squared edge lengths, scaled by the expected size.
     fn shape(cell: Cell, corners: &[[f64; 3]], depth: u32) -> Vec<i64> {
         let scale = (2.0 * f64::from(depth) / cell.dim() as f64).exp2();
         let square = |edge: &&[usize]| {

@@ -100,12 +100,12 @@ impl Transfer {
         Ok(Self { cell, steps: Steps::new(cell), from, to, sources })
     }
 
-    /// The number of cells of the target mesh.
+    /// Returns the number of cells of the target mesh.
     pub fn n_cells(&self) -> usize {
         self.sources.len()
     }
 
-    /// The origin of a cell of the target mesh.
+    /// Returns the origin of a cell of the target mesh.
     pub fn source(&self, cell: usize) -> Source {
         let [first, last] = self.sources[cell].map(|cell| cell as usize);
         if first < last {
@@ -114,12 +114,12 @@ impl Transfer {
         Source::Within { cell: first, place: self.place(&self.to, cell, &self.from, first) }
     }
 
-    /// The map of the reference cell of a constituent cell to that of the target cell.
+    /// Returns the map of the reference cell of a constituent cell to that of the target cell.
     pub fn part(&self, cell: usize, part: usize) -> Affine {
         self.place(&self.from, part, &self.to, cell)
     }
 
-    /// The map of a cell into one that contains it.
+    /// Returns the map of a cell into one that contains it.
     fn place(&self, inner: &Leaves, cell: usize, outer: &Leaves, within: usize) -> Affine {
         let mut back = [0, 1, 2, 3];
         for (vertex, &of_leaf) in (0..).zip(&outer.seen[within]).take(self.cell.vertex_count()) {
@@ -138,7 +138,7 @@ impl Leaves {
             && self.paths[leaf].leads_through(others.paths[other])
     }
 
-    /// An initial mesh.
+    /// Returns an initial mesh.
     fn whole(count: usize) -> Self {
         let paths = vec![Path::whole(); count];
         Self { parents: (0..count as u32).collect(), paths, seen: vec![[0, 1, 2, 3]; count] }
@@ -150,7 +150,7 @@ impl Leaves {
         Some(Self { parents: parents.clone(), paths, seen: refined.seen.clone() })
     }
 
-    /// The initial mesh of these leaves.
+    /// Returns the initial mesh of these leaves.
     fn roots(&self, cell: Cell) -> Self {
         let mut roots: Vec<(u32, Path)> =
             self.parents.iter().copied().zip(self.paths.iter().map(|path| path.root())).collect();
@@ -171,7 +171,7 @@ impl Leaves {
     }
 }
 
-/// The leaves of two meshes of the same trees.
+/// Returns the leaves of two meshes of the same trees.
 fn leaves(from: &Mesh, to: &Mesh) -> Option<[Leaves; 2]> {
     let same = |a: &Mesh, b: &Mesh| {
         a.cell() == b.cell() && a.nodes() == b.nodes() && a.points() == b.points()
@@ -194,7 +194,7 @@ fn leaves(from: &Mesh, to: &Mesh) -> Option<[Leaves; 2]> {
     }
 }
 
-/// The origin of a bisected mesh of simplices.
+/// Returns the origin of a bisected mesh of simplices.
 fn bisected(mesh: &Mesh) -> Option<&Refined> {
     mesh.refined_from().filter(|refined| !refined.coarse.cell().is_tensor())
 }

@@ -38,7 +38,7 @@ pub(super) struct Edge {
 impl Edge {
     pub(super) const NEW: Self = Self { middle: NONE, halves: NONE, around: NONE, divided: NONE };
 
-    /// The head of a list.
+    /// Returns the head of a list.
     fn head(&mut self, list: List) -> &mut u32 {
         match list {
             List::Around => &mut self.around,
@@ -151,13 +151,13 @@ impl Tree {
         tree
     }
 
-    /// The vertices of a cell.
+    /// Returns the vertices of a cell.
     pub(super) fn vertices(&self, node: u32) -> &[u32] {
         let n = self.cell.vertex_count();
         &self.vertices_of[node as usize * n..][..n]
     }
 
-    /// The refinement edge of a cell.
+    /// Returns the refinement edge of a cell.
     pub(super) fn divided_edge(&self, node: u32) -> u32 {
         self.edges_of[self.place(node, self.first_edge)]
     }
@@ -179,12 +179,12 @@ impl Tree {
         all.map(|count| count as u64)
     }
 
-    /// The place of a cell's edge in the tables.
+    /// Returns the place of a cell's edge in the tables.
     fn place(&self, node: u32, edge: usize) -> usize {
         node as usize * self.cell.entities(1).len() + edge
     }
 
-    /// The first leaf around an edge.
+    /// Returns the first leaf around an edge.
     pub(super) fn first_around(&self, edge: u32) -> Option<u32> {
         self.node_at(self.edges[edge].around)
     }
@@ -193,7 +193,7 @@ impl Tree {
         (place != NONE).then(|| place / self.cell.entities(1).len() as u32)
     }
 
-    /// The cells bisected at an edge.
+    /// Returns the cells bisected at an edge.
     pub(super) fn divided(&self, edge: u32) -> impl Iterator<Item = u32> {
         let mut place = self.edges[edge].divided;
         std::iter::from_fn(move || {
@@ -203,7 +203,7 @@ impl Tree {
         })
     }
 
-    /// The initial cell that contains a cell, and the path to it.
+    /// Returns the initial cell that contains a cell, and the path to it.
     pub(super) fn path(&self, mut node: u32) -> (usize, Path) {
         let mut bits = (0u128, 0);
         while let Some(parent) = self.parent(node) {
@@ -226,7 +226,7 @@ impl Tree {
         }
     }
 
-    /// An estimate of the memory in bytes.
+    /// Returns an estimate of the memory in bytes.
     pub(super) fn bytes(&self) -> f64 {
         let own = 4 * (self.vertices_of.len() + self.edges_of.len() + self.faces_of.len());
         let all = own + 8 * self.links.len() + 8 * self.faces.numbers();
@@ -266,7 +266,7 @@ impl Tree {
     }
 }
 
-/// The size of each edge: ordered by length, ties by number. Lengths are equal up to rounding.
+/// Returns the size of each edge: ordered by length, ties by number. Lengths are equal up to rounding.
 fn sizes(mesh: &Mesh) -> Vec<(u32, u32)> {
     let edges = mesh.connectivity().edges();
     let square = |edge: usize| {

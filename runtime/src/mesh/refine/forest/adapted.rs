@@ -54,14 +54,14 @@ impl Forest {
         Ok(mesh)
     }
 
-    /// The hanging word of each leaf of a balanced forest, for kernels; `None` if nothing hangs.
+    /// Returns the hanging word of each leaf of a balanced forest, for kernels; `None` if nothing hangs.
     pub(super) fn words(&self, dim: usize) -> Option<Vec<u32>> {
         let masks = self.masks();
         let hangs = masks.iter().any(|mask| !mask.is_free());
         hangs.then(|| masks.into_iter().map(|mask| word_of(mask, dim)).collect())
     }
 
-    /// The common level of all leaves, 0 without leaves; `None` if they differ.
+    /// Returns the common level of all leaves, 0 without leaves; `None` if they differ.
     fn times(&self) -> Option<usize> {
         let level = self.leaves().first().map_or(0, |leaf| leaf.level());
         let same = self.leaves().iter().all(|leaf| leaf.level() == level);
@@ -135,7 +135,7 @@ impl<'a> Chosen<'a> {
         Ok(own)
     }
 
-    /// The cells, as leaves.
+    /// Returns the cells, as leaves.
     pub(super) fn cells(&self) -> Leaves<'_> {
         let words = self.words.as_deref().unwrap_or_default();
         Leaves { keys: &self.keys, corners: &self.corners, words }
@@ -160,7 +160,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// The shared entities of the leaves of a mesh part.
+    /// Returns the shared entities of the leaves of a mesh part.
     fn inherit(&mut self, cut: &Cut) -> [Vec<Entity>; 3] {
         let coarse = self.coarse;
         let words = self.words.as_deref().unwrap_or_default();
@@ -233,7 +233,7 @@ fn renumbered(vertices: &[u32], count: usize, order: &[u32], each: usize) -> Vec
     own.map(number).collect()
 }
 
-/// The geometry nodes, vertices first, and the connectivity.
+/// Returns the geometry nodes, vertices first, and the connectivity.
 fn points(
     coarse: &Mesh,
     topology: &Topology,
@@ -263,7 +263,7 @@ fn points(
     Ok((points, nodes))
 }
 
-/// The facets of cells on facets of the mesh that are tagged or on the boundary, ascending.
+/// Returns the facets of cells on facets of the mesh that are tagged or on the boundary, ascending.
 fn outside(coarse: &Mesh, cells: &Leaves<'_>) -> Vec<Outside> {
     let facets = coarse.topology().facets();
     let each = coarse.cell().facets().len();
@@ -290,7 +290,7 @@ fn outside(coarse: &Mesh, cells: &Leaves<'_>) -> Vec<Outside> {
     all
 }
 
-/// The inherited facet tags.
+/// Returns the inherited facet tags.
 fn facet_tags(coarse: &Mesh, outside: &[Outside]) -> BTreeMap<String, Vec<Facet>> {
     let tagged = |tagged: &Vec<Facet>| {
         let of = |own: &&Outside| {
@@ -316,7 +316,7 @@ struct Outside {
     of_boundary: bool,
 }
 
-/// The hanging word of a mask, for kernels.
+/// Returns the hanging word of a mask, for kernels.
 fn word_of(mask: Mask, dim: usize) -> u32 {
     let (faces, edges) =
         ([0, 1, 2].map(|axis| mask.face(axis)), [0, 1, 2].map(|axis| mask.edge(axis)));

@@ -19,7 +19,7 @@ use crate::support::parallel::*;
 /// The refined cells by level, each level ascending.
 pub(super) type Divided = Vec<Vec<Key>>;
 
-/// The refined cells for given leaves.
+/// Returns the refined cells for given leaves.
 pub(super) fn divided(layout: Layout, leaves: &[Key]) -> Divided {
     let mut levels: Divided = Vec::new();
     for &leaf in leaves {
@@ -37,13 +37,13 @@ pub(super) fn divided(layout: Layout, leaves: &[Key]) -> Divided {
     levels
 }
 
-/// The number of leaves.
+/// Returns the number of leaves.
 pub(super) fn count(layout: Layout, n_trees: usize, divided: &Divided) -> usize {
     let cells: usize = divided.iter().map(Vec::len).sum();
     n_trees + cells * (layout.children() - 1)
 }
 
-/// The leaves, ascending.
+/// Returns the leaves, ascending.
 pub(super) fn leaves(layout: Layout, n_trees: usize, divided: &Divided) -> Vec<Key> {
     let mut leaves = Vec::with_capacity(count(layout, n_trees, divided));
     let mut next = [0usize; FINEST as usize + 1];
@@ -93,7 +93,7 @@ pub(super) fn balance(coarse: &Coarse, divided: &mut Divided) -> bool {
     changed
 }
 
-/// For each child, the directions in which its neighbours are neighbours of its parent.
+/// Returns for each child the directions in which its neighbours are neighbours of its parent.
 fn outward(layout: Layout) -> Vec<u32> {
     let dim = layout.children().ilog2() as usize;
     let of = |number: usize| {
@@ -137,7 +137,7 @@ fn merge(keys: &mut Vec<Key>, others: &[Key]) -> bool {
     true
 }
 
-/// The hanging mask of each leaf ([`super::Mask`]); `divided` must be balanced.
+/// Returns the hanging mask of each leaf ([`super::Mask`]); `divided` must be balanced.
 pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u16> {
     let (layout, mut masks) = (coarse.layout, vec![0; leaves.len()]);
     let all = match layout.children() {
@@ -174,7 +174,7 @@ pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u
     masks
 }
 
-/// The mask of a child whose parent has leaf neighbours in the directions `coarser`.
+/// Returns the mask of a child whose parent has leaf neighbours in the directions `coarser`.
 fn mask_of(layout: Layout, number: usize, coarser: u32) -> u16 {
     let side = |axis: usize| number >> axis & 1;
     let dim = layout.children().ilog2() as usize;

@@ -36,7 +36,7 @@ const TETRAHEDRA: Pairs = &[
     &[[0, 2], [1, 2], [1, 3], [2, 3]],
 ];
 
-/// The vertex pairs whose midpoints are the vertices of each child of a simplex.
+/// Returns the vertex pairs whose midpoints are the vertices of each child of a simplex.
 pub(super) fn pairs(cell: Cell) -> Pairs {
     if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
 }
@@ -60,27 +60,27 @@ impl Children {
         Self::with_vertices(cell, (0..count).map(of))
     }
 
-    /// The children with these vertices.
+    /// Returns the children with these vertices.
     pub(crate) fn with_vertices(cell: Cell, vertices: impl Iterator<Item = Vec<[f64; 3]>>) -> Self {
         Self(vertices.map(|vertices| Affine::onto(cell, &vertices)).collect())
     }
 
-    /// The number of children.
+    /// Returns the number of children.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The map of a child into its parent.
+    /// Returns the map of a child into its parent.
     pub(crate) fn child(&self, number: usize) -> &Affine {
         &self.0[number]
     }
 
-    /// The map of a descendant, by the child numbers on its path.
+    /// Returns the map of a descendant, by the child numbers on its path.
     pub(crate) fn descendant(&self, path: &[usize]) -> Affine {
         path.iter().rev().fold(Affine::IDENTITY, |map, &child| self.0[child].of(&map))
     }
 
-    /// The path to a descendant after `times` refinements, by its number among them.
+    /// Returns the path to a descendant after `times` refinements, by its number among them.
     pub(crate) fn path(&self, times: usize, number: usize) -> Vec<usize> {
         let digit = |place: usize| number / self.count().pow(place as u32) % self.count();
         (0..times).rev().map(digit).collect()

@@ -115,22 +115,22 @@ impl Coarse {
         Self { cell, n_trees, layout, faces, edges: around, vertices }
     }
 
-    /// The cell type of the trees.
+    /// Returns the cell type of the trees.
     pub fn cell(&self) -> Cell {
         self.cell
     }
 
-    /// The number of trees.
+    /// Returns the number of trees.
     pub fn n_trees(&self) -> usize {
         self.n_trees
     }
 
-    /// The trees around an edge of a tree, including itself.
+    /// Returns the trees around an edge of a tree, including itself.
     pub fn around_edge(&self, tree: u32, edge: usize) -> &[Around] {
         self.edges.around(tree, edge)
     }
 
-    /// The trees around a corner of a tree, including itself.
+    /// Returns the trees around a corner of a tree, including itself.
     pub fn around_vertex(&self, tree: u32, corner: usize) -> &[Around] {
         self.vertices.around(tree, corner)
     }
@@ -152,7 +152,7 @@ impl Coarse {
         }
     }
 
-    /// The neighbours across an edge of a cell; inside a tree those across faces are excluded.
+    /// Visits the neighbours across an edge of a cell; inside a tree those across faces are excluded.
     fn at_edge(&self, key: Key, edge: usize, mut tell: impl FnMut(Key)) {
         let [first, second] = OTHERS[edge / 4];
         let sides = [edge % 2 == 1, edge / 2 % 2 == 1];
@@ -191,7 +191,7 @@ impl Coarse {
         }
     }
 
-    /// The neighbour across a face of the tree; `None` at the boundary.
+    /// Returns the neighbour across a face of the tree; `None` at the boundary.
     fn behind(&self, key: Key, face: usize) -> Option<Key> {
         let per_tree = self.cell.facets().len();
         let across = self.faces[key.tree() as usize * per_tree + face]?;

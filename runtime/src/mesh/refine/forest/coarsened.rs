@@ -103,7 +103,7 @@ fn like(mut coarsened: Coarsened, fine: &Mesh) -> Result<Coarsened, NotCoarser> 
 
 type Tags<T> = BTreeMap<String, Vec<T>>;
 
-/// The tags of coarse facets and cells; all their parts must have them.
+/// Returns the tags of coarse facets and cells; all their parts must have them.
 fn tags(coarsened: &Coarsened, fine: &Mesh) -> Result<(Tags<Facet>, Tags<u32>), NotCoarser> {
     let (mesh, each) = (&coarsened.mesh, coarsened.each());
     let mut places = vec![0u32; coarsened.children.len()];
@@ -136,14 +136,14 @@ fn tags(coarsened: &Coarsened, fine: &Mesh) -> Result<(Tags<Facet>, Tags<u32>), 
     Ok((facets, cells))
 }
 
-/// The parents, each of which must occur once per part; the error is a part of another one.
+/// Returns the parents, each of which must occur once per part; the error is a part of another one.
 fn whole(mut parents: Vec<(u32, u32)>, each: usize) -> Result<Vec<u32>, u32> {
     parents.sort_unstable();
     let same = parents.chunk_by(|a, b| a.0 == b.0);
     same.map(|parts| if parts.len() == each { Ok(parts[0].0) } else { Err(parts[0].1) }).collect()
 }
 
-/// The facet of a cell that contains a facet of a child, if any.
+/// Returns the facet of a cell that contains a facet of a child, if any.
 fn lies_on(cell: Cell, map: &Affine, facet: usize) -> Option<usize> {
     let corners = cell.facets()[facet].iter().map(|&vertex| map.at(&cell.vertex(vertex)));
     let corners: Vec<[f64; 3]> = corners.collect();

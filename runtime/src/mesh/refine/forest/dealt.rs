@@ -100,17 +100,17 @@ impl Dealt {
         Ok(level(trees, forest, words, rank_of, coarser))
     }
 
-    /// The leaves.
+    /// Returns the leaves.
     pub(crate) fn forest(&self) -> &Forest {
         &self.forest
     }
 
-    /// The rank of each leaf.
+    /// Returns the rank of each leaf.
     pub(crate) fn rank_of(&self) -> &[u32] {
         &self.rank_of
     }
 
-    /// The mesh of the leaves of this process; [`Mesh::leaves`] gives their global numbers.
+    /// Returns the mesh of the leaves of this process; [`Mesh::leaves`] gives their global numbers.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Dealt {
         Ok(mesh)
     }
 
-    /// The keys and the hanging words of some leaves.
+    /// Returns the keys and the hanging words of some leaves.
     fn of(&self, leaves: &[u32]) -> (Vec<Key>, Option<Vec<u32>>) {
         let keys = leaves.iter().map(|&leaf| self.forest.leaves()[leaf as usize]).collect();
         let of = |words: &Vec<u32>| leaves.iter().map(|&leaf| words[leaf as usize]).collect();
@@ -138,7 +138,7 @@ impl Dealt {
         (keys, words)
     }
 
-    /// The shared entities of the cells of this process. It also sets the number of cells of shared facets.
+    /// Returns the shared entities of the cells of this process. It also sets the number of cells of shared facets.
     fn meet(
         &self,
         chosen: &mut Chosen<'_>,
@@ -223,7 +223,7 @@ impl Dealt {
         });
     }
 
-    /// The corners of a leaf's parent in its tree; hanging sides of the leaf belong to the parent.
+    /// Returns the corners of a leaf's parent in its tree; hanging sides of the leaf belong to the parent.
     fn extent(&self, key: Key) -> [[u32; 3]; 2] {
         let layout = self.forest.coarse().layout;
         let key = if key.level() > 0 { layout.parent(key) } else { key };
@@ -232,7 +232,7 @@ impl Dealt {
     }
 }
 
-/// The last forest of a chain, and its trees.
+/// Returns the last forest of a chain, and its trees.
 fn last_of<'a>(
     chain: &'a [Step],
     trees: &'a Arc<Mesh>,

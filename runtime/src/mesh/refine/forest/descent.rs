@@ -72,7 +72,7 @@ impl<'a> Descent<'a> {
         Self { mesh, steps, radii, bits, on: spheres(mesh), tree, path, places }
     }
 
-    /// The nodes of a descendant, by the child numbers on its path.
+    /// Returns the nodes of a descendant, by the child numbers on its path.
     pub(super) fn nodes(&mut self, tree: u32, path: &[usize]) -> &[[f64; 3]] {
         let common = match self.tree == Some(tree) {
             true => self.path.iter().zip(path).take_while(|(a, b)| a == b).count(),
@@ -93,7 +93,7 @@ impl<'a> Descent<'a> {
         &self.places[path.len()].nodes
     }
 
-    /// The nodes of a leaf; hanging nodes, by the hanging word, lie on the faces and edges of its parent.
+    /// Returns the nodes of a leaf; hanging nodes, by the hanging word, lie on the faces and edges of its parent.
     pub(super) fn nodes_of_leaf(
         &mut self,
         tree: u32,
@@ -159,7 +159,7 @@ impl<'a> Descent<'a> {
     }
 }
 
-/// The spheres of a mesh's edges and faces; empty if it has none.
+/// Returns the spheres of a mesh's edges and faces; empty if it has none.
 fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
     let topology = mesh.topology();
     let (cell, mut on) = (mesh.cell(), [Vec::new(), Vec::new()]);
@@ -183,7 +183,7 @@ fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
     on
 }
 
-/// The weighted sum of nodes.
+/// Returns the weighted sum of nodes.
 fn mean(weights: &Weights, nodes: &[[f64; 3]]) -> [f64; 3] {
     let mut at = [0.0; 3];
     for &(node, weight) in weights {
@@ -216,8 +216,8 @@ fn step(children: &Children, child: usize, element: Lagrange) -> Step {
     Step { weights, nodes, entities }
 }
 
-/// The interpolation weights of some points. Points that are nodes need no tabulation, which is expensive for high
-/// orders.
+/// Returns the interpolation weights of some points. Points that are nodes need no tabulation, which is expensive for
+/// high orders.
 fn weights(element: Lagrange, points: &[[f64; 3]]) -> Vec<Vec<(usize, f64)>> {
     let own = element.points();
     let is_near = |a: &[f64; 3], b: &[f64; 3]| (0..3).all(|c| (a[c] - b[c]).abs() < NOTHING);

@@ -42,7 +42,7 @@ struct Place {
 }
 
 impl Place {
-    /// The coarse entity (dimension and number), and the position in its frame.
+    /// Returns the coarse entity (dimension and number), and the position in its frame.
     fn on(&self) -> ((usize, u32), [u32; 3]) {
         let coordinate = |shift: u32| (self.key >> shift) as u32 & (WHOLE - 1);
         ((self.of, (self.key >> 94) as u32), [62, 31, 0].map(coordinate))
@@ -54,7 +54,7 @@ impl<'a> Frames<'a> {
         Self { topology, corners: corners(topology.cell()) }
     }
 
-    /// The position of a point of a tree.
+    /// Returns the position of a point of a tree.
     fn place(&self, tree: u32, at: [u32; 3]) -> Place {
         let (topology, dim, cell) = (self.topology, self.topology.cell().dim(), tree as usize);
         let (mut slot, mut free, mut axes, mut count) = (0, [0u32; 3], [0u8; 2], 0);
@@ -98,13 +98,13 @@ impl<'a> Frames<'a> {
         Place { key, of, seen, axes }
     }
 
-    /// The key of a point inside a tree.
+    /// Returns the key of a point inside a tree.
     fn inside(&self, tree: u32, [s, t, r]: [u32; 3]) -> u128 {
         let coordinates = u128::from(s) << 62 | u128::from(t) << 31 | u128::from(r);
         (self.topology.cell().dim() as u128) << 126 | u128::from(tree) << 94 | coordinates
     }
 
-    /// The orientation of a leaf's edge or face along some axes, at a known position.
+    /// Returns the orientation of a leaf's edge or face along some axes, at a known position.
     fn orientation(&self, place: &Place, along: [Option<usize>; 2]) -> u8 {
         let dim = self.topology.cell().dim();
         if place.of == dim || place.seen == 0 {
@@ -132,7 +132,7 @@ struct Span {
     along: [bool; 3],
 }
 
-/// The entities of a dimension of a cell.
+/// Returns the entities of a dimension of a cell.
 fn spans(cell: Cell, dim: usize) -> Vec<Span> {
     let of = |vertices: &&[usize]| {
         let first = vertices[0];
@@ -160,7 +160,7 @@ impl Middles {
         Self { spans: own.into_iter().map(with_bits).collect() }
     }
 
-    /// The midpoint of an entity of a leaf.
+    /// Returns the midpoint of an entity of a leaf.
     fn of(&self, local: usize, word: u32, corner: [u32; 3], size: u32) -> [u32; 3] {
         let (span, bits) = &self.spans[local];
         let hangs = word & bits != 0;
@@ -190,7 +190,7 @@ impl Numbers {
         Self { slots: vec![0; len], keys: Vec::with_capacity(expected) }
     }
 
-    /// The number of a key, and whether it is new.
+    /// Returns the number of a key, and whether it is new.
     fn number(&mut self, key: u128) -> (u32, bool) {
         if 2 * self.keys.len() >= self.slots.len() {
             self.grow();
@@ -206,12 +206,12 @@ impl Numbers {
         }
     }
 
-    /// The number of a known key.
+    /// Returns the number of a known key.
     fn find(&self, key: u128) -> Option<u32> {
         self.look_up(key).ok()
     }
 
-    /// The number of a key, or the free slot for it.
+    /// Returns the number of a key, or the free slot for it.
     fn look_up(&self, key: u128) -> Result<u32, usize> {
         let (hash, mask) = (hash(key), self.slots.len() - 1);
         let tag = hash & TAG;
@@ -275,7 +275,7 @@ impl Leaves<'_> {
         })
     }
 
-    /// The positions of all entities of a dimension.
+    /// Returns the positions of all entities of a dimension.
     fn places(&self, frames: &Frames<'_>, dim: usize) -> Vec<(u128, u8)> {
         let cell = frames.topology.cell();
         let middles = Middles::new(cell, dim);
@@ -308,7 +308,7 @@ impl Leaves<'_> {
         all
     }
 
-    /// The numbers of the leaves' own vertices, and the number of vertices.
+    /// Returns the numbers of the leaves' own vertices, and the number of vertices.
     pub(super) fn vertices(&self, frames: &Frames<'_>) -> (Vec<u32>, usize) {
         let places = Leaves { words: &[], ..*self }.places(frames, 0);
         let mut numbers = Numbers::new(places.len() / 6);
@@ -316,7 +316,7 @@ impl Leaves<'_> {
         (vertices, numbers.count())
     }
 
-    /// The keys of the entities of a dimension of one leaf.
+    /// Returns the keys of the entities of a dimension of one leaf.
     fn spots<'s>(
         &'s self,
         frames: &'s Frames<'_>,
@@ -355,7 +355,7 @@ impl Leaves<'_> {
         }
     }
 
-    /// The connectivity of the degrees of freedom.
+    /// Returns the connectivity of the degrees of freedom.
     ///
     /// # Errors
     ///
@@ -377,7 +377,7 @@ impl Leaves<'_> {
         Ok(Topology::seen(cell, (n_vertices, vertices), edges, faces, seen))
     }
 
-    /// The edges or faces, with their orientations in each leaf.
+    /// Returns the edges or faces, with their orientations in each leaf.
     fn entities(
         &self,
         frames: &Frames<'_>,
@@ -416,7 +416,8 @@ pub(super) struct Common {
     pub(super) cells: u8,
 }
 
-/// The entities of some dimensions that leaves share with the leaves of other processes; `numbers` is their numbering.
+/// Returns the entities of some dimensions that leaves share with the leaves of other processes; `numbers` is their
+/// numbering.
 pub(super) fn common(
     frames: &Frames<'_>,
     (own, numbers): (&Leaves<'_>, &Topology),
@@ -474,7 +475,7 @@ pub(super) fn common(
     all
 }
 
-/// The vertices of an edge or a face with orientation `seen`, in the order of its own frame.
+/// Returns the vertices of an edge or a face with orientation `seen`, in the order of its own frame.
 fn in_frame(local: &'static [usize], seen: u8) -> impl Iterator<Item = usize> {
     (0..local.len()).map(move |own| {
         let at = match local.len() {

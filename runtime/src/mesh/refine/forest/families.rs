@@ -45,8 +45,8 @@ impl From<ForestError> for NotCoarser {
 }
 
 impl Rooted {
-    /// The leaves of a mesh made by a forest. `None` if all cells are unrefined trees, or if periodic sides have
-    /// changed since.
+    /// Returns the leaves of a mesh made by a forest. `None` if all cells are unrefined trees, or if periodic sides
+    /// have changed since.
     pub(super) fn of(mesh: &Mesh) -> Option<Self> {
         let refined = mesh.refined_from()?;
         let Descendants::Forest { layout, keys, .. } = &refined.cells else { return None };
@@ -61,7 +61,7 @@ impl Rooted {
         })
     }
 
-    /// The leaves of a forest, in its order.
+    /// Returns the leaves of a forest, in its order.
     pub(super) fn of_forest(trees: &Arc<Mesh>, forest: &Forest) -> Self {
         Self {
             trees: Arc::clone(trees),
@@ -72,7 +72,7 @@ impl Rooted {
         }
     }
 
-    /// The coarser mesh, with joined trees if needed.
+    /// Returns the coarser mesh, with joined trees if needed.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Rooted {
         self.step()?.coarsened()
     }
 
-    /// The coarser forest, with joined trees if needed.
+    /// Returns the coarser forest, with joined trees if needed.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Rooted {
         Step { trees, forest: Arc::new(forest), places, turned, turns }
     }
 
-    /// The same leaves in patches of the trees, if the trees form patches.
+    /// Returns the same leaves in patches of the trees, if the trees form patches.
     fn in_patches(&self) -> Option<Self> {
         let patches = self.trees.coarsened().ok()?;
         if self.keys.iter().any(|key| key.level() == FINEST) {
@@ -131,7 +131,7 @@ impl Rooted {
         Some(Self { trees: patches.mesh, layout: self.layout, keys, turned, turns })
     }
 
-    /// The orientation of a child in its part of the patch.
+    /// Returns the orientation of a child in its part of the patch.
     fn turn(&self, map: &Affine) -> Affine {
         let cell = self.trees.cell();
         let middle = map.at(&[0.5; 3]);
@@ -144,7 +144,7 @@ impl Rooted {
         Affine::onto(cell, &own.collect::<Vec<_>>())
     }
 
-    /// The forest after replacing complete families by their parents, and the position of each leaf in it.
+    /// Returns the forest after replacing complete families by their parents, and the position of each leaf in it.
     fn families(&self) -> Result<(Forest, Vec<Place>), NotCoarser> {
         let Self { trees, layout, keys, .. } = self;
         let mut leaves = keys.clone();
@@ -193,7 +193,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// The mesh of the coarser forest, with the fine cells in leaf order as children.
+    /// Returns the mesh of the coarser forest, with the fine cells in leaf order as children.
     fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
         let (trees, forest) = (&self.trees, &self.forest);
         // The coarse cell of each leaf.
@@ -212,8 +212,8 @@ impl Step {
         Ok(self.between(mesh, |leaf| cells[leaf as usize], 0..self.places.len() as u32))
     }
 
-    /// The relation between a mesh of some coarse leaves and cells that are some of the finer leaves. `cell_of` gives
-    /// the cell of a coarse leaf, `leaves` the leaf of each fine cell.
+    /// Returns the relation between a mesh of some coarse leaves and cells that are some of the finer leaves. `cell_of`
+    /// gives the cell of a coarse leaf, `leaves` the leaf of each fine cell.
     pub(super) fn between(
         &self,
         mesh: Arc<Mesh>,

@@ -30,7 +30,7 @@ impl<'a> Lattice<'a> {
         Self { topology, steps, corners: corners(cell), start }
     }
 
-    /// The number of a node of a cell, by its lattice coordinates.
+    /// Returns the number of a node of a cell, by its lattice coordinates.
     pub(super) fn number(&self, cell: usize, at: [usize; 3]) -> usize {
         let (n, dim) = (self.steps, self.topology.cell().dim());
         let mut slot = 0;
@@ -79,7 +79,7 @@ impl<'a> Lattice<'a> {
     }
 }
 
-/// The sub-entity of a tensor cell for each choice of 0, 1 or interior per axis, as base-3 digits.
+/// Returns the sub-entity of a tensor cell for each choice of 0, 1 or interior per axis, as base-3 digits.
 pub(super) fn corners(cell: Cell) -> Vec<(usize, usize)> {
     let mut table = vec![(0, 0); 3usize.pow(cell.dim() as u32)];
     for dim in 0..=cell.dim() {

@@ -9,8 +9,8 @@ use super::descent::Descent;
 use crate::mesh::{Mesh, MeshError, Topology};
 use kernels_gen::element::Lagrange;
 
-/// The points, and the nodes of all cells. `path` writes the child numbers on the path to a cell, and returns the
-/// initial cell.
+/// Returns the points, and the nodes of all cells. `path` writes the child numbers on the path to a cell, and returns
+/// the initial cell.
 pub(crate) fn placed(
     mesh: &Mesh,
     children: &Children,
@@ -42,14 +42,14 @@ pub(crate) fn placed(
     Ok((points, nodes))
 }
 
-/// The element of the mesh geometry.
+/// Returns the element of the mesh geometry.
 pub(super) fn geometry(mesh: &Mesh) -> Result<Lagrange, MeshError> {
     let (cell, order) = (mesh.cell(), mesh.order());
     let expected = "orders are 1 to 12, on simplices 1 to 8";
     Lagrange::continuous(cell, order).map_err(|_| MeshError::Unsupported { cell, order, expected })
 }
 
-/// The first node of each dimension's entities, and the number of nodes.
+/// Returns the first node of each dimension's entities, and the number of nodes.
 fn starts(topology: &Topology, element: &Lagrange) -> [usize; 5] {
     let dim = topology.cell().dim();
     let mut count = [topology.n_vertices(), topology.edges().len(), topology.faces().len(), 0];

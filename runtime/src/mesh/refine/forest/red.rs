@@ -55,7 +55,7 @@ impl Simplices {
         Ok(Self { cell: self.cell, n_vertices: keys.len(), vertices, facets })
     }
 
-    /// The children of a facet.
+    /// Returns the children of a facet.
     fn parts(&self, facet: &[u32; 4], number: impl Fn(u32, u32) -> u32) -> Vec<[u32; 4]> {
         let [a, b, c, none] = *facet;
         if self.cell.dim() == 2 {
@@ -68,8 +68,8 @@ impl Simplices {
     }
 }
 
-/// The vertices of a descendant, by its number, after `times` refinements of a simplex. Barycentric coordinates in
-/// units of 2^−times.
+/// Returns the vertices of a descendant, by its number, after `times` refinements of a simplex. Barycentric coordinates
+/// in units of 2^−times.
 fn corners(cell: Cell, times: usize, number: usize) -> [[u32; 4]; 4] {
     let unit = |vertex: usize| [0, 1, 2, 3].map(|c| if c == vertex { 1 << times } else { 0 });
     let mut corners = [0, 1, 2, 3].map(unit);
@@ -83,7 +83,7 @@ fn corners(cell: Cell, times: usize, number: usize) -> [[u32; 4]; 4] {
     corners
 }
 
-/// For each set of vertices of a simplex (a bit set), the entity with these vertices: dimension and number.
+/// Returns for each set of vertices of a simplex (a bit set) the entity with these vertices: dimension and number.
 fn entities(cell: Cell) -> [(usize, usize); 16] {
     let mut all = [(0, 0); 16];
     for dim in 0..=cell.dim() {

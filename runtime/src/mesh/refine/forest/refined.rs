@@ -198,7 +198,7 @@ impl Points {
     }
 }
 
-/// The nodes of a tensor cell at its vertices; vertex positions agree with the lattice.
+/// Returns the nodes of a tensor cell at its vertices; vertex positions agree with the lattice.
 fn corner_nodes(element: &Lagrange) -> Vec<usize> {
     let cell = element.cell();
     let node = |vertex: usize| {
@@ -220,7 +220,7 @@ fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -
     order
 }
 
-/// The parts of tagged facets, by their vertices.
+/// Returns the parts of tagged facets, by their vertices.
 fn facets(
     mesh: &Mesh,
     lattice: &Lattice<'_>,
@@ -285,7 +285,7 @@ fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError
     Ok((parts, (0..count as u32).collect()))
 }
 
-/// For each descendant of a cell, whether its orientation is reversed; empty if none is.
+/// Returns for each descendant of a cell whether its orientation is reversed; empty if none is.
 fn turned(mesh: &Mesh, times: usize) -> Vec<bool> {
     let children = Children::new(mesh.cell());
     let own: Vec<bool> =

@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// The rotations of a cell: for each new vertex the old one.
+/// Returns the rotations of a cell: for each new vertex the old one.
 fn turns(dim: usize) -> Vec<Vec<usize>> {
     let axes: &[[usize; 3]] = match dim {
         2 => &[[0, 1, 2], [1, 0, 2]],
@@ -42,7 +42,7 @@ fn turns(dim: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// A mesh of cells given by their corners, each rotated at random.
+/// Returns a mesh of cells given by their corners, each rotated at random.
 fn mesh(cell: Cell, points: Vec<[f64; 3]>, cells: &[Vec<u32>], random: &mut Random) -> Mesh {
     let turns = turns(cell.dim());
     let mut nodes = Vec::new();
@@ -54,7 +54,7 @@ fn mesh(cell: Cell, points: Vec<[f64; 3]>, cells: &[Vec<u32>], random: &mut Rand
     Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a mesh")
 }
 
-/// A grid of cells of width 64.
+/// Returns a grid of cells of width 64.
 fn grid(dim: usize, cells: [usize; 3], random: &mut Random) -> Mesh {
     let n = [0, 1, 2].map(|a| if a < dim { cells[a] } else { 0 });
     let number = |at: [usize; 3]| (at[0] + (n[0] + 1) * (at[1] + (n[1] + 1) * at[2])) as u32;
@@ -83,7 +83,7 @@ fn grid(dim: usize, cells: [usize; 3], random: &mut Random) -> Mesh {
     mesh
 }
 
-/// A mesh of `count` cells around one edge (in two dimensions, one vertex), in two layers.
+/// Returns a mesh of `count` cells around one edge (in two dimensions, one vertex), in two layers.
 fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
     let at = |radius: f64, step: usize| {
         let angle = std::f64::consts::PI * step as f64 / count as f64;
@@ -115,7 +115,7 @@ fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
     mesh(cell, points, &cells, random)
 }
 
-/// All test meshes, with their periods; 0 for none.
+/// Returns all test meshes, with their periods; 0 for none.
 fn meshes(random: &mut Random) -> Vec<(Mesh, [f64; 3])> {
     let mut all = Vec::new();
     for dim in [2, 3] {
@@ -148,7 +148,7 @@ struct Points<'a> {
 const FINE: f64 = (1u64 << 30) as f64;
 
 impl Points<'_> {
-    /// The point of a tree with coordinates in [0, 1].
+    /// Returns the point of a tree with coordinates in [0, 1].
     fn at(&self, tree: u32, s: [f64; 3]) -> Point {
         let at = [0, 1, 2].map(|c| {
             let corner = |v: usize| {
@@ -168,7 +168,8 @@ impl Points<'_> {
         })
     }
 
-    /// The points of a part of a leaf, whose corners have local coordinates in [0, 1]: sorted corners, and the centre.
+    /// Returns the points of a part of a leaf, whose corners have local coordinates in [0, 1]: sorted corners, and the
+    /// centre.
     fn part(&self, forest: &Forest, leaf: Key, corners: &[[f64; 3]]) -> (Vec<Point>, Point) {
         let scale = f64::from(1u32 << leaf.level());
         let lower = forest.corner(leaf).map(|at| f64::from(at) / f64::from(1u32 << FINEST));
@@ -180,7 +181,7 @@ impl Points<'_> {
     }
 }
 
-/// The corners of the parts of an entity after `times` bisections along each direction.
+/// Returns the corners of the parts of an entity after `times` bisections along each direction.
 fn halves(corners: &[[f64; 3]], times: usize) -> Vec<Vec<[f64; 3]>> {
     if times == 0 {
         return vec![corners.to_vec()];
@@ -218,7 +219,7 @@ impl Meeting {
         Self { all }
     }
 
-    /// The leaves that violate balance: another leaf has their face or edge refined at least twice.
+    /// Returns the leaves that violate balance: another leaf has their face or edge refined at least twice.
     fn too_coarse(&self, forest: &Forest, points: &Points<'_>) -> BTreeSet<usize> {
         let cell = points.mesh.cell();
         let finest = forest.leaves().iter().map(|leaf| leaf.level()).max().unwrap_or(0);
@@ -240,7 +241,7 @@ impl Meeting {
         found
     }
 
-    /// The parts of faces and edges that hang on larger ones.
+    /// Returns the parts of faces and edges that hang on larger ones.
     fn hanging(&self, forest: &Forest, points: &Points<'_>) -> BTreeSet<(Vec<Point>, Point)> {
         let cell = points.mesh.cell();
         let mut found = BTreeSet::new();
@@ -269,7 +270,7 @@ fn grow(forest: &mut Forest, random: &mut Random, times: usize) {
     }
 }
 
-/// The leaves of the smallest balanced refinement, by brute force.
+/// Returns the leaves of the smallest balanced refinement, by brute force.
 fn balanced_slowly(mut forest: Forest, points: &Points<'_>) -> Vec<Key> {
     loop {
         let coarse = Meeting::new(&forest, points).too_coarse(&forest, points);
@@ -339,7 +340,7 @@ fn masks_say_what_hangs() {
     assert!(seen.len() > 80, "{}", seen.len());
 }
 
-/// Hanging faces without edges, edges without faces, or a face and the edge along its normal.
+/// Returns whether hanging faces and edges are consistent: only one kind, or a face and the edge along its normal.
 fn is_legal(mask: Mask, dim: usize) -> bool {
     let (faces, edges) = (mask.0 >> 3 & 7, mask.0 >> 6);
     let together = faces == 0 || edges == 0 || (faces == edges && faces.count_ones() == 1);

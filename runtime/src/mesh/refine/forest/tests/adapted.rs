@@ -6,7 +6,7 @@ use crate::space::discretisation::Discretisation;
 use kernels_gen::element::{Lagrange, tabulate};
 use std::sync::Arc;
 
-/// A balanced forest over a mesh, refined at random.
+/// Returns a balanced forest over a mesh, refined at random.
 fn grown(mesh: &Mesh, random: &mut Random) -> Forest {
     let mut forest = Forest::new(mesh).expect("a forest");
     grow(&mut forest, random, 2);
@@ -14,7 +14,7 @@ fn grown(mesh: &Mesh, random: &mut Random) -> Forest {
     forest
 }
 
-/// The slightly enlarged bounding box of the corners of each cell.
+/// Returns the slightly enlarged bounding box of the corners of each cell.
 fn boxes(mesh: &Mesh) -> Vec<[[f64; 2]; 3]> {
     let of = |cell: usize| {
         let mut own = [[f64::INFINITY, f64::NEG_INFINITY]; 3];
@@ -28,7 +28,8 @@ fn boxes(mesh: &Mesh) -> Vec<[[f64; 2]; 3]> {
     (0..mesh.n_cells()).map(of).collect()
 }
 
-/// The reference coordinates of a point in a cell, if it lies there; straight cells lie in the box of their corners.
+/// Returns the reference coordinates of a point in a cell, if it lies there; straight cells lie in the box of their
+/// corners.
 fn inverse(mesh: &Mesh, cell: usize, bounds: &[[f64; 2]; 3], x: [f64; 3]) -> Option<[f64; 3]> {
     let dim = mesh.dim();
     if (0..dim).any(|c| x[c] < bounds[c][0] || x[c] > bounds[c][1]) {
@@ -65,7 +66,7 @@ fn inverse(mesh: &Mesh, cell: usize, bounds: &[[f64; 2]; 3], x: [f64; 3]) -> Opt
     inside.then_some(xi)
 }
 
-/// The value of a finite-element function at a point of a cell.
+/// Returns the value of a finite-element function at a point of a cell.
 fn value(space: &Space, values: &[f64], cell: usize, xi: [f64; 3]) -> f64 {
     let table = tabulate(space.element(), &[xi]);
     let nodes = space.cell_nodes(cell).iter().enumerate();

@@ -20,7 +20,7 @@ fn word(cell: Cell) -> Argument {
     Argument::Word(cell.name().to_owned())
 }
 
-/// A box of unit cells.
+/// Returns a box of unit cells.
 fn boxed(cell: Cell, cells: [usize; 3]) -> Mesh {
     let cells = || Argument::Numbers(cells[..cell.dim()].iter().map(|&n| n as f64).collect());
     let from = Argument::Numbers(vec![0.0; cell.dim()]);
@@ -31,7 +31,7 @@ fn tensor(dim: usize) -> Cell {
     if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron }
 }
 
-/// The same mesh with permuted and randomly rotated cells.
+/// Returns the same mesh with permuted and randomly rotated cells.
 fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
     let mut order: Vec<u32> = (0..mesh.n_cells() as u32).collect();
     (1..order.len()).for_each(|at| order.swap(at, random.below(at + 1)));
@@ -70,13 +70,13 @@ fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
     other
 }
 
-/// The point of a cell at given reference coordinates.
+/// Returns the point of a cell at given reference coordinates.
 fn place(mesh: &Mesh, cell: usize, at: [f64; 3]) -> [f64; 3] {
     let element = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
     mesh.place_of(cell, &interpolation(element, &[at]))
 }
 
-/// The distance of two points (maximum norm).
+/// Returns the distance of two points (maximum norm).
 fn apart(a: [f64; 3], b: [f64; 3]) -> f64 {
     (0..3).map(|c| (a[c] - b[c]).abs()).fold(0.0, f64::max)
 }
@@ -398,7 +398,7 @@ fn periodic_boxes_stay_periodic() {
     }
 }
 
-/// A ring of `count` cells, two cells wide.
+/// Returns a ring of `count` cells, two cells wide.
 fn ring(count: usize, random: &mut Random) -> Mesh {
     let at = |n: usize| {
         let (radius, angle) =
@@ -515,7 +515,7 @@ fn a_chain_of_cells_has_too_few_families() {
     assert_eq!(fine.coarsened(), Err(NotCoarser::Families { cells: 19, coarser: 16 }));
 }
 
-/// The area of a square cell.
+/// Returns the area of a square cell.
 fn area(mesh: &Mesh, cell: usize) -> f64 {
     let [a, b] = [0, 3].map(|at| mesh.points()[mesh.vertices(cell)[at] as usize]);
     ((b[0] - a[0]) * (b[1] - a[1])).abs()

@@ -22,7 +22,7 @@ use kernels_gen::strategy::lower;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Number of random cases beside the covering array of all pairs of options. Many of them have fields or cells for
+/// Number of random cases in addition to the covering array of all pairs of options. Many have fields or cells for
 /// which
 /// one thread computes a whole cell.
 const MORE: usize = 100;

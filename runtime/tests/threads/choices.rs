@@ -66,7 +66,7 @@ fn with_slots(elements: &Elements, plan: Plan) -> Plan {
 /// Scatter modes. Cells of the same launch share unknowns here, so coloured scatter has a test of its own.
 const SCATTERS: [Scatter; 3] = [Scatter::Atomic, Scatter::Owner, Scatter::Block];
 
-/// Unroll limits: loops of at most so many entries are unrolled.
+/// Unroll limits: loops of at most this many entries are unrolled.
 const UNROLLS: [usize; 3] = [1 << 16, 0, 8];
 
 /// A form whose names are keywords or built-in names in kernel languages.

@@ -1,11 +1,11 @@
-//! Runs kernels on a device, in arrays with guard elements behind them.
+//! Runs kernels on a device, in arrays with guard elements after them.
 
 use super::launch::{Data, Runner};
 use kernels_gen::abi::{KernelAbi, Role};
 use kernels_gen::plan::Plan;
 use runtime::device::{Array, Device, DeviceError, Module};
 
-/// Number of guard elements behind every array. Kernels must neither write nor use them.
+/// Number of guard elements after every array. Kernels must neither write nor use them.
 const GUARD: usize = 64;
 
 /// Kernels of one source on a device, with the interfaces from their generation.
@@ -63,7 +63,7 @@ impl Runner for Running<'_> {
     }
 }
 
-/// Returns the data with a guard behind them.
+/// Returns the data with a guard after them.
 fn guard(data: &Data) -> Data {
     match data {
         Data::F64(values) => Data::F64([values, &[f64::NAN; GUARD][..]].concat()),

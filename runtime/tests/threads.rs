@@ -23,8 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// Number of random cases in addition to the covering array of all pairs of options. Many have fields or cells for
-/// which
-/// one thread computes a whole cell.
+/// which one thread computes a whole cell.
 const MORE: usize = 100;
 
 /// Statistics of the tested cases.

@@ -1,7 +1,6 @@
-//! Random forms with several fields in continuous and discontinuous spaces, checked in three ways.
-//! They include boundary integrals, data, parameters and constraints, on meshes that may be periodic or have hanging
-//! nodes.
-//! The operators run interpreted kernels and are compared with the reference implementation.
+//! Random forms with several fields in continuous and discontinuous spaces, checked in three ways. They include
+//! boundary integrals, data, parameters and constraints, on meshes that may be periodic or have hanging nodes. The
+//! operators run interpreted kernels and are compared with the reference implementation.
 //!
 //! ```text
 //! residual, action, diagonal               within rounding of the reference's

@@ -302,8 +302,7 @@ impl Case {
     }
 
     /// Checks second-order convergence: two halvings of a short enough step leave a sixteenth of the error, up to
-    /// rounding.
-    /// An eighth is accepted, and steep forms get shorter steps.
+    /// rounding. An eighth is accepted, and steep forms get shorter steps.
     fn second_order(&self, what: &str, size: f64, error: impl Fn(f64) -> f64) {
         let mut errors = Vec::new();
         for halvings in (6..=16).step_by(2) {
@@ -318,8 +317,7 @@ impl Case {
 }
 
 /// Rounding unit of the error bound. Nested functions exceed the bound of the reference by a small factor in one of
-/// some
-/// thousand forms.
+/// some thousand forms.
 const EPSILON: f64 = 4.0 * f64::EPSILON;
 
 /// Rounding error of a difference over the shortest step, relative to its terms.

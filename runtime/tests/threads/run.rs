@@ -43,8 +43,7 @@ struct Agreements {
     /// The largest error, relative to its bound.
     worst: f64,
     /// Number of cases whose error bound exceeds every entry. It happens when terms cancel beyond single precision, at
-    /// high
-    /// degrees on curved cells.
+    /// high degrees on curved cells.
     blunt: usize,
 }
 

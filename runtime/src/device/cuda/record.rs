@@ -1,10 +1,8 @@
 //! Recording of device work for repeated launches: stream capture → a CUDA graph.
 //!
 //! Recorded work goes to a stream of its own, on which nothing ever executes, so it does not delay other streams. Only
-//! the
-//! recording thread uses this stream; other threads may use the device in the meantime. A graph keeps the memory and
-//! the
-//! modules of its nodes alive, because the driver does not.
+//! the recording thread uses this stream; other threads may use the device in the meantime. A graph keeps the memory
+//! and the modules of its nodes alive, because the driver does not.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,8 +15,7 @@ use crate::device::Record;
 use crate::device::interface::Own;
 
 /// The capturing stream depends on no other stream and on no legacy stream. Driver calls of any thread during the
-/// capture,
-/// such as loading a module, are therefore safe.
+/// capture, such as loading a module, are therefore safe.
 const MODE: sys::CUstreamCaptureMode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
 
 /// An unfinished recording of a thread.

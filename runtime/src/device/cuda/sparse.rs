@@ -1,8 +1,7 @@
 //! Products with a sparse matrix by NVIDIA's cuSPARSE, for assembled operators and as a reference for measurements.
 //!
 //! Matrices are in compressed rows on the GPU, in double precision with 32-bit indices. The library chooses the
-//! algorithm
-//! of y = A x.
+//! algorithm of y = A x.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -52,8 +51,7 @@ fn address(pointer: u64) -> *mut c_void {
 
 impl Sparse {
     /// Creates the square matrix with these row starts, columns and values, without copying them. Returns `None` if
-    /// cuSPARSE
-    /// is not installed, or if row or entry counts exceed 32-bit indices or are zero.
+    /// cuSPARSE is not installed, or if row or entry counts exceed 32-bit indices or are zero.
     pub(super) fn new(
         owner: Owner,
         (stream, recorder): (&Arc<CudaStream>, &Arc<Recorder>),
@@ -96,8 +94,7 @@ impl Sparse {
         let (columns, _columns) = columns?.device_ptr(&self.stream);
         let (values, _values) = values?.device_ptr(&self.stream);
         // SAFETY: the stream lives as long as the handle. The three arrays live as long as the descriptor, and have the
-        // lengths
-        // and types given here.
+        // lengths and types given here.
         unsafe {
             sys::cusparseSetStream(self.handle, self.stream.cu_stream().cast())
                 .result()
@@ -205,8 +202,7 @@ impl SparseMatrix for Sparse {
         debug_assert!(self.arrays.iter().all(|array| Arc::strong_count(array) > 0));
         let done = self.with_vectors(x, y, |x, y, one, zero| {
             // SAFETY: the descriptors belong to this matrix and to vectors of its length. The buffer has the size that
-            // cuSPARSE
-            // requested, and all its uses are ordered on one stream.
+            // cuSPARSE requested, and all its uses are ordered on one stream.
             unsafe {
                 sys::cusparseSpMV(
                     self.handle,

@@ -142,8 +142,7 @@ impl Graph {
         self.context.bind_to_thread()?;
         let graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: both handles are alive. The nodes are fills and kernels whose launch arguments the callers vouched
-        // for; the
-        // graph keeps all their memory and modules.
+        // for; the graph keeps all their memory and modules.
         unsafe { result::graph::launch(graph.0.cu_graph_exec(), stream.cu_stream()) }
     }
 }

@@ -1,11 +1,11 @@
-//! Devices: where compiled kernels live and run.
+//! Devices: memory and execution of compiled kernels.
 //!
-//! This folder is the only place in weakform that may write `unsafe`; each use states the reason why it is sound.
-//! A device takes what `kernels-gen` printed and the JIT compiled, and offers launches that compare arguments and their
-//! largest indices with the interface before control passes to generated code.
+//! Only this folder of weakform may use `unsafe`; each use states why it is sound. A device takes the code that
+//! `kernels-gen` prints and the JIT compiles. Launches compare arguments and their largest indices with the interface
+//! before control passes to generated code.
 //!
-//! The CPU's kernels work on slices ([`cpu`]). Devices with memory of their own are a [`Device`] each, which [`open`]
-//! finds by its [`Backend`]; [`Arithmetic`] is what vectors need of one.
+//! CPU kernels work on slices ([`cpu`]). Each backend with its own memory implements [`Device`]; [`open`] finds a
+//! device by [`Backend`]. [`Arithmetic`] provides vector operations.
 
 pub(crate) mod acoo;
 mod arithmetic;
@@ -42,10 +42,10 @@ use crate::support::memory::Bytes;
 use std::fmt;
 use std::sync::Arc;
 
-/// What computes.
+/// Compute backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// Rust with SIMD, on this machine's processor.
+    /// Rust with SIMD on the host processor.
     #[default]
     Cpu,
     /// CUDA, on an NVIDIA GPU.
@@ -55,7 +55,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Its word on a command line.
+    /// Returns the command-line name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -71,24 +71,24 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Why a device cannot be used, or cannot do something.
+/// Error of a device.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// This program was built without the backend.
+    /// A backend that this build lacks.
     #[error("this build has no {backend} backend\nhelp: build with `--features {backend}`")]
     NotBuilt {
         /// The backend.
         backend: Backend,
     },
-    /// The processor is no device of its own.
+    /// The CPU, which is not a separate device.
     #[error("the CPU is not a device with memory of its own")]
     NoDevice,
-    /// CUDA.
+    /// An error of CUDA.
     #[cfg(feature = "cuda")]
     #[error(transparent)]
     Cuda(#[from] cuda::CudaError),
-    /// OpenCL.
+    /// An error of OpenCL.
     #[cfg(feature = "opencl")]
     #[error(transparent)]
     OpenCl(#[from] opencl::OpenClError),
@@ -98,25 +98,25 @@ pub enum DeviceError {
     /// An array, a kernel or a mark of another device.
     #[error("an array, a kernel or a mark belongs to another device")]
     Foreign,
-    /// Arrays that do not go together.
+    /// Arrays of different types or lengths.
     #[error("`{operation}` on arrays of another type or length")]
     Mismatch {
-        /// What was to be done with them.
+        /// The operation.
         operation: &'static str,
     },
-    /// More memory than may be taken of a device, which nobody has been asked for: see [`Bounded`].
+    /// Memory beyond a user-defined bound ([`Bounded`]).
     #[error("{wanted} of memory are wanted, and no more than {left} may be taken of {device}")]
     Full {
-        /// Its name.
+        /// The device name.
         device: String,
-        /// What is to be made.
+        /// The requested memory.
         wanted: Bytes,
-        /// What is left.
+        /// The remaining memory.
         left: Bytes,
     },
 }
 
-/// How many NVIDIA GPUs there are; none where this build or machine does not know of any.
+/// Returns the number of NVIDIA GPUs; `None` if this build or machine does not support them.
 pub fn gpus() -> Option<usize> {
     #[cfg(feature = "cuda")]
     let count = cuda::count().ok();
@@ -125,11 +125,11 @@ pub fn gpus() -> Option<usize> {
     count
 }
 
-/// The device of a backend that has this name or number; the first that fits without one.
+/// Opens the device of a backend by name or number; without one, the first suitable device.
 ///
 /// # Errors
 ///
-/// [`DeviceError`] that says what is missing and how to get it.
+/// A [`DeviceError`] with the missing part and the remedy.
 pub fn open(backend: Backend, wanted: Option<&str>) -> Result<Arc<dyn Device>, DeviceError> {
     match backend {
         Backend::Cpu => Err(DeviceError::NoDevice),

@@ -1,14 +1,13 @@
 //! Meshes: one kind of cell, straight or curved, with tagged facets and tagged cells.
 //!
-//! From [`Parts`] (what a generator or a file gives: points, connectivity, tags) to [`Mesh`]:
-//! turned where its numbering mirrors it, checked (no folded or degenerate cell), oriented so that neighbouring cells agree on the
-//! direction of their shared edges and faces where that is possible ([`mod@orient`]), with its cells
-//! along a space-filling curve ([`mod@order`]), points numbered by first touch with the vertices
-//! first, and with its edges and faces numbered ([`topology`]).
+//! [`Parts`] is the input (points, connectivity and tags from a generator or a file), [`Mesh`] the result. Its
+//! constructor turns mirrored cells and rejects folded or degenerate ones. It orients neighbouring cells so that they
+//! agree on the direction of shared edges and faces, where possible ([`mod@orient`]). Cells follow a space-filling
+//! curve ([`mod@order`]). Points are numbered by first touch, vertices first; edges and faces are numbered last
+//! ([`topology`]).
 //!
-//! Reference cells, their vertices and their facets are those of [`kernels_gen::element`]. The
-//! geometry of order g maps a reference point ξ to x(ξ) = Σ_i φ_i(ξ) x_i with the Lagrange basis
-//! of degree g on that module's nodes.
+//! Reference cells, their vertices and their facets are those of [`kernels_gen::element`]. The geometry of order g maps
+//! a reference point ξ to x(ξ) = Σ_i φ_i(ξ) x_i with the Lagrange basis of degree g on that module's nodes.
 
 pub mod generate;
 pub mod locate;
@@ -63,7 +62,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use thiserror::Error;
 
-/// One facet of one cell; `local` counts as [`Cell::facets`] does.
+/// One facet of one cell; `local` is an index into [`Cell::facets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Facet {
     /// The cell.
@@ -72,38 +71,37 @@ pub struct Facet {
     pub local: u8,
 }
 
-/// A mesh as it comes from a generator, a file or a user's own code.
+/// Unchecked input of a mesh, from a generator, a file or user code.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
     /// Coordinates; the third is 0 in two dimensions.
     pub points: Vec<[f64; 3]>,
     /// Connectivity, `[cell][geometry node]`, in the order of the cell's Lagrange nodes.
     pub nodes: Vec<u32>,
-    /// Tagged facets, each by the points of its vertices in any order; unused entries are
-    /// `u32::MAX`.
+    /// Tagged facets: the vertices' points in any order, padded with `u32::MAX`.
     pub facets: BTreeMap<String, Vec<[u32; 4]>>,
     /// Tagged cells.
     pub cells: BTreeMap<String, Vec<u32>>,
-    /// Tagged edges of a three-dimensional mesh, each by the points of its ends; for essential conditions.
+    /// Tagged edges of a three-dimensional mesh by their end points; for essential boundary conditions.
     pub edges: BTreeMap<String, Vec<[u32; 2]>>,
-    /// Tagged vertices; for essential conditions.
+    /// Tagged vertices; for essential boundary conditions.
     pub vertices: BTreeMap<String, Vec<u32>>,
-    /// The numbers by which the source knows its cells, for messages; empty where it has none.
+    /// The source's own cell numbers, for messages; empty if it has none.
     pub labels: Vec<u64>,
-    /// The same of its points.
+    /// The source's own point numbers, for messages; empty if it has none.
     pub point_labels: Vec<u64>,
-    /// Where the source has all of them, where that is not as they stand here.
+    /// Indices of cells and points in the source, if they differ from those in this mesh.
     pub places: Option<Places>,
-    /// What was changed on the way here, for [`Mesh::notes`].
+    /// Changes made to the input so far; shown by [`Mesh::notes`].
     pub notes: Vec<String>,
 }
 
-/// How [`Mesh::new`] arranges what it is given.
+/// Numbering of cells in [`Mesh::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrange {
     /// Orient neighbouring cells alike and sort the cells along a space-filling curve.
     Sorted,
-    /// Keep the order of the cells and, on quadrilaterals and hexahedra that are not mirrored, their local numbering.
+    /// Keep the cell order, and the local numbering of quadrilaterals and hexahedra that are not mirrored.
     AsGiven,
 }
 
@@ -120,22 +118,22 @@ pub struct Mesh {
     /// Tagged curves and points.
     skeleton: Option<std::sync::Arc<skeleton::Skeleton>>,
     topology: Topology,
-    /// The tags of periodic sides, and the topology where they are the same.
+    /// Pairs of periodic boundary tags; `joined` is the topology with their entities identified.
     periodic: Vec<periodic::Pair>,
     joined: Option<Box<Topology>>,
     notes: Vec<String>,
-    /// The tags whose facets lie on spheres about the origin, with the radii.
+    /// Tags whose facets lie on spheres about the origin, with the radii.
     spheres: Vec<(String, f64)>,
     order_of_source: places::Order,
     equispaced: bool,
     hanging: Option<hanging::Hanging>,
-    /// Where a generator's points come from, for those that refine it as the generator would.
+    /// Undistorted coordinates of a generated mesh; refinement repeats the generator's map.
     plain: Option<Box<generate::Plain>>,
-    /// Where other processes have the other cells.
+    /// The partition, if other processes have further cells.
     cut: Option<std::sync::Arc<cut::Cut>>,
 }
 
-/// Why the mesh of a problem cannot be had.
+/// Error of [`load`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -147,9 +145,9 @@ pub enum LoadError {
     File {
         /// The file.
         path: String,
-        /// Its format, where that is known.
+        /// Its format, if known.
         format: Option<Format>,
-        /// What is wrong with it.
+        /// The error of the reader.
         error: ReadError,
     },
     /// The generator or its arguments are wrong.
@@ -158,15 +156,14 @@ pub enum LoadError {
     /// The mesh cannot be refined.
     #[error("with `refine = {times}`: {error}")]
     Refine {
-        /// How often it should be.
+        /// The requested number of refinements.
         times: usize,
-        /// What is wrong.
+        /// The cause.
         error: Box<periodic::PeriodicError>,
     },
 }
 
-/// Reads or generates the mesh that a problem asks for; `base` is the folder of the problem's own
-/// file, from which relative paths start.
+/// Reads or generates the mesh of a problem. Relative paths start at `base`, the folder of the problem file.
 pub fn load(source: &MeshSource, base: &Path) -> Result<Mesh, LoadError> {
     match source {
         MeshSource::Generator { name, arguments } => Ok(generate::generate(name, arguments)?),
@@ -177,7 +174,7 @@ pub fn load(source: &MeshSource, base: &Path) -> Result<Mesh, LoadError> {
     }
 }
 
-/// What is wrong with a file, as far as its format is known.
+/// Adds path and format to an error of a reader.
 fn wrong(path: &Path, format: Option<Format>, error: ReadError) -> LoadError {
     match error {
         open @ ReadError::Open { .. } => LoadError::Open(open),
@@ -185,26 +182,26 @@ fn wrong(path: &Path, format: Option<Format>, error: ReadError) -> LoadError {
     }
 }
 
-/// What a file of a mesh holds.
+/// Reads the bytes of a mesh file.
 pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
     read::bytes(path).map_err(|error| wrong(path, None, error))
 }
 
-/// The mesh that is in what a file holds.
+/// Parses the bytes of the mesh file `path`.
 pub(crate) fn of_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh, LoadError> {
     let format = Format::of(path, bytes).ok_or_else(|| wrong(path, None, ReadError::Format))?;
     read::parse(format, bytes).map_err(|error| wrong(path, Some(format), error))
 }
 
-/// A checked 32-bit index.
+/// Returns a checked 32-bit index.
 pub(crate) fn index(count: usize, what: &'static str) -> Result<u32, MeshError> {
     // The largest value is kept free: it marks "none".
     u32::try_from(count).ok().filter(|&n| n < u32::MAX).ok_or(MeshError::TooLarge { what, count })
 }
 
 impl Mesh {
-    /// Checks, arranges and numbers a mesh of cells of one kind with geometry of order `order`. The vertices of a
-    /// cell may turn either way.
+    /// Checks, arranges and numbers a mesh with one kind of cell and geometry of order `order`. Cells may have either
+    /// orientation.
     pub fn new(
         cell: Cell,
         order: usize,
@@ -215,53 +212,53 @@ impl Mesh {
         assemble::assemble(cell, order, parts, arrange, sign, joined)
     }
 
-    /// The dimension, 2 or 3.
+    /// Returns the dimension, 2 or 3.
     pub fn dim(&self) -> usize {
         self.cell.dim()
     }
 
-    /// The kind of cell.
+    /// Returns the kind of cell.
     pub fn cell(&self) -> Cell {
         self.cell
     }
 
-    /// The order g of the geometry: 1 for straight cells.
+    /// Returns the order g of the geometry: 1 for straight cells.
     pub fn order(&self) -> usize {
         self.order
     }
 
-    /// How many cells there are.
+    /// Returns the number of cells.
     pub fn n_cells(&self) -> usize {
         self.topology.n_cells()
     }
 
-    /// How many vertices there are.
+    /// Returns the number of vertices.
     pub fn n_vertices(&self) -> usize {
         self.topology.n_vertices()
     }
 
-    /// The coordinates of all geometry nodes. The first [`n_vertices`](Self::n_vertices) of them
-    /// are the vertices; the third coordinate is 0 in two dimensions.
+    /// Returns the coordinates of all geometry nodes. The first [`n_vertices`](Self::n_vertices) of them are the
+    /// vertices; the third coordinate is 0 in two dimensions.
     pub fn points(&self) -> &[[f64; 3]] {
         &self.points
     }
 
-    /// The connectivity, `[cell][geometry node]`.
+    /// Returns the connectivity, `[cell][geometry node]`.
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// How many geometry nodes a cell has.
+    /// Returns the number of geometry nodes of a cell.
     pub fn nodes_per_cell(&self) -> usize {
         self.nodes_per_cell
     }
 
-    /// The geometry nodes of a cell, indices into [`points`](Self::points).
+    /// Returns the geometry nodes of a cell, indices into [`points`](Self::points).
     pub fn cell_nodes(&self, cell: usize) -> &[u32] {
         &self.nodes[cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell]
     }
 
-    /// Σ_i values_i x_i over the geometry nodes of a cell.
+    /// Returns Σ_i values_i x_i over the geometry nodes of a cell.
     pub(crate) fn place_of(&self, cell: usize, values: &[f64]) -> [f64; 3] {
         let mut x = [0.0; 3];
         for (&node, &value) in self.cell_nodes(cell).iter().zip(values) {
@@ -273,27 +270,27 @@ impl Mesh {
         x
     }
 
-    /// The vertices of a cell, indices into [`points`](Self::points).
+    /// Returns the vertices of a cell, indices into [`points`](Self::points).
     pub fn vertices(&self, cell: usize) -> &[u32] {
         self.topology.vertices(cell)
     }
 
-    /// The numbered edges and faces.
+    /// Returns the numbered edges and faces.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// What was changed to make a file fit for use, one sentence each, for reports.
+    /// Changes that made the input usable, one sentence each, for reports.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// All facets of exactly one cell, without periodic ones: the boundary that the language calls `all`.
+    /// Returns all facets of exactly one cell, except periodic ones: the tag `all` of the language.
     pub fn boundary(&self) -> Vec<Facet> {
         self.connectivity().boundary()
     }
 
-    /// The mean of a facet's vertices.
+    /// Returns the mean of a facet's vertices.
     fn middle(&self, facet: Facet) -> [f64; 3] {
         let vertices = self.facet_vertices(facet);
         let sum = vertices.iter().fold([0.0; 3], |sum, &vertex| {
@@ -303,14 +300,13 @@ impl Mesh {
         sum.map(|x| x / vertices.len() as f64)
     }
 
-    /// The vertices of a facet, in the order of its cell.
+    /// Returns the vertices of a facet, in the order of its cell.
     fn facet_vertices(&self, facet: Facet) -> Vec<u32> {
         let all = self.vertices(facet.cell as usize);
         self.cell.facets()[usize::from(facet.local)].iter().map(|&vertex| all[vertex]).collect()
     }
 
-    /// Gives a tag to all boundary facets whose vertices pass a test, in addition to the tags that
-    /// there are. Returns how many passed.
+    /// Adds a tag to all boundary facets whose vertices satisfy `holds`. Returns their number.
     pub fn tag_boundary(&mut self, tag: &str, holds: impl Fn(&[[f64; 3]]) -> bool) -> usize {
         let mut found: Vec<Facet> = self.boundary();
         found.retain(|facet| {
@@ -326,7 +322,7 @@ impl Mesh {
         count
     }
 
-    /// Gives a tag to all cells whose centre passes a test, in addition to the tags that there are. Returns how many passed.
+    /// Adds a tag to all cells whose centre satisfies `holds`. Returns their number.
     pub fn tag_cells(&mut self, tag: &str, holds: impl Fn(&[f64; 3]) -> bool) -> usize {
         let found = (0..self.n_cells()).filter(|&cell| holds(&self.centre(cell)));
         let found: Vec<u32> = found.map(|cell| cell as u32).collect();
@@ -338,7 +334,7 @@ impl Mesh {
         count
     }
 
-    /// Gives a tag to all facets that have another, in addition to the tags that there are.
+    /// Adds a tag to all facets that have the tag `other`.
     pub fn tag_like(&mut self, other: &str, tag: &str) {
         let found = self.facet_tags.get(other).cloned().unwrap_or_default();
         let facets = self.facet_tags.entry(tag.to_owned()).or_default();
@@ -347,22 +343,22 @@ impl Mesh {
         facets.dedup();
     }
 
-    /// The facets under each tag, in cell order. A tagged facet between two cells is listed once,
-    /// for the first of them.
+    /// Returns the facets of each tag, in cell order. A tagged facet between two cells is listed once, for the first of
+    /// them.
     pub fn facet_tags(&self) -> &BTreeMap<String, Vec<Facet>> {
         &self.facet_tags
     }
 
-    /// The cells under each tag, ascending.
+    /// Returns the cells of each tag, ascending.
     pub fn cell_tags(&self) -> &BTreeMap<String, Vec<u32>> {
         &self.cell_tags
     }
 
-    /// The facets under any of some tags, in the order of the cells, each once.
+    /// Returns the union of the facets of some tags, in cell order, without duplicates.
     ///
     /// # Errors
     ///
-    /// The tags that no facet has.
+    /// Tags without facets.
     pub fn facets_under<'t>(
         &self,
         tags: impl IntoIterator<Item = &'t String>,
@@ -378,11 +374,12 @@ impl Mesh {
         Ok(facets)
     }
 
-    /// The same, where none of them may lie between two cells: what is integrated over has one side.
+    /// Like [`facets_under`](Self::facets_under), but rejects facets between two cells: a boundary integral needs one
+    /// side.
     ///
     /// # Errors
     ///
-    /// The tags that no facet has, or the first one with facets inside the domain.
+    /// Tags without facets, or the first tag with facets inside the domain.
     pub fn outer_facets_under<'t>(
         &self,
         tags: impl IntoIterator<Item = &'t String> + Clone,
@@ -403,21 +400,21 @@ impl Mesh {
         Ok(facets)
     }
 
-    /// The facets under those of some tags that sides have; the others must be tags of curves or points.
+    /// Returns the facets of those tags that mark facets; the other tags must mark curves or points.
     ///
     /// # Errors
     ///
-    /// The tags that neither sides nor curves nor points have.
+    /// Tags of neither facets nor curves nor points.
     pub(crate) fn sides_under(&self, tags: &[String]) -> Result<Vec<Facet>, MeshError> {
         self.expect_condition_tags(tags)?;
         self.facets_under(tags.iter().filter(|tag| !self.is_below_sides(tag)))
     }
 
-    /// Whether there are sides, curves or points under all of some tags.
+    /// Checks that every tag marks facets, curves or points.
     ///
     /// # Errors
     ///
-    /// The tags that none has, each once.
+    /// The unknown tags, each once.
     pub fn expect_condition_tags<'t>(
         &self,
         tags: impl IntoIterator<Item = &'t String>,
@@ -435,11 +432,11 @@ impl Mesh {
         }
     }
 
-    /// Whether there are facets under all of some tags.
+    /// Checks that every tag marks facets.
     ///
     /// # Errors
     ///
-    /// The tags that no facet has, each once.
+    /// The unknown tags, each once, or the first tag of curves or points only.
     pub fn expect_facet_tags<'t>(
         &self,
         tags: impl IntoIterator<Item = &'t String>,
@@ -459,7 +456,7 @@ impl Mesh {
         }
     }
 
-    /// The facets under a tag.
+    /// Returns the facets of a tag.
     pub fn facets_tagged(&self, tag: &str) -> Result<&[Facet], MeshError> {
         self.facet_tags
             .get(tag)
@@ -467,11 +464,11 @@ impl Mesh {
             .ok_or_else(|| unknown_tags("boundary", &[tag], self.facet_tags.keys()))
     }
 
-    /// The cells under any of some tags, ascending, each once.
+    /// Returns the union of the cells of some tags, ascending, without duplicates.
     ///
     /// # Errors
     ///
-    /// The tags that no cell has.
+    /// Tags without cells.
     pub fn cells_under<'t>(
         &self,
         tags: impl IntoIterator<Item = &'t String>,
@@ -492,7 +489,7 @@ impl Mesh {
         Ok(cells)
     }
 
-    /// The cells under a tag.
+    /// Returns the cells of a tag.
     pub fn cells_tagged(&self, tag: &str) -> Result<&[u32], MeshError> {
         self.cell_tags
             .get(tag)
@@ -512,7 +509,7 @@ fn unknown_tags<'a>(
     MeshError::UnknownTags { kind, tags, available }
 }
 
-/// The name that `word` was probably meant to be: at most a third of its letters are wrong.
+/// Returns the most similar name, for suggestions; at most a third of its letters may differ from `word`.
 pub(crate) fn nearest_name<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let distance = |name: &str| strsim::damerau_levenshtein(name, word);
     let likeness = |name: &str| strsim::jaro_winkler(name, word);
@@ -522,7 +519,7 @@ pub(crate) fn nearest_name<'a>(word: &str, names: impl Iterator<Item = &'a str>)
         .map(str::to_owned)
 }
 
-/// A mesh among those that the project has, for tests.
+/// Reads a mesh of the folder `meshes`, for tests.
 #[cfg(test)]
 pub(crate) fn stored(name: &str) -> Mesh {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));

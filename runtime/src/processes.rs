@@ -1,14 +1,14 @@
-//! Processes that work on one problem, each on cells of its own: what they tell each other ([`Group`]).
+//! Processes that solve one problem, each on its own cells, and their communication ([`Group`]).
 //!
 //! ```text
-//! exchange   numbers with some neighbours, while something else is done
-//! reduce     numbers of all processes to their sums, or to the least or largest of them, for all
+//! exchange   numbers with some neighbours, overlapped with other work
+//! reduce     numbers of all processes to their sums, minima or maxima, for all
 //! gather     bytes of each process, for all
 //! ```
 //!
-//! Nothing above knows what carries the messages: nothing at all ([`Alone`]), memory between threads of one program ([`threads`]), or MPI
-//! ([`crate::device::mpi`]). All processes call these in one order. A message that cannot be carried ends the program, as MPI
-//! has it.
+//! Callers do not know the transport: none ([`Alone`]), shared memory between threads of one program ([`threads`]), or
+//! MPI ([`crate::device::mpi`]). All functions are collective, in one order. As in MPI, a failed message ends the
+//! program.
 
 pub mod sharing;
 pub mod threads;
@@ -16,59 +16,59 @@ pub mod threads;
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// How the numbers of all processes become one.
+/// Reduction operation over all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
-    /// Their sum; the same bits for all.
+    /// The sum, with the same bits on all processes.
     Sum,
-    /// The least.
+    /// The minimum.
     Least,
-    /// The largest.
+    /// The maximum.
     Largest,
 }
 
-/// What is sent to a process, and what has come from it.
+/// Numbers exchanged with one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parcel {
-    /// The other process.
+    /// The rank of the other process.
     pub with: usize,
-    /// What it gets.
+    /// The numbers to send.
     pub sent: Vec<f64>,
-    /// What it sends: as many numbers as there are.
+    /// The received numbers; the length is given.
     pub received: Vec<f64>,
 }
 
-/// Processes, of which this is one.
+/// A group of processes that contains this one.
 pub trait Group: Debug + Send + Sync {
-    /// The number of this process, from 0 on.
+    /// Returns the rank of this process, from 0.
     fn rank(&self) -> usize;
 
-    /// How many there are.
+    /// Returns the number of processes.
     fn size(&self) -> usize;
 
-    /// Makes each of the numbers, of which all processes give as many, what they come to together.
+    /// Reduces each of the numbers over all processes, which pass equally many.
     fn reduce(&self, how: Reduce, numbers: &mut [f64]);
 
-    /// Sends and receives, each neighbour at most once; does something else meanwhile.
+    /// Exchanges numbers with neighbours, at most one parcel each, overlapped with `meanwhile`.
     fn exchange(&self, parcels: &mut [Parcel], meanwhile: &mut dyn FnMut());
 
-    /// What each process gives, in the order of their numbers.
+    /// Returns the bytes of each process, by rank.
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>>;
 
-    /// Waits until all processes come here, so long at most: whether they did. Where they did not, nothing is left but
-    /// [`Group::end_all`].
+    /// Waits for all processes, at most `within`; returns whether all arrived. Otherwise only [`Group::end_all`] is
+    /// possible.
     fn meet(&self, within: Option<Duration>) -> bool;
 
-    /// How many of them share this machine, and the number of this one among those.
+    /// Returns the number of processes on this host, and the index of this one among them.
     fn of_host(&self) -> (usize, usize) {
         (self.size(), self.rank())
     }
 
-    /// Ends all processes with an exit code, also those that wait for this one.
+    /// Ends all processes with an exit code, including those that wait for this one.
     fn end_all(&self, code: u8) -> !;
 }
 
-/// One process.
+/// A single process.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone;
 
@@ -100,14 +100,14 @@ impl Group for Alone {
     }
 }
 
-/// What all processes together have of something that is counted.
+/// Returns the sum of a count over all processes.
 pub fn total(group: &dyn Group, own: usize) -> usize {
     let mut count = [own as f64];
     group.reduce(Reduce::Sum, &mut count);
     count[0] as usize
 }
 
-/// Whether something holds for any process.
+/// Returns whether a condition holds on any process.
 pub fn any(group: &dyn Group, own: bool) -> bool {
     let mut found = [f64::from(u8::from(own))];
     group.reduce(Reduce::Largest, &mut found);

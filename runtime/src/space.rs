@@ -1,15 +1,13 @@
-//! Spaces: the numbering of a field's unknowns.
+//! Finite-element spaces: the numbering of a field's degrees of freedom.
 //!
-//! From a mesh, its [`Partition`] and an element to the maps from cells to unknowns. A field's
-//! vector is node-major with its components interleaved: component c of node i is unknown
-//! `i · components + c`.
+//! The input is a mesh, its [`Partition`] and an element; the output is the cell-to-node connectivity. Vectors of a
+//! field are node-major with interleaved components: component c of node i is entry `i · components + c`.
 //!
-//! Nodes are numbered by first touch in execution order: chunks colour by colour, in a chunk cell by
-//! cell, in a cell entity by entity (vertices, edges, faces, the interior, each kind in the order of
-//! [`Cell::entities`](kernels_gen::element::Cell::entities)). The nodes of an entity follow one
-//! another, lexicographic in the entity's own frame, the one that its first cell in the mesh gives
-//! it. So the nodes that a chunk touches first are one range ([`Space::new_nodes`]), and a cell that
-//! sees all its entities in their own frames is described by one start for each of them
+//! Nodes are numbered by first touch in execution order: chunks colour by colour, cell by cell within a chunk, and
+//! entity by entity within a cell (vertices, edges, faces, the interior, each in the order of
+//! [`Cell::entities`](kernels_gen::element::Cell::entities)). The nodes of an entity are consecutive, and lexicographic
+//! in the entity's own frame, which its first cell defines. The nodes that a chunk touches first therefore form one
+//! range ([`Space::new_nodes`]). If a cell sees all its entities in their own frames, one start per entity describes it
 //! ([`Space::runs`]).
 
 pub mod constraint;
@@ -30,11 +28,11 @@ use kernels_gen::element::Lagrange;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Why a space cannot be made.
+/// Error of the construction of a space.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpaceError {
-    /// More unknowns than a 32-bit index can number.
+    /// More degrees of freedom than 32-bit indices can number.
     #[error(
         "degree {degree} on {cells} cells gives {unknowns} unknowns, more than the {} that \
          32-bit indices can number; take a coarser mesh or a lower degree", u32::MAX - 1
@@ -42,12 +40,12 @@ pub enum SpaceError {
     TooLarge {
         /// The degree.
         degree: usize,
-        /// Cells of the mesh.
+        /// The number of cells.
         cells: usize,
-        /// Unknowns.
+        /// The number of degrees of freedom.
         unknowns: usize,
     },
-    /// The element belongs to another kind of cell.
+    /// An element of another cell type.
     #[error("an element on {element} cells does not fit a mesh of {mesh} cells")]
     Cell {
         /// The element's cell.
@@ -57,7 +55,7 @@ pub enum SpaceError {
     },
 }
 
-/// A field's unknowns on a mesh.
+/// The degrees of freedom of a field on a mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Space {
     element: Lagrange,
@@ -66,29 +64,29 @@ pub struct Space {
     n_nodes: usize,
     /// `[cell][local node]`.
     nodes: Vec<u32>,
-    /// `[cell][entity]`, where every cell sees its entities in their own frames.
+    /// `[cell][entity]`, if every cell sees its entities in their own frames.
     runs: Option<Vec<u32>>,
-    /// The nodes that each chunk touches first, in execution order.
+    /// The nodes that each chunk is the first to touch, in execution order.
     new_nodes: Vec<Range<usize>>,
     /// The local nodes on each facet of the cell, ascending.
     facet_nodes: Vec<Vec<u32>>,
-    /// What hangs of each cell, where anything of this space does.
+    /// The hanging word of each cell, if any node of this space hangs.
     hanging: Option<Arc<Vec<u32>>>,
-    /// The nodes that other processes have too, in one order for all.
+    /// The nodes shared with other processes, in one order for all.
     shared: Vec<SharedNodes>,
 }
 
-/// Nodes of an entity that several processes have, one after another and in one order at all of them.
+/// Consecutive nodes of a shared entity, in the same order on all its processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedNodes {
-    /// Their numbers here.
+    /// The local node numbers.
     pub nodes: Range<u32>,
-    /// The processes, ascending.
+    /// The ranks of the processes, ascending.
     pub ranks: Box<[u32]>,
 }
 
 impl Space {
-    /// Numbers the unknowns of a field with `components` components; those of periodic sides are the same.
+    /// Numbers the degrees of freedom of a field with `components` components; periodic ones are identified.
     pub fn new(
         mesh: &Mesh,
         partition: &Partition,
@@ -102,7 +100,7 @@ impl Space {
         Ok(space)
     }
 
-    /// Numbers the values of data, which is not periodic where sides are.
+    /// Numbers the values of data, which is not periodic even if sides are.
     pub fn of_data(
         mesh: &Mesh,
         partition: &Partition,
@@ -146,7 +144,7 @@ impl Space {
         })
     }
 
-    /// The nodes of the entities that others have too.
+    /// Returns the nodes of shared entities.
     fn shared(&self, mesh: &Mesh, cut: &Cut) -> Vec<SharedNodes> {
         let (layout, topology) = (NodeLayout::new(self.element), mesh.connectivity());
         let mut found = Vec::new();
@@ -171,12 +169,12 @@ impl Space {
         found
     }
 
-    /// The number of nodes that a space of this element has on a mesh.
+    /// Returns the number of nodes of a space with this element on a mesh.
     pub fn count(mesh: &Mesh, element: Lagrange) -> usize {
         count_nodes(mesh.connectivity(), &NodeLayout::new(element))
     }
 
-    /// The number that it has on all parts of a mesh. All processes call it.
+    /// Returns the number of nodes on all parts of a mesh. Collective.
     pub fn count_in_all(mesh: &Mesh, element: Lagrange) -> usize {
         let (own, layout) = (Self::count(mesh, element), NodeLayout::new(element));
         let Some(cut) = mesh.cut() else { return own };
@@ -188,7 +186,7 @@ impl Space {
         mesh.in_all(own - of_others.sum::<usize>())
     }
 
-    /// Which nodes are at which other processes.
+    /// Returns the exchange of shared nodes between processes.
     pub fn sharing(&self, group: &Arc<dyn Group>) -> Sharing {
         let all = self.shared.iter().flat_map(|shared| {
             shared.nodes.clone().map(|node| Shared { unknown: node as usize, ranks: &shared.ranks })
@@ -196,71 +194,71 @@ impl Space {
         Sharing::new(Arc::clone(group), all)
     }
 
-    /// The nodes that other processes have too, in one order for all processes.
+    /// Returns the nodes shared with other processes, in one order for all processes.
     pub fn shared_nodes(&self) -> &[SharedNodes] {
         &self.shared
     }
 
-    /// The element.
+    /// Returns the element.
     pub fn element(&self) -> Lagrange {
         self.element
     }
 
-    /// Components of the field.
+    /// Returns the number of components of the field.
     pub fn components(&self) -> usize {
         self.components
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn n_nodes(&self) -> usize {
         self.n_nodes
     }
 
-    /// The number of unknowns: nodes times components.
+    /// Returns the number of degrees of freedom: nodes times components.
     pub fn n_dofs(&self) -> usize {
         self.n_nodes * self.components
     }
 
-    /// Nodes of a cell.
+    /// Returns the number of nodes of a cell.
     pub fn nodes_per_cell(&self) -> usize {
         self.nodes_per_cell
     }
 
-    /// The nodes of a cell in the element's order.
+    /// Returns the nodes of a cell in the element's order.
     pub fn cell_nodes(&self, cell: usize) -> &[u32] {
         &self.nodes[cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell]
     }
 
-    /// The nodes of all cells, `[cell][local node]`.
+    /// Returns the nodes of all cells, `[cell][local node]`.
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// The first node of each entity of each cell, `[cell][entity]`: a tensor cell has 3^dim of
-    /// them, lexicographic, number i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones
-    /// and 2 the last. Entities without nodes (degree 1) have the start 0. `None` where some cell
-    /// sees an entity in another frame than the entity's own, and on simplices.
+    /// Returns the first node of each entity of each cell, `[cell][entity]`: a tensor cell has 3^dim of them,
+    /// lexicographic, number i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones and 2 the last. Entities
+    /// without nodes (degree 1) have the start 0. `None` on simplices, and if some cell sees an entity in a frame other
+    /// than the entity's own.
     pub fn runs(&self) -> Option<&[u32]> {
         self.runs.as_deref()
     }
 
-    /// The nodes that a chunk touches first. In execution order these ranges follow one another.
+    /// Returns the nodes that a chunk touches first. In execution order these ranges follow one another.
     pub fn new_nodes(&self, chunk: usize) -> Range<usize> {
         self.new_nodes[chunk].clone()
     }
 
-    /// The unknowns that a chunk touches first.
+    /// Returns the unknowns that a chunk touches first.
     pub fn new_dofs(&self, chunk: usize) -> Range<usize> {
         let nodes = self.new_nodes(chunk);
         nodes.start * self.components..nodes.end * self.components
     }
 
-    /// The local nodes on a facet of the cell and on its edges, ascending.
+    /// Returns the local nodes on a facet of the cell and on its edges, ascending.
     pub fn facet_nodes(&self, local: usize) -> &[u32] {
         &self.facet_nodes[local]
     }
 
-    /// The nodes on some facets, ascending, each once.
+    /// Returns the nodes on some facets, ascending, without duplicates.
     pub fn nodes_on(&self, facets: &[Facet]) -> Vec<u32> {
         let mut nodes: Vec<u32> = facets
             .iter()

@@ -1,4 +1,4 @@
-//! Support for all other modules: memory budget, parallel loops, scratch files, timers, hashes and pointwise expressions.
+//! Support for all other modules: memory budget, parallel loops, scratch files, timers, hashes, pointwise expressions.
 
 pub(crate) mod atomic_file;
 pub(crate) mod doing;

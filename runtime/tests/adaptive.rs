@@ -1,4 +1,4 @@
-//! Adaptive runs: rates against known solutions, forms that are not linear or have several fields, and what ends them.
+//! Adaptive runs: convergence rates against known solutions, nonlinear forms, several fields, and stopping criteria.
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
@@ -15,7 +15,7 @@ const LAPLACE: &str = "form laplace { field u: scalar; f1[u] = grad(u); }";
 const CORNER: &str = "dirichlet u; \
      exact u = dot(x, x)^(1 / 3) * cos(2 / 3 * atan2(x[0] - x[1], -x[0] - x[1]));";
 
-/// Keeps the figures of all steps.
+/// Records the results of all steps.
 #[derive(Default)]
 struct Steps(Vec<Step>);
 
@@ -49,7 +49,7 @@ fn run(text: &str) -> Result<(Solution, Vec<Step>), RunError> {
     Ok((solution, steps.0))
 }
 
-/// r in e ∝ N^(−r) over the last steps, by least squares.
+/// Returns the rate r in e ∝ N^(−r) over the last steps, by least squares.
 fn rate(steps: &[Step], error: impl Fn(&Step) -> f64) -> f64 {
     let points: Vec<[f64; 2]> =
         steps.iter().map(|step| [(step.dofs as f64).ln(), error(step).ln()]).collect();
@@ -60,7 +60,7 @@ fn rate(steps: &[Step], error: impl Fn(&Step) -> f64) -> f64 {
     -above / below
 }
 
-/// Errors in the energy norm, and estimates, fall with the best rate.
+/// Checks that energy-norm errors and estimates decrease at the optimal rate.
 fn falls(text: &str, last: usize, wanted: f64) {
     let (_, steps) = run(text).expect("a solution");
     let tail = &steps[steps.len() - last..];
@@ -134,7 +134,7 @@ fn runs_end_for_the_reason_that_they_say() {
     };
     let linear = "dirichlet u; exact u = x[0] + 2 * x[1];";
     let (solution, steps) = run(&with("adapt(steps: 5);", linear)).expect("a solution");
-    // What is exact has no error but rounding.
+    // Exact solutions only have rounding errors.
     assert!(steps.len() <= 2 || steps[0].estimate.expect("an estimate") < 1e-10, "{steps:?}");
     assert!(solution.errors[0].1 < 1e-10);
     let (_, steps) = run(&with("adapt(steps: 9, until: 0.1);", CORNER)).expect("a solution");
@@ -154,7 +154,7 @@ fn runs_end_for_the_reason_that_they_say() {
     );
 }
 
-/// A mesh that is refined at random, with a function of a space on it.
+/// Returns a randomly refined mesh with a function of a space on it.
 fn grown(cell: &str, dim: usize) -> Adaptive {
     let text = format!(
         "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: {dim}, cell: {cell}, refine: {}); degree = 1; \
@@ -200,7 +200,7 @@ fn solutions_go_from_mesh_to_mesh_exactly_where_spaces_have_them() {
         for (found, wanted) in found.iter().zip(values(&after)) {
             assert!((found - wanted).abs() < 1e-13, "{cell}: {found} and {wanted}");
         }
-        // All cells coarser, and back.
+        // Coarsens all cells, and back.
         let all = vec![true; after.mesh.n_cells()];
         let changed = adaptive.adapt(&after.mesh, &[], &all).expect("fewer cells");
         assert!(changed.coarsened > 0, "{cell}");

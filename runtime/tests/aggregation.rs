@@ -1,4 +1,5 @@
-//! Smoothed aggregation as a preconditioner: iterations that hardly grow, symmetry, what constrains, what is refused.
+//! Smoothed aggregation as a preconditioner: nearly constant iteration counts, symmetry, constraints, rejected
+//! matrices.
 
 #[path = "aggregation/matrices.rs"]
 mod matrices;
@@ -35,7 +36,7 @@ fn levels(matrix: &Csr, blocks: usize, near_null: &[Vec<f64>]) -> Aggregation {
     Aggregation::new(matrix.clone(), blocks, near_null, &Settings::default()).expect("levels")
 }
 
-/// Iterations of CG to 1e-8.
+/// Returns the number of CG iterations to a tolerance of 1e-8.
 fn iterations(matrix: &Csr, by: &Aggregation, b: &[f64]) -> usize {
     let b = Vector::from_slice(b, Precision::F64);
     let mut x = b.like();
@@ -46,21 +47,21 @@ fn iterations(matrix: &Csr, by: &Aggregation, b: &[f64]) -> usize {
     report.iterations
 }
 
-/// A right-hand side with low and high frequencies, 0 where unknowns are fixed.
+/// Returns a right-hand side with low and high frequencies; 0 at constrained entries.
 fn load(n: usize, fixed: &[bool]) -> Vec<f64> {
     let held = |i: usize| fixed.get(i).is_some_and(|fixed| *fixed);
     let of = |(i, noise)| if held(i) { 0.0 } else { 1.0 + 0.5 * noise };
     noise(n, 3).into_iter().enumerate().map(of).collect()
 }
 
-/// Iterations and operator complexity of a scalar problem.
+/// Returns the iterations and the operator complexity of a scalar problem.
 fn scalar(matrix: &Csr, fixed: &[bool]) -> (usize, f64) {
     let by = levels(matrix, 1, &constants(matrix.size(), 1, fixed));
     let found = iterations(matrix, &by, &load(matrix.size(), fixed));
     (found, by.figures().operator_complexity())
 }
 
-/// Asserts the iterations of a row of the table, and that levels have less than 2.5 times the entries of the matrix.
+/// Asserts a bound of the iterations, and an operator complexity below 2.5.
 fn at_most(name: &str, most: usize, found: (usize, f64)) {
     assert!(found.0 <= most, "{name}: {} iterations, {most} expected", found.0);
     assert!(found.1 < 2.5, "{name}: operator complexity {}", found.1);
@@ -90,7 +91,7 @@ fn iterations_with_unequal_coefficients_hardly_grow() {
         let matrix = grid(3, 22, true, |axis, _| if axis == 2 { weak } else { 1.0 });
         at_most(&format!("22³ nodes, {weak} across"), 10, scalar(&matrix, &[]));
     }
-    // Fields of a board: 8 a direction, and 4 in space.
+    // Checkerboard coefficients: 8 fields per direction, 4 in three dimensions.
     for (dim, n, fields, most) in [(2, 32, 8, 13), (2, 100, 8, 15), (2, 200, 8, 22), (3, 22, 4, 14)]
     {
         let odd = |at: [usize; 3]| at.iter().map(|x| x * fields / n).sum::<usize>() % 2 == 1;
@@ -203,7 +204,7 @@ fn a_problem_whose_constants_nothing_holds_is_solved() {
 #[test]
 fn fixed_unknowns_are_left_alone() {
     let Simplices { matrix, points, fixed } = simplices(2, 40, [1; 3], Physics::Diffusion);
-    // As if nothing were known of conditions: rows of the identity are seen.
+    // Without information on constraints: rows of the identity are detected.
     let by = levels(&matrix, 1, &constants(points.len(), 1, &[]));
     let level = &by.levels()[0];
     let held = || (0..fixed.len()).filter(|&i| fixed[i]);
@@ -279,7 +280,7 @@ fn what_is_no_such_matrix_is_refused_with_its_row() {
     assert_eq!(made(1, &ones, &Settings { steps: 0, ..settings }), wrong);
 }
 
-/// A cycle of levels that a device has is the host's, wherever the unknowns lie there.
+/// Cycles of levels on a device agree with the host for any layout.
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn levels_of_matrices_on_a_device_do_what_they_do_here() {
@@ -310,7 +311,7 @@ fn levels_of_matrices_on_a_device_do_what_they_do_here() {
                     let levels = on_device(&made, &x).expect("a device").expect("levels there");
                     let mut r = x.like();
                     r.set(&b);
-                    // Whatever was there before is not added to.
+                    // The old contents are overwritten.
                     for _ in 0..2 {
                         levels.apply(&r, &mut x).expect("a cycle there");
                     }

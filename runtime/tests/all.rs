@@ -1,5 +1,5 @@
-//! All tests of the runtime as one program, so that they share what it takes to build one and all processors; but for those
-//! that start themselves as several.
+//! All tests of the runtime as one program, to share build time and processors, except tests that restart themselves as
+//! several processes.
 
 mod adaptive;
 mod aggregation;

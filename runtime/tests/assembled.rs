@@ -1,5 +1,5 @@
-//! The assembled matrix is the operator: every problem of the bench, however its kernel comes to the
-//! map of a cell; and more elements than indices number are refused.
+//! The assembled matrix agrees with the operator for every benchmark problem and geometry; too many elements for 32-bit
+//! indices are rejected.
 
 use fem_bench::assembly::measured;
 use fem_bench::product::Machine;
@@ -15,7 +15,7 @@ use runtime::solve::LinearOperator;
 use runtime::space::constraint::affine::{AffineConstraint, AffineConstraints};
 use std::sync::Arc;
 
-/// Every seventh unknown given by others: one by two, one by one that is given itself, one by none.
+/// Returns affine constraints on every seventh degree of freedom: two terms, one dependent term, or none.
 fn rows(n: usize) -> AffineConstraints {
     let row = |i: usize| match i / 7 % 3 {
         0 => {
@@ -29,7 +29,7 @@ fn rows(n: usize) -> AffineConstraints {
     AffineConstraints::close(n, &rows, std::iter::empty(), place).expect("no circle")
 }
 
-/// A x by the matrix and by the operator.
+/// Compares A x by the matrix and by the operator.
 fn compare(operator: &Operator, what: &str) {
     let matrix = Csr::assemble(operator).expect("a matrix");
     let mut x = operator.vector();
@@ -72,12 +72,12 @@ fn the_matrix_gives_what_the_operator_gives() {
             }
         }
     }
-    // Stokes begins at degree 2, which has no corners.
+    // Stokes starts at degree 2, without the corner geometry.
     assert_eq!(compared, 8 * 5 + 2);
 }
 
-/// 9^6 elements a cell of degree 8: so many cells have more than indices of 32 bits number, which is said with the number before
-/// any of them is made.
+/// With 9^6 elements per cell of degree 8, the number of elements exceeds 32-bit indices; the error reports it before
+/// any is created.
 #[test]
 fn more_elements_than_indices_number_are_refused() {
     let numbers = [("dim", 3.0), ("cells", 21.0)];

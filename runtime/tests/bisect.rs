@@ -1,4 +1,4 @@
-//! Bisected meshes: whole facets, tags, periodic sides, shapes, the way back, and what it all costs, counted.
+//! Bisected meshes: conformity, tags, periodic sides, shapes, coarsening, and operation counts.
 
 #[path = "bisect/meshes.rs"]
 mod meshes;
@@ -17,7 +17,7 @@ use runtime::space::Space;
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::PI;
 
-/// Bisects some leaves at random, a few times, and those of the first cell always.
+/// Bisects random leaves a few times, always including those of the first cell.
 fn grow(bisection: &mut Bisection, random: &mut Random, times: usize) {
     for _ in 0..times {
         let count = bisection.n_leaves();
@@ -26,13 +26,13 @@ fn grow(bisection: &mut Bisection, random: &mut Random, times: usize) {
     }
 }
 
-/// The sum and the terms that it was made of.
+/// Compares a sum up to the rounding of its terms.
 fn assert_same(found: f64, expected: f64, terms: usize, what: &str) {
     let bound = 8.0 * terms as f64 * f64::EPSILON * expected.abs();
     assert!((found - expected).abs() <= bound, "{what}: {found} and {expected}");
 }
 
-/// The lengths or areas of the flat facets under each tag, and the sizes of the cells.
+/// Returns the lengths or areas of the plane facets of each tag, and the sizes of the cells.
 fn sizes(mesh: &Mesh) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     let size = |points: Vec<[f64; 3]>| {
@@ -65,8 +65,8 @@ fn sizes(mesh: &Mesh) -> BTreeMap<String, f64> {
     all
 }
 
-/// A facet of one cell is a part of one of the first mesh, and no two vertices are in one place: then nothing hangs. The
-/// whole boundary of the first mesh has the tag `outside`.
+/// Asserts conformity: every facet of one cell is part of a boundary facet of the initial mesh, and vertices are
+/// distinct. The boundary of the initial mesh has the tag `outside`.
 fn assert_whole(mesh: &Mesh, what: &str) {
     let facets = mesh.topology().facets();
     let once = (0..facets.len()).filter(|&facet| facets.n_cells(facet) == 1).count();
@@ -131,11 +131,11 @@ fn what_was_refined_is_taken_back() {
     }
 }
 
-/// A point, exactly.
+/// An exact point.
 type Point = [u64; 3];
 
-/// The children of cells whose children are leaves both, by the vertex with which they were made, which is in the middle of
-/// the only vertices that they have not in common; and how many leaves there are at each vertex.
+/// Returns the pairs of sibling leaves by the vertex of their bisection, the midpoint of their two distinct vertices;
+/// and the number of leaves at each vertex.
 fn pairs(
     bisection: &Bisection,
     fine: &Mesh,
@@ -147,7 +147,7 @@ fn pairs(
             *around.entry(at.map(f64::to_bits)).or_default() += 1;
         }
         let of = |leaf: usize| Some((bisection.leaf(leaf).0, bisection.leaf(leaf).1.parent()?));
-        // They follow one another.
+        // Siblings are consecutive.
         if leaf + 1 < fine.n_cells() && of(leaf).is_some() && of(leaf) == of(leaf + 1) {
             let apart = |a: usize, b: usize| {
                 corners(a).find(|at| corners(b).all(|other| other != *at)).expect("another vertex")
@@ -187,7 +187,7 @@ fn a_vertex_goes_where_all_leaves_at_it_may() {
             let after: BTreeSet<(usize, Path)> =
                 (0..bisection.n_leaves()).map(|leaf| bisection.leaf(leaf)).collect();
             assert_eq!(after.len() + taken, count);
-            // Edges that wait for each other in a circle go as well.
+            // Edges in a waiting cycle are removed as well.
             assert!(taken >= going.len(), "{name}: {taken} of {}", going.len());
             for leaf in going {
                 let (tree, path) = before[leaf];
@@ -281,7 +281,7 @@ fn what_cannot_be_is_said_and_changes_nothing() {
     }
 }
 
-/// The geometry nodes of the facets of exactly one cell.
+/// Returns the geometry nodes on facets of exactly one cell.
 fn nodes_on_boundary(mesh: &Mesh) -> BTreeSet<u32> {
     let element = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
     let space = Space::new(mesh, &Partition::new(mesh, 1.0), element, 1).expect("a space");
@@ -311,7 +311,7 @@ fn new_nodes_of_round_boundaries_lie_on_them() {
             bisection.refine(|_| true).expect("few leaves");
         }
         let after = off(&bisection.mesh(&mesh).unwrap_or_else(|error| panic!("{name}: {error}")));
-        // With h halved: h² of straight cells, h⁴ of curved ones and less, down to rounding.
+        // With h halved: h² for straight cells, h⁴ or less for curved ones, down to rounding.
         let factor = if mesh.order() == 1 { 0.3 } else { 0.1 };
         assert!(after < factor * before + 1e-11 * exact, "{name}: {before}, {after}");
         grow(&mut bisection, &mut random, 3);
@@ -326,7 +326,7 @@ fn new_nodes_of_round_boundaries_lie_on_them() {
     }
 }
 
-/// Vertices − edges + faces − cells, periodic ones once.
+/// Returns the Euler characteristic (vertices − edges + faces − cells), with periodic entities counted once.
 fn euler(mesh: &Mesh) -> i64 {
     let topology = mesh.connectivity();
     let [v, e, f] = [topology.n_vertices(), topology.edges().len(), topology.faces().len()];
@@ -362,7 +362,7 @@ fn periodic_sides_stay_so() {
                 grow(&mut bisection, &mut random, 2);
                 let fine = bisection.mesh(&mesh).unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert_eq!(fine.periodic_sides(), mesh.periodic_sides());
-                // Whole facets, and those of both sides are one.
+                // The mesh conforms, and periodic sides are identified.
                 assert_eq!(fine.boundary().len(), fine.facet_tags()["outside"].len(), "{name}");
                 assert_eq!(euler(&fine), euler(&mesh), "{name}");
                 assert_same(fine.size(), mesh.size(), fine.n_cells(), &name);
@@ -391,7 +391,7 @@ fn curved_cells_keep_their_map() {
     }
 }
 
-/// A `.npy` file of numbers.
+/// Returns a `.npy` file with these numbers.
 fn npy(values: &[f64]) -> Vec<u8> {
     let shape = values.len();
     let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape},), }}\n");
@@ -400,7 +400,7 @@ fn npy(values: &[f64]) -> Vec<u8> {
     [b"\x93NUMPY\x01\0", &length[..], header.as_bytes(), &numbers].concat()
 }
 
-/// A linear function at the nodes of a box, numbers of its cells, and numbers of the leaves.
+/// A linear function at the nodes of a box, numbers on its cells, and numbers on the leaves.
 #[test]
 fn data_of_the_first_mesh_is_inherited() {
     let mut random = Random(12);
@@ -425,7 +425,7 @@ fn data_of_the_first_mesh_is_inherited() {
         for (leaf, value) in inherited.iter().enumerate() {
             assert_eq!(*value, coarse[bisection.leaf(leaf).0], "{cell} {leaf}");
         }
-        // Leaves of the cells of the box, one cell after another in the order of its cells.
+        // Leaves in the order of the box's cells.
         let mut order: Vec<usize> = (0..fine.n_cells()).collect();
         order.sort_by_key(|&leaf| coarse[bisection.leaf(leaf).0] as usize);
         let numbers: Vec<f64> = (0..fine.n_cells()).map(|n| n as f64).collect();

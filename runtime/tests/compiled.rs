@@ -1,15 +1,14 @@
-//! Compiled kernels against the reference: random forms on a covering array of every choice.
+//! Compiled kernels against the reference: random forms on a covering array of all choices.
 //!
-//! Cells and degrees, rules, shapes of cells, stored geometry and coefficients, tasks, precisions,
-//! instruction sets, widths, ways of addressing, settings of the generator and kinds of forms: every
-//! pair of choices that a plan supports occurs in at least one kernel, each with a random form of
-//! its own; that are at least [`FORMS`] forms. A form with every function of the language is run
-//! for every task, precision and instruction set. With `WF_FULL=1` degrees go up to the largest, and
-//! every combination of cell, degree, shape, storage, task and precision is run.
+//! Choices are cells and degrees, rules, cell shapes, stored geometry and coefficients, tasks, precisions, instruction
+//! sets, vector widths, index types, generator settings and kinds of forms. Every supported pair of choices occurs in
+//! at least one kernel, each with its own random form, in total at least [`FORMS`]. A form with every function of the
+//! language runs for every task, precision and instruction set. With `WF_FULL=1` degrees go up to the largest, and
+//! every combination of cell, degree, shape, storage, task and precision runs.
 //!
-//! Instruction sets that this machine lacks are left out and named; `WF_REQUIRE=avx512,avx2` makes
-//! that a failure, as `WF_REQUIRE=rust` does for a missing `rustc`. `WF_SEED` chooses other forms;
-//! `WF_PART=2/5` compiles the second fifth of them.
+//! Instruction sets that this machine lacks are skipped and reported. `WF_REQUIRE=avx512,avx2` makes that a failure, as
+//! `WF_REQUIRE=rust` does for a missing `rustc`. `WF_SEED` selects other forms; `WF_PART=2/5` compiles the second fifth
+//! of them.
 
 #[path = "compiled/build.rs"]
 mod build;
@@ -35,27 +34,27 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// What covers every pair is more than this.
+/// A lower bound of the number of forms that cover all pairs.
 const FORMS: usize = 120;
 
-/// Compilers that run at once, at least: one waits for the disk now and then.
+/// Minimal number of concurrent compilers: one may wait for the disk.
 const JOBS: usize = 2;
 
-/// Stack of the threads that run kernels: private arrays of high degrees take megabytes.
+/// Stack size of threads that run kernels: private arrays of high degrees take megabytes.
 const STACK: usize = 256 << 20;
 
-/// What came of the cases of one precision.
+/// Results of the cases of one precision.
 #[derive(Default)]
 struct Agreements {
     count: usize,
-    /// The largest error, as a part of what is allowed.
+    /// The largest error relative to the tolerance.
     worst: f64,
-    /// Where what is allowed exceeds every entry: so it is where terms cancel that single precision
-    /// can hold no more of, at high degrees on curved cells.
+    /// The number of cases whose tolerance exceeds all entries: single precision cannot resolve the cancellation of
+    /// terms at high degrees on curved cells.
     blunt: usize,
 }
 
-/// What came of the cases.
+/// Results of all cases.
 #[derive(Default)]
 struct Tally {
     kernels: usize,
@@ -64,20 +63,20 @@ struct Tally {
     failures: Vec<String>,
 }
 
-/// Shown at once, whatever the test harness does with standard output.
+/// Prints immediately, bypassing the output capture of the test harness.
 macro_rules! say {
     ($($text:tt)*) => {
         let _ = writeln!(std::io::stderr(), $($text)*);
     };
 }
 
-/// Whether `WF_REQUIRE` names a backend.
+/// Returns whether `WF_REQUIRE` names a backend.
 fn required(backend: &str) -> bool {
     let list = std::env::var("WF_REQUIRE").unwrap_or_default();
     list.split([',', ' ']).any(|name| name == backend)
 }
 
-/// The instruction sets that this machine can run.
+/// Returns the instruction sets of this machine.
 fn instruction_sets() -> Vec<Isa> {
     let here: &[Isa] = match Machine::detect().simd {
         Simd::Avx512 => &[Isa::Avx512, Isa::Avx2, Isa::Portable],
@@ -93,14 +92,13 @@ fn instruction_sets() -> Vec<Isa> {
     here.to_vec()
 }
 
-/// A cache beside the other results of the build, so that kernels which did not change are not
-/// compiled again.
+/// Returns a cache in the build folder, so that unchanged kernels are not recompiled.
 fn jit() -> Jit {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() })
 }
 
-/// What `WF_PART` asks for, `K/N`: the K-th of N parts of equally many cases, in their order; all of them without it.
+/// Returns the part selected by `WF_PART`, `K/N`: the K-th of N equal parts of the cases, in order; all without it.
 fn part(mut cases: Vec<Case>) -> Vec<Case> {
     let Some(asked) = std::env::var_os("WF_PART") else { return cases };
     let numbers = asked.to_str().and_then(|text| text.split_once('/'));
@@ -114,7 +112,7 @@ fn part(mut cases: Vec<Case>) -> Vec<Case> {
     cases.drain(at(k - 1)..at(k)).collect()
 }
 
-/// The cases, and how many combinations are refused for which reason.
+/// Returns the cases, and the number of rejected combinations by reason.
 fn cases(full: bool, seed: u64) -> (Vec<Case>, BTreeMap<String, usize>) {
     let choices = Choices::new(full, instruction_sets());
     let mut random = Random(seed);

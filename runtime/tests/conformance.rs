@@ -1,8 +1,8 @@
-//! Every kind of kernel against the reference, through the kir interpreter: no compiler, no GPU.
+//! All kinds of kernels against the reference, in the kir interpreter: no compiler, no GPU.
 //!
-//! The product of forms, cells, degrees, rules, geometries, ways of addressing, linearisations,
-//! even-odd settings and precisions; what a plan refuses is counted by its reason. Every fifth case
-//! is run; with `WF_FULL=1` in the environment, all are.
+//! The cases are the product of forms, cells, degrees, rules, geometries, index types, linearisations, even–odd
+//! settings and precisions. Rejected plans are counted by reason. Every fifth case is run; with `WF_FULL=1` in the
+//! environment, all are.
 
 #[path = "conformance/facets.rs"]
 mod facets;
@@ -27,10 +27,10 @@ use launch::{Launcher, Shape};
 use setting::Setting;
 use std::collections::BTreeMap;
 
-/// The number of cells: two full batches of four and a part of a third.
+/// The number of cells: two full batches of four and a partial one.
 const CELLS: usize = 11;
 
-/// One point of the product.
+/// A case of the product.
 struct Case<'a> {
     form: &'a PointForm,
     degree: usize,
@@ -39,22 +39,22 @@ struct Case<'a> {
     plan: Plan,
 }
 
-/// How many cases ran, how near to the bound they came, and how many were refused for which reason.
+/// Counts of run and rejected cases, and the largest error relative to the tolerance.
 #[derive(Default)]
 struct Tally {
-    /// Of the cases whose turn it is, this one in so many is run; all of them where there are no parts.
+    /// Of the selected cases, `part` out of `parts` is run; all if `parts` is 0.
     part: usize,
     parts: usize,
     met: usize,
     ran: usize,
-    /// Of these, those whose nodes hang.
+    /// The number of run cases with hanging nodes.
     hanging: usize,
     worst: f64,
     refused: BTreeMap<String, usize>,
 }
 
 impl Tally {
-    /// Runs a case if it is its turn. Five has no factor in common with the lengths of the lists.
+    /// Runs a case if it is selected. Five has no common factor with the lengths of the lists.
     fn sample(&mut self, case: &Case<'_>) {
         self.met += 1;
         let every = if std::env::var_os("WF_FULL").is_some() { 1 } else { 5 };
@@ -97,7 +97,7 @@ fn shapes(cell: Cell) -> Vec<Shape> {
     all.into_iter().filter(|&shape| cell.is_tensor() || shape != Shape::Multilinear).collect()
 }
 
-/// The geometries that can say a shape.
+/// Returns the geometries that can represent a shape.
 fn geometries(shape: Shape) -> Vec<Geometry> {
     match shape {
         Shape::Affine => vec![Geometry::Affine, Geometry::Corners, Geometry::Stored],
@@ -142,15 +142,15 @@ fn plans(shape: Shape) -> Vec<Plan> {
     plans
 }
 
-/// Whether nodes of cells with this plan may hang.
+/// Returns whether cells with this plan may have hanging nodes.
 fn hangs(plan: &Plan, cell: Cell) -> bool {
     cell.is_tensor() && plan.geometry != Geometry::Corners
 }
 
-/// A part of the cases of a cell, so that processors share them.
+/// Runs a part of the cases of a cell, to share the work among processors.
 fn all_of(cell: Cell, degrees: &[usize], part: usize, parts: usize) {
     let mut tally = Tally { part, parts, ..Tally::default() };
-    // A counter that walks through the settings which matter least, one after another.
+    // Cycles through the less important settings.
     let mut turn = 0;
     for form in forms::all(cell.dim()) {
         for &degree in degrees {
@@ -208,8 +208,8 @@ fn hexahedra_that_are_left() {
     all_of(Cell::Hexahedron, &[1, 2], 2, 3);
 }
 
-/// Fewer points a direction than nodes: the collocation derivative does not hold, and the kernels
-/// take another road.
+/// With fewer points than nodes per direction, the collocation derivative is not available, and kernels use another
+/// algorithm.
 #[test]
 fn reduced_quadrature() {
     let mut tally = Tally::default();
@@ -230,7 +230,7 @@ fn reduced_quadrature() {
     assert!(tally.ran >= 200, "only {} kernels ran", tally.ran);
 }
 
-/// More nodes than are written out: sums over them are loops, whose text does not grow with points and components.
+/// Sums over many nodes are loops, whose text does not grow with points and components.
 #[test]
 fn sums_over_many_nodes_are_loops() {
     let (quad, hex) = (forms::nonlinear_diffusion(2), forms::poisson(3));
@@ -245,13 +245,13 @@ fn sums_over_many_nodes_are_loops() {
             let rule = default_rule(cell, 1, 1, None);
             tally.run(&Case { form, degree: 1, rule, shape, plan: plan.clone() });
             let elements = Elements::new(form, cell, 1, rule).expect("elements");
-            // What is refused has been counted.
+            // Rejected plans are already counted.
             if let Ok((kernel, _)) = kernels_gen::strategy::lower(form, &elements, &plan) {
                 assert!(kernel.values.len() < 6000, "{cell}, {order}: {}", kernel.values.len());
             }
         }
     }
-    // What is tested has more nodes than points, too.
+    // Test functions also have more nodes than points.
     let line = LinePoints::Gauss(2);
     let rule = Rule::Tensor { cell: Cell::Quadrilateral, line };
     for task in TASKS {
@@ -300,7 +300,7 @@ fn all_that_hangs_of_hexahedra() {
     assert!(hanging::all_that_hangs(&form, Cell::Hexahedron, &[how])[0] >= 2 * 6);
 }
 
-/// Facets of every cell that hangs, with values and gradients, by vectors and by threads.
+/// Facets of cells with all hanging words, with values and gradients, for vectors and for threads.
 #[test]
 fn facets_of_cells_that_hang() {
     for cell in [Cell::Quadrilateral, Cell::Hexahedron] {

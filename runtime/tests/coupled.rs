@@ -1,5 +1,5 @@
-//! The matrix that is read off an operator is the operator, with its essential conditions, and its pattern is no
-//! larger and its products no more than they need be.
+//! Matrices probed from an operator agree with it, including essential boundary conditions; their pattern is minimal,
+//! and the number of products small.
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
@@ -29,7 +29,7 @@ const FORMS: &str = "
     problem tets solves solid { mesh = box(dim: 3, cells: 2, cell: tet); degree = 1; }
 ";
 
-/// Entries of the widest row, and the products that may be taken: the greedy colours' price.
+/// Checks the largest row length and the number of products, which depends on the greedy colouring.
 fn check(name: &str, dim: usize) {
     let source = Source::new("forms", FORMS);
     let (program, diagnostics) = compile(&source);
@@ -64,7 +64,7 @@ fn check(name: &str, dim: usize) {
     for (i, (a, b)) in product.iter().zip(y.to_vec()).enumerate() {
         assert!((a - b).abs() < 1e-13 * largest, "{name}, row {i}: {a} and {b}");
     }
-    // A fixed unknown has its row and its column for itself.
+    // A constrained degree of freedom has only its diagonal entry in its row and column.
     for (fixed, _) in setup.on.fields[0].constraints.iter() {
         assert_eq!(matrix.column(fixed).collect::<Vec<_>>(), [(fixed, 1.0)]);
     }

@@ -1,8 +1,8 @@
-//! CUDA kernels against the reference on a GPU: random forms on a covering array of every choice, and
-//! as many more as `WF_KERNELS` says.
+//! CUDA kernels against the reference on a GPU: random forms on a covering array of all choices, and as many more as
+//! `WF_KERNELS` requests.
 //!
-//! As the test of OpenCL's kernels, with the same cases for the same `WF_SEED` and `WF_WORK`. Without a
-//! GPU nothing is compared, and `WF_REQUIRE=cuda` makes that a failure.
+//! The cases are those of the OpenCL test for the same `WF_SEED` and `WF_WORK`. Without a GPU nothing is compared;
+//! `WF_REQUIRE=cuda` makes that a failure.
 #![cfg(feature = "cuda")]
 
 #[path = "threads/device.rs"]

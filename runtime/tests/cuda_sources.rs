@@ -1,5 +1,5 @@
-//! CUDA sources compile for the architectures of the A100 and the H100, with NVRTC and without a GPU.
-//! Without NVRTC there is nothing to test, and `WF_REQUIRE=nvrtc` makes that a failure.
+//! CUDA sources compile for the architectures of the A100 and the H100, with NVRTC and without a GPU. Without NVRTC the
+//! test is skipped; `WF_REQUIRE=nvrtc` makes that a failure.
 
 #![cfg(feature = "cuda")]
 
@@ -29,7 +29,7 @@ const FORMS: [&str; 3] = [
     "form f { field u: scalar; aux c: scalar on nodes; f0[u] = c * max(u, 0)^3; f1[u] = (1 + u^2) * grad(u); }",
 ];
 
-/// Whether the tests can run.
+/// Returns whether the tests can run.
 fn nvrtc() -> bool {
     let required = std::env::var("WF_REQUIRE").unwrap_or_default();
     let required = required.split([' ', ',']).any(|name| name == "nvrtc");
@@ -88,7 +88,7 @@ fn kernels_compile_for_every_cell_precision_and_task() {
     assert!(kernels >= 100 && lines >= 12, "{kernels} kernels, {lines} with a thread a line");
 }
 
-/// Element matrices stored, added to their places and multiplied, and what makes rows of them.
+/// Compiles storage, scatter and products of element matrices, and the assembly of rows.
 #[test]
 fn element_matrices_compile() {
     if !nvrtc() {
@@ -119,7 +119,7 @@ fn element_matrices_compile() {
     }
 }
 
-/// Tables of basis functions of the highest degree on tetrahedra are several times what the memory of constants holds.
+/// Basis tables of the highest degree on tetrahedra exceed constant memory several times.
 #[test]
 fn large_tables_leave_the_memory_of_constants() {
     if !nvrtc() {
@@ -144,7 +144,7 @@ fn large_tables_leave_the_memory_of_constants() {
     }
 }
 
-/// Registers and stack of the suite's operators by lines, as a table in the folder of the build's results.
+/// Registers and stack of the benchmark operators with line kernels, as a table in the build folder.
 #[test]
 fn lines_have_the_registers_that_they_need() {
     if !nvrtc() {
@@ -161,7 +161,7 @@ fn lines_have_the_registers_that_they_need() {
             let cell = Cell::Hexahedron;
             let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
             let elements = Elements::new(&form, cell, degree, rule).expect("elements");
-            // What an H100 lets a group share.
+            // The shared memory of a thread group on an H100.
             let wishes = Wishes { shared_bytes: Some(227 << 10), ..Wishes::default() };
             let (tasks, precision) = ([Task::Action], Precision::F64);
             let plans = choose_for_threads(&form, &elements, &facts, &tasks, precision, &wishes);
@@ -172,7 +172,7 @@ fn lines_have_the_registers_that_they_need() {
             let abi = &source.kernels[0];
             let action = taken.iter().find(|taken| taken.kernel == abi.name);
             let Some(Resources { registers, stack, .. }) = action else { panic!("{taken:?}") };
-            // A processor has 65536 registers, which its groups share by warps.
+            // A multiprocessor has 65536 registers, shared by its groups in warps.
             let warps = abi.threads.div_ceil(32) * abi.residency;
             assert!(registers * 32 * warps <= 65536, "{} p = {degree}: {taken:?}", case.name);
             worst = worst.max(*stack);
@@ -195,7 +195,7 @@ fn operations_on_vectors_compile() {
     }
     let sources = [Precision::F64, Precision::F32].map(|p| Arithmetic::source(&CUDA, p));
     let sums = [Precision::F64, Precision::F32].map(|p| sum_of_cells(&CUDA, p).into_file());
-    // Tables that a group shares, and larger ones.
+    // Tables in shared memory, and larger ones.
     let linked = [(Precision::F64, 64), (Precision::F32, 128), (Precision::F64, 4000)]
         .map(|(p, of_row)| linked_rows(&CUDA, p, Tables::new(of_row, 8)));
     let rows = [Precision::F64, Precision::F32].map(|p| rows_times_vector(&CUDA, p).into_file());
@@ -215,7 +215,7 @@ fn operations_on_vectors_compile() {
     }
 }
 
-/// Beside the kernels: that a word is written and read as one, which only the assembler knows to be possible.
+/// The assembler must also support reading and writing a word atomically.
 #[test]
 fn what_gpus_write_into_each_others_memory_compiles() {
     if !nvrtc() {
@@ -230,7 +230,7 @@ fn what_gpus_write_into_each_others_memory_compiles() {
     }
 }
 
-/// A compiler whose cache is a folder of its own.
+/// Returns a compiler with its own cache folder.
 fn jit_in(folder: &tempfile::TempDir) -> Jit {
     Jit::new(Environment { cache_dir: Some(folder.path().to_owned()), ..Environment::default() })
 }
@@ -283,7 +283,7 @@ fn kernels_of_a_source_are_compiled_and_kept_one_by_one() {
     }
     let (again, cached) = compile_parts(&jit, &parts, "sm_90").expect("images");
     assert!(cached && again == images);
-    // Of what is known only the rest is compiled.
+    // Only unknown parts are compiled.
     let (some, cached) = compile_parts(&jit, &parts[2..], "sm_90").expect("images");
     assert!(cached && some == images[2..]);
     let other = source(FORMS[0], 3, &[Task::Residual]).parts().swap_remove(0);

@@ -1,4 +1,4 @@
-//! Estimates by kernels on a device against those on the host: the same but for rounding, and the same marks.
+//! Error estimates by device kernels against those on the host: equal up to rounding, with equal marks.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
@@ -15,7 +15,7 @@ use runtime::problem::{Setup, set_up};
 use runtime::reference::Bounded;
 use std::path::Path;
 
-/// Several fields, regions, data, integrals over the boundary.
+/// Several fields, regions, data, and boundary integrals.
 const FORM: &str = "form f { field u: vector in H1(k); field p: scalar in H1(k - 1); aux a: scalar on cells; param nu = 0.7;
         f1[u] = nu * (1 + a) * grad(u) - p * I; f0[u] = a * u; f0[p] = -div(u);
         on boundary \"x1\" { f0[u] = 2 * u + n; } }

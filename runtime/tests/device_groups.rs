@@ -1,5 +1,5 @@
-//! GPUs of this machine that reach each other, by a thread each: what they send, sums over all of them, and entries that several have,
-//! which are tested by way of the host, too. With fewer than two GPUs that is all, which is said.
+//! Communication between GPUs of this machine, one thread each: messages, sums over all GPUs, and shared entries, which
+//! are also tested through the host. With fewer than two GPUs only the latter runs, with a notice.
 
 use runtime::algebra::vector::Precision;
 use runtime::device::{Arithmetic, Array, Backend, Device, Joint, open};
@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many GPUs this build and this machine have; none for one.
+/// Returns the number of GPUs of this build and machine; 0 for a single one.
 fn gpus() -> usize {
     #[cfg(feature = "cuda")]
     let count = runtime::device::cuda::devices().map_or(0, |names| names.len());
@@ -23,16 +23,16 @@ fn gpus() -> usize {
     count
 }
 
-/// Held by the test that uses several GPUs: one takes part in one group at a time.
+/// Held by tests with several GPUs: a GPU takes part in one group at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Does something by as many threads as there are GPUs, where there are several.
+/// Runs `work` on one thread per GPU, if there are several.
 fn each_gpu(work: impl Fn(Arc<dyn Group>) + Sync) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     each(gpus(), work);
 }
 
-/// The GPU of this thread, which reaches the others.
+/// Returns the GPU of this thread, connected to the others.
 fn joined(group: &Arc<dyn Group>) -> Arc<dyn Device> {
     let device = open(Backend::Cuda, Some(&group.rank().to_string())).expect("a GPU");
     let joined = device.join(group).expect("GPUs of one machine");
@@ -40,7 +40,7 @@ fn joined(group: &Arc<dyn Group>) -> Arc<dyn Device> {
     device
 }
 
-/// Whole numbers below 1,000 that differ from process to process, from place to place and from time to time.
+/// Integers below 1,000 that differ by process, position and time.
 fn number(process: usize, place: usize, time: usize) -> f64 {
     ((process + 1) * 7919 + place * 104_729 + time * 31).rem_euclid(997) as f64
 }
@@ -53,10 +53,10 @@ fn upload(device: &dyn Device, single: bool, numbers: &[f64]) -> Array {
     made.expect("an array")
 }
 
-/// Shorter and longer than what a kernel has threads, and than what goes at once.
+/// Lengths below and above the number of threads of a kernel and the size of a message.
 const LENGTHS: [usize; 9] = [1, 2, 3, 700, 65_537, 1, 131_073, 300_001, 5];
 
-/// Which time it is, how many numbers, and whether in single precision.
+/// Returns a counter, the length, and whether single precision is used.
 fn lengths() -> impl Iterator<Item = (usize, usize, bool)> {
     let cases = LENGTHS.into_iter().flat_map(|n| [(n, false), (n, true)]);
     cases.enumerate().map(|(time, (n, single))| (time, n, single))
@@ -87,7 +87,7 @@ fn what_gpus_send_each_other_arrives_in_its_place() {
         let device = joined(&group);
         let (size, own) = (group.size(), group.rank());
         for (time, n, single) in lengths() {
-            // As many for each pair of processes at both, behind each other and behind three that nobody is sent.
+            // Equal numbers for each pair of processes, consecutive, after three unsent entries.
             let of_pair = |a: usize, b: usize| n + 2 * (a + b);
             let mut neighbours: Vec<(usize, Range<usize>)> = Vec::new();
             for other in (0..size).filter(|&other| other != own) {
@@ -116,7 +116,7 @@ fn what_gpus_send_each_other_arrives_in_its_place() {
     });
 }
 
-/// Which processes have each of so many entries: two of them at least, here and there all.
+/// Returns the processes that share each entry: at least two, in some cases all.
 fn owners(entries: usize, size: usize) -> Vec<Vec<usize>> {
     let of = |entry: usize| {
         let (a, b) = (entry % size, (entry / size + 1 + entry) % size);
@@ -126,14 +126,14 @@ fn owners(entries: usize, size: usize) -> Vec<Vec<usize>> {
     (0..entries).map(of).filter(|own| own.len() > 1).collect()
 }
 
-/// The entries of a process in a vector that has room for others between them.
+/// Returns the index of an entry in a vector with gaps.
 fn place(entry: usize) -> u32 {
     3 * entry as u32 + 1
 }
 
 fn lists(owners: &[Vec<usize>], own: usize, size: usize) -> Lists {
     let mut lists = Lists::default();
-    // Where each entry stands in what is sent to each neighbour.
+    // The position of each entry in the data sent to each neighbour.
     let mut places = vec![Vec::new(); owners.len()];
     let mut next = 0u32;
     for other in (0..size).filter(|&other| other != own) {
@@ -163,7 +163,7 @@ fn lists(owners: &[Vec<usize>], own: usize, size: usize) -> Lists {
     lists
 }
 
-/// Compares what becomes of entries of several processes, a thread each, with what should.
+/// Compares the shared entries of several processes, one thread each, with the expected values.
 fn compare(device: &Arc<dyn Device>, group: &Arc<dyn Group>, most: usize) {
     let (size, own) = (group.size(), group.rank());
     let of_lengths = [9, 1000, 90_000, 300_000].into_iter().filter(|&entries| entries <= most);

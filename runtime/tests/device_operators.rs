@@ -1,8 +1,8 @@
-//! Operators on a device against the processor's: residual, action and diagonal of forms with parameters and auxiliary
-//! data, on straight and curved meshes of all cells, with essential conditions on a part of the unknowns.
+//! Operators on a device against those of the CPU: residual, action and diagonal of forms with parameters and auxiliary
+//! data, on straight and curved meshes of all cells, with essential boundary conditions on some degrees of freedom.
 //!
-//! The kernels themselves are compared with the reference elsewhere; what is seen here are tables, classes of cells,
-//! states, conditions and the rows that they leave.
+//! Kernels are compared with the reference elsewhere. These tests cover tables, classes of cells, states, constraints
+//! and their rows.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 #[path = "device/devices.rs"]
@@ -67,8 +67,8 @@ const REGIONS: &str = "form f { field u: scalar; f0[u] = u^3; f1[u] = (1 + u^2) 
 
 const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
-/// Cases that take long to compile, and whose parts other cases have: in two dimensions, with another strategy, or summing
-/// otherwise.
+/// Cases with long compilation whose features occur in other cases: in two dimensions, with another strategy, or
+/// another scatter.
 const AT_LENGTH: [&str; 25] = [
     "hexahedra, slip of degree 1",
     "hexahedra, a thread a line of degree 4",
@@ -97,11 +97,11 @@ const AT_LENGTH: [&str; 25] = [
     "hexahedra, discontinuous by lines",
 ];
 
-/// A case: what it is about, the mesh, the form, the degree and the precision.
+/// A case: description, mesh, form, degree and precision.
 type Case = (&'static str, Mesh, &'static str, usize, Precision);
 
-/// The devices; PoCL with kernels that its compiler takes less time for. What it makes of those that it optimises is seen by
-/// `opencl_kernels`, and by all solves.
+/// Returns the devices; on PoCL without optimisation, for shorter compilation. `opencl_kernels` and all solves test
+/// optimised kernels.
 fn devices() -> Vec<Arc<dyn Device>> {
     let unhurried = |device: Arc<dyn Device>| match parts::is_slow(&*device) {
         #[cfg(feature = "opencl")]
@@ -140,7 +140,7 @@ fn cases() -> Vec<Case> {
         ("quadrilaterals, boundary", boxed("quad", 2.0, 9.0, 0.1), BOUNDARY, 2, double),
         ("tetrahedra, boundary", boxed("tet", 3.0, 3.0, 0.0), BOUNDARY, 2, single),
         ("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 2, double),
-        // What is inside of cells is stored, and facets add to it.
+        // Interior entries of cells are stored, and facets add to them.
         ("hexahedra, boundary by lines", boxed("hex", 3.0, 2.0, 0.1), BOUNDARY, 4, double),
         ("quadrilaterals, regions", boxed("quad", 2.0, 9.0, 0.1), REGIONS, 2, double),
         ("tetrahedra, regions", boxed("tet", 3.0, 3.0, 0.0), REGIONS, 1, double),
@@ -194,9 +194,8 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Cases for the ways in which results come to their vector that need no atomic additions, each with a strategy;
-/// there are several batches of a colour, and several cells a group of threads. Each strategy and each kind of form has
-/// both ways.
+/// Cases for scatter algorithms without atomic additions, each with a strategy. There are several batches per colour,
+/// and several cells per thread group. Each strategy and each kind of form occurs with both.
 fn scattered() -> Vec<(Case, Option<Strategy>, &'static [Scatter])> {
     const COLOURED: &[Scatter] = &[Scatter::Coloured];
     const OWNER: &[Scatter] = &[Scatter::Owner];
@@ -225,12 +224,12 @@ fn scattered() -> Vec<(Case, Option<Strategy>, &'static [Scatter])> {
         (("quadrilaterals, two fields", quads(9.0), STOKES, 3, double), node, COLOURED),
         (("quadrilaterals that hang", adapted(quads(6.0), 1), SCALAR, 2, double), line, BOTH),
         (("hexahedra that hang", adapted(hexes(2.0), 1), STOKES, 2, double), node, OWNER),
-        // What is stored at the points has the batches of those who read it.
+        // Point data is stored in the batches of its readers.
         (("curved hexahedra", ball, VECTOR, 2, double), line, OWNER),
     ]
 }
 
-/// Conditions on a part of the boundary (on one component, where there are several), and auxiliary data.
+/// Conditions on a part of the boundary (on one component, if there are several), and auxiliary data.
 fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisation {
     let mut on = Discretisation::new(mesh, &elements.spaces()).expect("spaces");
     for (field, components) in on.fields.iter_mut().zip(&elements.components) {
@@ -272,10 +271,10 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisati
     on
 }
 
-/// R(u), J(u) w and the diagonal of J(u).
+/// Returns the residual R(u), the action J(u) w and the diagonal of J(u).
 fn results(system: &mut dyn NonlinearSystem, state: &Vector, direction: &Vector) -> [Vec<f64>; 3] {
     let [mut residual, mut action, mut diagonal] = [state.like(), state.like(), state.like()];
-    // What is there before does not matter: 1, even in places that are no unknown's.
+    // Old contents must not matter: 1, also in padding.
     [&mut residual, &mut action, &mut diagonal].into_iter().for_each(Vector::make_positive);
     system.residual(state, &mut residual).expect("R");
     system.linearise(state).expect("J");
@@ -293,7 +292,7 @@ fn values(n: usize, seed: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919 + seed) % 1009) as f64 / 1009.0 - 0.5).collect()
 }
 
-/// What is computed.
+/// Input of a computation.
 struct Setting {
     name: String,
     form: PointForm,
@@ -308,7 +307,8 @@ impl Setting {
         let (program, diagnostics) = compile_form(&Source::new("form.wf", text));
         assert!(diagnostics.iter().all(|found| !found.is_error()), "{diagnostics:?}");
         let form = program.expect("a form").point_form("f", mesh.dim()).expect("a point form");
-        // The points of straight cells, for which the bound below was set; `conformance` has the default rule, with bounds of its terms.
+        // The rule of straight cells, for which the bound below was set; `conformance` has the default rule, with
+        // bounds of its terms.
         let rule = (name == "curved quadrilaterals").then(|| (2 * degree).into());
         let elements = elements(&form, mesh.cell(), degree, mesh.order(), rule).expect("elements");
         let on = Arc::new(discretise(&form, &elements, mesh));
@@ -316,12 +316,12 @@ impl Setting {
         Self { name, form, elements, on, precision, params: [0.3, 1.7] }
     }
 
-    /// PoCL compiles each of these for ten or twenty seconds; it has the same in two dimensions, or otherwise.
+    /// Returns whether PoCL compiles the case for ten or twenty seconds; variants of it are tested.
     fn takes_long(&self, device: &Arc<dyn Device>) -> bool {
         AT_LENGTH.iter().any(|long| self.name.starts_with(long)) && parts::is_slow(&**device)
     }
 
-    /// The processor's results, from interpreted kernels.
+    /// Returns the CPU results, by interpreted kernels.
     fn on_the_processor(&self) -> [Vec<f64>; 3] {
         let Self { form, elements, on, precision, params, .. } = self;
         let execution = Execution::Interpreted;
@@ -336,7 +336,7 @@ impl Setting {
         results(&mut operator, &state, &direction)
     }
 
-    /// The kernels of a device.
+    /// Returns the kernels of a device.
     fn compiled(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> CompiledForDevice {
         self.compiled_for(&TASKS, device, wishes)
     }
@@ -354,12 +354,12 @@ impl Setting {
         compiled.unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// A device's results, twice.
+    /// Returns the results of a device, computed twice.
     fn on_a_device(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
         self.with(self.compiled(device, wishes), wishes)
     }
 
-    /// An operator of a device's kernels.
+    /// Returns an operator with a device's kernels.
     fn operator(&self, compiled: CompiledForDevice) -> Operator {
         let Self { on, params, .. } = self;
         let wrong = vec![0.5; params.len()];
@@ -369,7 +369,7 @@ impl Setting {
         operator
     }
 
-    /// The state, and the direction in which the Jacobian is applied.
+    /// Returns the state, and the direction of the Jacobian.
     fn vectors(&self, operator: &Operator) -> [Vector; 2] {
         [1, 500].map(|seed| {
             let mut vector = operator.vector();
@@ -378,11 +378,11 @@ impl Setting {
         })
     }
 
-    /// The results of a device's kernels, twice.
+    /// Returns the results of a device's kernels, computed twice.
     fn with(&self, compiled: CompiledForDevice, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
         let Self { on, precision, .. } = self;
         if let Some(scatter) = wishes.scatter {
-            // Facets add one by one where cells sum first.
+            // Facets add one by one, even if cells sum first.
             let is = |plan: &Plan| plan.scatter == scatter || plan.integral > 0;
             assert!(compiled.plans.iter().all(is), "{scatter}");
         }
@@ -406,13 +406,13 @@ impl Setting {
             }
         }
         for (found, wanted) in initial.iter().zip(wanted.to_vec()) {
-            // Of combinations the device forms the components.
+            // For conditions on combinations, the device computes the components.
             assert!((found - wanted).abs() <= 2.0 * epsilon(*precision) * wanted.abs());
         }
         found
     }
 
-    /// Both agree, and rows of constrained unknowns are those of the identity.
+    /// Asserts that both agree, and that rows of constrained degrees of freedom are those of the identity.
     fn compare(&self, found: &[Vec<f64>; 3], wanted: &[Vec<f64>; 3], what: &str) {
         for ((task, found), wanted) in TASKS.into_iter().zip(found).zip(wanted) {
             self.compare_one(task, found, wanted, what);
@@ -426,7 +426,7 @@ impl Setting {
         let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
         let bound = 200.0 * epsilon(precision) * most;
         let worst = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
-        // What is not a number is worse than anything.
+        // A NaN is the largest error.
         let worst = worst.fold(0.0, |most: f64, next| if next <= most { most } else { next });
         assert!(worst <= bound && most > 0.0, "{name}, {task:?} on {what}: {worst:e} of {most:e}");
         let direction = Vector::from_slice(&values(on.n_dofs(), 500), precision);
@@ -441,12 +441,12 @@ impl Setting {
     }
 }
 
-/// The part of a test that this process does.
+/// Returns the part of a test for this process.
 fn part(test: &str, devices: &[Arc<dyn Device>]) -> Option<Part> {
     parts::part(test, devices.iter().map(Arc::as_ref))
 }
 
-/// The cases of a part.
+/// Returns the cases of a part.
 fn own<T>(part: Part, cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
     cases.into_iter().enumerate().filter_map(move |(i, case)| part.has(i).then_some(case))
 }
@@ -489,22 +489,22 @@ fn without_atomic_additions_results_are_the_same_and_so_are_their_bits() {
             if setting.takes_long(device) {
                 continue;
             }
-            // Where that takes seconds to compile, one of both.
+            // Only one of both if compilation takes seconds.
             let slow = parts::is_slow(&**device);
             let ways = if slow { &ways[number % ways.len()..][..1] } else { ways };
             for &scatter in ways {
                 let wishes = Wishes { scatter: Some(scatter), strategy, ..Wishes::default() };
                 let [found, again] = setting.on_a_device(device, &wishes);
                 setting.compare(&found, &wanted, &format!("{device:?}, {scatter}"));
-                // Not one bit may depend on who comes first.
+                // No bit may depend on the order of threads.
                 assert!(found == again, "{}, {scatter} on {device:?}", setting.name);
             }
         }
     }
 }
 
-/// Cells that sum batch by batch, in batches that are full, that end early for want of slots, and that are one of several
-/// which a group of threads does.
+/// Cells that sum batch by batch: full batches, batches that end early for lack of slots, and several batches per
+/// thread group.
 #[test]
 fn batches_sum_before_they_add() {
     let (double, single) = (Precision::F64, Precision::F32);
@@ -544,7 +544,7 @@ fn batches_sum_before_they_add() {
         let setting = Setting::new(case);
         let wanted = setting.on_the_processor();
         for device in &devices {
-            // Half a minute of compiling on PoCL, which has seen this strategy with slots in the case behind.
+            // Compilation takes half a minute on PoCL; the next case covers this strategy with slots.
             let again = strategy == transposition && parts::is_slow(&**device);
             if again || setting.takes_long(device) {
                 continue;
@@ -557,7 +557,7 @@ fn batches_sum_before_they_add() {
     }
 }
 
-/// Tables for which the memory of constants has no room are handed over.
+/// Tables that exceed constant memory are passed as arguments.
 #[test]
 fn large_tables_may_lie_elsewhere() {
     let tetrahedra = || boxed("tet", 3.0, 2.0, 0.0);
@@ -577,7 +577,7 @@ fn large_tables_may_lie_elsewhere() {
         for device in &devices {
             let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
             let compiled = setting.compiled(device, &wishes);
-            // What threads read at different places has a memory of its own in CUDA.
+            // CUDA stores tables read at divergent positions in separate memory.
             let others = device.words().spread.is_some() && strategy == transposition;
             let handed = compiled.kernels().any(|(_, kernel)| {
                 kernel.abi().arguments.iter().any(|argument| argument.role == Role::Tables)
@@ -632,7 +632,7 @@ fn vectors_of_another_place_are_refused() {
         let operator = operator.expect("an operator");
         let (host, here) = (Vector::zeros(16, precision), operator.vector());
         let mut short = Vector::on_device(15, operator.arithmetic().expect("a device"));
-        // It is a vector all the same, in its own order.
+        // It is a valid vector, in its own order.
         let numbers: Vec<f64> = (0..15).map(f64::from).collect();
         short.set(&numbers);
         assert_eq!((short.to_vec(), short.get(7)), (numbers, 7.0));

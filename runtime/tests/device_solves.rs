@@ -1,7 +1,7 @@
-//! Solves by conjugate gradients on a device, in batches of iterations, against those on the host: the same iterations
-//! and the same outcome, whatever ends them and wherever in a batch.
+//! Conjugate gradients on a device, in batches of iterations, against the host: the same iterations and outcome, for
+//! any stopping reason at any position in a batch.
 //!
-//! The operators are diagonal but for what they are to do wrong, so that both find the same but for rounding.
+//! The operators are diagonal except for injected faults, so that both results agree up to rounding.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
@@ -15,7 +15,7 @@ use runtime::solve::{
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What makes vectors: the host, or a device.
+/// Origin of vectors: the host or a device.
 #[derive(Clone)]
 enum Place {
     Host(Precision),
@@ -39,10 +39,10 @@ impl Place {
     }
 }
 
-/// y = D x, which breaks down after some applications.
+/// The operator y = D x, which fails after some applications.
 struct Diagonal {
     diagonal: Vector,
-    /// Grows with each application and is added 0 times: a number until it overflows.
+    /// A vector that grows with each application and is added with factor 0: finite until it overflows.
     fuse: Option<Mutex<Vector>>,
     replayable: bool,
     asked: AtomicUsize,
@@ -70,7 +70,7 @@ impl LinearOperator for Diagonal {
     }
 }
 
-/// How the operator's inverse is approximated.
+/// Preconditioner of the operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Inverse {
     Identity,
@@ -78,7 +78,7 @@ enum Inverse {
     Operator,
 }
 
-/// A system, and what is asked of its solution.
+/// A system with solver settings.
 #[derive(Clone)]
 struct Case {
     diagonal: Vec<f64>,
@@ -87,11 +87,11 @@ struct Case {
     b: Vec<f64>,
     fuse: bool,
     settings: CgSettings,
-    /// The iteration at which the observer says no.
+    /// The iteration at which the observer cancels.
     cancelled: usize,
 }
 
-/// The outcome, the solution, what the observer has seen, and how often operators were asked for something.
+/// The outcome, the solution, the observed progress, and the number of operator calls.
 struct Solved {
     report: Report,
     x: Vec<f64>,
@@ -100,7 +100,7 @@ struct Solved {
 }
 
 impl Case {
-    /// A positive definite system whose eigenvalues lie between 1 and `most`; M halves the spread.
+    /// Creates a positive definite system with eigenvalues between 1 and `most`; M halves the spread.
     fn new(n: usize, most: f64) -> Self {
         let part = |i: usize| (i * 7919 % n) as f64 / (n - 1) as f64;
         Self {
@@ -137,7 +137,7 @@ impl Case {
         Solved { report: report.expect("applies"), x: x.to_vec(), seen, asked }
     }
 
-    /// Solves on the host, and on every device one iteration at a time and in batches; gives what the host says.
+    /// Solves on the host, and on every device singly and in batches; returns the report of the host.
     fn compare(&self, what: &str, inverse: Inverse, tolerance: f64) -> Report {
         let host = self.solve(&Place::Host(Precision::F64), inverse, true);
         for device in devices() {
@@ -148,7 +148,7 @@ impl Case {
             single.agrees(&host, &format!("{what}, one at a time"), tolerance);
             batches.agrees(&host, &format!("{what}, in batches"), tolerance);
             if inverse == Inverse::Jacobi {
-                // Every sum and every entry is made in the same way.
+                // All sums and entries are computed in the same way.
                 batches.agrees(&single, &format!("{what}, in batches or not"), tolerance * 1e-6);
             }
         }
@@ -169,7 +169,7 @@ impl Solved {
         };
         assert!(same, "{what}: {:?} and {:?}", here.outcome, there.outcome);
         for (i, (a, b)) in here.history.iter().zip(&there.history).enumerate() {
-            // What rounding does to a residual stays as it falls.
+            // Rounding errors of a residual remain while it decreases.
             let size = b.max(1e-3 * there.history[0]);
             let close = (a - b).abs() <= tolerance * size || (a.is_nan() && b.is_nan());
             assert!(close, "{what}: {a:e} and {b:e} after {i} iterations");
@@ -199,7 +199,7 @@ fn solves_take_the_iterations_of_the_hosts() {
     }
 }
 
-/// Among positive eigenvalues a small negative one, which the method meets after some iterations.
+/// A small negative eigenvalue among positive ones, which the method meets after some iterations.
 #[test]
 fn directions_without_curvature_end_a_batch() {
     let mut case = Case::new(301, 100.0);
@@ -209,7 +209,7 @@ fn directions_without_curvature_end_a_batch() {
         assert!(matches!(report.outcome, Outcome::Indefinite { .. }), "{:?}", report.outcome);
         assert!(report.iterations >= 5, "{}", report.iterations);
     }
-    // A preconditioner that is not definite.
+    // An indefinite preconditioner.
     case = Case::new(301, 100.0);
     (case.inverse[150], case.b[150]) = (-1.0, 1e-2);
     for inverse in [Inverse::Jacobi, Inverse::Operator] {
@@ -261,7 +261,7 @@ fn observers_stop_batches() {
     }
 }
 
-/// Near the precision the true residual decides, from which the method starts again.
+/// Near the precision, the true residual decides, and the method restarts from it.
 #[test]
 fn true_residuals_are_verified_between_batches() {
     for device in devices() {
@@ -272,7 +272,7 @@ fn true_residuals_are_verified_between_batches() {
             let solved = case.solve(&place, inverse, true);
             let Report { outcome, target, .. } = solved.report;
             assert!([Outcome::Converged, Outcome::Rounding].contains(&outcome), "{outcome:?}");
-            // The last of the history is the true residual.
+            // The last entry of the history is the true residual.
             let residuals = case.diagonal.iter().zip(&solved.x).zip(&case.b);
             let norm = residuals.map(|((d, x), b)| (b - d * x).powi(2)).sum::<f64>().sqrt();
             let last = solved.report.history[solved.report.iterations];
@@ -290,7 +290,7 @@ fn true_residuals_are_verified_between_batches() {
     }
 }
 
-/// Iterations that are done in vain are few, and so are those that the host asks for.
+/// There are few superfluous iterations, and few that the host enqueues one by one.
 #[test]
 fn batches_end_soon_after_the_solve() {
     for device in devices() {
@@ -301,7 +301,7 @@ fn batches_end_soon_after_the_solve() {
     }
 }
 
-/// An operator on a device that has failed says so.
+/// Errors of a device operator are reported.
 #[test]
 fn failures_end_a_solve_with_what_went_wrong() {
     for device in devices() {
@@ -325,7 +325,7 @@ fn failures_end_a_solve_with_what_went_wrong() {
     }
 }
 
-/// What is recorded is done at each replay and not before; where nothing is recorded, nothing is done.
+/// Recorded work runs only on replay; without a recording nothing runs.
 #[test]
 fn recordings_repeat_what_was_asked_for() {
     for device in devices() {
@@ -341,7 +341,7 @@ fn recordings_repeat_what_was_asked_for() {
         });
         let recording = recording.expect("a driver that works");
         assert_eq!((x.get(999), y.get(999)), (1.0, 1.0));
-        // What fails, and what cannot be recorded, leaves no recording and no trace.
+        // Failing work and work that cannot be recorded leave no recording and no trace.
         let failed = device.record(&mut || Err("it fails".into()));
         assert!(failed.expect("a driver that works").is_none());
         let read = device.record(&mut || Ok(device.synchronise()?));
@@ -355,7 +355,7 @@ fn recordings_repeat_what_was_asked_for() {
             let power = f64::from(1 << times);
             assert_eq!((x.get(999), y.get(0)), (power, power));
         }
-        // It keeps what it works on.
+        // The recording keeps its arrays alive.
         drop((x, y));
         device.replay(&recording).expect("replays");
         device.synchronise().expect("no failure");

@@ -1,4 +1,4 @@
-//! The vendors' products with sparse matrices, which operators are measured against.
+//! Sparse matrix products of vendor libraries, the benchmark reference of operators.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
@@ -26,7 +26,7 @@ fn products_with_sparse_matrices_agree_with_the_hosts() {
             matrix.apply(&entries, &mut wanted);
             let x = device.upload(&entries).expect("x");
             let mut y = device.zeros(Kind::F64, n).expect("y");
-            // Whatever was there before is not added to.
+            // The old contents are overwritten.
             for _ in 0..2 {
                 sparse.apply(&x, &mut y).expect("a product");
             }

@@ -1,5 +1,5 @@
-//! Vectors on a device against vectors on the host: every operation, in both precisions, at lengths that fill no group
-//! of threads. A sum may differ by the rounding of its terms, an entry by that of the few operations that make it.
+//! Vectors on a device against those on the host: every operation, in both precisions, with lengths that do not fill
+//! thread groups. Sums may differ by the rounding of their terms, entries by that of a few operations.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
@@ -8,10 +8,10 @@ use runtime::algebra::vector::{Precision, Product, Vector, epsilon};
 use runtime::device::{Arithmetic, Layout};
 use std::sync::Arc;
 
-/// From one entry to more than all groups of threads hold at once.
+/// From one entry to more than the capacity of all thread groups.
 const LENGTHS: [usize; 6] = [1, 3, 255, 1025, 70_001, 1_100_003];
 
-/// A number in (−1, 1) for each entry.
+/// Returns pseudo-random numbers in (−1, 1).
 fn sample(len: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     let next = |_| {
@@ -21,7 +21,7 @@ fn sample(len: usize, seed: u64) -> Vec<f64> {
     (0..len).map(next).collect()
 }
 
-/// Vectors with the same entries, on the host and on a device.
+/// Vectors with equal entries on the host and on a device.
 struct Pair {
     host: Vector,
     there: Vector,
@@ -35,7 +35,7 @@ impl Pair {
         Self { host, there }
     }
 
-    /// Compares entries, each made by a few operations on numbers up to `size`.
+    /// Compares entries computed by a few operations on numbers up to `size`.
     fn compare(&self, what: &str, size: f64) {
         let bound = 8.0 * epsilon(self.host.precision()) * size;
         let (host, there) = (self.host.to_vec(), self.there.to_vec());
@@ -46,13 +46,13 @@ impl Pair {
     }
 }
 
-/// Compares sums, given that of their terms' sizes.
+/// Compares sums, given the sum of the absolute values of their terms.
 fn close(what: &str, len: usize, (host, there): (f64, f64), terms: f64) {
     let bound = 4.0 * f64::EPSILON * (len as f64).sqrt().max(8.0) * terms;
     assert!((host - there).abs() <= bound, "{what} of {len}: {host} and {there}");
 }
 
-/// Fields that lie one after another, whose components lie in tiles, with padding between them.
+/// Consecutive fields with tiles of components and padding.
 #[test]
 fn a_vector_is_restricted_to_one_of_its_fields() {
     for device in devices() {
@@ -60,7 +60,7 @@ fn a_vector_is_restricted_to_one_of_its_fields() {
             let layout = Layout::joined([(Layout::plain(3), 3 * 1001), (Layout::plain(1), 125)]);
             let on = Arithmetic::with_layout(Arc::clone(&device), precision, layout);
             let on = on.expect("kernels");
-            // That of no field goes through the host.
+            // A range that is no field passes through the host.
             let (len, parts) = (3128, [0..3003, 3003..3128, 7..3100]);
             let pair = Pair::new(&on, len, 5);
             let mut filled = pair.there.like();
@@ -204,7 +204,7 @@ fn step(on: &Arc<Arithmetic>, len: usize, diagonal: bool) {
     let pair = |seed| Pair::new(on, len, seed);
     let (mut x, mut r, mut p, mut q, mut d) = (pair(1), pair(2), pair(3), pair(4), pair(5));
     for v in [&mut q.host, &mut q.there] {
-        // p·q is positive.
+        // The product p·q is positive.
         v.copy_from(if v.array().is_some() { &p.there } else { &p.host });
         v.scale(2.0);
     }
@@ -233,7 +233,7 @@ fn step(on: &Arc<Arithmetic>, len: usize, diagonal: bool) {
     }
 }
 
-/// What a leapfrog makes of velocities.
+/// The velocity updates of the leapfrog method.
 #[test]
 fn steps_of_a_leapfrog_are_those_of_the_processor() {
     for device in devices() {
@@ -260,7 +260,7 @@ fn steps_of_a_leapfrog_are_those_of_the_processor() {
     }
 }
 
-/// Without a positive curvature there is no step.
+/// Without positive curvature there is no step.
 #[test]
 fn nothing_moves_along_a_direction_of_no_curvature() {
     for device in devices() {

@@ -1,4 +1,4 @@
-//! Estimates of errors: against known errors, on solutions that are exact, on the boundary, for all kinds of cells.
+//! Error estimates: against known errors, on exact solutions, on the boundary, for all cell types.
 
 #[path = "estimate/exact.rs"]
 mod exact;
@@ -20,12 +20,12 @@ use runtime::support::expression::Parameters;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the kernels of small meshes run by.
+/// Returns the execution target for small meshes.
 fn target() -> Target {
     Target { execution: Execution::Interpreted, ..Target::native() }
 }
 
-/// A problem of a text, with its mesh.
+/// Parses a problem, and creates its mesh.
 fn problem(text: &str) -> (Problem, Mesh) {
     let (program, found) = compile(&Source::new("test", text));
     let program = program.unwrap_or_else(|| panic!("{found:?}\n{text}"));
@@ -46,13 +46,13 @@ fn estimator(problem: &Problem, elements: &Elements, on: &Arc<Discretisation>) -
     made.expect("kernels")
 }
 
-/// The estimate of a problem's solution.
+/// Returns the estimate of a problem's solution.
 fn of_solution(problem: &Problem, solution: &Solution) -> Estimate {
     let estimator = estimator(problem, &solution.elements, &solution.on);
     estimator.estimate(&solution.u).expect("an estimate")
 }
 
-/// The solution of a problem with its estimate.
+/// Returns the solution of a problem with its estimate.
 fn estimated(text: &str) -> (Solution, Estimate) {
     let (problem, mesh) = problem(text);
     let solution = solved(&problem, mesh);
@@ -60,7 +60,7 @@ fn estimated(text: &str) -> (Solution, Estimate) {
     (solution, estimate)
 }
 
-/// A state of a problem given by functions of the fields, with its estimate.
+/// Returns a state of a problem given by functions of the fields, with its estimate.
 fn of_state(
     problem: &Problem,
     mesh: Mesh,
@@ -79,7 +79,7 @@ fn of_state(
     (on, estimate)
 }
 
-/// The seminorm of the error of a field.
+/// Returns the H¹ seminorm of the error of a field.
 fn error(solution: &Solution, field: usize) -> f64 {
     let (_, l2, h1) = solution.errors[field];
     (h1 * h1 - l2 * l2).sqrt()

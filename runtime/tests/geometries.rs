@@ -1,5 +1,4 @@
-//! An operator is the same whatever its kernels read of the geometry, and however many batches they
-//! gather together.
+//! Operators do not depend on the geometry data of their kernels, nor on the number of batches gathered together.
 
 use fem_dsl::problem::Argument;
 use fem_dsl::program::compile as compile_form;
@@ -39,7 +38,7 @@ fn meshes() -> Vec<Mesh> {
     vec![boxed(2.0, 7.0), boxed(3.0, 5.0), file("bracket_tet.msh")]
 }
 
-/// R(u) and J(u) w for fixed u and w, with the kernels that the wishes ask for.
+/// Returns the residual R(u) and the action J(u) w for fixed u and w, with the requested kernels.
 fn results(form: &str, mesh: &Mesh, geometry: Option<Geometry>, block: usize) -> [Vec<f64>; 2] {
     let (program, diagnostics) = compile_form(&Source::new("form.wf", form));
     assert!(diagnostics.iter().all(|found| !found.is_error()), "{diagnostics:?}");
@@ -79,7 +78,7 @@ fn gathered_corners_and_blocks_change_nothing() {
         for (turn, form) in [SCALAR, VECTOR].into_iter().enumerate() {
             let wanted = results(form, &mesh, None, 1);
             let ways = [(Some(Geometry::Corners), 1), (Some(Geometry::Corners), 4), (None, 3)];
-            // Each way once on each mesh and with each form, not on all pairs of them.
+            // Each variant once per mesh and form, not for all pairs.
             let own = ways
                 .into_iter()
                 .enumerate()

@@ -1,5 +1,5 @@
-//! Interpreted kernels drive the same operators as compiled ones: each task, in both precisions,
-//! with and without constrained unknowns, in parallel.
+//! Interpreted kernels in the same operators as compiled ones: each task, in both precisions, with and without
+//! constraints, in parallel.
 
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::Argument;
@@ -62,7 +62,7 @@ fn discretisation(form: &PointForm, constrained: bool) -> Discretisation {
     on
 }
 
-/// The residual, the action and the diagonal at a state, and the word for how they were computed.
+/// Returns the residual, the action and the diagonal at a state, and the execution mode as a word.
 fn results(
     form: &PointForm,
     on: &Arc<Discretisation>,

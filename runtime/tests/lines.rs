@@ -1,5 +1,4 @@
-//! A thread a line, run by the interpreter with its threads, barriers and watch for races, gives what
-//! the processor's own kernels give.
+//! One thread per line, interpreted with threads, barriers and race detection, agrees with the CPU kernels.
 
 use fem_dsl::problem::Argument;
 use fem_dsl::program::compile as compile_form;
@@ -44,14 +43,15 @@ fn mesh(name: &str, arguments: &[(&str, f64)]) -> Mesh {
     generate(name, &arguments).expect("a mesh")
 }
 
-/// Affine, multilinear and curved cells.
+/// Returns affine, multilinear and curved cells.
 fn meshes() -> [Mesh; 3] {
     let boxed = |deform| mesh("box", &[("dim", 3.0), ("cells", 2.0), ("deform", deform)]);
     let ball = mesh("ball", &[("dim", 3.0), ("refine", 0.0), ("order", 2.0)]);
     [boxed(0.0), boxed(0.1), ball]
 }
 
-/// R(u), J(u) w and the diagonal of J(u) for fixed u and w, and the strategies of the kernels.
+/// Returns the residual R(u), the action J(u) w and the diagonal of J(u) for fixed u and w, and the strategies of the
+/// kernels.
 fn results(
     form: &str,
     mesh: &Mesh,
@@ -70,9 +70,9 @@ fn results(
     let mut target = Target::native();
     target.execution = Execution::Interpreted;
     target.wishes.strategy = threads.then_some(Strategy::ThreadPerLine { cells: 1 });
-    // What a large device lets a group share.
+    // The shared memory of a thread group on a large device.
     target.wishes.shared_bytes = threads.then_some(200 << 10);
-    // A wish for devices, which changes nothing here.
+    // A choice for devices, without effect here.
     target.wishes.scatter = threads.then_some(Scatter::Owner);
     let tasks = [Task::Residual, Task::Action, Task::Diagonal];
     let compiled = compile(&form, &elements, &facts(&on), &tasks, &target).expect("kernels");
@@ -109,7 +109,7 @@ fn a_thread_a_line_gives_what_a_cell_a_lane_gives() {
             ];
             for (which, line) in lines.into_iter().enumerate() {
                 for (turn, form) in FORMS.into_iter().enumerate() {
-                    // Long lines take long: each form once on each mesh and on each line, not on all pairs of them.
+                    // Long lines are slow: each form once per mesh and line, not for all pairs.
                     if degree > 3 && (number + turn) % lines.len() != which {
                         continue;
                     }
@@ -131,7 +131,7 @@ fn a_thread_a_line_gives_what_a_cell_a_lane_gives() {
             }
         }
     }
-    // Columns of nodes that are points, dealt out by lists, and long lines.
+    // Collocated nodes, list-based scatter, and long lines.
     for form in [FORMS[0], FORMS[2]] {
         let [_, mesh, _] = meshes();
         let [(_, wanted), (_, got)] = [false, true]

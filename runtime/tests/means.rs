@@ -1,4 +1,4 @@
-//! Fields that are free up to a constant, of several processes with threads in their place: what they find is what one finds.
+//! Fields determined up to a constant, on several processes (as threads): results agree with those of one process.
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::source::Source;
@@ -15,7 +15,7 @@ form stokes { field u: vector in H1(k); field p: scalar in H1(k - 1); f0[u] = [x
 form neumann { field p: scalar; f0[p] = x[0] - x[1] ; f1[p] = (1 + x[0]) * grad(p); }
 ";
 
-/// The values of a field at its nodes, by their places, and of the whole its mean.
+/// Returns the values of a field at its nodes, by position, and its mean on the whole mesh.
 fn found(form: &str, items: &str, size: usize) -> Vec<Vec<([i64; 2], f64)>> {
     let text = format!(
         "{FORMS} problem p solves {form} {{ mesh = box(dim: 2, cells: 6); mean p = 4; {items} }}"

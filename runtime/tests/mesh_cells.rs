@@ -1,9 +1,9 @@
-//! Cells of a mesh beside one another: which way they turn, and whether they overlap.
+//! Adjacent cells of a mesh: orientation and overlap.
 
 use runtime::mesh::read::{Format, parse};
 use runtime::mesh::{Arrange, Cell, Mesh, Parts};
 
-/// A grid of cells of a kind on boxes of so many cells, each with nodes of its own and its own map.
+/// Grids of cells, each with its own nodes and map.
 fn grids(cell: Cell, grids: &[([usize; 3], &dyn Fn([f64; 3]) -> [f64; 3])]) -> Parts {
     let mut parts = Parts::default();
     for (cells, map) in grids {
@@ -34,7 +34,7 @@ fn grids(cell: Cell, grids: &[([usize; 3], &dyn Fn([f64; 3]) -> [f64; 3])]) -> P
     parts
 }
 
-/// Every other cell lists its vertices, and its curved nodes, the other way round.
+/// Every other cell lists its vertices and curved nodes in the opposite sense.
 #[test]
 fn cells_that_do_not_all_turn_one_way_are_turned() {
     for cell in Cell::ALL {
@@ -62,7 +62,7 @@ fn cells_that_do_not_all_turn_one_way_are_turned() {
             assert!(!mesh.mirrored().contains(&true) || cell != Cell::Quadrilateral);
         }
     }
-    // Four triangles about a point, of which two turn the other way; and of order 2, all clockwise.
+    // Four triangles around a point, two of them reversed; and of order 2, all clockwise.
     let points = vec![[0.0; 3], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]];
     let nodes = vec![0, 1, 4, 4, 2, 1, 2, 3, 4, 3, 0, 4];
     let parts = Parts { points, nodes, ..Parts::default() };
@@ -74,7 +74,7 @@ fn cells_that_do_not_all_turn_one_way_are_turned() {
     assert!(mesh.size() > 0.5 && mesh.notes()[0].starts_with("1 of 1 cell listed"));
 }
 
-/// Cells that cross without a vertex or a centre inside one another.
+/// Cells that cross without a vertex or centre inside each other.
 #[test]
 fn strips_that_cross_overlap() {
     type Map<'a> = &'a dyn Fn([f64; 3]) -> [f64; 3];
@@ -100,7 +100,7 @@ fn strips_that_cross_overlap() {
         for turn in [0.0, 0.3] {
             let said = mesh(&across, turn).expect_err("an overlap").to_string();
             assert!(said.contains("overlap") && said.contains("inside of both"), "{cell}: {said}");
-            // One on the other: they touch.
+            // Stacked cells only touch.
             if !flat {
                 assert!(mesh(&above, turn).is_ok(), "{cell}: {:?}", mesh(&above, turn).err());
             }
@@ -108,7 +108,7 @@ fn strips_that_cross_overlap() {
     }
 }
 
-/// The note proposes to join the two sides.
+/// The note suggests to join the sides.
 #[test]
 fn the_note_on_paired_sides_ends_where_they_are_joined() {
     let text = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n\
@@ -121,7 +121,7 @@ fn the_note_on_paired_sides_ends_where_they_are_joined() {
     }
 }
 
-/// Sides without physical groups, which `$Periodic` pairs, get tags by which `periodic` can name them.
+/// Sides without physical groups that are paired by `$Periodic` get tags, which `periodic` can name.
 #[test]
 fn sides_that_gmsh_pairs_have_tags() {
     let two = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n\
@@ -138,7 +138,7 @@ fn sides_that_gmsh_pairs_have_tags() {
         let note = "`periodic \"curve 2\" = \"curve 4\";` joins them";
         assert!(mesh.notes().join("; ").contains(note), "{:?}", mesh.notes());
     }
-    // What else stands there is nothing of the mesh.
+    // Other content of the section does not affect the mesh.
     let odd = texts[0].replace("1\n1 2 4", "some\n1 2 4");
     let mesh = parse(Format::Gmsh, odd.as_bytes()).expect("a mesh");
     assert!(mesh.facet_tags().is_empty() && mesh.notes().is_empty());

@@ -1,5 +1,4 @@
-//! Mesh files of VTK and Abaqus: the same mesh as from Gmsh's, quadratic elements without nodes on their faces, and no panic
-//! on broken files.
+//! Mesh files of VTK and Abaqus: the same mesh as from Gmsh files, serendipity elements, and no panic on broken files.
 
 #[path = "mesh_files/broken.rs"]
 mod broken;
@@ -31,7 +30,7 @@ fn generated(name: &str, arguments: &[(&str, Argument)]) -> Mesh {
     generate::generate(name, &arguments).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Small meshes of every kind of cell: the nodes that their elements keep.
+/// Returns small meshes of every cell type: name, mesh, and number of nodes per element.
 fn meshes() -> Vec<(&'static str, Mesh, usize)> {
     let number = Argument::Number;
     let word = |text: &str| Argument::Word(text.to_owned());
@@ -69,7 +68,7 @@ fn meshes() -> Vec<(&'static str, Mesh, usize)> {
     ]
 }
 
-/// The same cells, points, tags, and numbering.
+/// Asserts equal cells, points, tags and numbering.
 fn same(name: &str, first: &Mesh, second: &Mesh) {
     assert_eq!((first.cell(), first.order()), (second.cell(), second.order()), "{name}");
     assert_eq!(first.nodes(), second.nodes(), "{name}");
@@ -104,7 +103,7 @@ fn all_formats_give_the_mesh_that_gmsh_gives() {
         }
         for faces in [false, true] {
             let inp = parsed(Format::Abaqus, &write::inp(&plain, faces));
-            // The set of all nodes has the whole boundary.
+            // The set of all nodes tags the whole boundary.
             assert_eq!(
                 inp.facets_tagged("all").map(<[_]>::len),
                 Ok(mesh.boundary().len()),
@@ -124,7 +123,7 @@ fn arrays_of_xml_are_read_however_they_are_written() {
         for (big, header, zlib) in
             [(false, 4, false), (true, 8, false), (false, 8, true), (true, 4, true)]
         {
-            // What is compressed and in one piece nobody writes, and is the same to the reader.
+            // No program writes compressed data in one piece; the reader accepts it.
             let xml = Xml { how, big, header, zlib };
             let other = parsed(Format::Vtu, &write::vtu(&plain, xml, "CellEntityIds"));
             assert_eq!(ascii, other, "{xml:?}");
@@ -132,7 +131,7 @@ fn arrays_of_xml_are_read_however_they_are_written() {
     }
 }
 
-/// What this program writes for ParaView is a mesh again: the same cells and points.
+/// The output of this program for ParaView is readable, with the same cells and points.
 #[test]
 fn our_own_output_is_read_back() {
     for (name, mesh, _) in meshes() {
@@ -159,13 +158,13 @@ fn our_own_output_is_read_back() {
     }
 }
 
-/// A file of `tests/meshes`.
+/// Returns a file of `tests/meshes`.
 fn mesh(name: &str) -> Mesh {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/meshes").join(name);
     read::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A disc and a cylinder that Gmsh 4.15 wrote in its format, in VTK's and in Abaqus's, and VTK 9.7 and meshio 5.3 once more.
+/// A disc and a cylinder, written by Gmsh 4.15 in Gmsh, VTK and Abaqus formats, and by VTK 9.7 and meshio 5.3.
 #[test]
 fn files_of_other_programs_are_what_gmsh_has() {
     for (reference, others) in [
@@ -188,7 +187,7 @@ fn files_of_other_programs_are_what_gmsh_has() {
             assert_eq!(found.n_cells(), expected.n_cells(), "{name}");
             assert_eq!(found.points().len(), expected.points().len(), "{name}");
             let gap = (found.size() - expected.size()).abs();
-            // Some write ten digits.
+            // Some programs write ten digits.
             assert!(gap <= 1e-9 * expected.size(), "{name}: {gap}");
             let (body, rim) = if name.ends_with(".inp") { ("body", "rim") } else { ("7", "9") };
             assert_eq!(found.cells_tagged(body).map(<[_]>::len), Ok(expected.n_cells()), "{name}");
@@ -201,8 +200,7 @@ fn files_of_other_programs_are_what_gmsh_has() {
     assert!((whole.size() - PI).abs() < 1e-2 * PI, "{}", whole.size());
 }
 
-/// Half of the area under a parabola, and a third: a side whose middle is moved out by d adds 2 d / 3 to a square of
-/// serendipity functions, an edge d / 3 to a cube.
+/// A midpoint moved outwards by d adds 2 d / 3 to the area of a serendipity square, and d / 3 to the volume of a cube.
 #[test]
 fn serendipity_elements_have_the_map_of_their_functions() {
     let square = "0 0 0|1 0 0|1 1 0|0 1 0|0.5 -0.3 0|1 0.5 0|0.5 1 0|0 0.5 0";
@@ -222,7 +220,7 @@ fn serendipity_elements_have_the_map_of_their_functions() {
     }
 }
 
-/// Two cubes of 20 nodes share all of the face between them, the node in its middle, too; and that of a complete neighbour.
+/// Two cubes with 20 nodes share all nodes of their common face, including its centre, also with a complete neighbour.
 #[test]
 fn completed_faces_are_shared() {
     for other in ["C3D20", "C3D27"] {
@@ -252,7 +250,7 @@ fn completed_faces_are_shared() {
         let mesh = parsed(Format::Abaqus, text.as_bytes());
         assert_eq!((mesh.n_cells(), mesh.points().len()), (2, 45), "{other}");
         assert_eq!(mesh.boundary().len(), 10, "{other}");
-        // The middle of the face between the cells is that of the complete one, where there is one.
+        // The face centre is that of the complete cell, if there is one.
         let middle = mesh.points().contains(&[2.25, 1.0, 1.0]);
         assert_eq!(middle, other == "C3D27", "{other}");
         assert!((mesh.size() - 16.0).abs() <= 64.0 * f64::EPSILON, "{other}");
@@ -262,7 +260,7 @@ fn completed_faces_are_shared() {
 const POINTS: &str = "# vtk DataFile Version 2.0\nx\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 12 float\n\
     0 0 0 1 0 0 0 1 0 1 1 0 0 0 1 1 0 1 0 1 1 1 1 1 0 2 0 1 2 0 0 2 1 1 2 1\n";
 
-/// A legacy file with the points of two cubes and these cells: type and points.
+/// Returns a legacy file with the points of two cubes and these cells: type and points.
 fn cubes(cells: &[(u8, &[usize])]) -> Vec<u8> {
     let mut text = POINTS.to_owned();
     let size: usize = cells.iter().map(|(_, points)| 1 + points.len()).sum();
@@ -299,7 +297,7 @@ fn voxels_pixels_polygons_and_lines_are_what_they_look_like() {
 
 #[test]
 fn mixed_planes_are_cut_in_all_formats() {
-    // A square and two triangles, the last edge tagged.
+    // A square and two triangles, with the last edge tagged.
     let cells: &[(u8, &[usize])] =
         &[(9, &[0, 1, 3, 2]), (5, &[2, 3, 9]), (5, &[2, 9, 8]), (3, &[8, 9])];
     let mut vtk = cubes(cells);
@@ -317,7 +315,7 @@ fn mixed_planes_are_cut_in_all_formats() {
     }
 }
 
-/// Before VTK 9 two edges of a Lagrange hexahedron were exchanged; the file's version says which it is.
+/// Before VTK 9 two edges of Lagrange hexahedra were exchanged; the file version distinguishes the orders.
 #[test]
 fn lagrange_hexahedra_of_old_files_have_the_old_order() {
     let (name, mesh, nodes) = meshes().swap_remove(9);
@@ -330,7 +328,7 @@ fn lagrange_hexahedra_of_old_files_have_the_old_order() {
         format!("{head}Name=\"types\"{}</DataArray>{rest}", own.replace("29", "72"))
     };
     same(name, &expected, &parsed(Format::Vtu, types(&text).as_bytes()));
-    // The same numbers in a file of version 1.0 are other cells, which fold over.
+    // The same numbers in version 1.0 are other cells, which fold.
     let old = types(&text).replace("version=\"2.2\"", "version=\"1.0\"");
     assert!(read::parse(Format::Vtu, old.as_bytes()).is_err());
 }
@@ -351,19 +349,19 @@ const PARTS: &str = "*Heading\n*Part, name=Plate\n*Node\n1, 0., 0.\n2, 1., 0.\n3
 fn assemblies_of_one_instance_are_placed_and_their_sets_are_tags() {
     let mesh = parsed(Format::Abaqus, PARTS.as_bytes());
     assert!(mesh.n_cells() == 2 && (mesh.size() - 2.0).abs() <= 16.0 * f64::EPSILON);
-    // Moved by one along x, then turned by a right angle.
+    // Translated by one along x, then rotated by 90°.
     assert_eq!(mesh.bounding_box(), ([-1.0, 1.0, 0.0], [0.0, 3.0, 0.0]));
     let count = |tag: &str| mesh.facets_tagged(tag).unwrap_or_else(|error| panic!("{error}")).len();
     assert_eq!(mesh.cell_tags().keys().collect::<Vec<_>>(), ["Set-1", "left half"]);
     assert_eq!((count("Load"), count("held"), count("top"), count("Set-1")), (1, 1, 2, 1));
-    // The part's set of all nodes has the whole boundary; one of the middle alone the facet between the cells.
+    // The part's set of all nodes tags the whole boundary; that of the middle tags the facet between the cells.
     assert_eq!((count("Plate-1.Set-1"), count("middle")), (6, 1));
     let notes = mesh.notes().join("; ");
     assert!(
         notes.contains("surfaces that name no faces of cells (S1, S2 and so on) give no tag: free"),
         "{notes}"
     );
-    // A set without a whole facet tags points.
+    // A set without a complete facet tags points.
     assert_eq!(
         mesh.point_tags().map(|(tag, count)| (&**tag, count)).collect::<Vec<_>>(),
         [("corner", 1)]

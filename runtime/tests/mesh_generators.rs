@@ -1,4 +1,4 @@
-//! The generators: sizes, tags, orientation, order of cells, and what is said of wrong arguments.
+//! Mesh generators: sizes, tags, orientation, cell order, and messages for wrong arguments.
 
 use fem_dsl::problem::Argument;
 use runtime::mesh::generate::{counts, generate};
@@ -29,12 +29,12 @@ fn message(name: &str, text: &str) -> String {
     generate(name, &arguments(text)).expect_err("wrong arguments").to_string()
 }
 
-/// Rounding of a sum over a mesh, against its size.
+/// Compares up to the rounding of a sum over a mesh.
 fn close(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e3 * f64::EPSILON * expected.abs().max(1.0)
 }
 
-/// Vertices − edges + faces − cells.
+/// Returns the Euler characteristic: vertices − edges + faces − cells.
 fn euler(mesh: &Mesh) -> i64 {
     let t = mesh.topology();
     let last = if mesh.dim() == 2 { t.n_cells() as i64 } else { 0 };
@@ -187,7 +187,7 @@ fn interior_facets_are_in_two_cells_and_faces_agree() {
 
 #[test]
 fn scrambled_hexahedra_are_oriented_again() {
-    // Every cell of a box gets one of the 24 rotations of the cube, in a scrambled order.
+    // Every cell of a box gets one of the 24 rotations of the cube, in random order.
     let tidy = mesh("box", "cells=[4,3,5];deform=0.1");
     let rotations = rotations();
     let mut nodes = Vec::new();
@@ -203,7 +203,7 @@ fn scrambled_hexahedra_are_oriented_again() {
     assert!(sorted.topology().is_oriented());
     assert!(close(sorted.size(), 1.0) && close(kept.size(), 1.0));
     assert_eq!(sorted.n_vertices(), tidy.n_vertices());
-    // The codes of the unoriented mesh place each face's own vertices where the cell has them.
+    // The orientation codes of the unoriented mesh map each face's own vertices to those of the cell.
     let t = kept.topology();
     for cell in 0..t.n_cells() {
         for face in 0..6 {
@@ -313,7 +313,7 @@ fn bad_cells_are_named_with_their_place() {
     assert!(message.to_string().contains("is degenerate"), "{message}");
 }
 
-/// Two cells on a facet in the plane x_last = 0: one reaches up to 1, the other up, or down, to `apex`.
+/// Returns two cells on a facet in the plane x_last = 0: one extends to 1, the other to `apex`, above or below.
 fn on_one_facet(cell: Cell, apex: f64) -> Parts {
     let facet: &[[f64; 3]] = match cell {
         Cell::Triangle | Cell::Quadrilateral => &[[0.0; 3], [1.0, 0.0, 0.0]],
@@ -335,7 +335,7 @@ fn on_one_facet(cell: Cell, apex: f64) -> Parts {
         facet.iter().copied().chain(lifted(1.0)).chain(lifted(apex)).collect();
     let (base, first, second) = (0..n, n..n + count, n + count..n + 2 * count);
     let mut nodes: Vec<usize> = base.clone().chain(first).collect();
-    // Behind the facet the cell has it the other way round.
+    // Below the facet, the cell has it in reverse orientation.
     let mut other: Vec<usize> = base.collect();
     let mut tips: Vec<usize> = second.collect();
     if apex < 0.0 {
@@ -352,7 +352,7 @@ fn on_one_facet(cell: Cell, apex: f64) -> Parts {
     Parts { points, nodes: nodes.into_iter().map(|i| i as u32).collect(), ..Parts::default() }
 }
 
-/// Two cells on one side of a shared facet cover less than the sum of their sizes.
+/// Overlapping cells cover less than the sum of their sizes.
 #[test]
 fn overlapping_cells_are_refused() {
     for cell in Cell::ALL {
@@ -379,7 +379,7 @@ fn overlapping_cells_are_refused() {
     assert!(message.contains("overlap"), "{message}");
 }
 
-/// Two squares side by side, with nodes of their own on the side that they should share.
+/// Two adjacent squares with separate nodes on their common side.
 #[test]
 fn coincident_nodes_are_noted() {
     let square = |x: f64| [[x, 0.0, 0.0], [x + 1.0, 0.0, 0.0], [x, 1.0, 0.0], [x + 1.0, 1.0, 0.0]];

@@ -1,4 +1,4 @@
-//! Gmsh files: what each real mesh holds, all formats alike, and no panic on broken files.
+//! Gmsh files: contents of real meshes, equality of formats, and no panic on broken files.
 
 use runtime::mesh::gmsh;
 use runtime::mesh::read::ReadError;
@@ -6,7 +6,7 @@ use runtime::mesh::{Cell, Mesh};
 use std::f64::consts::PI;
 use std::path::PathBuf;
 
-/// A file of the project's `meshes/`, or of this crate's `tests/meshes/`.
+/// Returns a file of the project's `meshes/`, or of this crate's `tests/meshes/`.
 fn path(name: &str) -> PathBuf {
     let crate_folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let own = crate_folder.join("tests/meshes").join(name);
@@ -34,11 +34,11 @@ struct Expected {
     cell: Cell,
     order: usize,
     cells: usize,
-    /// Exact area or volume, and how far from it the mesh's may be.
+    /// The exact area or volume, and the tolerance of the mesh's.
     size: (f64, f64),
     cell_tag: &'static str,
     tags: &'static [&'static str],
-    /// Whether these tags cover the whole boundary.
+    /// True if these tags cover the whole boundary.
     covered: bool,
 }
 
@@ -202,7 +202,7 @@ fn binary_of_the_other_byte_order() {
     assert_eq!(gmsh::parse(&little).expect("little"), gmsh::parse(&big).expect("big"));
 }
 
-/// Rewrites a 4.1 binary file with every number's bytes reversed.
+/// Reverses the byte order of a 4.1 binary file.
 fn swap_v4(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     let find = |word: &str| {
@@ -265,7 +265,7 @@ fn groups_overlap_surfaces_look_down_and_planes_are_shifted() {
         assert_eq!(mesh.cells_tagged("right half").map(<[_]>::len), Ok(mesh.n_cells() / 2));
         let right = mesh.cells_tagged("right half").expect("tag");
         assert!(right.iter().all(|&cell| mesh.centre(cell as usize)[0] > 1.0), "{name}");
-        // A group without a name goes by its number; one between two cells is listed once.
+        // Unnamed groups are identified by number; facets between two cells are listed once.
         assert_eq!(count(&mesh, "5"), 2, "{name}");
         assert_eq!(count(&mesh, "between"), 2, "{name}");
         assert!(mesh.points().iter().all(|x| x[2] == 0.0), "{name}");
@@ -326,7 +326,7 @@ fn wrong_files_are_explained() {
         let message = message(text.as_bytes());
         assert!(message.contains(&expected), "{expected}\n{message}");
     }
-    // The last element refers to a node that is not there.
+    // The last element refers to a missing node.
     let broken = good.replace("$EndElements", "").trim_end().to_owned();
     let (head, _) = broken.rsplit_once(' ').expect("numbers");
     let message = message(format!("{head} 777\n$EndElements\n").as_bytes());
@@ -350,7 +350,7 @@ fn mixed_and_missing_cells() {
     let lines = message(with(&["1 1 2 0 1 1 2"]).as_bytes());
     assert!(lines.contains("no cells of dimension 2 or 3, only 1 × line of order 1"), "{lines}");
     assert!(lines.contains("One dimension is not there yet: a strip"), "{lines}");
-    // Two nodes exchanged: a bow tie, named with the file's own number and its place.
+    // Two exchanged nodes: a bow tie, reported with the file's number and its position.
     let tie = message(with(&["42 3 2 9 1 1 2 4 3"]).as_bytes());
     assert!(
         tie.contains("element 42 of \"9\" with centre (0.500000, 0.500000, 0.000000) is inverted"),
@@ -390,7 +390,7 @@ fn truncated_files_are_errors() {
     }
 }
 
-/// A small linear congruential generator: the same mutations in every run.
+/// A linear congruential generator, with equal mutations in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -461,22 +461,22 @@ fn mutated_files_never_panic() {
 
 #[test]
 fn folded_cells_are_unfolded_inside_a_boundary_that_stays() {
-    // Gmsh itself finds seven of the 470 cells folded over.
+    // Gmsh itself reports seven folded cells among 470.
     let mesh = mesh("bracket_tet10.msh");
     assert_eq!(mesh.notes().len(), 1);
     assert!(mesh.notes()[0].starts_with("7 curved cells folded over;"), "{:?}", mesh.notes());
-    // ∫ det J depends on the boundary alone; Gmsh's own nodes give this volume.
+    // ∫ det J depends on the boundary only; Gmsh's own nodes give this volume.
     assert!((mesh.size() - BRACKET_VOLUME).abs() < 1e-12 * BRACKET_VOLUME, "{:.17}", mesh.size());
 }
 
-/// ∫ det J over the cells as the file has them, folded ones counted with their sign.
+/// The signed integral ∫ det J over the cells of the file, including folded ones.
 const BRACKET_VOLUME: f64 = 5.804_583_937_391_937_5;
 
-/// Cells in format 2.2, all of one kind, with these nodes.
+/// Returns a file in format 2.2 with cells of one kind.
 fn of_cells(kind: u32, points: &[[f64; 3]], cells: &[&[u32]]) -> String {
     let mut text = format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n{}\n", points.len());
     for (i, [x, y, z]) in points.iter().enumerate() {
-        // Numbers with gaps, so that those of messages are the file's own.
+        // Numbers with gaps, to identify those of the file in messages.
         text.push_str(&format!("{} {x} {y} {z}\n", 10 * (i + 1)));
     }
     text.push_str(&format!("$EndNodes\n$Elements\n{}\n", cells.len()));
@@ -487,8 +487,8 @@ fn of_cells(kind: u32, points: &[[f64; 3]], cells: &[&[u32]]) -> String {
     text + "$EndElements\n"
 }
 
-/// A 9-node square, a 6-node triangle and a 10-node tetrahedron with the middle nodes of the edges at its first vertex moved
-/// to this part of them: of the first edge, or of all.
+/// Returns a 9-node square, a 6-node triangle and a 10-node tetrahedron. The midpoints of the first edge, or of all
+/// edges at the first vertex, are moved to this fraction of the edge.
 fn with_middle_nodes_at(part: f64, all: bool) -> [(u32, Vec<[f64; 3]>); 3] {
     let other = if all { part } else { 0.5 };
     let quad = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [part, 0.0], [1.0, 0.5]];
@@ -501,7 +501,7 @@ fn with_middle_nodes_at(part: f64, all: bool) -> [(u32, Vec<[f64; 3]>); 3] {
     [(10, quad.map(flat).collect()), (9, tri.into_iter().map(flat).collect()), (11, tet)]
 }
 
-/// Edges that run backwards near a vertex fold the boundary, which no node inside mends.
+/// Edges that run backwards near a vertex fold the boundary, which no interior node can repair.
 #[test]
 fn cells_whose_edges_run_backwards_are_inverted() {
     for (part, all) in [(0.05, false), (0.2, false), (0.2, true), (0.249, false)] {
@@ -516,7 +516,7 @@ fn cells_whose_edges_run_backwards_are_inverted() {
     }
 }
 
-/// det J is 0 at the vertex alone.
+/// Here det J is 0 at the vertex only.
 #[test]
 fn quarter_point_elements_are_taken_as_they_are() {
     for all in [false, true] {
@@ -532,7 +532,7 @@ fn quarter_point_elements_are_taken_as_they_are() {
     }
 }
 
-/// Turned and shifted, so that nothing is exact.
+/// Rotates and translates points, so that nothing is exact.
 fn turned(points: &[[f64; 3]], dim: usize) -> Vec<[f64; 3]> {
     let rotate = |[x, y]: [f64; 2], angle: f64| {
         [angle.cos() * x - angle.sin() * y, angle.sin() * x + angle.cos() * y]
@@ -545,7 +545,7 @@ fn turned(points: &[[f64; 3]], dim: usize) -> Vec<[f64; 3]> {
     points.iter().map(place).collect()
 }
 
-/// Cells that meet otherwise than in whole facets: kind, points, cells, and the node that hangs.
+/// Nonconforming cells: kind, points, cells, and the hanging node.
 type Hanging = (u32, Vec<[f64; 3]>, Vec<Vec<u32>>, u64);
 
 fn hanging() -> [Hanging; 6] {
@@ -554,18 +554,18 @@ fn hanging() -> [Hanging; 6] {
     let flat = [&square[..], &right].concat();
     let quads = vec![vec![1, 2, 3, 4], vec![2, 6, 7, 5], vec![5, 7, 8, 3]];
     let triangles = [[1, 2, 3], [1, 3, 4], [2, 6, 5], [5, 6, 8], [5, 8, 3]];
-    // The same as prisms of hexahedra, the node's copy above it.
+    // The same as prisms of hexahedra, with a copy of the node above it.
     let above = flat.iter().map(|&[x, y, _]| [x, y, 1.0]);
     let thick = [&flat[..], &above.collect::<Vec<_>>()].concat();
     let up = |cell: &Vec<u32>| -> Vec<u32> {
         cell.iter().copied().chain(cell.iter().map(|node| node + 8)).collect()
     };
     let hexes = quads.iter().map(up).collect();
-    // Two tetrahedra of which one has the middle of an edge, or of the face, of the other.
+    // Two tetrahedra; one has a vertex at the midpoint of an edge or face of the other.
     let corner = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     let tets = |at: [f64; 3]| [&corner[..], &[at, [0.2, 0.2, -1.0], [0.6, -1.0, -0.5]]].concat();
     let below = vec![vec![1, 2, 3, 4], vec![1, 6, 5, 7]];
-    // A quadratic edge whose middle node is a vertex of two others.
+    // A quadratic edge whose midpoint is a vertex of two others.
     let curved = vec![
         [0.0, 0.0, 0.0],
         [2.0, 0.0, 0.0],
@@ -597,7 +597,7 @@ fn a_node_inside_a_facet_of_another_cell_is_named() {
             let said = message(of_cells(kind, &points, &cells).as_bytes());
             let at = points[node as usize / 10 - 1].map(|x| format!("{x:.6}")).join(", ");
             let hangs = said.contains("lies inside a facet of element 1 ");
-            // Of two that hang, one below the other, either is named.
+            // Of two hanging nodes, one below the other, either may be named.
             let named = said.contains(&format!("node {node} at ({at})")) || kind == 5;
             assert!(hangs && named, "{kind}: {said}");
         }
@@ -614,7 +614,7 @@ fn cells_inside_others_are_named() {
     for words in ["element 3 with", "element 1 with", "overlap", "inside of both"] {
         assert!(said.contains(words), "{said}");
     }
-    // A cell twice, each with nodes of its own; and one beside it that reaches into it.
+    // A cell twice with separate nodes; and an adjacent cell that overlaps it.
     let corner = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     let beside = corner.map(|[x, y, z]| [x + 0.2, y + 0.1, z - 0.9]);
     for other in [corner, beside] {
@@ -625,7 +625,7 @@ fn cells_inside_others_are_named() {
     }
 }
 
-/// Nodes in one place join nothing, and are right where a slit is meant.
+/// Coincident nodes do not connect cells; they are valid for a slit.
 #[test]
 fn bodies_that_touch_in_their_nodes_are_taken() {
     let points: Vec<[f64; 3]> = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
@@ -649,12 +649,12 @@ fn a_node_in_two_places_is_an_error_with_its_line() {
         message(twice.as_bytes()),
         "line 10: node 40 is at (0, 2, 0) here, and at (0, 1, 0) before"
     );
-    // Said twice and the same, it is no matter.
+    // An equal duplicate is accepted.
     let same = text.replace("\n50 0 2 0\n", "\n40 0 1 0\n");
     assert!(gmsh::parse(same.as_bytes()).is_ok());
 }
 
-/// Where a facet has cells on both sides, an integral over it would take either.
+/// An integral over a facet with cells on both sides would be ambiguous.
 #[test]
 fn facets_between_cells_are_none_of_a_boundary() {
     let points = [[0.0; 3], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]];

@@ -1,5 +1,5 @@
-//! Operators of several fields and of integrals over the boundary against the reference: spaces of different degrees in
-//! one vector, with conditions on each of them, on all cells; and their assembled matrices.
+//! Operators with several fields and boundary integrals against the reference: spaces of different degrees in one
+//! vector, with conditions on each, on all cells; and their assembled matrices.
 
 use fem_dsl::point::{Part, PointForm};
 use fem_dsl::problem::Argument;
@@ -35,7 +35,7 @@ const FLOW: &str = "form f {
     f1[s] = (1 + s^2) * grad(s);
 }";
 
-/// Integrals over the boundary: values and gradients, the normal, coordinates, the diameter; a tag in two blocks, and
+/// Boundary integrals with values and gradients, the normal, coordinates and the diameter; one tag in two blocks, and
 /// two tags in one.
 const ROBIN: &str = "form f {
     field u: scalar;
@@ -61,7 +61,7 @@ const TRACTION: &str = "form f {
     on boundary \"x1\" { f0[p] = dot(u, n); f1[p] = p * n; }
 }";
 
-/// Discontinuous fields, one of them constant in each cell at degree 1, on the boundary too.
+/// Discontinuous fields, one of them constant in each cell at degree 1, also on the boundary.
 const JUMPS: &str = "form f {
     field u: vector;
     field p: scalar in L2(k - 1);
@@ -76,7 +76,7 @@ const JUMPS: &str = "form f {
     on boundary \"y0\", \"x0\" { f0[s] = grad(s) * n + [p, a] / 2; f1[s] = outer(s, n) + grad(s) / (2 + p^2); }
 }";
 
-/// One discontinuous field alone.
+/// A single discontinuous field.
 const ALONE: &str = "form f {
     field u: scalar in L2(k);
     param a = 0.7;
@@ -138,7 +138,7 @@ impl Case {
             .expect("an operator")
     }
 
-    /// The operators of some linearisations give what the reference does.
+    /// Compares operators with several linearisations with the reference.
     fn compare(&self, how: Execution, linearisations: &[Option<Linearisation>]) {
         let n = self.on.n_dofs();
         let (u, w) = (values(n, 0.3), values(n, 0.9));
@@ -164,7 +164,7 @@ impl Case {
         }
     }
 
-    /// What the operator says is tested at the points is what the reference does.
+    /// Compares the tested point quantities of the operator with the reference.
     fn compare_fluxes(&self, operator: &Operator, state: &Vector) {
         let tested = |integral: usize| tested(&self.form, &self.elements, integral);
         let integrals = 0..self.form.integrals.len();
@@ -181,7 +181,7 @@ impl Case {
                 reference.flux(inputs, integral).expect("numbers")
             })
         };
-        // `[item][number][point]` of the numbers that are asked for.
+        // The requested numbers as `[item][number][point]`.
         let spread = |want: &[Bounded], places: &[usize], points: usize| {
             let mut spread = vec![Bounded::ZERO; want.len() / places.len() * parts.len()];
             for (at, &number) in want.iter().enumerate() {
@@ -205,7 +205,7 @@ impl Case {
             let got = operator.fluxes_on_facets(state, &asked, integral).expect("numbers");
             let points = rule.on_facet().len();
             let want = spread(&wanted(integral), &all[integral], points);
-            // The reference has derivatives along the axes of the cell as it is, not as it is turned.
+            // Derivatives of the reference refer to the axes of the original cell, not of the rotated one.
             let values =
                 (0..got.len()).filter(|at| parts[at / points % parts.len()].1 == Part::Value);
             let (got, want): (Vec<f64>, Vec<Bounded>) =
@@ -216,7 +216,7 @@ impl Case {
         }
     }
 
-    /// Something of the reference at a state.
+    /// Evaluates the reference at a state.
     fn reference_with<T>(&self, u: &[f64], of: impl FnOnce(&Reference<'_>, &Inputs<'_>) -> T) -> T {
         let (on, rule) = (&self.on, self.elements.rule);
         let reference = Reference::with_rule(&self.form, self.elements.degree, 1, rule);
@@ -243,7 +243,7 @@ impl Case {
         of(&reference, &inputs)
     }
 
-    /// R(u), J(u) w and the diagonal, with the rows that conditions leave.
+    /// Returns the residual R(u), the action J(u) w and the diagonal, with the rows of constraints.
     fn reference(&self, u: &[f64], w: &[f64]) -> [Vec<Bounded>; 3] {
         let on = &self.on;
         let part = |all: &'_ [f64], field: usize| all[on.dofs_of(field)].to_vec();
@@ -313,7 +313,7 @@ fn compiled_operators_agree_with_the_reference() {
         (JUMPS, "tri", 1),
         (ALONE, "quad", 2),
     ];
-    // Interpreted kernels have each form with conditions and without.
+    // Interpreted kernels run each form with and without conditions.
     for (number, (text, cell, degree)) in cases.into_iter().enumerate() {
         let constrained = number % 2 == 1;
         Case::new(text, cell, degree, constrained).compare(Execution::Automatic, &[None]);

@@ -1,5 +1,5 @@
-//! Multigrid: transfers reproduce polynomials and are each other's transposes, on all shapes of cells, with hanging nodes, on
-//! periodic and curved meshes; iterations do not depend on the mesh's size, and are compared with a table.
+//! Multigrid: transfers reproduce polynomials and are mutual transposes, on all cell shapes, with hanging nodes, on
+//! periodic and curved meshes. Iteration counts do not depend on the mesh size, and are compared with a table.
 
 use super::devices;
 use fem_dsl::check::problem::Overrides;
@@ -33,7 +33,7 @@ fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
     made("box", &[("cell", cell)], &[("dim", dim), ("cells", cells), ("deform", deform)])
 }
 
-/// Cells near a corner are divided, so that nodes hang.
+/// Refines cells near a corner, so that nodes hang.
 fn adapted(mesh: Mesh) -> Mesh {
     let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
     for _ in 0..2 {
@@ -48,7 +48,7 @@ fn adapted(mesh: Mesh) -> Mesh {
     adaptive.mesh().expect("a mesh")
 }
 
-/// Meshes on which a linear function is in every space from this degree on.
+/// Meshes with the degree from which linear functions are in the space.
 fn meshes() -> Vec<(&'static str, Mesh, usize)> {
     vec![
         ("quadrilaterals", boxed("quad", 2.0, 5.0, 0.1), 1),
@@ -82,7 +82,7 @@ fn place(execution: Execution, precision: Precision) -> Place {
     Place { target, device: None, shelf: Shelf::default(), fine: None }
 }
 
-/// A linear function with another slope in each component, at the nodes of a space.
+/// Returns a linear function with different slopes per component, at the nodes of a space.
 fn linear(on: &Discretisation) -> Vec<f64> {
     let space = &on.fields[0].space;
     let points = space.points(&on.mesh, &on.partition).expect("points");
@@ -95,7 +95,7 @@ fn random(n: usize, seed: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919 + seed) % 1009) as f64 / 1009.0 - 0.5).collect()
 }
 
-/// P applied to a linear function is that function, and x · Pᵀ y is y · P x.
+/// Checks that P reproduces linear functions, and that x · Pᵀ y = y · P x.
 fn check(name: &str, coarse: &Discretisation, fine: &Discretisation, place: &Place, least: usize) {
     let between = Between::degrees(coarse, fine, place).expect("kernels");
     check_between(name, &between, (coarse, fine), place, least);
@@ -193,13 +193,13 @@ fn transfers_from_coarser_meshes_do_so_too() {
         let coarse = discretised(&coarser.mesh, 1, components, held);
         let place = place(Execution::Interpreted, Precision::F64);
         let between = Between::children(&coarse, &fine, &coarser, &place).expect("kernels");
-        // In the others children do not lie in the maps of their parents.
+        // In the other meshes children do not follow the map of their parents.
         let least = if straight { 1 } else { usize::MAX };
         check_between(name, &between, (&coarse, &fine), &place, least);
     }
 }
 
-/// All cells divided, then those near a corner, twice.
+/// Refines all cells, then those near a corner, twice.
 fn graded(mesh: Mesh) -> Mesh {
     let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
     for step in 0..3 {
@@ -237,7 +237,7 @@ fn transfers_between_forests_do_so_too() {
             let between = Between::children(&other, &own, &coarser, &place).expect("kernels");
             let least = if straight { 1 } else { usize::MAX };
             check_between(name, &between, (&other, &own), &place, least);
-            // Values at vertices are those of the finer mesh there.
+            // Values at vertices are those of the finer mesh.
             let State::Taken(taken) = State::at_vertices(&other, &own, &coarser) else {
                 panic!("{name}: no vertices")
             };
@@ -255,7 +255,7 @@ fn transfers_between_forests_do_so_too() {
     }
 }
 
-/// Few of the cells of a mesh that was fine from the start are divided: trees are joined, in whatever numbering they come.
+/// Few cells of an initially fine mesh are refined: trees are joined, in any numbering.
 #[test]
 fn transfers_between_forests_of_joined_trees_do_so_too() {
     let mut random = 1u64;
@@ -264,7 +264,7 @@ fn transfers_between_forests_of_joined_trees_do_so_too() {
         let mut nodes = Vec::new();
         for cell in 0..mesh.n_cells() {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            // Turned about one axis, or about another, which keeps the cell's orientation.
+            // Rotations about one axis or another, which keep the orientation.
             let turn = |at: usize| match random >> 60 {
                 0..8 => at,
                 8..12 => [2, 0, 3, 1, 6, 4, 7, 5][at],
@@ -365,7 +365,7 @@ fn text(form: &str, mesh: &str, degree: usize, solver: &str) -> String {
     )
 }
 
-/// Iterations to 1e-8, which must be those of the table, by levels and by the diagonal.
+/// The iterations to a tolerance of 1e-8 with multigrid and with Jacobi, compared with a table.
 #[test]
 fn iterations_are_those_of_a_table() {
     let table = [
@@ -395,7 +395,7 @@ fn iterations_are_those_of_a_table() {
     }
 }
 
-/// Meshes of N cells a direction, or refined so often, as three numbers that follow one another.
+/// Meshes with N cells per direction, or N refinements, for three values of N.
 const FAMILIES: [(&str, &str, [usize; 3]); 7] = [
     (POISSON, "box(dim: 2, cells: N)", [8, 16, 32]),
     (POISSON, "box(dim: 2, cell: tri, cells: N)", [4, 8, 16]),
@@ -406,15 +406,16 @@ const FAMILIES: [(&str, &str, [usize; 3]); 7] = [
     (POISSON, "ball(dim: 3, refine: N)", [1, 2, 3]),
 ];
 
-/// Most iterations to 1e-8 of any of these meshes at any degree up to eight, those that are few, and how many more twice the cells in
-/// each direction may take.
+/// For any of these meshes and any degree up to eight: the largest number of iterations to 1e-8, a small number, and
+/// the allowed increase for doubled cells per direction.
 const BOUNDS: [usize; 3] = [14, 6, 2];
 
-/// The same of tetrahedra, on which those of degree 3 grow from the smallest meshes on (7, 11, 12, and 17 at seven million unknowns).
+/// The same for tetrahedra; at degree 3 the counts grow from the smallest meshes on (7, 11, 12, and 17 at seven million
+/// degrees of freedom).
 const OF_TETRAHEDRA: [usize; 3] = [14, 7, 4];
 
-/// By twice the cells in each direction hardly more iterations, and the solution that others find. A part of the meshes and
-/// degrees; with `WF_FULL=1` all of them.
+/// Doubling the cells per direction hardly changes the iterations, and the solution agrees with that of other solvers.
+/// A selection of meshes and degrees; all with `WF_FULL=1`.
 #[test]
 fn iterations_do_not_grow_with_the_mesh() {
     let full = std::env::var_os("WF_FULL").is_some();
@@ -431,7 +432,7 @@ fn iterations_do_not_grow_with_the_mesh() {
                 let levels = by("cg(preconditioner: multigrid, rtol: 1e-8)");
                 let found = levels.report.iterations;
                 assert!(found <= most, "{mesh}, degree {degree}: {found} iterations");
-                // The smallest are solved by what ends their levels.
+                // The smallest problems are solved by the coarse-grid solver.
                 let enough = |before: usize| before.max(few) + more;
                 let grown = before.replace(found).is_some_and(|before| found > enough(before));
                 assert!(!grown, "{mesh}, degree {degree}: {found} iterations");
@@ -471,7 +472,7 @@ fn a_solve_is_the_same_on_devices_and_twice() {
     }
 }
 
-/// A mesh that no one has refined, with so many unknowns below that their matrix has levels of its own.
+/// A mesh without coarser meshes, with a coarse problem large enough for algebraic levels.
 #[test]
 fn meshes_that_have_no_coarser_ones_end_in_levels_of_matrices() {
     let zero = [("scalar", "0"), ("vector", "[0, 0]")];
@@ -479,7 +480,7 @@ fn meshes_that_have_no_coarser_ones_end_in_levels_of_matrices() {
     for ((form, (_, zero)), (cells, most)) in
         forms.into_iter().zip(zero).zip([(151, 12), (107, 22)])
     {
-        // Odd numbers of cells: they are nobody's children.
+        // Odd numbers of cells: no coarser mesh exists.
         let by = |what: &str| {
             let solver = format!("cg(preconditioner: {what}, rtol: 1e-8)");
             let text = format!(
@@ -509,7 +510,7 @@ fn assert_near(one: &Solution, other: &Solution) {
     assert!(apart < 1e-6 * largest, "{apart} of {largest}");
 }
 
-/// Where cells resolve what convection makes of it the cycle serves.
+/// The cycle is effective if cells resolve the convection.
 #[test]
 fn forms_that_are_not_symmetric_have_levels_where_these_help() {
     let text = |solver: &str| {
@@ -529,7 +530,7 @@ fn forms_that_are_not_symmetric_have_levels_where_these_help() {
     }
 }
 
-/// Tiny and huge units: residuals that single precision does not have.
+/// Tiny and huge units: residuals outside the range of single precision.
 #[test]
 fn units_do_not_matter() {
     for unit in [1e-30, 1e30] {
@@ -544,7 +545,7 @@ fn units_do_not_matter() {
     }
 }
 
-/// What has levels and no use of them is solved without, and says so.
+/// Without benefit from multigrid, the solve continues without it and reports this.
 #[test]
 fn an_indefinite_form_goes_on_without_levels() {
     let text = |solver: &str| {
@@ -560,7 +561,7 @@ fn an_indefinite_form_goes_on_without_levels() {
     assert_near(&found, &exact);
 }
 
-/// Stokes' equations: levels for the velocity, a mass for the pressure, and iterations that do not depend on the mesh.
+/// The Stokes equations: multigrid for the velocity, a mass matrix for the pressure, and mesh-independent iterations.
 #[test]
 fn saddle_points_have_levels_and_a_mass() {
     let text = |cells: usize, solver: &str| {

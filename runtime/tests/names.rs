@@ -1,7 +1,7 @@
-//! Whatever a form calls its fields, its data, its parameters and its values: words of Rust, of C, of OpenCL and of CUDA, macros
-//! of their headers, and names that kernels give themselves. Sources compile for every dialect.
+//! Names of fields, data, parameters and values in a form may be keywords of Rust, C, OpenCL and CUDA, macros of their
+//! headers, or names used in kernels. Sources compile in every dialect.
 //!
-//! CUDA takes NVRTC, and OpenCL a device: without them these dialects are left out.
+//! CUDA requires NVRTC, and OpenCL a device; otherwise these dialects are skipped.
 
 #[cfg(feature = "opencl")]
 #[path = "opencl/device.rs"]
@@ -48,7 +48,7 @@ const WORDS: &str = "
     CHAR_MAX SHRT_MAX SCHAR_MAX MAXFLOAT HUGE_VAL HUGE_VALF INFINITY NAN NULL EOF CLK_LOCAL_MEM_FENCE CLK_GLOBAL_MEM_FENCE
     CL_DEVICE_MAX FP_FAST_FMA FP_ILOGB0 FP_ILOGBNAN WEAKFORM_PREAMBLE CUDART_VERSION CUDA_VERSION E K PI A_1";
 
-/// Names in one form.
+/// Names per form.
 const TOGETHER: usize = 24;
 
 fn form(name: &str, items: &str) -> Option<PointForm> {
@@ -58,7 +58,7 @@ fn form(name: &str, items: &str) -> Option<PointForm> {
     program.filter(|_| !wrong).and_then(|program| program.point_form(name, 2).ok())
 }
 
-/// Forms in which every word that the language takes is a field, data on cells and at nodes, a parameter and a value.
+/// Forms in which every valid word is a field, data on cells and at nodes, a parameter and a value.
 fn forms() -> Vec<PointForm> {
     let field = |word: &str| form("one", &format!("field {word}: scalar; f0[{word}] = {word};"));
     let mut words: Vec<&str> =
@@ -114,7 +114,7 @@ fn whatever_names_a_form_takes_its_rust_compiles() {
     }
     let jit = Jit::new(Environment { cache_dir: None, ..Environment::from_process() });
     let Ok(compiler) = jit.compiler() else { return };
-    // What is tested is whether it is accepted, not what is made of it.
+    // Only acceptance by the compiler is tested.
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("kernels.rs"), &source.text).expect("a source");
     let mut rustc = std::process::Command::new(compiler.path());
@@ -168,7 +168,7 @@ fn whatever_names_a_form_takes_its_cuda_compiles() {
         eprintln!("skipped: there is no NVRTC");
         return;
     }
-    // OpenCL has the same words, and all of them in all places.
+    // OpenCL has the same words, all of them in all positions.
     let everything = forms();
     let forms = everything.iter().enumerate().filter(|(number, _)| number % 2 == 0);
     for source in for_threads(forms.map(|(_, form)| form), &CUDA) {

@@ -1,12 +1,11 @@
-//! OpenCL kernels against the reference: random forms on a covering array of every choice, on the
-//! device that `WF_OPENCL` names, or the first: PoCL, where there is no GPU.
+//! OpenCL kernels against the reference: random forms on a covering array of all choices, on the device selected by
+//! `WF_OPENCL`, or the first one: PoCL without a GPU.
 //!
-//! Cells and degrees, rules, shapes of cells, stored geometry and coefficients, tasks, precisions,
-//! strategies, ways of addressing, settings of the generator and kinds of forms: every pair of choices
-//! that a plan supports occurs in at least one kernel, each with a random form of its own.
-//! `WF_KERNELS=N` draws N more rows of choices at random, `WF_SEED` chooses other forms, and
-//! `WF_WORK=N` lets a thread do so many multiply-adds. Without a device nothing is compared, and
-//! `WF_REQUIRE=opencl` makes that a failure.
+//! Choices are cells and degrees, rules, cell shapes, stored geometry and coefficients, tasks, precisions, strategies,
+//! index types, generator settings and kinds of forms. Every supported pair of choices occurs in at least one kernel,
+//! each with its own random form. `WF_KERNELS=N` adds N random rows of choices, `WF_SEED` selects other forms, and
+//! `WF_WORK=N` limits the multiply-adds per thread. Without a device nothing is compared; `WF_REQUIRE=opencl` makes
+//! that a failure.
 #![cfg(feature = "opencl")]
 
 #[path = "threads/choices.rs"]
@@ -42,8 +41,7 @@ fn opencl_kernels_agree_with_the_reference() {
     let Some(device) = here::opencl() else { return };
     let name = "opencl_kernels_agree_with_the_reference";
     let Some(part) = parts::part(name, [&device as &dyn Device]) else { return };
-    // A cache beside the other results of the build: kernels that did not change are not compiled
-    // again.
+    // A cache in the build folder: unchanged kernels are not recompiled.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl_kernels");
     let jit = || {
         let cache_dir = Some(cache.clone());
@@ -53,7 +51,7 @@ fn opencl_kernels_agree_with_the_reference() {
     let (device, plain) = (device.with_jit(jit()), OpenCl::new().expect("the same device"));
     let devices: [&dyn Device; 2] = [&device, &plain.with_jit(jit()).unoptimised()];
     let kernels = compare(devices, &limits, 24, |number| part.has(number));
-    // A few minutes on the processor's OpenCL.
+    // A few minutes with OpenCL on the CPU.
     let more = draw::number("WF_KERNELS").is_some() || draw::number("WF_WORK").is_some();
     assert!(more || kernels <= 400, "{kernels} kernels");
 }

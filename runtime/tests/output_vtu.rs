@@ -1,4 +1,4 @@
-//! VTU files: the XML, the numbers in it, and what is refused.
+//! VTU files: XML, numbers, and rejected input.
 
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
@@ -16,7 +16,7 @@ fn mesh(name: &str, numbers: &[(&str, f64)], cell: &str) -> Mesh {
     generate(name, &arguments).expect("a mesh")
 }
 
-/// A file taken apart: the header and the appended bytes.
+/// A parsed file: the header and the appended bytes.
 struct Parsed {
     header: String,
     data: Vec<u8>,
@@ -65,7 +65,7 @@ impl Parsed {
     }
 }
 
-/// A discontinuous field: each cell has its own nodes, valued by a function of the position.
+/// Returns a discontinuous field: each cell has its own nodes, with values of a function.
 fn sampled(
     mesh: &Mesh,
     element: Lagrange,
@@ -123,7 +123,7 @@ fn points_and_fields_agree_on_every_cell() {
     }
 }
 
-/// Programs of other people read version 1.0 and the plain types.
+/// Other programs read version 1.0 and the basic types.
 #[test]
 fn cells_of_low_degree_are_written_in_version_1_0() {
     for (cell, dim, types) in [
@@ -162,7 +162,7 @@ fn continuous_fields_share_their_points() {
         let dim = if count == 49 { 2.0 } else { 3.0 };
         let mesh = mesh("box", &[("cells", 2.0), ("dim", dim)], cell);
         let element = Lagrange::continuous(mesh.cell(), 3).expect("an element");
-        // Constant fields, so that the nodes' numbers do not matter.
+        // Constant fields, so that the node numbers do not matter.
         let nodes = vec![0; mesh.n_cells() * element.count()];
         let shape = Shape::Vector(mesh.dim());
         let matrix = Shape::Matrix(mesh.dim(), mesh.dim());
@@ -211,7 +211,7 @@ fn continuous_fields_share_their_points() {
         };
         assert!(file.reals("T").chunks_exact(9).all(|t| close(t, &expected)));
         assert_eq!(file.reals("h"), sizes);
-        // Shared points lie where each cell has them: the lattice of the box.
+        // Shared points agree in all cells: the lattice of the box.
         for x in file.reals("Points") {
             assert!((x * 6.0 - (x * 6.0).round()).abs() < 64.0 * f64::EPSILON);
         }

@@ -1,5 +1,5 @@
-//! The kernel that adds up, for each unknown, what its cells have stored: the same bits as one after another on
-//! the processor, on every device that there is.
+//! The kernel that sums stored contributions of cells per degree of freedom: the same bits as sequential summation on
+//! the CPU, on every device.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
@@ -8,7 +8,7 @@ use kernels_gen::abi::Precision;
 use kernels_gen::dialect::c::sum::{NAME, UNKNOWNS, sum_of_cells};
 use runtime::device::Device;
 
-/// Unknowns, with lists of 0 to 11 places each.
+/// The number of degrees of freedom, with lists of 0 to 11 positions each.
 const N: usize = 1000;
 
 fn lists() -> (Vec<u32>, Vec<u32>) {

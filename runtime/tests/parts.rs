@@ -1,5 +1,5 @@
-//! Parts of a mesh, one a process, with threads in the place of processes: what operators, conditions and counts are at them is
-//! what they are on the whole mesh, to rounding, and the same bits where several have an unknown.
+//! Mesh parts on several processes (as threads): operators, conditions and counts agree with the whole mesh up to
+//! rounding, with equal bits at shared degrees of freedom.
 
 mod adapted;
 mod estimates;
@@ -53,12 +53,12 @@ fn problem(text: &str) -> (Problem, Mesh) {
     (problem, mesh)
 }
 
-/// What needs no compiler.
+/// Returns a target without compiler.
 fn target() -> Target {
     Target { execution: Execution::Interpreted, ..Target::native() }
 }
 
-/// The operator of a problem on a mesh, by the processor or by a device.
+/// Returns the operator of a problem on a mesh, on the CPU or on a device.
 fn operator(
     problem: &Problem,
     mesh: Arc<Mesh>,
@@ -67,7 +67,7 @@ fn operator(
     represented(problem, mesh, device, Representation::MatrixFree)
 }
 
-/// The same with a Jacobian that is applied in some way.
+/// Returns the same with a given representation of the Jacobian.
 fn represented(
     problem: &Problem,
     mesh: Arc<Mesh>,
@@ -81,7 +81,7 @@ fn represented(
     (made.expect("an operator").0, on)
 }
 
-/// A residual, a product and a diagonal at some state and direction, and what conditions make of zero.
+/// Returns a residual, a product and a diagonal at some state and direction, and the constrained zero vector.
 fn found(operator: &mut Operator, u: &[f64], x: &[f64]) -> [Vec<f64>; 4] {
     let (mut state, mut direction) = (operator.vector(), operator.vector());
     state.set(u);
@@ -99,7 +99,7 @@ fn numbers(n: usize, seed: f64) -> Vec<f64> {
     (0..n).map(|i| (i as f64 * 0.7 + seed).sin()).collect()
 }
 
-/// Of each unknown of a part the place that it has on the whole mesh.
+/// Returns the index of each degree of freedom of a part on the whole mesh.
 fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
     let mut places = vec![usize::MAX; part.n_dofs()];
     let cells = part.mesh.cut().expect("a part").cells().expect("room");
@@ -118,7 +118,7 @@ fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
     places
 }
 
-/// Cells of a part lie where those of the whole mesh do that they are.
+/// Asserts that the cells of a part coincide with those of the whole mesh.
 #[track_caller]
 fn expect_places(part: &Mesh, whole: &Mesh) {
     let Some(cut) = part.cut() else { return };
@@ -132,7 +132,7 @@ fn expect_places(part: &Mesh, whole: &Mesh) {
     }
 }
 
-/// What a part has in common with others, counted where it is.
+/// Returns the statistics of a part and its interface.
 fn share(part: &Discretisation, rank: u32) -> Share {
     let (mut share, mut outer) = (Share::default(), vec![false; part.mesh.n_cells()]);
     (share.cells, share.unknowns) = (part.mesh.n_cells(), part.n_dofs());
@@ -161,25 +161,25 @@ fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
     compare_on(None, problem, mesh, sizes);
 }
 
-/// Parts by the processor, or by a device each, against the whole by the processor.
+/// Compares parts on the CPU, or on one device each, with the whole mesh on the CPU.
 #[track_caller]
 fn compare_on(device: Option<&Arc<dyn Device>>, problem: &Problem, mesh: Mesh, sizes: &[usize]) {
     let even = |whole: &Arc<Mesh>, group: &Arc<dyn Group>| Arc::clone(whole).part(group);
     compare_parts(device, problem, mesh, sizes, &even, Some(&evenly));
 }
 
-/// A part of a mesh for a process.
+/// Creates the part of a process.
 type Cutting<'a> = &'a (dyn Fn(&Arc<Mesh>, &Arc<dyn Group>) -> Arc<Mesh> + Sync);
 
-/// Which of some processes has each cell of a mesh.
+/// Predicts the rank of each cell.
 type Foretold<'a> = &'a dyn Fn(&Arc<Mesh>, usize) -> Option<Vec<u32>>;
 
-/// Of parts that are dealt out evenly; none where there are too few cells.
+/// Returns the ranks of an even distribution; `None` with too few cells.
 fn evenly(whole: &Arc<Mesh>, processes: usize) -> Option<Vec<u32>> {
     whole.ranks(processes).ok().map(|ranks| ranks.to_vec())
 }
 
-/// The same of parts that are cut in some way, of which counts are foretold if that is said.
+/// Does the same for parts created in some way, with predicted counts if given.
 #[track_caller]
 fn compare_parts(
     device: Option<&Arc<dyn Device>>,
@@ -240,7 +240,7 @@ fn compare_parts(
     }
 }
 
-/// The text of a problem.
+/// Returns the text of a problem.
 fn text(mesh: &str, degree: usize, [tag, held]: [&str; 2], more: &str) -> String {
     let flat = mesh.contains("dim: 2") || mesh.contains("_quad");
     let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
@@ -257,7 +257,7 @@ fn parts_of_boxes_add_up_to_the_whole() {
     }
 }
 
-/// Of more processes than cells the last ones have none, and take part in all sums.
+/// With more processes than cells, the last ones have none and take part in all sums.
 #[test]
 fn a_part_may_have_one_cell_or_none() {
     for (mesh, more) in [
@@ -293,7 +293,7 @@ fn parts_of_files_add_up_to_the_whole() {
     let file = |name: &str| format!("\"meshes/{name}.msh\"");
     for (name, degree, tags, more) in [
         ("plate_hole_quad9", 3, ["right", "left"], ""),
-        // Dealt out by the coarser cells.
+        // Distributed by coarser cells.
         ("plate_hole_quad", 2, ["right", "left"], "refine = 1;"),
         ("elbow_hex27", 2, ["outlet", "inlet"], ""),
         ("bracket_tet10", 3, ["load", "fixed"], ""),
@@ -303,7 +303,7 @@ fn parts_of_files_add_up_to_the_whole() {
     }
 }
 
-/// The same cubes, each turned in a way of its own.
+/// Returns the same cubes, each in another rotation.
 fn turned(mesh: &Mesh) -> Mesh {
     let mut parts = Parts { points: mesh.points().to_vec(), ..Parts::default() };
     for cell in 0..mesh.n_cells() {
@@ -338,7 +338,7 @@ fn hanging_nodes_may_lie_on_the_cut() {
     }
 }
 
-/// Each process divides its own cells, of a mesh that it has not as a whole: what it has is what it would have had of that.
+/// Each process refines its own cells; the result equals its part of the whole refined mesh.
 #[test]
 fn parts_that_are_refined_add_up_to_the_whole() {
     let file = |name: &str| format!("\"meshes/{name}.msh\"");
@@ -356,7 +356,7 @@ fn parts_that_are_refined_add_up_to_the_whole() {
     }
 }
 
-/// The same of cubes of which each is turned in a way of its own.
+/// The same for individually rotated cubes.
 #[test]
 fn turned_cells_are_refined_in_parts() {
     let (problem, base) = problem(&text("box(dim: 3, cells: 2)", 4, ["x1", "y0"], ""));
@@ -369,7 +369,7 @@ fn turned_cells_are_refined_in_parts() {
     compare_refined(&problem, turned(&base), &[1, 1]);
 }
 
-/// Parts that are refined by some steps, one behind the other.
+/// Compares parts refined in several steps.
 #[track_caller]
 fn compare_refined(problem: &Problem, base: Mesh, steps: &[usize]) {
     let base = with_periodic_sides(problem, Arc::new(base)).expect("a mesh");
@@ -381,16 +381,16 @@ fn compare_refined(problem: &Problem, base: Mesh, steps: &[usize]) {
     };
     compare_parts(None, problem, whole.clone(), &[2, 3], &finer, None);
     for part in each(2, |group| finer(&base, &group)) {
-        // What is made where somebody asks for it is what one process has.
+        // The whole mesh, built on demand, equals that of one process.
         let cut = part.cut().expect("a part");
         assert_eq!(**cut.whole().expect("room"), whole);
     }
 }
 
-/// What generators make at once, in the parts that processes begin with and refine.
+/// Generated meshes, in parts that processes start with and refine.
 #[test]
 fn parts_that_are_generated_add_up_to_the_whole() {
-    // What the condition says does not depend on z.
+    // The condition does not depend on z.
     let sides = "refine = 1; periodic \"z0\" = \"z1\";";
     for (mesh, degree, tags, more) in [
         (
@@ -423,7 +423,7 @@ fn parts_that_are_generated_add_up_to_the_whole() {
     }
 }
 
-/// Some cells divided, and some of their children.
+/// Refines some cells, and some of their children.
 fn with_hanging_nodes(coarse: Mesh) -> Mesh {
     let mut forest = Forest::new(&coarse).expect("a forest");
     for times in 0..2 {
@@ -435,7 +435,7 @@ fn with_hanging_nodes(coarse: Mesh) -> Mesh {
     mesh
 }
 
-/// Numbers that look random, from a seed.
+/// Returns pseudo-random numbers from a seed.
 fn random(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed;
     move |below| {
@@ -444,7 +444,7 @@ fn random(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// A forest of which each cell is divided or not by chance, some of it several times.
+/// Returns a forest with randomly refined cells, some several times.
 fn random_forest(coarse: Mesh, seed: u64) -> Mesh {
     let mut forest = Forest::new(&coarse).expect("a forest");
     let mut draw = random(seed);
@@ -456,7 +456,7 @@ fn random_forest(coarse: Mesh, seed: u64) -> Mesh {
     forest.mesh(&Arc::new(coarse)).expect("a mesh of leaves")
 }
 
-/// Cells go to processes by chance, one by one or in pieces of some length; each has one.
+/// Returns random ranks of cells, one by one or in segments; each process has a cell.
 fn scattered(cells: usize, processes: usize, seed: u64) -> Vec<u32> {
     let mut draw = random(seed);
     let piece = 1 + seed as usize % 3 * 4;
@@ -489,7 +489,7 @@ fn parts_of_any_cells_add_up_to_the_whole() {
     }
 }
 
-/// Each process has a matrix of its own cells: what they are multiplied with together is what the whole is.
+/// Each process has a matrix of its own cells; their products add up to that of the whole matrix.
 #[test]
 fn matrices_of_parts_add_up_to_the_whole() {
     let assembled = Assembly::ALL.map(Representation::Assembled);

@@ -1,23 +1,24 @@
-//! Random forms in all three ways, of several fields in continuous and discontinuous spaces, with integrals over the
-//! boundary, data, parameters and conditions, on meshes of which some are periodic and some have hanging nodes: operators of interpreted kernels against the reference.
+//! Random forms with several fields in continuous and discontinuous spaces, checked in three ways. They include
+//! boundary integrals, data, parameters and constraints, on meshes that may be periodic or have hanging nodes. The
+//! operators run interpreted kernels and are compared with the reference implementation.
 //!
 //! ```text
 //! residual, action, diagonal               within rounding of the reference's
-//! (R(u + ε w) − R(u − ε w)) / 2ε − J w     = O(ε²), where the form is smooth
-//! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²), where all of it is an energy's derivative
+//! (R(u + ε w) − R(u − ε w)) / 2ε − J w     = O(ε²) for smooth forms
+//! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²) for derivatives of an energy
 //! ```
 //!
-//! 400 forms are drawn; with `WF_FORMS=N` in the environment N more, with `WF_SEED=S` others.
+//! The tests draw 400 forms. `WF_FORMS=N` in the environment adds N more, and `WF_SEED=S` selects other forms.
 
 #[path = "random_forms/case.rs"]
 mod case;
 
 use case::Case;
 
-/// The forms of each test: threads share them.
+/// Number of forms of each of the four tests, which run in parallel.
 const FORMS: u64 = 100;
 
-/// What was seen of some forms.
+/// Statistics of the tested forms.
 #[derive(Default)]
 struct Seen {
     forms: u64,
@@ -34,7 +35,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|value| value.parse().ok())
 }
 
-/// A quarter of the forms.
+/// Tests every fourth form, starting with number `part`.
 fn quarter(part: u64) {
     let first = number("WF_SEED").unwrap_or(0) + part;
     let more = number("WF_FORMS").unwrap_or(0).div_ceil(4);

@@ -1,5 +1,6 @@
-//! What a program without `unsafe` may ask of kernels and devices, and must not get: each of these was a crash, or
-//! additions that were lost. What does not even compile stands beside the items themselves.
+//! Safe programs must not cause undefined behaviour through kernels and devices.
+//! Each test reproduces a former crash or lost update. The tests of programs that must not compile are doc tests of the
+//! items themselves.
 #![forbid(unsafe_code)]
 
 use super::devices;
@@ -41,7 +42,8 @@ fn elements(form: &PointForm, on: &Discretisation) -> Elements {
     Elements::new(form, on.mesh.cell(), 1, rule).expect("elements")
 }
 
-/// The action of the form on one batch of 4 cells, and the length of each argument.
+/// Returns the kernel module for the action of the form on one batch of 4 cells, its name, and the length of each
+/// argument.
 fn action(on: &Discretisation) -> (Module, String, Vec<(Role, usize)>) {
     let form = form();
     let plan =
@@ -52,7 +54,7 @@ fn action(on: &Discretisation) -> (Module, String, Vec<(Role, usize)>) {
     (Module::interpreted(kernels), abi.name.clone(), lengths.collect())
 }
 
-/// Runs `batches` of the action, whose index array holds `index` everywhere, on vectors of 9 numbers.
+/// Runs `batches` batches of the action on vectors of length 9, with `index` in every entry of the index array.
 fn launch(index: u32, active: u32, batches: usize) -> Result<(), LaunchError> {
     let (module, name, lengths) = action(&discretisation([2.0; DIM]));
     let (x, mut y, active) = (vec![1.0; 9], vec![0.0; 9], [active]);
@@ -129,14 +131,14 @@ fn parts_of_a_launch_that_adds_to_a_vector_do_not_run_at_once() {
     launch.run(0..2).expect("one after another");
 }
 
-/// The kernels of the form, interpreted.
+/// Returns the interpreted kernels of the form.
 fn compiled(on: &Discretisation) -> Compiled {
     let (form, tasks) = (form(), [Task::Residual, Task::Action]);
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     compile(&form, &elements(&form, on), &facts(on), &tasks, &target).expect("kernels")
 }
 
-/// Chunks that were ordered for another mesh: threads would add to one number at once.
+/// Chunks coloured for another mesh would let threads update one entry concurrently.
 #[test]
 fn chunks_that_are_not_ordered_are_refused() {
     let mut on = discretisation([64.0, 64.0]);
@@ -153,7 +155,7 @@ fn chunks_that_are_not_ordered_are_refused() {
     assert!(matches!(refused, Err(BuildError::Unordered(_))), "{refused:?}");
 }
 
-/// The same launches where vectors have a memory of their own.
+/// The same launches on devices with a memory of their own.
 #[test]
 fn devices_refuse_indices_out_of_range() {
     let (form, on) = (form(), discretisation([2.0; DIM]));
@@ -202,7 +204,7 @@ fn devices_refuse_indices_out_of_range() {
         assert!(matches!(changed, Err(LaunchError::UnknownIndices { .. })), "{changed:?}");
         let twice = launch(8, 1, false, true);
         assert!(matches!(twice, Err(LaunchError::Aliased { .. })), "{twice:?}");
-        // So many that their product with the rows of a batch is small again.
+        // The second count is so large that its product with the rows of a batch overflows to a small number.
         for batches in [2, usize::MAX / 8 + 2] {
             let behind = launch(8, batches, false, false);
             assert!(matches!(behind, Err(LaunchError::TooShort { .. })), "{behind:?}");

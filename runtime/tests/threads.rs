@@ -1,7 +1,8 @@
-//! Kernels for groups of threads against the reference, through the kir interpreter: threads run from
-//! barrier to barrier, and whatever two of them touch at once is found. No compiler, no device.
+//! Compares kernels for thread groups with the reference, through the kernel IR interpreter.
+//! The interpreter runs each thread from barrier to barrier and reports data races. The tests need no compiler or
+//! device.
 //!
-//! The cases are those of `opencl_kernels.rs`, and the same `WF_SEED` and `WF_WORK` choose others.
+//! The cases are those of `opencl_kernels.rs`, and `WF_SEED` and `WF_WORK` select others in the same way.
 
 #[path = "threads/choices.rs"]
 pub(crate) mod choices;
@@ -21,17 +22,17 @@ use kernels_gen::strategy::lower;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Random cases beside those that cover every pair of choices: many of these have fields or cells for which a thread
-/// does a whole cell.
+/// Number of random cases in addition to the covering array of all pairs of options. Many have fields or cells for
+/// which one thread computes a whole cell.
 const MORE: usize = 100;
 
-/// What was seen of some cases.
+/// Statistics of the tested cases.
 #[derive(Default)]
 struct Seen {
     counts: BTreeMap<String, usize>,
-    /// Of these, those with several fields.
+    /// Counts of the cases with several fields.
     several: BTreeMap<String, usize>,
-    /// And those whose nodes hang.
+    /// Counts of the cases with hanging nodes.
     hanging: BTreeMap<String, usize>,
     by_lines: usize,
 }
@@ -43,7 +44,7 @@ impl Seen {
         let agreement = agreement.unwrap_or_else(|error| panic!("{}: {error}", case.name()));
         let seen = agreement.seen > 0 || case.plan.precision == Precision::F32;
         assert!(agreement.worst <= 1.0 && seen, "{}", case.name());
-        // One launch after another, so that no colours are needed.
+        // The interpreter runs launches one after another, so coloured scatter needs no colours.
         if number.is_multiple_of(4) && case.plan.scatter == Scatter::Atomic {
             case.plan.scatter = Scatter::Coloured;
             let (form, elements) = (&case.form, &case.elements);
@@ -94,7 +95,7 @@ fn interpreted_threads_agree_with_the_reference() {
     assert!(several.len() == 4 && several.values().all(|&count| count >= 10), "{several:?}");
 }
 
-/// Every word of what may hang, by each strategy.
+/// Tests every hanging-node configuration with each strategy.
 fn all_that_hangs(cell: Cell) {
     let text = "form f { field u: scalar; f0[u] = u^3; f1[u] = (1 + u^2) * grad(u); }";
     let form = levels::form(text, "f", cell.dim());

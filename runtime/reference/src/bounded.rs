@@ -1,26 +1,25 @@
-//! Numbers that carry the size of their rounding error, and the one tolerance that uses it.
+//! Numbers with running rounding-error bounds, and the common tolerance.
 //!
-//! Beside a value stands its scale: the sum of the absolute terms it was made of, carried through
-//! every operation to first order,
+//! A number consists of a value and its scale: the sum of the absolute values of its terms, propagated through every
+//! operation to first order,
 //!
 //! ```text
 //! s(a ± b) = s(a) + s(b)      s(a b) = |a| s(b) + s(a) |b|      s(f(a)) = |f'(a)| s(a) + |f(a)|
 //! ```
 //!
-//! but for a product, which may be one of two zeros that rounding has moved: 4 eps s(a) s(b) is added
-//! (running error analysis; N. J. Higham, "Accuracy and Stability of Numerical Algorithms", SIAM
-//! 2002, section 3.3). Any other order of the same operations, in a precision eps, then agrees to a
-//! moderate multiple of eps · s.
+//! except for products, which may have two factors that rounding has moved from 0: 4 eps s(a) s(b) is added (running
+//! error analysis; N. J. Higham, "Accuracy and Stability of Numerical Algorithms", SIAM 2002, section 3.3). Any other
+//! order of the same operations, in precision eps, then agrees to a moderate multiple of eps · s.
 
 use fem_dsl::arena::IndexVec;
 use fem_dsl::arithmetic;
 use fem_dsl::point::{Binary, Graph, Input, Node, NodeId, Unary};
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
-/// The largest relative error of a number in any precision that is compared: what two errors make of their product.
+/// The largest relative error in any compared precision, for second-order errors of products.
 const SECOND: f64 = FACTOR * f32::EPSILON as f64;
 
-/// The multiple of eps · scale that a result may be off by.
+/// The tolerance as a multiple of eps · scale.
 const FACTOR: f64 = 4.0;
 
 /// A value with the sum of its absolute terms.
@@ -36,25 +35,25 @@ impl Bounded {
     /// An exact zero.
     pub const ZERO: Self = Self { value: 0.0, scale: 0.0 };
 
-    /// A number that is given, or rounded once.
+    /// Creates an exact or once-rounded number.
     #[inline]
     pub fn new(value: f64) -> Self {
         Self { value, scale: value.abs() }
     }
 
-    /// A number whose error is known to be larger.
+    /// Creates a number with a known larger error.
     #[inline]
     pub fn with_scale(value: f64, scale: f64) -> Self {
         Self { value, scale: scale.max(value.abs()) }
     }
 
-    /// The bound of the tolerance in a precision.
+    /// Returns the tolerance in a precision.
     #[inline]
     pub fn tolerance(self, epsilon: f64) -> f64 {
         FACTOR * epsilon * self.scale
     }
 
-    /// √a
+    /// Returns the square root √a.
     pub fn sqrt(self) -> Self {
         unary(Unary::Sqrt, self)
     }
@@ -103,7 +102,7 @@ impl Mul for Bounded {
     #[inline]
     fn mul(self, other: Self) -> Self {
         let first = amplify(self.value, other.scale) + amplify(other.value, self.scale);
-        // What is left where both are 0 but for rounding.
+        // The second-order term, relevant if both factors are 0 up to rounding.
         let second = SECOND * self.scale * other.scale;
         let scale = if second.is_finite() { first + second } else { first };
         Self { value: self.value * other.value, scale }
@@ -126,13 +125,13 @@ impl std::iter::Sum for Bounded {
     }
 }
 
-/// |slope| · scale, where an exact zero stays one under any slope.
+/// Returns the product |slope| · scale; an exact zero remains 0 for any slope.
 #[inline]
 fn amplify(slope: f64, scale: f64) -> f64 {
     if scale == 0.0 { 0.0 } else { slope.abs() * scale }
 }
 
-/// A function of one number.
+/// Applies a unary function.
 fn unary(function: Unary, a: Bounded) -> Bounded {
     let x = a.value;
     let value = arithmetic::unary(function, x);
@@ -154,7 +153,7 @@ fn unary(function: Unary, a: Bounded) -> Bounded {
     Bounded { value, scale: amplify(slope, a.scale) + value.abs() }
 }
 
-/// A function of two numbers.
+/// Applies a binary function.
 fn binary(function: Binary, a: Bounded, b: Bounded) -> Bounded {
     let value = arithmetic::binary(function, a.value, b.value);
     let scale = match function {
@@ -163,7 +162,7 @@ fn binary(function: Binary, a: Bounded, b: Bounded) -> Bounded {
         Binary::Mul => return a * b,
         Binary::Div => return a / b,
         Binary::Pow => {
-            // A power a⁰ does not change with a, and 0 to a power above 0 not with the power.
+            // A power a⁰ does not depend on a, and a positive power of 0 not on the exponent.
             let by_base = match b.value {
                 0.0 => 0.0,
                 exponent => exponent * arithmetic::binary(function, a.value, exponent - 1.0),
@@ -175,13 +174,13 @@ fn binary(function: Binary, a: Bounded, b: Bounded) -> Bounded {
             let squares = a.value * a.value + b.value * b.value;
             (amplify(b.value, a.scale) + amplify(a.value, b.scale)) / squares + value.abs()
         }
-        // Near a tie either may be taken.
+        // Near a tie either argument may be selected.
         Binary::Min | Binary::Max => a.scale.max(b.scale),
     };
     Bounded { value, scale }
 }
 
-/// The value of every node of a graph; truth values count as 1 or 0.
+/// Returns the value of every node of a graph; truth values are 1 or 0.
 pub(super) fn evaluate(
     graph: &Graph,
     mut input: impl FnMut(Input) -> Bounded,
@@ -215,7 +214,7 @@ pub(super) fn evaluate(
     values
 }
 
-/// Whether a result in a precision agrees with the reference; else what is wrong.
+/// Compares a result in a precision with the reference; the error describes the difference.
 pub fn check_close(got: f64, want: Bounded, epsilon: f64) -> Result<(), String> {
     let (error, bound) = ((got - want.value).abs(), want.tolerance(epsilon));
     if !bound.is_finite() || !want.value.is_finite() {
@@ -227,7 +226,7 @@ pub fn check_close(got: f64, want: Bounded, epsilon: f64) -> Result<(), String> 
     Err(format!("{got:e} for {:e}: off by {error:e}, at most {bound:e} allowed", want.value))
 }
 
-/// Asserts that every result agrees with the reference, and names the worst place where not.
+/// Asserts that every result agrees with the reference; reports the largest difference.
 #[track_caller]
 pub fn assert_all_close(got: &[f64], want: &[Bounded], epsilon: f64, context: &str) {
     assert_eq!(got.len(), want.len(), "{context}: different lengths");
@@ -247,9 +246,9 @@ pub fn assert_all_close(got: &[f64], want: &[Bounded], epsilon: f64, context: &s
     }
 }
 
-/// `assert_close!(got, want, epsilon)` asserts that the number `got`, computed in a precision with
-/// the unit `epsilon`, agrees with the [`Bounded`] `want`: the one
-/// tolerance, 4 · epsilon · Σ|terms|. A format string with its arguments may follow.
+/// `assert_close!(got, want, epsilon)` asserts that `got`, computed in a precision with unit roundoff `epsilon`, agrees
+/// with the [`Bounded`] `want` up to the common tolerance, 4 · epsilon · Σ|terms|. A format string with arguments may
+/// follow.
 #[macro_export]
 macro_rules! assert_close {
     ($got:expr, $want:expr, $epsilon:expr $(,)?) => {
@@ -290,7 +289,7 @@ mod tests {
 
     #[test]
     fn scales_bound_what_single_precision_loses() {
-        // Each function in f32 against f64, at arguments where it amplifies.
+        // Each function in f32 against f64, at arguments with large amplification.
         let check = |function: Unary, x: f32, got: f32| {
             let want = unary(function, Bounded::new(f64::from(x) * (1.0 + 3.0e-8)));
             assert_close!(got, want, f32::EPSILON, "{function:?}({x})");

@@ -1,17 +1,18 @@
-//! What hangs, by the definition: a child of a tensor cell and its hanging faces and edges → the functions of what it reads.
+//! Hanging nodes by definition: a child of a tensor cell and its hanging faces and edges → the functions of its
+//! referenced nodes.
 //!
 //! ```text
-//! u_i = Σ_k φ_k((c + ξ_i) / 2) u_k      at the nodes i on hanging faces and edges of child c, φ_k the parent's functions
+//! u_i = Σ_k φ_k((c + ξ_i) / 2) u_k    at nodes i on hanging faces and edges of child c, φ_k the parent's functions
 //! φ̃_k = Σ_i C_ik φ_i                    u = C u_read
 //! ```
 
 use kernels_gen::abi::hanging::parts;
 use kernels_gen::element::{Lagrange, tabulate};
 
-/// For each node that is read, the nodes i whose own functions make its function, with C_ik.
+/// For each referenced node, the nodes i that contribute to its function, with C_ik.
 pub type Functions = Vec<Vec<(usize, f64)>>;
 
-/// The functions of a cell with what hangs of it, a word as of [`kernels_gen::abi::hanging`]; none where nothing does.
+/// Returns the functions of a cell with a hanging word ([`kernels_gen::abi::hanging`]); `None` if nothing hangs.
 pub fn functions(element: Lagrange, word: u32) -> Option<Functions> {
     if word == 0 || !element.is_continuous() {
         return None;
@@ -37,7 +38,7 @@ pub fn functions(element: Lagrange, word: u32) -> Option<Functions> {
         }
         for (k, function) in functions.iter_mut().enumerate() {
             let factor = table.value(i, k);
-            // Nodes of the parent that the entity does not have, but for rounding.
+            // Zero up to rounding for parent nodes outside the entity.
             if factor.abs() > 1e-13 {
                 function.push((i, factor));
             }
@@ -54,7 +55,7 @@ mod tests {
     use kernels_gen::abi::hanging::word;
     use kernels_gen::element::Cell;
 
-    /// A polynomial of a degree in each direction.
+    /// Returns a polynomial of the given degree in each direction.
     fn polynomial(x: [f64; 3], degree: usize) -> Bounded {
         let along = |axis: usize| {
             let add = |k: usize| Bounded::new(0.4 - 0.1 * (k + axis) as f64);
@@ -63,7 +64,7 @@ mod tests {
         along(0) * along(1) * along(2)
     }
 
-    /// Of a parent's polynomial a child reads the parent's values where it hangs, and sees its own.
+    /// Checks that a child with the parent's values at hanging nodes reproduces the parent's polynomial.
     fn sees_its_parent(element: Lagrange, word: u32) {
         let (dim, degree, points) = (element.cell().dim(), element.degree(), element.points());
         let functions = functions(element, word).expect("something that hangs");

@@ -1,6 +1,6 @@
-//! The oracle: a form's residual, Jacobian action and diagonal by full tabulation in f64.
+//! Reference implementation: residual, Jacobian action and diagonal of a form by full tabulation in f64.
 //!
-//! Straight from the definition: with quadrature points q, weights w_q, J = ∂x/∂ξ, and ∇ = J⁻ᵀ ∂_ξ,
+//! The definition, with quadrature points q, weights w_q, J = ∂x/∂ξ, and ∇ = J⁻ᵀ ∂_ξ:
 //!
 //! ```text
 //! R_i(u)     = Σ_cells Σ_q w_q |det J|  Σ_test  ∂^test φ_i · r[test](u, ∇u, …)
@@ -8,14 +8,14 @@
 //! diag_i     = Σ_cells Σ_q w_q |det J|  Σ_test Σ_trial  ∂^test φ_i · G[test][trial] · ∂^trial φ_i
 //! ```
 //!
-//! and likewise over facets, where λ = 0 for a reference coordinate, or a barycentric one, whose measure is
-//! w_q |det J| |∇λ| and whose outward normal is −∇λ / |∇λ|.
+//! and likewise over facets, where a reference or barycentric coordinate λ is 0. Their measure is w_q |det J| |∇λ| and
+//! their outward normal −∇λ / |∇λ|.
 //!
-//! The action is formed from the coefficients G, not from the form's own action graph, so that the
-//! two can be compared. Every number is a [`Bounded`], and [`assert_close!`](crate::assert_close)
-//! is the one tolerance of the project. Takes plain slices and knows no mesh.
+//! The action uses the coefficients G instead of the form's own action graph, so that the two can be compared. Every
+//! number is a [`Bounded`], and [`assert_close!`](crate::assert_close) is the common tolerance of the project. The
+//! interface uses plain slices and no mesh.
 //!
-//! A crate of its own, which tests compile with all optimisations: they spend more time here than anywhere else.
+//! This is a separate crate, which tests compile with full optimisation: they spend most of their time here.
 
 mod bounded;
 mod hanging;
@@ -34,7 +34,7 @@ use kernels_gen::plan::{Elements, PlanError, tested};
 use point::{Cursor, Point};
 use table::Table;
 
-/// A form with its elements and its rule.
+/// A form with its elements and its quadrature rule.
 pub struct Reference<'a> {
     form: &'a PointForm,
     degree: usize,
@@ -47,13 +47,13 @@ pub struct Reference<'a> {
 
 /// An element with its tabulation at the points of the rule.
 struct Space {
-    /// Its place among the spaces of the form: of its fields, then of its data.
+    /// Its index among the spaces of the form: fields first, then data.
     number: usize,
     element: Lagrange,
     table: Table,
-    /// At the points of each facet, where the form has integrals over some.
+    /// Tabulations at the points of each facet, if the form has facet integrals.
     facets: Vec<Table>,
-    /// Of each cell the functions that are not its element's own; nothing where no cell has any.
+    /// For each cell, functions that differ from the element's own; empty if no cell has any.
     functions: Vec<Option<Functions>>,
 }
 
@@ -65,13 +65,13 @@ impl Space {
         Self { number, element, table, facets, functions: Vec::new() }
     }
 
-    /// The tabulation where we are.
+    /// Returns the tabulation at the current cell or facet.
     fn at(&self, cursor: Cursor) -> &Table {
         cursor.facet.map_or(&self.table, |facet| &self.facets[facet])
     }
 }
 
-/// Numbers at nodes.
+/// Nodal values.
 #[derive(Clone, Copy, Debug)]
 pub struct Nodal<'a> {
     /// The number of each node of each cell: `[cell][node]`.
@@ -80,7 +80,7 @@ pub struct Nodal<'a> {
     pub values: &'a [f64],
 }
 
-/// Auxiliary data, as its [`Location`] says.
+/// Auxiliary data, by [`Location`].
 #[derive(Clone, Copy, Debug)]
 pub enum AuxData<'a> {
     /// At nodes.
@@ -91,7 +91,7 @@ pub enum AuxData<'a> {
     Points(&'a [f64]),
 }
 
-/// What a form is evaluated with.
+/// Inputs of a form.
 #[derive(Clone, Debug)]
 pub struct Inputs<'a> {
     /// Coordinates of the geometry's nodes: `[cell][node][axis]`.
@@ -104,18 +104,18 @@ pub struct Inputs<'a> {
     pub params: &'a [f64],
     /// The time.
     pub time: f64,
-    /// For each of the form's integrals its facets, each a cell and the number of the facet there; none over cells.
+    /// The facets of each integral, as cell and local facet; empty for integrals over cells.
     pub facets: Vec<Vec<(usize, usize)>>,
-    /// For each of the form's integrals its cells, where these are not all; none may be left out at the end.
+    /// The cells of each integral; `None` for all cells. Trailing entries may be omitted.
     pub cells: Vec<Option<Vec<u32>>>,
 }
 
-/// One vector a field, node-major, components interleaved.
+/// One vector per field, node-major, components interleaved.
 pub type Vectors = Vec<Vec<Bounded>>;
 
 impl<'a> Reference<'a> {
-    /// The form at degree `k` on cells of geometry order `g`, under the language's default rule or
-    /// the rule for an explicit quadrature degree.
+    /// Creates the form at degree `k` on cells of geometry order `g`, with the language's default rule or the rule of a
+    /// given quadrature degree.
     pub fn new(
         form: &'a PointForm,
         cell: Cell,
@@ -131,7 +131,7 @@ impl<'a> Reference<'a> {
         Self::with_rule(form, k, g, default_rule(cell, largest, g, quadrature))
     }
 
-    /// The form at degree `k` on cells of geometry order `g`, under a rule.
+    /// Creates the form at degree `k` on cells of geometry order `g`, with a given rule.
     pub fn with_rule(
         form: &'a PointForm,
         k: usize,
@@ -163,23 +163,24 @@ impl<'a> Reference<'a> {
         })
     }
 
-    /// The same where nodes of a field hang: of each cell the functions of what it reads, if they are not its element's own.
+    /// Sets the functions of cells with hanging nodes in a field: for each cell those of its referenced nodes, if they
+    /// differ from the element's own.
     pub fn with_functions(mut self, field: usize, functions: Vec<Option<Functions>>) -> Self {
         self.fields[field].functions = functions;
         self
     }
 
-    /// The rule.
+    /// Returns the quadrature rule.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// The element of a field.
+    /// Returns the element of a field.
     pub fn element(&self, field: usize) -> Lagrange {
         self.fields[field].element
     }
 
-    /// The residual R(u), of all integrals.
+    /// Returns the residual R(u), of all integrals.
     pub fn residual(&self, inputs: &Inputs) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -191,7 +192,7 @@ impl<'a> Reference<'a> {
         result
     }
 
-    /// The Jacobian's action J(u)w, by the coefficients G. `direction` is w, one vector a field.
+    /// Returns the Jacobian action J(u)w by the coefficients G. `direction` is w, one vector per field.
     pub fn action(&self, inputs: &Inputs, direction: &[&[f64]]) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -213,7 +214,7 @@ impl<'a> Reference<'a> {
         result
     }
 
-    /// The diagonal of the Jacobian.
+    /// Returns the diagonal of the Jacobian.
     pub fn diagonal(&self, inputs: &Inputs) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -235,8 +236,9 @@ impl<'a> Reference<'a> {
         result
     }
 
-    /// What an integral of the residual tests at each of its points, `[cell][point][number]` or `[facet][point][number]`: the
-    /// numbers of [`tested`], w |det J| f0 and w |det J| J⁻¹ f1, these along the axes of the cell itself on facets, too.
+    /// Returns the tested quantities of an integral of the residual at its points, `[cell][point][number]` or
+    /// `[facet][point][number]`. They are those of [`tested`], w |det J| f0 and w |det J| J⁻¹ f1, in the axes of the
+    /// cell, on facets, too.
     pub fn flux(&self, inputs: &Inputs, integral: usize) -> Result<Vec<Bounded>, PlanError> {
         let elements = Elements::new(self.form, self.rule.cell(), self.degree, self.rule)?;
         let (parts, mut all) = (tested(self.form, &elements, integral), Vec::new());
@@ -259,7 +261,7 @@ impl<'a> Reference<'a> {
         Ok(all)
     }
 
-    /// ∫ of the form's energy density over the cells, where it has one.
+    /// Returns the integral of the form's energy density over the cells, if it has one.
     pub fn energy(&self, inputs: &Inputs) -> Option<Bounded> {
         let mut sum = None;
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -271,8 +273,8 @@ impl<'a> Reference<'a> {
         sum
     }
 
-    /// The first point at which an integral has no finite value, or else one at which its derivative has none: the integral's
-    /// number, whether it is the derivative, and all that the form may read there.
+    /// Finds the first point at which an integral is not finite, else one at which its derivative is not. Returns the
+    /// integral's number, whether it is the derivative, and all inputs of the form there.
     pub fn not_finite(&self, inputs: &Inputs) -> Option<(usize, bool, Given)> {
         let [mut value, mut derivative] = [None, None];
         let wanted = fem_dsl::culprit::inputs(self.form);
@@ -297,7 +299,7 @@ impl<'a> Reference<'a> {
         Some((found.0, derived, found.1))
     }
 
-    /// The physical coordinates of the quadrature points: `[cell][point][axis]`.
+    /// Returns the physical coordinates of the quadrature points: `[cell][point][axis]`.
     pub fn coordinates(&self, inputs: &Inputs) -> Vec<f64> {
         let mut all = Vec::new();
         let dim = self.form.dim;
@@ -376,15 +378,15 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The place of a component of node `i` of a cell in the vector of its field.
+    /// Returns the index of a component of node `i` of a cell in the vector of its field.
     fn place(&self, inputs: &Inputs, cursor: Cursor, slot: Slot, i: usize) -> usize {
         let nodes = self.fields[slot.field].element.count();
         let node = inputs.state[slot.field].map[cursor.cell * nodes + i] as usize;
         node * self.form.fields[slot.field].shape.components() + slot.component
     }
 
-    /// A component of a nodal function, or one of its physical derivatives, at a point. The number
-    /// of components follows from the slot's owner, a field.
+    /// Returns a component of a nodal function, or one of its physical derivatives, at a point. The slot's field
+    /// determines the number of components.
     fn slot(
         &self,
         space: &Space,
@@ -397,7 +399,7 @@ impl<'a> Reference<'a> {
         point.interpolate(space, nodal, components, slot, cursor)
     }
 
-    /// The dimension, and the number of spaces.
+    /// Returns the dimension, and the number of spaces.
     fn sizes(&self) -> (usize, usize) {
         (self.form.dim, self.fields.len() + self.aux.len())
     }
@@ -407,7 +409,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// A direction's derivative or its value: how far into a table a slot reaches.
+/// Returns the axis of a derivative, or `None` for a value.
 fn derivative(part: Part) -> Option<usize> {
     match part {
         Part::Value => None,

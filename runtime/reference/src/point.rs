@@ -1,4 +1,4 @@
-//! One quadrature point of one cell: its geometry, and what a form reads there.
+//! A quadrature point of a cell: its geometry, and the inputs of a form there.
 
 use super::bounded::evaluate;
 use super::table::Table;
@@ -8,7 +8,7 @@ use fem_dsl::point::{Graph, Input, NodeId, Part, Slot};
 use kernels_gen::element::{Cell, Lagrange};
 use std::cell::OnceCell;
 
-/// Where we are.
+/// Current position.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor {
     pub(super) cell: usize,
@@ -30,12 +30,13 @@ pub(super) struct Point {
     inverse: [[Bounded; 3]; 3],
     /// The outward unit normal, on facets.
     normal: [Bounded; 3],
-    /// What [`Self::functions`] has computed: of each space the values, and the derivatives along each axis.
+    /// Cached results of [`Self::functions`]: for each space the values, and the derivatives along each axis.
     functions: Vec<OnceCell<Vec<Bounded>>>,
 }
 
 impl Point {
-    /// Point `q` of the cell whose geometry nodes have these coordinates, `[node][axis]`, for so many spaces.
+    /// Creates point `q` of the cell with these coordinates of the geometry nodes, `[node][axis]`, for a number of
+    /// spaces.
     pub(super) fn new(
         table: &Table,
         (dim, spaces): (usize, usize),
@@ -50,7 +51,7 @@ impl Point {
         let mut x = [Bounded::ZERO; 3];
         let mut jacobian = [[Bounded::ZERO; 3]; 3];
         for axis in 0..3 {
-            // Directions beyond the dimension are those of the identity.
+            // The remaining axes are those of the identity.
             jacobian[axis][axis] = Bounded { value: 1.0, scale: 0.0 };
         }
         for axis in 0..dim {
@@ -60,14 +61,14 @@ impl Point {
             }
         }
         let (determinant, inverse) = invert(&jacobian);
-        // A cell may be a mirror image of its reference.
+        // A cell may be mirrored.
         let size = if determinant.value < 0.0 { -determinant } else { determinant };
         let (measure, normal) = (Bounded::new(weight) * size, [Bounded::ZERO; 3]);
         let functions = vec![OnceCell::new(); spaces * (1 + dim)];
         Self { dim, x, measure, inverse, normal, functions }
     }
 
-    /// The same point as one of a facet, where the coordinate λ is 0.
+    /// Returns the same point on a facet, where the coordinate λ is 0.
     pub(super) fn on_facet(self, cell: Cell, facet: usize) -> Self {
         let mut along = [0.0; 3];
         match (cell.is_tensor(), facet) {
@@ -84,7 +85,7 @@ impl Point {
         Self { measure: self.measure * length, normal, ..self }
     }
 
-    /// φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
+    /// Returns the basis function φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
     fn basis(&self, table: &Table, q: usize, i: usize, part: Part) -> Bounded {
         match derivative(part) {
             None => table.entry(q, i, None),
@@ -98,8 +99,8 @@ impl Point {
         }
     }
 
-    /// The functions of what a cell reads as its nodes, or one of their physical derivatives: φ_i, or Σ_j C_ji φ_j where
-    /// nodes hang. Computed when it is first asked for.
+    /// Returns the functions of the referenced nodes of a cell, or their physical derivatives: φ_i, or Σ_j C_ji φ_j
+    /// with hanging nodes. Computed on first use.
     pub(super) fn functions(&self, space: &Space, cursor: Cursor, part: Part) -> &[Bounded] {
         let number = space.number * (1 + self.dim) + derivative(part).map_or(0, |axis| 1 + axis);
         self.functions[number].get_or_init(|| {
@@ -112,7 +113,7 @@ impl Point {
         })
     }
 
-    /// What a number along a physical axis has along a reference axis: ∂ξ_a/∂x_j; of a value, all of it.
+    /// Returns the pull-back factor from a physical to a reference axis, ∂ξ_a/∂x_j; 1 for values.
     pub(super) fn pulled(&self, to: Part, from: Part) -> Bounded {
         match (derivative(to), derivative(from)) {
             (Some(a), Some(j)) => self.inverse[a][j],
@@ -120,7 +121,7 @@ impl Point {
         }
     }
 
-    /// A component of a nodal function, or one of its physical derivatives.
+    /// Returns a component of a nodal function, or one of its physical derivatives.
     pub(super) fn interpolate(
         &self,
         space: &Space,
@@ -137,7 +138,7 @@ impl Point {
         terms.map(|(&function, node)| function * Bounded::new(value(node))).sum()
     }
 
-    /// Every node of a graph at this point.
+    /// Evaluates every node of a graph at this point.
     pub(super) fn evaluate(
         &self,
         reference: &Reference,
@@ -148,7 +149,7 @@ impl Point {
         evaluate(graph, |input| self.read(reference, inputs, cursor, input))
     }
 
-    /// What a form reads at this point.
+    /// Evaluates an input of the form at this point.
     pub(super) fn read(
         &self,
         reference: &Reference,
@@ -162,7 +163,7 @@ impl Point {
                 let space = &reference.fields[slot.field];
                 reference.slot(space, inputs.state[slot.field], slot, cursor, self)
             }
-            // The action is formed from the coefficients, which are free of the direction.
+            // The action is formed from the coefficients, which do not depend on the direction.
             Input::Direction(_) => Bounded::ZERO,
             Input::Aux(slot) => self.aux(reference, inputs, cursor, slot),
             Input::Param(index, component) => {
@@ -196,7 +197,7 @@ impl Point {
     }
 }
 
-/// Determinant and inverse by cofactors.
+/// Returns the determinant and the inverse by cofactors.
 fn invert(a: &[[Bounded; 3]; 3]) -> (Bounded, [[Bounded; 3]; 3]) {
     let next = |i: usize| (i + 1) % 3;
     let cofactor = |i: usize, j: usize| {
@@ -213,7 +214,7 @@ fn invert(a: &[[Bounded; 3]; 3]) -> (Bounded, [[Bounded; 3]; 3]) {
     (determinant, inverse)
 }
 
-/// The cell diameter h: the largest distance between two of its vertices.
+/// Returns the cell diameter h: the largest distance between two vertices.
 pub(super) fn diameter(element: Lagrange, coordinates: &[f64]) -> Bounded {
     let dim = element.cell().dim();
     let nodes = element.nodes();

@@ -1,9 +1,8 @@
 //! Full tabulation with scales: (Lagrange, Rule) → φ_i(x_q) and ∂φ_i/∂ξ_j(x_q) as [`Bounded`].
 //!
-//! On tensor cells a kernel may reach these numbers on other roads: by even and odd parts, which
-//! mix nodes i and n−1−i, and by the collocation derivative, B' = D B. The scale of an entry is
-//! therefore, a direction, |B_i| + |B_{n−1−i}|, and Σ_q' |D_qq'| (|B_q'i| + |B_q',n−1−i|) for a
-//! derivative.
+//! On tensor cells a kernel may compute these numbers in other ways: by even–odd decomposition, which mixes nodes i and
+//! n−1−i, and by the collocation derivative, B' = D B. The scale per direction is therefore |B_i| + |B_{n−1−i}|, and
+//! Σ_q' |D_qq'| (|B_q'i| + |B_q',n−1−i|) for a derivative.
 
 use super::Bounded;
 use kernels_gen::element::{Lagrange, LinePoints, LineTable, Rule, tabulate, tabulate_rule};
@@ -31,7 +30,7 @@ impl Table {
         table
     }
 
-    /// At the points of a facet: those of ξ₀ = 0 where the cell is turned so that the facet is that one.
+    /// Tabulates at the points of a facet: those with ξ₀ = 0 after rotation of the cell to this facet.
     pub(super) fn on_facet(element: Lagrange, rule: Rule, facet: usize) -> Self {
         let (cell, dim) = (rule.cell(), rule.cell().dim());
         let turned = |[_, y, z]: [f64; 3]| -> [f64; 3] {
@@ -51,7 +50,7 @@ impl Table {
         let points: Vec<[f64; 3]> =
             rule.on_facet().into_iter().map(|(point, _)| turned(point)).collect();
         let plain = tabulate(element, &points);
-        // Nodes off the facet are 0 there but for the rounding of sums that are as large as for other nodes.
+        // Functions of nodes off the facet vanish up to the rounding of sums as large as those of other nodes.
         let largest = |of: &[f64]| of.iter().fold(0.0, |most: f64, entry| most.max(entry.abs()));
         let wide = |of: &[f64]| {
             let least = if cell.is_tensor() { 0.0 } else { largest(of) };
@@ -69,7 +68,7 @@ impl Table {
         table
     }
 
-    /// φ_i(x_q), or its derivative along a reference axis.
+    /// Returns the value φ_i(x_q), or its derivative along a reference axis.
     #[inline]
     pub(super) fn entry(&self, q: usize, i: usize, axis: Option<usize>) -> Bounded {
         match axis {
@@ -78,12 +77,12 @@ impl Table {
         }
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub(super) fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// Gives every entry the product of its directions' scales.
+    /// Sets the scale of every entry to the product over directions.
     fn widen(&mut self, line: &LineScales) {
         let (nodes, dim) = (self.nodes, self.dim);
         for (at, value) in self.values.iter_mut().enumerate() {
@@ -99,7 +98,7 @@ impl Table {
 }
 
 impl Table {
-    /// The same on a facet: along its axis every node has one factor, at the end of the interval.
+    /// Does the same on a facet: along its normal axis every node has one factor, at the end of the interval.
     fn widen_on_facet(&mut self, line: &LineScales, nodes: LinePoints, facet: usize) {
         let (count, dim) = (self.nodes, self.dim);
         let own = LineTable::new(nodes, LinePoints::GaussLobatto(2));
@@ -116,7 +115,7 @@ impl Table {
                             own.value(end, node).abs()
                         };
                     }
-                    // The points of a facet are numbered along the other axes.
+                    // Facet points are numbered along the other axes.
                     let place = along - usize::from(along > axis);
                     let at = digit(q, line.points, place) * line.nodes + node;
                     if derived == Some(along) { line.derivatives[at] } else { line.values[at] }
@@ -134,7 +133,7 @@ impl Table {
     }
 }
 
-/// Scales of an interval's table.
+/// Scales of the table of an interval.
 struct LineScales {
     points: usize,
     nodes: usize,

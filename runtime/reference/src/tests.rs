@@ -1,4 +1,4 @@
-//! The oracle against integrals done by hand, and its parts against each other.
+//! The reference implementation against analytical integrals, and its parts against each other.
 
 use super::*;
 use crate::assert_close;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const EPS: f64 = f64::EPSILON;
 const H1: FormSpace = FormSpace::H1(Degree::Relative(0));
 
-/// A form with one scalar field from a residual and its coefficients.
+/// Returns a form with one scalar field, from a residual and its coefficients.
 fn form(
     dim: usize,
     build: impl Fn(&mut Graph) -> (Vec<(Slot, NodeId)>, Vec<Coefficient>),
@@ -54,7 +54,7 @@ fn one(graph: &mut Graph) -> NodeId {
     graph.intern(Node::Constant(fem_dsl::point::Number::new(1.0)))
 }
 
-/// f0 = u
+/// Returns the mass form f0 = u.
 fn mass(dim: usize) -> PointForm {
     form(dim, |graph| {
         let (u, one) = (state(graph, Part::Value), one(graph));
@@ -63,7 +63,7 @@ fn mass(dim: usize) -> PointForm {
     })
 }
 
-/// f1 = grad(u)
+/// Returns the Laplace form f1 = grad(u).
 fn laplace(dim: usize) -> PointForm {
     form(dim, |graph| {
         let one = one(graph);
@@ -74,7 +74,7 @@ fn laplace(dim: usize) -> PointForm {
     })
 }
 
-/// f0 = u³
+/// Returns the cubic form f0 = u³.
 fn cubic(dim: usize) -> PointForm {
     form(dim, |graph| {
         let u = state(graph, Part::Value);
@@ -87,15 +87,15 @@ fn cubic(dim: usize) -> PointForm {
     })
 }
 
-/// One cell under a map of its geometry nodes.
+/// A single mapped cell.
 struct OneCell {
     coordinates: Vec<f64>,
     nodes: Vec<[f64; 3]>,
     map: Vec<u32>,
 }
 
-/// The images of the geometry's and of the field's nodes under `place`; the latter only for maps
-/// of degree at most that of the geometry.
+/// Returns the images of the nodes of geometry and field under `place`; for the field only if the degree of the map is
+/// at most that of the geometry.
 fn one_cell(cell: Cell, k: usize, g: usize, place: impl Fn([f64; 3]) -> [f64; 3]) -> OneCell {
     let geometry = Lagrange::continuous(cell, g).expect("a supported geometry");
     let field = Lagrange::continuous(cell, k).expect("a supported degree");
@@ -131,7 +131,7 @@ fn affine(x: [f64; 3]) -> [f64; 3] {
     [1.0 + 2.0 * x + 0.5 * y, 0.25 * x + 1.5 * y - 0.5 * z, 3.0 * z + 0.125 * x]
 }
 
-/// det of `affine` in two and three dimensions.
+/// Returns the determinant of `affine` in two and three dimensions.
 fn affine_det(dim: usize) -> f64 {
     let plane = 2.0 * 1.5 - 0.5 * 0.25;
     if dim == 2 { plane } else { plane * 3.0 + 0.125 * (0.5 * -0.5) }
@@ -170,7 +170,7 @@ fn mass_and_stiffness_of_affine_cells_are_the_integrals_by_hand() {
 
 #[test]
 fn curved_cells_have_the_right_volume() {
-    // A bulge x ↦ x + y (1 − y)/2 keeps the measure; y ↦ y (1 + x²) on [0, 1]² has 4/3.
+    // The map x ↦ x + y (1 − y)/2 preserves the measure; y ↦ y (1 + x²) on [0, 1]² has 4/3.
     let bulge = |[x, y, z]: [f64; 3]| [x + 0.5 * y * (1.0 - y), y, z];
     for cell in Cell::ALL {
         let one = one_cell(cell, 2, 2, bulge);
@@ -231,7 +231,7 @@ fn the_action_is_the_derivative_of_the_residual() {
 
 #[test]
 fn every_input_reaches_the_form() {
-    // f0 = c t + h + k + x₀ + a_nodes + a_cells + a_points, all constant but x₀ and a_nodes = x₁.
+    // The form f0 = c t + h + k + x₀ + a_nodes + a_cells + a_points, constant except x₀ and a_nodes = x₁.
     let inputs = [
         Input::Param(1, 1),
         Input::Time,
@@ -276,7 +276,7 @@ fn every_input_reaches_the_form() {
 
 #[test]
 fn cells_share_nodes() {
-    // Two unit intervals' worth of quads side by side; hat functions sum over both.
+    // Two adjacent unit squares; hat functions sum over both.
     let form = mass(2);
     let reference = Reference::new(&form, Cell::Quadrilateral, 1, 1, None).expect("degree 1");
     let inputs = Inputs {

@@ -1,15 +1,15 @@
-//! A sparse matrix from element matrices without a pattern, on a device: elements of stored matrices → rows.
+//! Assembly of a sparse matrix from element matrices on a device, without a given sparsity pattern.
 //!
 //! ```text
 //! link     next[l] = swap(heads[row of l], l)             all rows of element matrices at once
-//! count    how many columns each row has, by a table of them
-//! scan     where each row begins
-//! emit     columns and entries, row by row: the table again, with numbers beside it, in ascending order
+//! count    number of columns of each row, by a hash table
+//! scan     start of each row
+//! emit     columns and entries, row by row: the table again, with values, in ascending order
 //! ```
 //!
-//! Beside the element matrices that takes 4 bytes for each row of one, and 8 for a row of the matrix, all of which is given back
-//! (A-FEM: "GPU finite element method computation strategy without mesh coloring", its a-COO format; there each element has
-//! its own place in a list).
+//! In addition to the element matrices, this needs 4 bytes per element-matrix row and 8 per matrix row, all temporary.
+//! (A-FEM: "GPU finite element method computation strategy without mesh coloring", a-COO format; there each element has
+//! its own place in a list.)
 
 use super::arithmetic::groups;
 use super::{Array, Device, DeviceError, Given, Kernel, Kind, Module};
@@ -24,63 +24,63 @@ const TEXT: &str = include_str!("acoo.c.txt");
 const NAMES: [&str; 7] =
     ["acoo_append", "acoo_fill", "acoo_link", "acoo_count", "acoo_scan", "acoo_shift", "acoo_emit"];
 
-/// Threads of a group.
+/// Threads per group.
 const THREADS: usize = 128;
 
-/// Counts that a group scans: `EACH_SCANS` a thread.
+/// Counts that a group scans: `EACH_SCANS` per thread.
 const SCANNED: usize = 8 * THREADS;
 
-/// Slots of a thread in the tables of columns.
+/// Slots of the column tables per thread.
 const EACH_HAS: usize = 8;
 
-/// Groups at most where their tables are in the device's memory.
+/// The largest number of groups with tables in device memory.
 const MOST: usize = 512;
 
-/// How groups of threads have rows.
+/// Assignment of matrix rows to thread groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tables {
-    /// Slots of a row, a power of two.
+    /// Slots per row, a power of two.
     slots: usize,
-    /// Threads of a link, a power of two.
+    /// Threads per link, a power of two.
     width: usize,
 }
 
 impl Tables {
-    /// For rows that have at most so many elements, and links that do.
+    /// Creates the assignment for rows with at most `of_row` elements and links with at most `of_link`.
     pub fn new(of_row: usize, of_link: usize) -> Self {
         let slots = of_row.max(4 * EACH_HAS).next_power_of_two();
         let lanes = (slots / EACH_HAS).min(THREADS);
         Self { slots, width: of_link.max(1).next_power_of_two().min(lanes) }
     }
 
-    /// Threads of a row.
+    /// Threads per row.
     fn lanes(self) -> usize {
         (self.slots / EACH_HAS).min(THREADS)
     }
 
-    /// Whether a group shares them; larger ones are in the device's memory.
+    /// Returns whether tables fit into the group's shared memory; larger ones are in device memory.
     fn shared(self) -> bool {
         self.slots <= THREADS * EACH_HAS
     }
 
-    /// Groups of threads for so many rows.
+    /// Returns the number of thread groups for `rows` rows.
     fn groups(self, rows: usize) -> usize {
         let groups = rows.div_ceil(THREADS / self.lanes()).max(1);
         groups.min(if self.shared() { 1 << 20 } else { MOST })
     }
 
-    /// Numbers in the device's memory of the tables of all groups.
+    /// Returns the number of table entries of all groups in device memory.
     fn scratch(self, rows: usize) -> usize {
         if self.shared() { 0 } else { self.groups(rows) * self.slots }
     }
 
-    /// Bytes of them, of columns twice and of sums.
+    /// Bytes of these tables: two column arrays and one of sums.
     pub(crate) fn bytes(self, rows: usize, real: usize) -> usize {
         self.scratch(rows) * (8 + real)
     }
 }
 
-/// The kernels in the words of a dialect.
+/// Returns the source of the kernels in a dialect.
 pub fn linked_rows(words: &Words, precision: Precision, tables: Tables) -> SourceFile {
     let threads = THREADS.to_string();
     let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
@@ -148,7 +148,7 @@ pub fn linked_rows(words: &Words, precision: Precision, tables: Tables) -> Sourc
     SourceFile { text, kernels: NAMES.map(abi).into(), ..SourceFile::empty(words.language) }
 }
 
-/// Adds to a number that other threads may add to, where that is no operation of the language.
+/// Atomic addition, for languages without it.
 const ADD: &str = "\
 static void add_to_slot(volatile $TABLE T* at, const T value)
 {
@@ -165,31 +165,31 @@ static void add_to_slot(volatile $TABLE T* at, const T value)
 /// Stored element matrices of one kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
-    /// Its first element among those of all.
+    /// The index of its first element.
     pub(crate) first: usize,
-    /// Entries of a cell.
+    /// Entries per cell.
     pub(crate) entries: usize,
-    /// Cells of a batch.
+    /// Cells per batch.
     pub(crate) lanes: usize,
-    /// Unknowns of a cell.
+    /// Degrees of freedom per cell.
     pub(crate) unknowns: usize,
-    /// Where the unknowns of its cells begin, `[batch][unknown][lane]`: the row of each link.
+    /// The start of its degrees of freedom, `[batch][unknown][lane]`: the row of each link.
     pub(crate) dofs: usize,
-    /// Where its part of the tables begins: for each unknown of a cell where its entries do, and the end of the last; then for
-    /// each entry in that order its number and the unknown of its column.
+    /// The start of its part of the tables. For each degree of freedom of a cell: the start of its entries, and the end
+    /// of the last; then for each entry in that order its number and the degree of freedom of its column.
     pub(crate) table: usize,
 }
 
-/// Where the elements of stored element matrices go.
+/// Positions of stored element-matrix elements in the sparse matrix.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Elements {
-    /// Ascending in first elements and in where unknowns begin.
+    /// Sorted by first element and by start of the degrees of freedom.
     pub(crate) works: Vec<Work>,
     pub(crate) tables: Vec<u32>,
     pub(crate) dofs: Vec<u32>,
-    /// How many elements there are.
+    /// The number of elements.
     pub(crate) count: usize,
-    /// At most so many elements add to one row.
+    /// An upper bound of the elements per row.
     pub(crate) of_row: usize,
 }
 
@@ -198,13 +198,13 @@ pub(crate) struct Elements {
 pub(crate) struct Link<'a> {
     dofs: &'a [u32],
     pairs: &'a [u32],
-    /// The first element of its batch and of its lane, and lanes.
+    /// The first element of its batch and lane, and the number of lanes.
     first: usize,
     lanes: usize,
 }
 
 impl Link<'_> {
-    /// The column of each element and its number; columns may be none.
+    /// Returns the column and the number of each element; columns may be `u32::MAX`.
     pub(crate) fn each(self) -> impl Iterator<Item = (u32, usize)> {
         let Self { dofs, first, lanes, .. } = self;
         self.pairs
@@ -214,7 +214,7 @@ impl Link<'_> {
 }
 
 impl Elements {
-    /// The link with a number, which is its place among all unknowns.
+    /// Returns the link with a number: its index among all degrees of freedom.
     pub(crate) fn link(&self, link: usize) -> Link<'_> {
         let number = self.works.partition_point(|work| work.dofs <= link) - 1;
         let Work { first, entries, lanes, unknowns, dofs, table } = self.works[number];
@@ -232,7 +232,7 @@ impl Elements {
         }
     }
 
-    /// How many elements the largest row of an element matrix has.
+    /// Returns the number of elements of the largest element-matrix row.
     pub(crate) fn of_link(&self) -> usize {
         let lengths = self.works.iter().flat_map(|work| {
             let ends = &self.tables[work.table..=work.table + work.unknowns];
@@ -241,12 +241,12 @@ impl Elements {
         lengths.max().unwrap_or(0)
     }
 
-    /// The tables that devices take for them.
+    /// Returns the row assignment for devices.
     pub(crate) fn on_devices(&self) -> Tables {
         Tables::new(self.of_row, self.of_link())
     }
 
-    /// Whether no number leads beyond what there is, rows and columns being below `len`.
+    /// Checks that all indices are in range; rows and columns must be below `len`.
     fn sound(&self, len: usize) -> bool {
         let ends = self.works.iter().map(|work| (work.first, work.dofs)).skip(1);
         let mut ends = ends.chain([(self.count, self.dofs.len())]);
@@ -272,7 +272,7 @@ impl Elements {
     }
 }
 
-/// The kernels of a device with what they read of all elements.
+/// The kernels of a device with their tables of all elements.
 pub(crate) struct Acoo {
     device: Arc<dyn Device>,
     precision: Precision,
@@ -287,7 +287,7 @@ pub(crate) struct Acoo {
     rows: usize,
 }
 
-/// Compressed rows on a device.
+/// A CSR matrix on a device.
 pub(crate) struct Rows {
     pub(crate) starts: Array,
     pub(crate) columns: Array,
@@ -295,12 +295,11 @@ pub(crate) struct Rows {
 }
 
 impl Acoo {
-    /// Moves to a device what it takes to assemble elements; all their rows and columns are below `len`, and there are
-    /// `rows` for groups of threads.
+    /// Uploads the tables for assembly. All rows and columns are below `len`, and thread groups exist for `rows` rows.
     ///
     /// # Errors
     ///
-    /// Elements that go beyond; too little memory, a driver that fails.
+    /// Elements out of range; insufficient memory, or a driver error.
     pub(crate) fn new(
         device: &Arc<dyn Device>,
         precision: Precision,
@@ -350,12 +349,12 @@ impl Acoo {
         let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
         given.extend(arrays.iter().map(|array| Given::Array(array)));
         given.extend(after.iter().map(|&size| Given::Size(size as u64)));
-        // SAFETY: the callers give each kernel of `TEXT` its arrays, whose lengths they have made or compared; what they
-        // index was compared with them in `new`.
+        // SAFETY: callers pass each kernel of `TEXT` arrays whose lengths they created or compared; `new` compared
+        // their indices.
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// Puts other elements behind the first of `cells`, from `first` on.
+    /// Copies further elements into `cells`, from `first` on.
     pub(crate) fn append(
         &self,
         own: &Array,
@@ -378,11 +377,11 @@ impl Acoo {
         self.start("acoo_fill", (n, groups(n)), &[cells], &[first])
     }
 
-    /// The matrix whose elements these are.
+    /// Assembles the matrix of these elements.
     ///
     /// # Errors
     ///
-    /// More entries than 32-bit indices number, as [`DeviceError::Mismatch`]; too little memory, a driver that fails.
+    /// More entries than 32-bit indices can number ([`DeviceError::Mismatch`]); insufficient memory, or a driver error.
     pub(crate) fn assemble(&self, cells: Array) -> Result<Rows, DeviceError> {
         let (device, rows) = (&*self.device, self.rows);
         if cells.kind() != Kind::from(self.precision) || cells.len() < self.elements {
@@ -391,7 +390,7 @@ impl Acoo {
         let links = self.dofs.len();
         let heads = device.zeros(Kind::U32, rows)?;
         let next = device.zeros(Kind::U32, links)?;
-        // And where the last row ends.
+        // Including the end of the last row.
         let mut starts = device.zeros(Kind::U32, rows + 1)?;
         let [works, table, dofs] = [&self.works, &self.tables, &self.dofs];
         self.start("acoo_link", (links, groups(links)), &[dofs, &heads, &next], &[])?;

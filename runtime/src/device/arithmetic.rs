@@ -1,9 +1,9 @@
-//! Vector operations on a device: one text in the words of each dialect → kernels for one precision.
+//! Vector operations on a device: one source template, instantiated per dialect and precision.
 //!
-//! Beside the operator an iteration of the conjugate gradient method is one product, one pass over x, r, p, q and D⁻¹
-//! that gives both new products, and one pass for the next direction. A sum has two stages: the threads of a group
-//! add up their entries, and whoever needs the sum adds up those of the groups, in one order that the length alone
-//! fixes. The second stage is part of the next kernel, or of the host's reading, so that it costs no launch.
+//! In addition to the operator, an iteration of the conjugate gradient method takes one dot product, one pass over x,
+//! r, p, q and D⁻¹ with both new dot products, and one pass for the next direction. A sum has two stages: each thread
+//! group sums its entries, and the consumer sums the groups, in an order that depends on the length only. The second
+//! stage is part of the next kernel or of the download, so it needs no launch.
 
 mod combined;
 mod joint;
@@ -34,12 +34,12 @@ pub use places::Places;
 pub use recurrence::{Recurrence, Toward};
 pub use sums::{Summed, Sums};
 
-/// The kernels, with `$` before each word of the dialect.
+/// The source template, with `$` before each dialect-dependent word.
 const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 
-/// Before each name: OpenCL has a `dot` of its own.
+/// Prefix of all names: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
-/// Their names without it.
+/// The names without prefix.
 const NAMES: [&str; 44] = [
     "fill",
     "scale",
@@ -87,33 +87,33 @@ const NAMES: [&str; 44] = [
     "batch_advance_plain",
 ];
 
-/// Threads of a group.
+/// Threads per group.
 pub(super) const THREADS: usize = 256;
-/// Groups at most: what a large GPU holds at once.
+/// The largest number of groups: the capacity of a large GPU.
 const MOST: usize = 1024;
-/// Entries that a thread should have at least.
+/// Minimal number of entries per thread.
 const ENTRIES: usize = 4;
 
-/// Groups for `n` entries: by their number alone, so that sums are.
+/// Returns the number of groups for `n` entries, which determines the order of sums.
 pub(super) fn groups(n: usize) -> usize {
     n.div_ceil(THREADS * ENTRIES).clamp(1, MOST)
 }
 
-/// Groups that form a sum over `n` entries, some of which may be those of other processes, too.
+/// Returns the number of groups of a sum over `n` entries, some of which may be shared with other processes.
 fn groups_of(n: usize, joint: Option<&Arc<Joint>>) -> usize {
     joint.map_or_else(|| groups(n), |joint| joint.groups())
 }
 
-/// What vectors of one precision need of a device.
+/// Vector kernels of one precision on a device.
 pub struct Arithmetic {
     device: Arc<dyn Device>,
     precision: Precision,
     layout: Layout,
     module: Module,
-    /// Arrays for the sums of groups that nobody uses.
+    /// Unused arrays for the sums of groups.
     spare: Mutex<Vec<Array>>,
     failure: Mutex<Option<DeviceError>>,
-    /// What vectors have in common with those of other processes.
+    /// Shared entries of vectors, for each exchange.
     joints: Mutex<Vec<(Weak<Sharing>, Arc<Joint>)>>,
 }
 
@@ -124,7 +124,7 @@ impl fmt::Debug for Arithmetic {
 }
 
 impl Arithmetic {
-    /// The kernels in the words of a dialect.
+    /// Returns the source of the kernels in a dialect.
     pub fn source(words: &Words, precision: Precision) -> SourceFile {
         let (threads, slots) = (THREADS.to_string(), Recurrence::MOST.to_string());
         let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
@@ -160,16 +160,16 @@ impl Arithmetic {
     ///
     /// # Errors
     ///
-    /// The driver refuses them.
+    /// The driver rejects them.
     pub fn new(device: Arc<dyn Device>, precision: Precision) -> Result<Arc<Self>, DeviceError> {
         Self::with_layout(device, precision, Layout::plain(1))
     }
 
-    /// The same for vectors whose unknowns lie otherwise.
+    /// Like [`Arithmetic::new`], for vectors with another layout.
     ///
     /// # Errors
     ///
-    /// The driver refuses them.
+    /// The driver rejects them.
     pub fn with_layout(
         device: Arc<dyn Device>,
         precision: Precision,
@@ -180,22 +180,22 @@ impl Arithmetic {
         Ok(Arc::new(Self { device, precision, layout, module, spare, failure, joints }))
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
     }
 
-    /// The precision of the entries.
+    /// Returns the precision of the entries.
     pub fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// How unknowns lie in vectors.
+    /// Returns the layout of vectors.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Remembers the first failure of an operation that cannot give one back.
+    /// Stores the first error of an operation that cannot return one.
     pub fn keep<T>(&self, result: Result<T, DeviceError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -207,30 +207,30 @@ impl Arithmetic {
         }
     }
 
-    /// The first failure that was kept, if any. What was computed since then means nothing.
+    /// Returns the first stored error, if any. Results since then are invalid.
     ///
     /// # Errors
     ///
-    /// That failure.
+    /// The stored error.
     pub fn check(&self) -> Result<(), DeviceError> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Zeros.
+    /// Creates a vector of zeros.
     ///
     /// # Errors
     ///
-    /// As [`Device::zeros`].
+    /// Those of [`Device::zeros`].
     pub fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
         self.device.zeros(self.precision.into(), len)
     }
 
-    /// Numbers in the precision of the entries.
+    /// Uploads numbers in the precision of the entries.
     ///
     /// # Errors
     ///
-    /// As [`Device::zeros`].
+    /// Those of [`Device::zeros`].
     pub fn upload(&self, values: &[f64]) -> Result<Array, DeviceError> {
         match self.precision {
             Precision::F64 => self.device.upload(values),
@@ -241,11 +241,11 @@ impl Arithmetic {
         }
     }
 
-    /// Other numbers for an array, from its element `at` on.
+    /// Overwrites entries of an array, from element `at` on.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Mismatch`] if they do not fit; a driver that fails.
+    /// [`DeviceError::Mismatch`] if they do not fit; a driver error.
     pub fn overwrite(
         &self,
         array: &mut Array,
@@ -265,11 +265,11 @@ impl Arithmetic {
         }
     }
 
-    /// One element of an array.
+    /// Downloads one element of an array.
     ///
     /// # Errors
     ///
-    /// As [`Arithmetic::overwrite`].
+    /// Those of [`Arithmetic::overwrite`].
     pub fn element(&self, array: &Array, at: usize) -> Result<f64, DeviceError> {
         if at >= array.len() {
             return Err(DeviceError::Mismatch { operation: "element" });
@@ -281,11 +281,11 @@ impl Arithmetic {
         }
     }
 
-    /// The elements of an array in a range, in double precision.
+    /// Downloads a range of an array, in double precision.
     ///
     /// # Errors
     ///
-    /// As [`Arithmetic::overwrite`].
+    /// Those of [`Arithmetic::overwrite`].
     pub fn read(&self, array: &Array, range: Range<usize>) -> Result<Vec<f64>, DeviceError> {
         self.same("read", &[array], array.len())?;
         if range.end > array.len() {
@@ -311,7 +311,7 @@ impl Arithmetic {
         Ok(value[0])
     }
 
-    /// Arrays must hold `n` entries of this precision.
+    /// Checks that arrays have `n` entries of this precision.
     fn same(
         &self,
         operation: &'static str,
@@ -329,7 +329,7 @@ impl Arithmetic {
         Ok(kernel.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?)
     }
 
-    /// Runs a kernel on arrays of `n` entries each, then other arguments.
+    /// Runs a kernel on arrays of `n` entries each, followed by other arguments.
     fn run(
         &self,
         name: &'static str,
@@ -341,7 +341,7 @@ impl Arithmetic {
         self.run_first(name, n, arrays, others)
     }
 
-    /// The same for the first `n` entries of arrays that may have more.
+    /// Like [`run`](Self::run), for the first `n` entries of longer arrays.
     fn run_first(
         &self,
         name: &'static str,
@@ -355,7 +355,8 @@ impl Arithmetic {
         }
     }
 
-    /// Runs a kernel on arrays of `n` entries each by so many groups, of which each has a sum, also where there are no entries.
+    /// Runs a kernel on arrays of `n` entries with a given number of groups, each of which forms a sum, even without
+    /// entries.
     fn run_by(
         &self,
         name: &'static str,
@@ -381,18 +382,18 @@ impl Arithmetic {
         let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
         given.extend(arrays.iter().map(|array| Given::Array(array)));
         given.extend(others);
-        // SAFETY: the kernels are those of `TEXT`, whose arguments are n, the stride, arrays of n entries or more of
-        // this precision, which has just been compared, and what the caller in this folder adds.
+        // SAFETY: the kernels are those of `TEXT`. Their arguments are n, the stride, arrays with at least n entries of
+        // this precision (just checked), and further arguments of the callers in this folder.
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// Room for two sums of as many groups as there can be, and a number; what it holds means nothing.
+    /// Returns an array for two sums of the largest number of groups and one number; its contents are undefined.
     fn room(&self) -> Result<Array, DeviceError> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.map_or_else(|| self.device.zeros(Kind::F64, 2 * MOST + 1), Ok)
     }
 
-    /// Runs a kernel that forms sums, over the entries of all processes where they have some in common.
+    /// Runs a kernel that forms sums; with shared entries, over all processes.
     fn sums(
         self: &Arc<Self>,
         name: &'static str,
@@ -428,61 +429,61 @@ impl Arithmetic {
         Ok(Sums { arithmetic, partials: Some(partials), groups, count, curvature, joint })
     }
 
-    /// y_i = a.
+    /// Sets y_i = a.
     ///
     /// # Errors
     ///
-    /// For this and all that follows: arrays that do not go together, a driver that fails.
+    /// For this and all following functions: arrays that do not match, or a driver error.
     pub fn fill(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
         self.run("fill", y.len(), &[y], &[Given::Real(a)])
     }
 
-    /// y_i = 0 for i < n.
+    /// Sets y_i = 0 for i < n.
     pub fn clear(&self, y: &mut Array, n: usize) -> Result<(), DeviceError> {
         self.run_first("fill", n.min(y.len()), &[y], &[Given::Real(0.0)])
     }
 
-    /// y = a·y.
+    /// Computes y = a·y.
     pub fn scale(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
         self.run("scale", y.len(), &[y], &[Given::Real(a)])
     }
 
-    /// y = x.
+    /// Computes y = x.
     pub fn copy(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
         self.run("copy", y.len(), &[x, y], &[])
     }
 
-    /// y = a·x + b·y.
+    /// Computes y = a·x + b·y.
     pub fn axpby(&self, a: f64, x: &Array, b: f64, y: &mut Array) -> Result<(), DeviceError> {
         self.run("axpby", y.len(), &[x, y], &[Given::Real(a), Given::Real(b)])
     }
 
-    /// y_i = x_i·y_i.
+    /// Computes y_i = x_i·y_i.
     pub fn multiply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
         self.run("multiply", y.len(), &[x, y], &[])
     }
 
-    /// y_i = 0 where x_i is 0.
+    /// Sets y_i = 0 wherever x_i is 0.
     pub fn vanish_with(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
         self.run("vanish_with", y.len(), &[x, y], &[])
     }
 
-    /// y_i = 1/y_i, or 0 where y_i is 0.
+    /// Sets y_i = 1/y_i, or 0 if y_i is 0.
     pub fn invert(&self, y: &mut Array) -> Result<(), DeviceError> {
         self.run("invert", y.len(), &[y], &[])
     }
 
-    /// y_i = |y_i|.
+    /// Sets y_i = |y_i|.
     pub fn make_absolute(&self, y: &mut Array) -> Result<(), DeviceError> {
         self.run("make_absolute", y.len(), &[y], &[])
     }
 
-    /// y_i = |y_i|, or 1 where y_i is 0.
+    /// Sets y_i = |y_i|, or 1 if y_i is 0.
     pub fn make_positive(&self, y: &mut Array) -> Result<(), DeviceError> {
         self.run("make_positive", y.len(), &[y], &[])
     }
 
-    /// p = D⁻¹r + β·p.
+    /// Computes p = D⁻¹r + β·p.
     pub fn advance(
         &self,
         beta: f64,
@@ -493,7 +494,7 @@ impl Arithmetic {
         self.run("advance", p.len(), &[r, d, p], &[Given::Real(beta)])
     }
 
-    /// r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, x = x + d.
+    /// Does a Chebyshev step: r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, x = x + d.
     pub fn chebyshev(
         &self,
         (keep, add): (f64, f64),
@@ -506,17 +507,17 @@ impl Arithmetic {
         self.run("chebyshev", x.len(), &[x, d, r, from, q, inverse], &given)
     }
 
-    /// y_i = i mod `period` − `period` / 2, also where there is no unknown.
+    /// Sets y_i = i mod `period` − `period` / 2, also in padding.
     pub fn ramp(&self, y: &mut Array, period: usize) -> Result<(), DeviceError> {
         self.run("ramp", y.len(), &[y], &[Given::Real(period as f64)])
     }
 
-    /// y_i = ±y_i, with signs without any order that follow from i.
+    /// Sets y_i = ±y_i, with pseudorandom signs that depend on i.
     pub fn turn(&self, y: &mut Array) -> Result<(), DeviceError> {
         self.run("turn", y.len(), &[y], &[])
     }
 
-    /// d = `add`·D⁻¹r, x = d.
+    /// Does the first Chebyshev step: d = `add`·D⁻¹r, x = d.
     pub fn chebyshev_first(
         &self,
         add: f64,
@@ -526,7 +527,7 @@ impl Arithmetic {
         self.run("chebyshev_first", x.len(), &[x, d, r, inverse], &[Given::Real(add)])
     }
 
-    /// v = v + c·a, `next` = u + `length`·v.
+    /// Computes v = v + c·a, `next` = u + `length`·v.
     pub fn drift(
         &self,
         (length, c): (f64, f64),
@@ -537,7 +538,7 @@ impl Arithmetic {
         self.run("drift", next.len(), &[next, v, u, a], &given)
     }
 
-    /// v = v − c·D⁻¹r, `next` = u + `length`·v.
+    /// Computes v = v − c·D⁻¹r, `next` = u + `length`·v.
     pub fn leap(
         &self,
         (length, c): (f64, f64),
@@ -548,7 +549,7 @@ impl Arithmetic {
         self.run("leap", next.len(), &[next, v, u, r, inverse], &given)
     }
 
-    /// a = −D⁻¹r, v = v + c·a.
+    /// Computes a = −D⁻¹r, v = v + c·a.
     pub fn kick(
         &self,
         c: f64,
@@ -558,7 +559,8 @@ impl Arithmetic {
         self.run("kick", v.len(), &[v, a, r, inverse], &[Given::Real(c)])
     }
 
-    /// y = a·x, n entries from one on into another; one of the two has the precision of the entries.
+    /// Computes y = a·x for n entries, from one position to another; one of the arrays has the precision of the
+    /// entries.
     pub fn convert(
         &self,
         a: f64,
@@ -591,12 +593,12 @@ impl Arithmetic {
             size(from),
             size(into),
         ];
-        // SAFETY: the kernels take n, the stride, two arrays of the kinds that have just been compared, which have n entries from
-        // those places on, a, and the places.
+        // SAFETY: the kernels take n, the stride, two arrays of the kinds just checked, with n entries from these
+        // positions on, a, and the positions.
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// x·y; here and in what follows of all processes, where they have entries in `joint`.
+    /// Returns the dot product x·y; this and the following sums include all processes, if `joint` is given.
     pub fn dot(
         self: &Arc<Self>,
         x: &Array,
@@ -609,7 +611,7 @@ impl Arithmetic {
         self.sums("dot", &[x, y], (&[], &[]), joint)
     }
 
-    /// r·D⁻¹r.
+    /// Returns the weighted product r·D⁻¹r.
     pub fn weighted(
         self: &Arc<Self>,
         r: &Array,
@@ -619,7 +621,7 @@ impl Arithmetic {
         self.sums("weighted", &[r, d], (&[], &[]), joint)
     }
 
-    /// y = y + a·x, and y·y.
+    /// Computes y = y + a·x and returns y·y.
     pub fn axpy_dot(
         self: &Arc<Self>,
         a: f64,
@@ -630,8 +632,8 @@ impl Arithmetic {
         self.sums("axpy_dot", &[x, y], (&[], &[Given::Real(a)]), joint)
     }
 
-    /// x = x + α·p, r = r − α·q with α = rz / `curvature`, or 0 where the curvature is not positive; the new r·r, and
-    /// r·D⁻¹r where there is a diagonal D⁻¹.
+    /// Does a conjugate gradient step: x = x + α·p, r = r − α·q with α = rz / `curvature`, or 0 if the curvature is not
+    /// positive. Returns r·r, and r·D⁻¹r for a given diagonal D⁻¹.
     pub fn conjugate(
         self: &Arc<Self>,
         (rz, curvature): (f64, &Sums),

@@ -1,7 +1,7 @@
-//! A device of which no more than so much memory is taken: [`Bounded`].
+//! A device with a memory bound: [`Bounded`].
 //!
-//! Others may work on it, too, or a program may be tried for a smaller one. What it has free is what is left of the bound, or of
-//! the device; an array beyond is refused before the device is asked.
+//! The bound serves devices shared with other programs, and tests of smaller devices. The free memory is the minimum of
+//! the rest of the bound and that of the device. Larger arrays are rejected before the device is asked.
 
 use super::{
     Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Joined, Kernel, Kind, Mark,
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub struct Bounded {
     device: Arc<dyn Device>,
     bound: usize,
-    /// The arrays that there are, each with its bytes.
+    /// The live arrays, with their bytes.
     held: Mutex<Held>,
 }
 
@@ -31,7 +31,7 @@ struct Held {
 }
 
 impl Held {
-    /// Bytes of all that there are.
+    /// Returns the bytes of all live arrays.
     fn bytes(&mut self) -> usize {
         self.arrays.retain(|(array, _)| array.strong_count() > 0);
         self.arrays.iter().map(|(_, bytes)| bytes).sum()
@@ -39,17 +39,17 @@ impl Held {
 }
 
 impl Bounded {
-    /// At most so many bytes of a device, from now on and by this value.
+    /// Limits the arrays created through this value to `bound` bytes.
     pub fn new(device: Arc<dyn Device>, bound: usize) -> Self {
         Self { device, bound, held: Mutex::default() }
     }
 
-    /// Bytes of the arrays that there are.
+    /// Returns the bytes of the live arrays.
     pub fn bytes(&self) -> usize {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).bytes()
     }
 
-    /// The most that there were at once.
+    /// Returns the peak number of bytes.
     pub fn most_bytes(&self) -> usize {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).most
     }
@@ -86,7 +86,7 @@ impl Device for Bounded {
     }
 
     unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError> {
-        // SAFETY: what the caller must see to is what this needs.
+        // SAFETY: the contract of the caller is that of this call.
         unsafe { self.device.load_source(source) }
     }
 
@@ -153,7 +153,7 @@ impl Device for Bounded {
         rows: usize,
         arrays: [&Array; 3],
     ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
-        // SAFETY: what the caller must see to is what this needs.
+        // SAFETY: the contract of the caller is that of this call.
         unsafe { self.device.sparse_matrix(rows, arrays) }
     }
 
@@ -163,7 +163,7 @@ impl Device for Bounded {
         groups: usize,
         arguments: &[Given<'_>],
     ) -> Result<(), DeviceError> {
-        // SAFETY: what the caller must see to is what this needs.
+        // SAFETY: the contract of the caller is that of this call.
         unsafe { self.device.start(kernel, groups, arguments) }
     }
 }

@@ -1,8 +1,7 @@
-//! The CPU as a device: compiled kernel modules, page-friendly buffers, and what this machine can do.
+//! The CPU as a device: compiled kernel modules, page-aligned buffers and machine properties.
 //!
-//! [`Library`] and [`Module`] turn a shared object on disk into kernels that can be launched, or hold kernels to be
-//! interpreted; [`Buffer`] holds the vectors and per-point data that those kernels stream through, and [`Machine`]
-//! says which instructions they may use.
+//! [`Library`] and [`Module`] load kernels from a shared object, or hold kernels for the interpreter. [`Buffer`] stores
+//! the vectors and per-point data of kernels. [`Machine`] describes the available instructions.
 
 mod argument;
 mod buffer;

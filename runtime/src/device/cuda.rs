@@ -1,9 +1,8 @@
 //! NVIDIA's GPUs: CUDA source → NVRTC → a module of kernels on one device.
 //!
-//! The driver and NVRTC are looked for while the program runs; what is missing is an error that says so. One stream
-//! orders all work; what is recorded passes by another one (`record`), and what needs no order goes beside it (`beside`).
-//! Memory is bytes here: what they mean is
-//! written beside them in [`Array`].
+//! The driver and NVRTC are loaded at run time; the error names a missing library. One stream orders all work.
+//! Recordings use a second stream (`record`), independent work further ones (`beside`). Memory is untyped; [`Array`]
+//! stores the type.
 
 mod beside;
 mod compile;
@@ -53,23 +52,24 @@ pub use peers::{have_peer_access, peer_kernels};
 use pool::Pool;
 use reach::Reach;
 
-/// A GPU with one stream of work.
+/// A GPU with one work stream.
 pub struct Cuda {
     owner: Owner,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     recorder: Arc<Recorder>,
-    /// Beside the stream, and beside that of the recorder: a stream is a part of what is recorded until that ends.
+    /// Streams for independent work: next to the main stream, and next to that of recordings. A stream belongs to a
+    /// recording until it ends.
     beside: [Beside; 2],
-    /// The same for what others wait for.
+    /// The same with high priority.
     ahead: [Beside; 2],
     arch: String,
     name: String,
-    /// Bytes that the threads of a group may share.
+    /// Bytes of shared memory per thread group.
     shared: usize,
-    /// Where memory comes from.
+    /// The memory pool.
     pool: Pool,
-    /// The GPUs of other processes.
+    /// The connected GPUs of other processes.
     reach: OnceLock<Reach>,
 }
 
@@ -79,9 +79,9 @@ impl fmt::Debug for Cuda {
     }
 }
 
-/// How many GPUs there are.
+/// Returns the number of GPUs.
 pub(super) fn count() -> Result<usize, CudaError> {
-    // SAFETY: looks for the library and loads it, no more.
+    // SAFETY: only searches for the library and loads it.
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoDriver);
     }
@@ -91,11 +91,11 @@ pub(super) fn count() -> Result<usize, CudaError> {
     }
 }
 
-/// The names of the GPUs, in the driver's order.
+/// Returns the names of the GPUs, in driver order.
 ///
 /// # Errors
 ///
-/// There is no driver, or it does not answer.
+/// There is no driver, or it does not respond.
 pub fn devices() -> Result<Vec<String>, CudaError> {
     let name = |number| {
         let context = CudaContext::new(number).map_err(driver("open the GPU"))?;
@@ -105,7 +105,7 @@ pub fn devices() -> Result<Vec<String>, CudaError> {
 }
 
 impl Cuda {
-    /// The GPU of this number.
+    /// Opens the GPU with this number.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Cuda {
             return Err(CudaError::NoDevice { wanted: number.to_string(), count });
         }
         let context = CudaContext::new(number).map_err(driver("open the GPU"))?;
-        // SAFETY: one stream orders all work, so that no event has to.
+        // SAFETY: one stream orders all work; events are not needed for that.
         unsafe { context.disable_event_tracking() };
         let (major, minor) = context.compute_capability().map_err(driver("ask the GPU"))?;
         let name = context.name().map_err(driver("ask the GPU for its name"))?;
@@ -144,11 +144,11 @@ impl Cuda {
         })
     }
 
-    /// The GPU of this number, or the first whose name has this part; the first of all without a name.
+    /// Opens the GPU with this number, or the first whose name contains the text; the first of all without one.
     ///
     /// # Errors
     ///
-    /// As [`Cuda::new`].
+    /// Those of [`Cuda::new`].
     pub fn named(wanted: Option<&str>) -> Result<Self, CudaError> {
         let Some(wanted) = wanted else { return Self::new(0) };
         if let Ok(number) = wanted.parse() {
@@ -161,12 +161,12 @@ impl Cuda {
         Self::new(found.ok_or_else(none)?)
     }
 
-    /// The architecture to compile for, as `sm_90`.
+    /// Returns the target architecture, such as `sm_90`.
     pub fn arch(&self) -> &str {
         &self.arch
     }
 
-    /// Where this thread's work goes; what is recorded keeps what it `needs`.
+    /// Returns the stream for work of this thread; a recording keeps the resources it `needs` alive.
     fn stream(&self, needs: impl Iterator<Item = Own>) -> &Arc<CudaStream> {
         let recorded = self.recorder.stream(needs);
         let in_recording = usize::from(recorded.is_some());
@@ -174,7 +174,7 @@ impl Cuda {
         other.or(recorded).unwrap_or(&self.stream)
     }
 
-    /// Starts work on another stream and `own` on this one.
+    /// Starts `aside` on another stream and `own` on this one.
     fn start_beside(
         &self,
         other: &[Beside; 2],
@@ -188,7 +188,7 @@ impl Cuda {
         }
     }
 
-    /// The error of a request for memory.
+    /// Returns the error of a failed allocation.
     fn short(&self, bytes: usize, what: &str, error: DriverError) -> CudaError {
         if error.0 != sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
             return driver(what)(error);
@@ -199,13 +199,13 @@ impl Cuda {
     }
 }
 
-/// Bytes of shared memory that a launch asks for: all, where they are more than every GPU has.
+/// Returns the dynamic shared memory of a launch, in bytes; 0 if it is within the limit of every GPU.
 fn asked_for(abi: &KernelAbi) -> u32 {
     if abi.shared_bytes > SHARED_BYTES { abi.shared_bytes as u32 } else { 0 }
 }
 
-/// A kernel's code. Its module is unloaded when its last kernel goes, for which the driver does not wait until what
-/// was launched is done; so this does.
+/// Code of a kernel. The module is unloaded with its last kernel. The driver does not wait for launched work then, so
+/// the destructor does.
 struct Code {
     function: CudaFunction,
     stream: Arc<CudaStream>,
@@ -213,7 +213,7 @@ struct Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // The first call may report what failed before rather than wait.
+        // The first call may report an earlier error instead of waiting.
         if let Err(before) = self.stream.synchronize() {
             let _ = self.stream.synchronize();
             self.stream.context().record_err::<()>(Err(before));
@@ -221,7 +221,7 @@ impl Drop for Code {
     }
 }
 
-/// A kernel of a module, ready to be launched on a stream.
+/// Loads a kernel of a module for launches on a stream.
 fn kernel_of(
     module: &Arc<CudaModule>,
     abi: KernelAbi,
@@ -288,7 +288,7 @@ impl Device for Cuda {
     }
 
     fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {
-        // No array is empty for CUDA.
+        // CUDA has no empty allocations.
         let bytes = len.saturating_mul(kind.width()).max(8);
         self.recorder.refuse("reserve memory")?;
         let memory = self.stream.alloc_zeros::<u8>(bytes).or_else(|_| {
@@ -306,8 +306,8 @@ impl Device for Cuda {
         let fail = driver("clear memory on the GPU");
         self.context.bind_to_thread().map_err(&fail)?;
         let (start, _guard) = memory.device_ptr(stream);
-        // SAFETY: the memory has so many bytes and lives until the stream is done, as does what is recorded; the array
-        // is the caller's alone.
+        // SAFETY: the memory has this size and lives until the stream (or recording) is done; the caller has exclusive
+        // access.
         let cleared =
             unsafe { result::memset_d8_async(start, 0, memory.len(), stream.cu_stream()) };
         Ok(cleared.map_err(&fail)?)
@@ -324,10 +324,10 @@ impl Device for Cuda {
         let fail = driver("copy to the GPU");
         self.context.bind_to_thread().map_err(&fail)?;
         let (start, _guard) = place.device_ptr(&self.stream);
-        // SAFETY: the place has as many bytes and lives until the stream is done; the array is the caller's alone.
+        // SAFETY: the range has as many bytes and lives until the stream is done; the caller has exclusive access.
         let copied = unsafe { result::memcpy_htod_async(start, bytes, self.stream.cu_stream()) };
         copied.map_err(&fail)?;
-        // The bytes are the caller's again when this returns.
+        // The caller may reuse the bytes after the return.
         Ok(self.stream.synchronize().map_err(&fail)?)
     }
 
@@ -433,7 +433,7 @@ impl Device for Cuda {
             block_dim: (threads, 1, 1),
             shared_mem_bytes: asked_for(kernel.abi()),
         };
-        // SAFETY: the caller answers for the arguments and the kernel.
+        // SAFETY: the caller guarantees the arguments and the kernel.
         unsafe { builder.launch(shape) }.map_err(driver(&kernel.abi().name))?;
         Ok(())
     }

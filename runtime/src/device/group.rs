@@ -1,10 +1,10 @@
-//! [`DeviceGroup`]: devices of several processes that reach each other's memory, without the host between them.
+//! [`DeviceGroup`]: communication between the devices of several processes without the host.
 //!
 //! ```text
-//! memory            a kernel of ours writes where another GPU of the host reads
-//! NCCL              messages take their places on the streams of devices, and the host waits for none
-//! device pointers   MPI reads and writes the memory of devices: the host waits for what is sent and what comes
-//! host              a copy to pinned memory, messages of `Group`, and a copy back: then there is no `DeviceGroup`
+//! memory            a kernel writes into the memory of another GPU of the host
+//! NCCL              messages are enqueued on the streams of devices, and the host does not wait
+//! device pointers   MPI reads and writes device memory, and the host waits for each message
+//! host              a copy to pinned memory, messages of `Group`, and a copy back, without a `DeviceGroup`
 //! ```
 
 use super::{Array, DeviceError, Record};
@@ -12,27 +12,27 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
-/// The environment variable that names the one [`Way`] to try.
+/// The environment variable that selects a single [`Way`].
 pub const MESSAGES: &str = "WF_MESSAGES";
 
-/// How devices of several processes reach each other.
+/// Transport between devices of several processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Each writes into the memory of the others.
+    /// Direct writes into the memory of peers.
     Peers,
-    /// By NVIDIA's library.
+    /// NCCL.
     Nccl,
-    /// By MPI, which takes device pointers.
+    /// CUDA-aware MPI.
     Mpi,
-    /// By way of the host.
+    /// Copies through the host.
     Host,
 }
 
 impl Way {
-    /// All of them, in the order in which they are tried.
+    /// All transports, in the order in which they are tried.
     pub const ALL: [Self; 4] = [Self::Peers, Self::Nccl, Self::Mpi, Self::Host];
 
-    /// Its word in [`MESSAGES`].
+    /// Returns the name in [`MESSAGES`].
     pub fn word(self) -> &'static str {
         match self {
             Self::Peers => "peers",
@@ -54,156 +54,156 @@ impl fmt::Display for Way {
     }
 }
 
-/// How devices have come to reach each other.
+/// The selected transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// The way.
+    /// The transport.
     pub way: Way,
-    /// Why it is not the one before.
+    /// The reason against the previous transport.
     pub instead: Option<Apart>,
 }
 
-/// Why devices do not reach each other, although each process has one: by one way, or at all.
+/// Reason against a transport, or against all of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Apart {
-    /// Devices of this kind do not.
+    /// Devices of this backend do not support it.
     #[error("devices of this backend know of no other")]
     Backend,
-    /// There are several hosts, or more GPUs than reach each other's memory.
+    /// Several hosts, or too many GPUs for peer access.
     #[error(
         "not all processes are of one host, with 16 GPUs at most\nhelp: leave WF_MESSAGES unset, and they take a way between hosts"
     )]
     Far,
-    /// The driver does not open the memory of one GPU to another, or the kernels that would write there do not compile.
+    /// No peer access by the driver, or kernels for it that do not compile.
     #[error(
         "GPUs do not reach each other's memory: {}\nhelp: leave WF_MESSAGES unset, and they take another way",
         .error.lines().next().unwrap_or_default()
     )]
     Closed {
-        /// What it says.
+        /// The error message.
         error: String,
     },
-    /// A process has no library that carries messages.
+    /// No NCCL library on a process.
     #[error(
         "NCCL was not found\nhelp: install it, or `pip install nvidia-nccl-cu12`, and put the folder of libnccl.so.2 on LD_LIBRARY_PATH"
     )]
     NoLibrary,
-    /// Processes that have one and the same.
+    /// Processes that share one GPU.
     #[error(
         "processes {first} and {second} share one GPU\nhelp: start as many processes as there are GPUs"
     )]
     Shared {
-        /// One of them.
+        /// The first process.
         first: usize,
-        /// The other.
+        /// The second process.
         second: usize,
     },
-    /// The library does not connect them.
+    /// NCCL fails to connect the devices.
     #[error("NCCL does not connect the GPUs: {error}\nhelp: NCCL_DEBUG=INFO has it say more")]
     Library {
-        /// What it says.
+        /// The error message.
         error: String,
     },
-    /// No MPI has started the processes.
+    /// Processes that were not started by MPI.
     #[error(
         "no MPI has started the processes\nhelp: start them by `mpirun`, with a build that has the feature `mpi`"
     )]
     NoMpi,
-    /// MPI reads the memory of the host only.
+    /// An MPI that is not CUDA-aware.
     #[error(
         "{library} takes no device pointers\nhelp: start them by an MPI that is built with CUDA, as Open MPI is by `--with-cuda`"
     )]
     NoPointers {
-        /// What the library calls itself.
+        /// The name of the library.
         library: String,
     },
-    /// MPI says that it takes device pointers, and does not carry what they point to.
+    /// An MPI that reports CUDA support but does not transfer device memory.
     #[error(
         "MPI does not carry what device pointers point to: {error}\nhelp: WF_MESSAGES=host leaves them alone"
     )]
     Pointers {
-        /// What went wrong.
+        /// The error message.
         error: String,
     },
-    /// It was asked for.
+    /// The user selected another transport.
     #[error(
         "WF_MESSAGES asks for it\nhelp: leave it unset, and they take the first way that there is"
     )]
     Asked,
-    /// No such way.
+    /// An unknown transport.
     #[error(
         "WF_MESSAGES is `{word}`, which names no way\nhelp: it is `peers`, `nccl`, `mpi` or `host`"
     )]
     Unknown {
-        /// What was given.
+        /// The given name.
         word: String,
     },
-    /// Processes that were asked for different ways.
+    /// Different selections on different processes.
     #[error(
         "process {other} was given another WF_MESSAGES than process 0\nhelp: give all processes the same"
     )]
     Unlike {
-        /// One that was given another one than the first.
+        /// A process whose selection differs from that of process 0.
         other: usize,
     },
-    /// Neither of two ways is there.
+    /// Two transports, neither of which is available.
     #[error("{}, and {}\nhelp: {}; or {}", split(.0)[0], split(.1)[0], split(.0)[1], split(.1)[1])]
     Neither(Box<Apart>, Box<Apart>),
 }
 
-/// What it says, and the remedy.
+/// Returns the message and the remedy.
 fn split(apart: &Apart) -> [String; 2] {
     let text = apart.to_string();
     let (why, help) = text.split_once("\nhelp: ").unwrap_or((&text, ""));
     [why.to_owned(), help.to_owned()]
 }
 
-/// Entries of vectors that several processes have, as tables on a device.
+/// Tables on a device of the shared entries of vectors.
 pub struct Common<'a> {
-    /// The neighbours, and which of all that is sent is theirs, one behind the other.
+    /// The neighbours, each with its range of the send buffer; ranges are consecutive.
     pub neighbours: &'a [(usize, Range<usize>)],
-    /// The most that any two processes have in common; beyond all numbers where `sources` are not places at which the entry itself is
-    /// sent.
+    /// The largest number of entries that two processes share; `usize::MAX` if `sources` are not the positions at which
+    /// the entries are sent.
     pub longest: usize,
-    /// The entries.
+    /// The shared entries.
     pub dofs: &'a Array,
-    /// Where the sources of each begin, and the end of the last.
+    /// The start of each entry's sources, and the end of the last.
     pub starts: &'a Array,
-    /// Places among all that is sent, at which the entry comes from the neighbour, too; `u32::MAX` for the entry itself.
+    /// Positions in the buffer of values from neighbours; `u32::MAX` for the local entry.
     pub sources: &'a Array,
-    /// Whether the entry becomes the sum of its sources, in their order, or the first.
+    /// True if an entry becomes the sum of its sources, in their order; else the first of them.
     pub add: bool,
 }
 
-/// Devices of which each process has one. All ask for the same in one order; it takes its place in the order of a device's work,
-/// beside other work where that is asked for.
+/// Devices of a process group, one per process. Operations are collective, in the same order on all processes. They are
+/// enqueued in the device's work queue, overlapped with other work on request.
 pub trait DeviceGroup: fmt::Debug + Send + Sync {
-    /// Whether all are of one host, between which a message takes less than to start kernels twice.
+    /// Returns whether all devices are on one host, where a message takes less than two kernel starts.
     fn is_near(&self) -> bool;
 
-    /// Seconds of a short message, from where numbers lie to where they are added, as measured between large GPUs of one host; none
-    /// where the host waits for messages.
+    /// Returns the message latency in seconds, from source to sum, measured between large GPUs of one host; `None` if
+    /// the host waits for messages.
     fn latency(&self) -> Option<f64>;
 
-    /// Makes each of the first `n` numbers of an array the sum of those at all devices; the same bits at all.
+    /// Sums each of the first `n` entries of an array over all devices; the result has the same bits on all.
     ///
     /// # Errors
     ///
-    /// For this and all that follows: a library that fails, an array of another device or with too few numbers; while work is
-    /// recorded, where the host waits for messages.
+    /// For this and all following functions: the library fails; an array belongs to another device or is too short;
+    /// work is recorded, but the host waits for messages.
     fn sum(&self, array: &Array, n: usize) -> Result<(), DeviceError>;
 
-    /// Entries of y that several processes have become what they say, without arrays between them, where devices do that; false
-    /// where none of them does, and nothing has been done.
+    /// Updates the shared entries of y as the tables define, without intermediate arrays. Returns false, with nothing
+    /// done, if the devices do not support it.
     ///
     /// # Safety
     ///
-    /// The tables go together, entries lie in y, and all processes have the same of each other.
+    /// The tables are consistent with each other and across processes, and all entries lie in y.
     unsafe fn meet(&self, _common: &Common<'_>, _y: &Array) -> Result<bool, DeviceError> {
         Ok(false)
     }
 
-    /// Sends each neighbour its part of an array, and receives as many numbers at the same place of another.
+    /// Sends each neighbour its range of one array, and receives the same range of another.
     fn exchange(
         &self,
         neighbours: &[(usize, Range<usize>)],
@@ -211,12 +211,12 @@ pub trait DeviceGroup: fmt::Debug + Send + Sync {
         received: &Array,
     ) -> Result<(), DeviceError>;
 
-    /// The same while something else is done that touches neither array: kernels that this thread starts and arrays that it
-    /// clears. What is asked for afterwards comes behind both.
+    /// Like [`DeviceGroup::exchange`], overlapped with `meanwhile`, which may start kernels and clear arrays on this
+    /// thread but not touch the two arrays. Later work follows both.
     ///
     /// # Errors
     ///
-    /// Also what `meanwhile` says.
+    /// Also the errors of `meanwhile`.
     fn exchange_beside(
         &self,
         neighbours: &[(usize, Range<usize>)],

@@ -1,9 +1,8 @@
-//! [`Device`]: what every device with memory of its own can do, whoever made it.
+//! [`Device`]: the interface of all devices with their own memory.
 //!
-//! Arrays and kernels are type-erased, so that operators, vectors and solvers hold a `dyn Device` and no backend is
-//! named above this folder. A device does its work in the order in which it is asked for; only [`Device::write`],
-//! [`Device::read`] and [`Device::synchronise`] wait. What is compared before a kernel starts is the same for all
-//! devices and stands here.
+//! Arrays and kernels are type-erased, so that operators, vectors and solvers use a `dyn Device` and no backend is
+//! named outside this folder. A device executes work in order; only [`Device::write`], [`Device::read`] and
+//! [`Device::synchronise`] block. The checks before a kernel starts are common to all devices.
 
 #![cfg_attr(
     not(any(feature = "cuda", feature = "opencl")),
@@ -41,7 +40,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The type's name in Rust.
+    /// Returns the name of the Rust type.
     pub fn name(self) -> &'static str {
         match self {
             Self::F64 => f64::NAME,
@@ -50,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of an element.
+    /// Bytes per element.
     pub fn width(self) -> usize {
         match self {
             Self::F64 => 8,
@@ -68,12 +67,12 @@ impl From<Precision> for Kind {
     }
 }
 
-/// A number that a device's array can hold.
+/// Element type of a device array.
 pub trait Element: Plain {
     /// The type's name for arrays.
     const KIND: Kind;
 
-    /// Numbers of this type, if they can be indices.
+    /// Returns the values as indices, if the type is that of indices.
     fn as_indices(values: &[Self]) -> Option<&[u32]> {
         let _ = values;
         None
@@ -96,15 +95,15 @@ impl Element for u32 {
     }
 }
 
-/// Something that belongs to one kind of device. It is shared with the recordings that need it.
+/// Backend-specific data, shared with recordings that need it.
 pub(super) type Own = Arc<dyn Any + Send + Sync>;
 
-/// What tells devices apart, so that none is given what is another's.
+/// Identity of a device, which prevents the use of another device's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner(u64);
 
 impl Owner {
-    /// The next device's.
+    /// Creates a new identity.
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -117,15 +116,15 @@ pub struct Array {
     len: usize,
     owner: Owner,
     pub(super) memory: Own,
-    /// What is known of indices that were uploaded and have not been changed since.
+    /// Properties of indices that were uploaded and not changed since.
     indices: Option<Indices>,
 }
 
-/// What is known of the indices in an array.
+/// Properties of the indices in an array.
 #[derive(Clone, Copy, Debug)]
 struct Indices {
     largest: Largest,
-    /// From here on all are the last one.
+    /// The position from which all entries equal the last one.
     settled: usize,
 }
 
@@ -140,32 +139,32 @@ impl Indices {
 }
 
 impl Array {
-    /// Memory of a device with room for `len` elements.
+    /// Wraps device memory of `len` elements.
     pub(super) fn new(owner: Owner, kind: Kind, len: usize, memory: Own) -> Self {
         Self { kind, len, owner, memory, indices: None }
     }
 
-    /// An array that no device has memory for.
+    /// Creates an array without memory, of no device.
     pub(crate) fn nowhere(kind: Kind) -> Self {
         Self::new(Owner(0), kind, 0, Arc::new(()))
     }
 
-    /// Says what indices a kernel has written: all up to `largest`, and the same from the place `settled` on.
+    /// Declares the indices that a kernel has written: at most `largest`, and constant from position `settled` on.
     pub(crate) fn with_indices(self, largest: u32, settled: usize) -> Self {
         Self { indices: Some(Indices { largest: Largest::of(&[largest]), settled }), ..self }
     }
 
-    /// The type of its elements.
+    /// Returns the type of its elements.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -175,13 +174,13 @@ impl Array {
         self.len * self.kind.width()
     }
 
-    /// The same for an array that is changed: what was known of its indices is known no more.
+    /// Checks a range of bytes for writing, and discards the known properties of indices.
     pub(super) fn changes(&mut self, at: usize, len: usize) -> Result<(), DeviceError> {
         self.indices = None;
         self.holds(at, len)
     }
 
-    /// A range of bytes must lie within it.
+    /// Checks that a range of bytes lies within the array.
     pub(super) fn holds(&self, at: usize, len: usize) -> Result<(), DeviceError> {
         match at.checked_add(len) {
             Some(end) if end <= self.bytes() => Ok(()),
@@ -189,13 +188,13 @@ impl Array {
         }
     }
 
-    /// The memory, as the device knows it that made it, which must be this one.
+    /// Returns the backend's memory; an error if the array belongs to another device.
     pub(super) fn memory<M: 'static>(&self, owner: Owner) -> Result<&M, DeviceError> {
         let own = self.memory.downcast_ref().filter(|_| self.owner == owner);
         own.ok_or(DeviceError::Foreign)
     }
 
-    /// What keeps the memory.
+    /// Returns the reference that keeps the memory alive.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn own(&self) -> Own {
         Arc::clone(&self.memory)
@@ -208,43 +207,43 @@ impl fmt::Debug for Array {
     }
 }
 
-/// A kernel that is loaded on a device.
+/// A kernel loaded on a device.
 pub struct Kernel {
     abi: KernelAbi,
     handle: Own,
     spilt: usize,
-    /// Its last argument, [`Role::Tables`], if it has one.
+    /// The last argument, [`Role::Tables`], if any.
     tables: Option<Array>,
 }
 
 impl Kernel {
-    /// What a device knows it by.
+    /// Wraps a backend handle.
     pub(super) fn new(abi: KernelAbi, handle: Own) -> Self {
         Self { abi, handle, spilt: 0, tables: None }
     }
 
-    /// The same with the bytes that a thread keeps in memory because registers do not hold them.
+    /// Sets the bytes of register spills per thread.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not say"))]
     pub(super) fn with_spilt(self, spilt: usize) -> Self {
         Self { spilt, ..self }
     }
 
-    /// Bytes that a thread keeps in memory because registers do not hold them; 0 where the device does not say.
+    /// Returns the bytes of register spills per thread; 0 if the device does not report them.
     pub fn spilt(&self) -> usize {
         self.spilt
     }
 
-    /// Its interface.
+    /// Returns the kernel's interface.
     pub fn abi(&self) -> &KernelAbi {
         &self.abi
     }
 
-    /// What the device that loaded it knows it by.
+    /// Returns the backend handle.
     pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
         self.handle.downcast_ref().ok_or(DeviceError::Foreign)
     }
 
-    /// What keeps it loaded.
+    /// Returns the reference that keeps the kernel loaded.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn own(&self) -> Own {
         Arc::clone(&self.handle)
@@ -260,14 +259,14 @@ impl fmt::Debug for Kernel {
 /// The kernels of one source.
 #[derive(Debug)]
 pub struct Module {
-    /// The kernels, in the source's order.
+    /// The kernels in source order.
     pub kernels: Vec<Kernel>,
-    /// Whether they had been compiled before.
+    /// True if the compiled code was cached.
     pub cached: bool,
 }
 
 impl Module {
-    /// The kernels, whose tables go to their device, where they stay.
+    /// Uploads the tables of the kernels to their device.
     pub(super) fn new(
         device: &dyn Device,
         mut kernels: Vec<Kernel>,
@@ -285,7 +284,7 @@ impl Module {
         Ok(Self { kernels, cached })
     }
 
-    /// The kernel of this name.
+    /// Finds a kernel by name.
     ///
     /// # Errors
     ///
@@ -296,27 +295,27 @@ impl Module {
     }
 }
 
-/// What is given to a kernel.
+/// Argument of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub enum Given<'a> {
     /// An array, which the kernel may write.
     Array(&'a Array),
-    /// A number of things, 64 bits.
+    /// A 64-bit count.
     Size(u64),
-    /// A double.
+    /// A double-precision number.
     Real(f64),
 }
 
-/// A place in a device's order of work.
+/// A position in a device's work queue.
 pub struct Mark(Own);
 
 impl Mark {
-    /// What a device knows it by.
+    /// Wraps a backend handle.
     pub(super) fn new(handle: Own) -> Self {
         Self(handle)
     }
 
-    /// What the device that made it knows it by.
+    /// Returns the backend handle.
     pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
         self.0.downcast_ref().ok_or(DeviceError::Foreign)
     }
@@ -328,17 +327,17 @@ impl fmt::Debug for Mark {
     }
 }
 
-/// Work of a device that was recorded, to be done again and again. It keeps the arrays and kernels that it needs.
+/// Recorded work of a device, for repeated replay. It keeps its arrays and kernels alive.
 pub struct Recording(Own);
 
 impl Recording {
-    /// What a device knows it by.
+    /// Wraps a backend handle.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn new(handle: Own) -> Self {
         Self(handle)
     }
 
-    /// What the device that made it knows it by.
+    /// Returns the backend handle.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
         self.0.downcast_ref().ok_or(DeviceError::Foreign)
@@ -351,50 +350,50 @@ impl fmt::Debug for Recording {
     }
 }
 
-/// What is to be recorded: it asks a device for work.
+/// Work to be recorded: a function that enqueues it on a device.
 pub type Record<'a> = &'a mut dyn FnMut() -> Result<(), Box<dyn Error>>;
 
 /// A device with memory of its own.
 pub trait Device: fmt::Debug + Send + Sync {
-    /// What it is reached by.
+    /// Returns the backend.
     fn backend(&self) -> Backend;
 
-    /// Its name.
+    /// Returns the device name.
     fn name(&self) -> String;
 
-    /// Bytes that the threads of a group may share.
+    /// Bytes of memory that the threads of a group can share.
     fn shared_bytes(&self) -> usize {
         SHARED_BYTES
     }
 
-    /// Bytes of memory that can be had now, or at most; none where the device does not say.
+    /// Returns the free bytes of memory, an upper bound; `None` if the device does not report it.
     fn free_bytes(&self) -> Option<f64> {
         None
     }
 
-    /// Lets the devices of all processes of a group reach each other, where they can; all of them call it, and find the same.
+    /// Connects the devices of all processes of a group, if possible. Collective; all processes get the same result.
     ///
     /// # Errors
     ///
-    /// Why they do not, where they do not.
+    /// The reason for the failure.
     fn join(&self, group: &Arc<dyn Group>) -> Result<Joined, Apart> {
         let _ = group;
         Err(Apart::Backend)
     }
 
-    /// The devices of other processes, where this one reaches them.
+    /// Returns the connected devices of other processes, if any.
     fn group(&self) -> Option<&dyn DeviceGroup> {
         None
     }
 
-    /// The dialect of its sources.
+    /// Returns the dialect of its sources.
     fn words(&self) -> &'static Words;
 
     /// Compiles a source, or finds it in the cache, and loads its kernels.
     ///
     /// # Errors
     ///
-    /// A compiler that is missing or refuses the source, a driver that fails.
+    /// A missing compiler, a compiler error, or a driver error.
     ///
     /// # Safety
     ///
@@ -402,112 +401,112 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// is a safe `load`.
     unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError>;
 
-    /// An array of zeros.
+    /// Creates an array of zeros.
     ///
     /// # Errors
     ///
-    /// Too little memory, a driver that fails.
+    /// Insufficient memory, or a driver error.
     fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError>;
 
     /// Sets every element to zero.
     ///
     /// # Errors
     ///
-    /// A driver that fails; an array of another device.
+    /// A driver error, or an array of another device.
     fn clear(&self, array: &mut Array) -> Result<(), DeviceError>;
 
-    /// Copies bytes to an array, from its byte `at` on.
+    /// Copies bytes to an array, at byte offset `at`.
     ///
     /// # Errors
     ///
-    /// As [`Device::clear`].
+    /// Those of [`Device::clear`].
     fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError>;
 
-    /// Copies bytes of an array, from its byte `at` on, when all work before is done.
+    /// Copies bytes of an array from byte offset `at`, after all earlier work.
     ///
     /// # Errors
     ///
-    /// As [`Device::clear`], also for work that was asked for before.
+    /// Those of [`Device::clear`], and of earlier work.
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Host memory of so many bytes that is read into and written from again and again.
+    /// Allocates host memory for repeated transfers.
     fn staging(&self, bytes: usize) -> Box<dyn Staging> {
         Box::new(vec![0; bytes])
     }
 
-    /// Waits for all work.
+    /// Waits for all enqueued work.
     ///
     /// # Errors
     ///
-    /// What went wrong with it.
+    /// The error of that work.
     fn synchronise(&self) -> Result<(), DeviceError>;
 
-    /// Marks this place in the order of work.
+    /// Marks the current position in the work queue.
     ///
     /// # Errors
     ///
-    /// A driver that fails.
+    /// A driver error.
     fn mark(&self) -> Result<Mark, DeviceError>;
 
-    /// Seconds between two marks, the later of which is waited for.
+    /// Returns the seconds between two marks; waits for the later one.
     ///
     /// # Errors
     ///
-    /// A driver that fails; marks of another device.
+    /// A driver error, or marks of another device.
     fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError>;
 
-    /// Does two works that need no order, at once where a device can: kernels that this thread starts and arrays that it
-    /// clears, nothing else. What is asked for afterwards comes behind both.
+    /// Runs two independent pieces of work, concurrently if the device can. They may only start kernels and clear
+    /// arrays on this thread. Later work follows both.
     ///
     /// # Errors
     ///
-    /// What either says; a driver that fails.
+    /// Those of either piece of work, or a driver error.
     fn beside(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
         aside()?;
         own()
     }
 
-    /// The same, where `aside` is what others wait for, and goes before `own` where both wait for room.
+    /// Like [`Device::beside`], but `aside` has priority, because other processes wait for it.
     ///
     /// # Errors
     ///
-    /// As [`Device::beside`].
+    /// Those of [`Device::beside`].
     fn ahead(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
         self.beside(aside, own)
     }
 
-    /// Records what `work` asks for instead of doing it: kernels that this thread starts and arrays that it clears,
-    /// nothing else. Gives nothing, and nothing has been done, where a device does not record, where `work` fails or
-    /// asks for more, or where somebody else is recording; `work` may have been called in vain.
+    /// Records `work` instead of running it. It may only start kernels and clear arrays on this thread. Returns `None`,
+    /// with nothing done, if the device does not record, if `work` fails or does more, or if another recording is
+    /// active. `work` may have been called without effect.
     ///
     /// # Errors
     ///
-    /// A driver that fails.
+    /// A driver error.
     fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
         let _ = work;
         Ok(None)
     }
 
-    /// Does recorded work, with the arrays that were named then and what they hold now.
+    /// Replays recorded work on the recorded arrays with their current contents.
     ///
     /// # Errors
     ///
-    /// A driver that fails; a recording of another device.
+    /// A driver error, or a recording of another device.
     fn replay(&self, recording: &Recording) -> Result<(), DeviceError> {
         let _ = recording;
         Err(DeviceError::Foreign)
     }
 
-    /// A square matrix in compressed rows for the vendor's library; nothing where there is no such library.
+    /// Returns a square CSR matrix for the vendor's sparse library; `None` without such a library.
     ///
     /// # Errors
     ///
-    /// Too little memory, a driver that fails.
+    /// Insufficient memory, or a driver error.
     ///
     /// # Safety
     ///
-    /// Starts, columns and values in double precision, with n + 1 starts at least for n rows: they begin with 0, do not
-    /// descend, and the last is the number of columns, which is that of values; every column is below n.
+    /// The arrays are row starts, columns and values (double precision). For n rows there are at least n + 1 starts.
+    /// They begin with 0, do not descend, and the last is the number of columns and of values. Every column is below n.
     unsafe fn sparse_matrix(
         &self,
         rows: usize,
@@ -521,7 +520,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// A driver that fails; a kernel or an array of another device.
+    /// A driver error, or a kernel or array of another device.
     ///
     /// # Safety
     ///
@@ -536,11 +535,11 @@ pub trait Device: fmt::Debug + Send + Sync {
 }
 
 impl dyn Device + '_ {
-    /// An array with these elements.
+    /// Creates an array with these elements.
     ///
     /// # Errors
     ///
-    /// Too little memory, a driver that fails.
+    /// Insufficient memory, or a driver error.
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Array, DeviceError> {
         let mut array = self.zeros(T::KIND, values.len())?;
         self.write(&mut array, 0, bytes(values))?;
@@ -548,7 +547,7 @@ impl dyn Device + '_ {
         Ok(array)
     }
 
-    /// Compiles a source that was generated, or finds it in the cache, and loads its kernels. No other text is taken:
+    /// Compiles a generated source, or finds it in the cache, and loads its kernels. Other text is rejected:
     ///
     /// ```compile_fail,E0308
     /// #![forbid(unsafe_code)]
@@ -561,23 +560,23 @@ impl dyn Device + '_ {
     ///
     /// # Errors
     ///
-    /// A compiler that is missing or refuses the source, a driver that fails.
+    /// A missing compiler, a compiler error, or a driver error.
     pub fn load(&self, source: &Generated) -> Result<Module, DeviceError> {
-        // SAFETY: nobody but the generator makes such a source: its text and its interfaces are printed together.
+        // SAFETY: only the generator creates such a source; text and interfaces are printed together.
         unsafe { self.load_source(source) }
     }
 
-    /// The same for one of this crate's own texts, which must do what their interfaces say.
+    /// Like `load`, for one of this crate's own sources, which must match its interfaces.
     pub(crate) fn load_written(&self, source: &SourceFile) -> Result<Module, DeviceError> {
-        // SAFETY: callers are in this crate, each with a text that is written by hand for the interfaces beside it.
+        // SAFETY: callers are in this crate; each text is written by hand for its interfaces.
         unsafe { self.load_source(source) }
     }
 
-    /// The elements of an array, as doubles.
+    /// Downloads the elements of an array, as double-precision numbers.
     ///
     /// # Errors
     ///
-    /// A driver that fails, also at work that was asked for before.
+    /// A driver error, also of earlier work.
     pub fn download(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
         Ok(match array.kind() {
             Kind::F64 => self.elements::<f64>(array)?,
@@ -592,13 +591,13 @@ impl dyn Device + '_ {
         Ok(values)
     }
 
-    /// Runs a range of batches of a generated kernel; `arguments` are in the order of its interface, without
-    /// [`Role::Tables`], which a loaded kernel brings along.
+    /// Runs a range of batches of a generated kernel. `arguments` follow the order of its interface, without
+    /// [`Role::Tables`], which a loaded kernel contains.
     ///
     /// # Errors
     ///
-    /// [`LaunchError`] if the arguments do not fit: their number, types and lengths, and the largest indices, which are
-    /// known of arrays that were uploaded and not changed since. A driver that fails.
+    /// [`LaunchError`] if the arguments do not fit: number, types, lengths, and largest indices, which are known for
+    /// arrays that are unchanged since their upload. A driver error.
     pub fn launch(
         &self,
         kernel: &Kernel,
@@ -615,14 +614,14 @@ impl dyn Device + '_ {
         let range = [batches.start, batches.end].map(|batch| Given::Size(batch as u64));
         let arrays = arguments.iter().map(|array| Given::Array(array));
         let all: Vec<Given<'_>> = range.into_iter().chain(arrays).collect();
-        // SAFETY: number, types and lengths of the arguments have just been compared with the interface that was
-        // printed with the code, and so have the largest indices.
+        // SAFETY: the number, types and lengths of the arguments, and the largest indices, have just been compared with
+        // the interface that was printed with the code.
         unsafe { self.start(kernel, batches.len().div_ceil(abi.group), &all) }
     }
 }
 
-/// Compares arguments with what an interface says, up to batch `end`; `read` brings indices back of which not all reach
-/// equally far, as runs do.
+/// Compares arguments with an interface, up to batch `end`. `read` downloads indices with position-dependent bounds, as
+/// in runs.
 fn fits(
     abi: &KernelAbi,
     end: usize,
@@ -644,7 +643,7 @@ fn fits(
         }
         let expected = match wanted.role {
             Role::Params | Role::Tables => wanted.extent,
-            // And one behind all of them.
+            // One more after all of them.
             Role::Starts => wanted.extent.saturating_mul(end).saturating_add(1),
             _ => wanted.extent.saturating_mul(end),
         };
@@ -671,7 +670,7 @@ fn fits(
         Ok(each.fold(Largest::default(), |most, part| most.and(Largest::of(part))))
     };
     indices_fit(abi, largest, |at| arguments[at].len)?;
-    // Owners of unknowns write those whose lists are not empty.
+    // Owners write the entries whose lists are not empty.
     let place = |role: Role| abi.arguments.iter().position(|argument| argument.role == role);
     if let (Some(starts), Some(result)) = (place(Role::Starts), place(Role::Result(0))) {
         let (expected, found) = (known(starts)?.settled, arguments[result].len);
@@ -683,14 +682,14 @@ fn fits(
     Ok(())
 }
 
-/// The bytes of numbers.
+/// Returns the bytes of numbers.
 pub(super) fn bytes<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: plain numbers have no padding, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-/// The bytes of numbers, to be written.
+/// Returns the bytes of numbers, writable.
 pub(super) fn bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: as in `bytes`; and whatever the bytes are, they are numbers.
+    // SAFETY: as in `bytes`; and any bytes are valid numbers.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

@@ -1,11 +1,10 @@
-//! The CPU's just-in-time compiler: Rust source text → `rustc` → a shared object → [`Library`].
+//! Just-in-time compiler of the CPU: Rust source → `rustc` → a shared object → [`Library`].
 //!
-//! `rustc` is the one of `$WF_RUSTC`, else `$RUSTC`, else the first on `$PATH`; where there is none, [`compile`] says
-//! so and the caller goes on with the interpreter. What was compiled once is kept in a folder that is the user's
-//! alone (`$WF_CACHE_DIR`, else `weakform` in the user's cache folder) and found again by everything that can change
-//! the binary: source, flags, compiler, processor and our version. With `$WF_DUMP_DIR` every source is also written
-//! there, to read. A compiler that takes longer than `$WF_COMPILE_SECONDS`, or that makes what cannot be loaded, is not
-//! asked again: from then on it is as if there were none.
+//! `rustc` is `$WF_RUSTC`, else `$RUSTC`, else the first on `$PATH`. Without one, [`compile`] returns an error and the
+//! caller falls back to the interpreter. Compiled modules are cached in a private folder of the user (`$WF_CACHE_DIR`,
+//! else `weakform` in the user's cache folder). Their key contains everything that affects the binary: source, flags,
+//! compiler, processor and package version. `$WF_DUMP_DIR` names a folder for copies of all sources. A compiler that
+//! exceeds `$WF_COMPILE_SECONDS`, or whose output cannot be loaded, is not used again in this process.
 
 mod cache;
 mod child;
@@ -39,18 +38,18 @@ use cache::{Key, MODULE};
 use notice::waiting;
 pub(crate) use notice::warn_once;
 
-/// The name of the source while `rustc` reads it.
+/// The file name of the source during compilation.
 const SOURCE: &str = "kernels.rs";
 
-/// How a source is compiled.
+/// Compilation options of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What the source is about; names the files that are dumped.
+    /// A description of the source, used in names of dumped files.
     pub name: String,
-    /// Flags for `rustc`, beside the edition, the crate type and the codegen units. They can change what code does, and
-    /// are this crate's alone.
+    /// Flags for `rustc` in addition to edition, crate type and codegen units. They can change the behaviour of code,
+    /// and are private to this crate.
     pub(crate) flags: Vec<String>,
-    /// Into how many units `rustc` splits the source: more compile in parallel, one optimises best.
+    /// The number of codegen units: more of them compile in parallel, one optimises best.
     pub(crate) codegen_units: u32,
 }
 
@@ -69,72 +68,72 @@ impl Default for Options {
     }
 }
 
-/// Why there is no compiled module.
+/// Error of the just-in-time compiler.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JitError {
-    /// There is no `rustc` that can be used.
+    /// No usable `rustc`.
     #[error(transparent)]
     Compiler(#[from] CompilerError),
-    /// `rustc` refused the source.
+    /// A source that `rustc` rejects.
     #[error("rustc could not compile {name}; its source is {}\n{log}", dump.display())]
     Rejected {
-        /// The name of the options.
+        /// The name in the options.
         name: String,
-        /// What `rustc` wrote.
+        /// The output of `rustc`.
         log: String,
-        /// Where the source can be read.
+        /// The saved source.
         dump: PathBuf,
     },
-    /// The module was compiled but is not what was asked for.
+    /// A compiled module that does not match the request.
     #[error("{0}\nhelp: name another compiler with WF_RUSTC")]
     Load(#[from] LoadError),
-    /// Kernels of a language that is not this compiler's.
+    /// Kernels in another language.
     #[error("kernels in {language} are not for `rustc`")]
     OtherLanguage {
         /// The language.
         language: Language,
     },
-    /// Kernels for instructions that this processor does not have.
+    /// Kernels with instructions that this processor lacks.
     #[error("the kernels are for {isa}, which this processor does not have")]
     OtherProcessor {
         /// The instruction set.
         isa: Isa,
     },
-    /// A kernel was not launched.
+    /// A failed kernel launch.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// A kernel gave something else than it should.
+    /// A test kernel with a wrong result.
     #[error("a kernel that should give [1, 2, 3] gave {values:?}")]
     Wrong {
-        /// What it gave.
+        /// The result.
         values: [f64; 3],
     },
-    /// A file could not be written or read on the way.
+    /// A failed file operation.
     #[error("cannot {doing} {}: {error}\nhelp: choose another folder with WF_CACHE_DIR or TMPDIR", path.display())]
     Files {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The compiler could not write.
+    /// A failed write of the compiler.
     #[error(
         "rustc could not write in {}: {reason}\n\
          help: make room there, or choose another folder with WF_CACHE_DIR or TMPDIR",
         folder.display()
     )]
     NoRoom {
-        /// Where it worked.
+        /// The working folder.
         folder: PathBuf,
-        /// What it said, or the system.
+        /// The message of the compiler or the system.
         reason: String,
     },
 }
 
-/// What programs print when they cannot write a file, whatever the reason.
+/// Messages of programs that cannot write a file, for any reason.
 const CANNOT_WRITE: [&str; 6] = [
     "No space left on device",
     "Disk quota exceeded",
@@ -144,10 +143,10 @@ const CANNOT_WRITE: [&str; 6] = [
     "Input/output error",
 ];
 
-/// Why a compiler has failed, where it found no fault in the source: its linker is missing or fails, it was ended, it does
-/// not have what it needs. The first lines of what it said, and what to do.
+/// Returns the first lines of the output, with advice, if the compiler failed for another reason than the source: a
+/// missing or failing linker, a kill, missing libraries.
 fn failure(log: &str, status: std::process::ExitStatus) -> Option<String> {
-    // Faults of a source come with its line, and as a rule with a code; E0463 and E0786 are those of its libraries.
+    // Errors in a source have a line number, and usually a code; E0463 and E0786 concern libraries.
     let code = |line: &&str| line.starts_with("error[E");
     let libraries = ["error[E0463]", "error[E0786]"];
     let own =
@@ -167,44 +166,45 @@ fn failure(log: &str, status: std::process::ExitStatus) -> Option<String> {
     Some(format!("{first}{how}"))
 }
 
-/// Room that a module needs at least, in bytes.
+/// Minimal free disk space for a module, in bytes.
 const ROOM: usize = 1 << 20;
 
-/// Compiles `source`, the text of a Rust `cdylib`, or finds it in the cache, as the process's environment says.
+/// Compiles `source`, the text of a Rust `cdylib`, or finds it in the cache, with the settings of the process
+/// environment.
 ///
 /// # Errors
 ///
-/// [`JitError`]; with [`JitError::Compiler`] the caller can go on without compiled kernels.
+/// [`JitError`]; after [`JitError::Compiler`] the caller can continue without compiled kernels.
 pub(crate) fn compile(source: &str, options: &Options) -> Result<Library, JitError> {
     Jit::global().compile(source, options)
 }
 
-/// Whether there is a `rustc` to compile with.
+/// Returns whether a usable `rustc` exists.
 pub fn available() -> bool {
     Jit::global().compiler().is_ok()
 }
 
-/// The compiler, the cache and the folder for dumps that one environment names.
+/// The compiler, the cache and the dump folder of one environment.
 #[derive(Debug)]
 pub struct Jit {
     environment: Environment,
     cache: Result<Cache, CacheError>,
     compiler: OnceLock<Result<Compiler, CompilerError>>,
-    /// Why the compiler is not asked again.
+    /// The error after which the compiler is not used again.
     given_up: OnceLock<CompilerError>,
-    /// What compilers are waited for, and it was said. The parts of a source have one name.
+    /// Compilations whose delay has been reported; the parts of a source share a name.
     waited_for: Mutex<BTreeSet<String>>,
     machine: Machine,
 }
 
 impl Jit {
-    /// The one of this process's environment, read at the first use.
+    /// Returns the instance for the process environment, created on first use.
     pub fn global() -> &'static Self {
         static JIT: LazyLock<Jit> = LazyLock::new(|| Jit::new(Environment::from_process()));
         &JIT
     }
 
-    /// One for an environment of its own.
+    /// Creates an instance for a custom environment.
     pub fn new(environment: Environment) -> Self {
         let cache = match &environment.cache_dir {
             Some(folder) => Cache::open(folder),
@@ -220,11 +220,12 @@ impl Jit {
         }
     }
 
-    /// The compiler; looked for once.
+    /// Returns the compiler; searched for once.
     ///
     /// # Errors
     ///
-    /// [`CompilerError`] if there is none, it does not run, it is too old, or it failed before at more than a source.
+    /// [`CompilerError`] if there is none, it does not run, it is too old, or it failed earlier for another reason than
+    /// a source.
     pub fn compiler(&self) -> Result<&Compiler, &CompilerError> {
         if let Some(error) = self.given_up.get() {
             return Err(error);
@@ -233,22 +234,22 @@ impl Jit {
         self.compiler.get_or_init(find).as_ref()
     }
 
-    /// The cache, or why there is none.
+    /// Returns the cache.
     ///
     /// # Errors
     ///
-    /// [`CacheError`] if its folder cannot be made or cannot be trusted.
+    /// [`CacheError`] if its folder cannot be created or is not trusted.
     pub fn cache(&self) -> Result<&Cache, &CacheError> {
         self.cache.as_ref()
     }
 
-    /// How long a compiler may take.
+    /// Returns the time limit of the compiler.
     pub fn bound(&self) -> Duration {
         self.environment.bound()
     }
 
-    /// Compiles `source` or finds it in the cache. Loading it runs its initialisers, whatever they are: generated sources
-    /// have none, and others must not.
+    /// Compiles `source` or finds it in the cache. Loading runs its initialisers: generated sources have none, and
+    /// others must not have any.
     ///
     /// # Errors
     ///
@@ -257,7 +258,7 @@ impl Jit {
         let compiler = self.compiler().map_err(Clone::clone)?;
         let made = self.find_or_make(compiler, source, options);
         if let Err(JitError::Compiler(error)) = &made {
-            // Where several find it out at once, the first is as good as the others.
+            // The first of several simultaneous errors is kept.
             let _ = self.given_up.set(error.clone());
         }
         made
@@ -284,7 +285,7 @@ impl Jit {
             tracing::debug!(path = %path.display(), "found {} in the cache", options.name);
             return Ok(library.mark_cached());
         }
-        // Processes that are started together want the same: one makes it.
+        // Of several processes started together, only one compiles.
         let _turn = cache.turn(&key);
         if cache.is_whole(&key)
             && let Some(path) = cache.lookup(&key)
@@ -301,7 +302,7 @@ impl Jit {
         };
         match self.run(compiler, &folder, &key, source, options) {
             Ok(()) => {}
-            // The cache may lie on a full disk where the temporary folder does not.
+            // The cache may be on a full disk while the temporary folder is not.
             Err(error @ (JitError::NoRoom { .. } | JitError::Files { .. })) => {
                 warn_unkept(&error);
                 drop(folder);
@@ -310,7 +311,7 @@ impl Jit {
             Err(error) => return Err(error),
         }
         match cache.store(&key, folder) {
-            // What cannot be loaded is not kept.
+            // Modules that cannot be loaded are removed.
             Ok(path) => open(compiler, &path).inspect_err(|_| cache.discard(&key)),
             Err((error, folder)) => {
                 warn_unkept(&error);
@@ -319,7 +320,7 @@ impl Jit {
         }
     }
 
-    /// Everything that can change the binary.
+    /// Returns everything that affects the binary.
     fn key(&self, compiler: &Compiler, source: &str, options: &Options) -> Key {
         let flags = options.flags.join("\n");
         Key::new(&[
@@ -332,7 +333,7 @@ impl Jit {
         ])
     }
 
-    /// Compiles in a temporary folder of the system, which goes away with the library.
+    /// Compiles in a temporary folder, which is removed with the library.
     fn compile_aside(
         &self,
         compiler: &Compiler,
@@ -345,9 +346,9 @@ impl Jit {
         Ok(open(compiler, &folder.path().join(MODULE))?.keep(folder))
     }
 
-    /// Runs `rustc` in `folder`: [`SOURCE`] → [`MODULE`].
+    /// Runs `rustc` in `folder`, from [`SOURCE`] to [`MODULE`].
     ///
-    /// Names are relative to the folder, so that the module does not depend on where it was compiled.
+    /// Paths are relative, so that the module does not depend on the folder.
     fn run(
         &self,
         compiler: &Compiler,
@@ -372,7 +373,7 @@ impl Jit {
             .args(&options.flags)
             .args(["-o", MODULE, SOURCE])
             .current_dir(folder.path())
-            // What the compiler and the linker leave behind when they die goes away with the folder.
+            // Temporary files of a killed compiler or linker are removed with the folder.
             .env("TMPDIR", folder.path())
             .env_remove("RUSTC_BOOTSTRAP")
             .env_remove("RUSTC_LOG");
@@ -403,7 +404,7 @@ impl Jit {
             if let Some(reason) = without_room(folder.path(), &log) {
                 return Err(JitError::NoRoom { folder: folder.path().into(), reason });
             }
-            // A compiler that says nothing of the source has failed for reasons of its own.
+            // A failure without errors in the source is the compiler's own.
             if let Some(reason) = failure(&log, output.status) {
                 return Err(broken(reason).into());
             }
@@ -417,7 +418,7 @@ impl Jit {
         Ok(())
     }
 
-    /// Writes the source to the folder that the user named for that, if any.
+    /// Writes the source to the user's dump folder, if any.
     fn dump(&self, file: &str, source: &str) {
         let Some(folder) = &self.environment.dump_dir else { return };
         let path = folder.join(file);
@@ -429,7 +430,7 @@ impl Jit {
         }
     }
 
-    /// Keeps a source that a compiler refused where the user can read it.
+    /// Saves a rejected source for the user.
     fn dump_rejected(&self, file: &str, source: &str) -> Result<PathBuf, JitError> {
         let dumped = self.environment.dump_dir.as_ref().map(|folder| folder.join(file));
         if let Some(path) = dumped.filter(|path| path.is_file()) {
@@ -456,12 +457,12 @@ impl Jit {
     }
 }
 
-/// Says that kernels are not kept.
+/// Warns that kernels are not cached.
 fn warn_unkept(error: &dyn std::error::Error) {
     warn_once(&format!("compiled kernels are not kept for the next run: {error}"));
 }
 
-/// Loads what a compiler made: from a copy in the system's folder for temporary files where nothing may be run in its own.
+/// Loads a compiled module; from a copy in the temporary folder if its own folder forbids execution.
 fn open(compiler: &Compiler, path: &Path) -> Result<Library, JitError> {
     let first = match Library::open(path) {
         Ok(library) => return Ok(library),
@@ -488,7 +489,7 @@ fn open(compiler: &Compiler, path: &Path) -> Result<Library, JitError> {
     Ok(library.keep(folder))
 }
 
-/// A temporary folder of the system.
+/// Creates a temporary folder.
 fn temporary() -> Result<Folder, JitError> {
     Folder::new().map_err(|error| JitError::Files {
         doing: "make a folder in",
@@ -497,26 +498,26 @@ fn temporary() -> Result<Folder, JitError> {
     })
 }
 
-/// What a compiler does with a source, for those who wait.
+/// Returns a description of the compilation, for progress messages.
 fn task(source: &str, name: &str) -> String {
     let kernels = source.matches("extern \"C\" fn").count();
     let plural = if kernels == 1 { "" } else { "s" };
     format!("compiling {kernels} kernel{plural} of `{name}`")
 }
 
-/// Why the compiler could not write in `folder`, if that is why it failed.
+/// Returns the reason for a failed write in `folder`, if that made the compiler fail.
 fn without_room(folder: &Path, log: &str) -> Option<String> {
     let line = log.lines().find(|line| CANNOT_WRITE.iter().any(|text| line.contains(text)));
     if let Some(line) = line {
         return Some(line.trim().trim_start_matches("error: ").to_owned());
     }
-    // A linker that maps its output may die without a word.
+    // A linker that maps its output may die without a message.
     let file = tempfile::NamedTempFile::new_in(folder);
     let written = file.and_then(|file| fs::write(file.path(), vec![1; ROOM]));
     written.err().map(|error| error.to_string())
 }
 
-/// The file name of a dumped source: what it is about, and the key's hash.
+/// Returns the file name of a dumped source: its description and the hash of the key.
 fn dump_name(key: &Key, name: &str, extension: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().take(64).map(plain).collect();

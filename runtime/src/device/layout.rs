@@ -1,12 +1,11 @@
-//! Where the unknowns of a field lie in the arrays of a device.
+//! Order of a field's degrees of freedom in device arrays.
 //!
-//! Everywhere else nodes are numbered entity by entity and the components of a node follow one another. On a device
-//! one thread's node should lie beside its neighbour's: threads that read, or add to, 32 numbers in a row touch 8
-//! sectors of memory, and 32 where those are far apart. So nodes are numbered anew there ([`Layout::in_strips`]), and
-//! several components lie in tiles ([`in_tiles`]). A [`Layout`] stands between the two orders wherever numbers or
-//! lists of unknowns go to a device or come back. The last tile is of full length; the places that are no
-//! unknown's, in it or before the nodes inside of cells ([`Layout::in_strips_apart`]), hold 0, which no sum and no solver
-//! sees.
+//! On the host, nodes are numbered entity by entity with interleaved components. On a device, the nodes of neighbouring
+//! threads should be adjacent: threads that access 32 consecutive numbers touch 8 memory sectors, and 32 sectors if
+//! these are scattered. Nodes are therefore renumbered ([`Layout::in_strips`]), and multiple components are stored in
+//! tiles ([`in_tiles`]). A [`Layout`] converts between both orders for vectors and index lists. The last tile has full
+//! length. Padding entries, in it or before the interior nodes of cells ([`Layout::in_strips_apart`]), are 0 and do not
+//! affect sums or solvers.
 
 use crate::space::Space;
 use crate::support::parallel::*;
@@ -16,33 +15,33 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Cells whose nodes are numbered together: those of a warp.
+/// Cells whose nodes are numbered together: a warp.
 const STRIP: usize = 32;
 
-/// Entries that a thread takes at a time, at least.
+/// Smallest number of entries per thread.
 const CHUNK: usize = 1 << 14;
 
-/// The parts of an array that are the fields' begin at multiples of so many entries, as groups of threads take them.
+/// Alignment of the fields in an array, in entries, for thread groups.
 const PART: usize = 128;
 
-/// More places than a 32-bit index can number.
+/// Error of an array with more places than a 32-bit index can number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the fields' {unknowns} unknowns share one vector on the device and take {places} places in it, more than the {} that \
      32-bit indices can number\nhelp: take a coarser mesh or a lower degree", u32::MAX - 1
 )]
 pub struct TooManyPlaces {
-    /// Unknowns of all fields.
+    /// The number of degrees of freedom of all fields.
     pub unknowns: usize,
-    /// Places in the array, padding included.
+    /// The number of places in the array, including padding.
     pub places: usize,
 }
 
-/// The places that a vector of fields with so many components and unknowns each takes.
+/// Returns the number of places of a vector of fields, each given by components and degrees of freedom.
 ///
 /// # Errors
 ///
-/// More than index arrays can name: the largest number marks a constrained unknown.
+/// More places than index arrays can address; the largest index marks constrained entries.
 pub fn places(fields: &[(usize, usize)], tiled: bool) -> Result<usize, TooManyPlaces> {
     let own = |&(components, unknowns): &(usize, usize)| {
         let layout = if tiled { Layout::tiles(components) } else { Layout::plain(components) };
@@ -53,35 +52,35 @@ pub fn places(fields: &[(usize, usize)], tiled: bool) -> Result<usize, TooManyPl
     if places < u32::MAX as usize { Ok(places) } else { Err(TooManyPlaces { unknowns, places }) }
 }
 
-/// Where the unknowns of a field lie.
+/// Placement of the degrees of freedom of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Components of a node, in tiles.
+    /// The number of components per node, stored in tiles if `tiled`.
     components: usize,
-    /// Nodes have the components of one node after those of another.
+    /// True for tiles of components; false for interleaved components.
     tiled: bool,
-    /// The number of each node, where it is not its own.
+    /// The new number of each node, if nodes are renumbered.
     numbers: Option<Arc<[u32]>>,
-    /// Nodes that have numbers before all those inside of cells; none where these are anywhere.
+    /// The number of node places before all interior nodes of cells; `None` if these are mixed with others.
     on_borders: Option<usize>,
-    /// How many there are; none where they are all that a vector has.
+    /// The number of degrees of freedom; `None` if the vector has only this field.
     unknowns: Option<usize>,
-    /// The entry of an array where they begin.
+    /// The first entry of the field in the array.
     first: usize,
 }
 
 impl Part {
-    /// Whether components lie in tiles.
+    /// Returns whether components are stored in tiles.
     pub fn is_tiled(&self) -> bool {
         self.tiled
     }
 
-    /// The entry of an array where the field begins.
+    /// Returns the first entry of the field in the array.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// Whether an index says the same of both.
+    /// Returns whether index arrays of one placement are valid for the other.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let numbers = match (&self.numbers, &other.numbers) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
@@ -91,7 +90,7 @@ impl Part {
         numbers && own == (other.components, other.tiled, other.first)
     }
 
-    /// Whether unknowns lie alike in both, wherever they begin.
+    /// Returns whether both placements agree up to their first entry.
     pub(crate) fn lies_as(&self, other: &Self) -> bool {
         self.agrees(&Self { first: self.first, ..other.clone() })
     }
@@ -100,7 +99,7 @@ impl Part {
         !self.tiled && self.numbers.is_none() && self.first == 0
     }
 
-    /// Entries of an array for so many unknowns of the field.
+    /// Returns the number of array entries for `unknowns` degrees of freedom.
     pub fn len(&self, unknowns: usize) -> usize {
         if !self.tiled {
             return unknowns;
@@ -108,12 +107,12 @@ impl Part {
         unknowns.div_ceil(self.components * TILE) * self.components * TILE
     }
 
-    /// The number of a node, among those of the field.
+    /// Returns the new number of a node within the field.
     pub fn number(&self, node: usize) -> usize {
         self.numbers.as_ref().map_or(node, |numbers| numbers[node] as usize)
     }
 
-    /// The entry of an array where an unknown of the field lies.
+    /// Returns the array entry of a degree of freedom of the field.
     pub fn place(&self, unknown: usize) -> usize {
         let (node, component) = (unknown / self.components, unknown % self.components);
         let number = self.number(node);
@@ -125,54 +124,54 @@ impl Part {
             }
     }
 
-    /// What an index array holds for a node, by which kernels find its components.
+    /// Returns the entry of an index array for a node, from which kernels derive its components.
     pub fn index(&self, node: usize) -> usize {
         let number = self.number(node);
         self.first + if self.tiled { in_tiles(number, self.components) } else { number }
     }
 }
 
-/// Where the unknowns of a vector lie.
+/// Placement of the degrees of freedom of a vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// One a field.
+    /// One placement per field.
     parts: Vec<Part>,
 }
 
 impl Layout {
-    /// Whether unknowns lie in the same places in both.
+    /// Returns whether both layouts agree.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let pairs = || self.parts.iter().zip(&other.parts);
         self.parts.len() == other.parts.len() && pairs().all(|(own, other)| own.agrees(other))
     }
 
-    /// Unknowns of one field in their own order, with so many components a node.
+    /// Creates the layout of one field with interleaved components and unchanged order.
     pub fn plain(components: usize) -> Self {
         let components = components.max(1);
         let (tiled, numbers, on_borders, unknowns, first) = (false, None, None, None, 0);
         Self { parts: vec![Part { components, tiled, numbers, on_borders, unknowns, first }] }
     }
 
-    /// The same in tiles.
+    /// Creates the layout of one field with tiles of components.
     pub fn tiles(components: usize) -> Self {
         let mut layout = Self::plain(components);
         layout.parts.iter_mut().for_each(|part| part.tiled = components > 1);
         layout
     }
 
-    /// Unknowns of one field that lie among each other as those of a field of another vector do.
+    /// Creates the layout of one field with the placement of a field of another vector.
     pub fn like(part: &Part) -> Self {
         Self { parts: vec![Part { unknowns: None, first: 0, ..part.clone() }] }
     }
 
-    /// Whether vectors begin with what vectors of another layout are.
+    /// Returns whether the first fields of this layout have the layout `other`.
     pub fn begins_as(&self, other: &Self) -> bool {
         let mut parts = self.parts.iter().zip(&other.parts);
         other.parts.len() <= self.parts.len() && parts.all(|(own, other)| own.agrees(other))
     }
 
-    /// One field after another, each with the number of its unknowns. With several, the components of each lie in tiles
-    /// where there is more than one, so that an index says where a node is.
+    /// Concatenates fields, each with its number of degrees of freedom. With several fields, multiple components are
+    /// tiled, so that a node has one index.
     pub fn joined(fields: impl IntoIterator<Item = (Self, usize)>) -> Self {
         let mut fields: Vec<(Self, usize)> = fields.into_iter().collect();
         if fields.len() == 1 {
@@ -190,21 +189,22 @@ impl Layout {
         Self { parts }
     }
 
-    /// The same with the nodes numbered anew: of 32 cells at a time first `together` nodes of each cell, cell by cell,
-    /// then the next, each node when it is seen first. With one node, threads with neighbouring cells find their
-    /// nodes side by side; with those of a line along the first direction, threads with neighbouring lines do.
+    /// Renumbers the nodes by first touch, 32 cells at a time: first `together` nodes of each cell, then the next
+    /// `together`, and so on. With 1, threads of neighbouring cells access adjacent nodes; with the nodes of a line in
+    /// the first direction, threads of neighbouring lines do.
     pub fn in_strips(self, space: &Space, together: usize) -> Self {
         self.numbered(space, together, &[(0, &|_| true)])
     }
 
-    /// The same with the nodes inside of cells after all others, which alone are added to where kernels store those.
+    /// Like [`in_strips`](Self::in_strips), with the interior nodes of cells after all others. Kernels store interior
+    /// entries and add to the others only.
     pub fn in_strips_apart(self, space: &Space, together: usize) -> Self {
         let element = space.element();
         let dim = element.cell().dim();
         let inside: Vec<bool> = element.nodes().iter().map(|node| node.dim == dim).collect();
         let own = element.entity_count(dim);
         let cells = space.nodes().len() / space.nodes_per_cell();
-        // What the last tile has too many comes before them, so that it is cleared with the others.
+        // The padding of the last tile comes before them, so that it is cleared with the others.
         let tiled = self.parts.iter().any(|part| part.tiled);
         let spare =
             if tiled { space.n_nodes().next_multiple_of(TILE) - space.n_nodes() } else { 0 };
@@ -216,9 +216,8 @@ impl Layout {
         layout
     }
 
-    /// Numbers the nodes that each of `turns` chooses by their places in their cells, from the number that it names on: a node
-    /// when it is seen first, strip by strip. All strips are looked at together: first each node gets its first strip, then a
-    /// number in that, then the strip's own.
+    /// Numbers nodes by first touch, strip by strip. Each turn has a first number and selects local nodes. Strips are
+    /// processed in parallel: each node gets its first strip, then a number in it, then the strip's offset.
     fn numbered(
         mut self,
         space: &Space,
@@ -233,7 +232,7 @@ impl Layout {
         let (strip_of, numbers) = (unset(), unset());
         strips().each(|(cells, strip)| {
             for of in cells.iter().map(|&node| &strip_of[node as usize]) {
-                // A read is cheaper, and most have seen their first strip.
+                // A load is cheaper, and most nodes have their first strip already.
                 if of.load(Relaxed) > strip {
                     of.fetch_min(strip, Relaxed);
                 }
@@ -248,7 +247,7 @@ impl Layout {
                         for local in line.clone().filter(|&local| chosen(local)) {
                             let node = cell[local] as usize;
                             let number = &numbers[node];
-                            // Nobody else writes what is this strip's.
+                            // Only this strip writes its nodes.
                             if strip_of[node].load(Relaxed) == strip
                                 && number.load(Relaxed) == u32::MAX
                             {
@@ -271,7 +270,7 @@ impl Layout {
                 for cell in strip_nodes.chunks(nodes) {
                     for local in (0..nodes).filter(|&local| chosen(local)) {
                         let of = &strip_of[cell[local] as usize];
-                        // What has its number belongs to no strip any more.
+                        // Numbered nodes leave their strip.
                         if of.load(Relaxed) == strip {
                             of.store(u32::MAX, Relaxed);
                             numbers[cell[local] as usize]
@@ -287,22 +286,22 @@ impl Layout {
         self
     }
 
-    /// Entries from the first on after which there is nothing but nodes inside of cells; none where these are anywhere.
+    /// Returns the number of leading entries before the interior nodes of cells; `None` if these are mixed with others.
     pub fn entries_on_borders(&self) -> Option<usize> {
         let [part] = &self.parts[..] else { return None };
         part.on_borders.map(|nodes| part.len(nodes * part.components))
     }
 
-    /// Where the unknowns of a field lie.
+    /// Returns the placement of a field.
     ///
     /// # Panics
     ///
-    /// If there is no such field.
+    /// There is no such field.
     pub fn field(&self, field: usize) -> &Part {
         &self.parts[field]
     }
 
-    /// The field whose unknowns are those of a range, where there is such a one; `unknowns` are those of all fields.
+    /// Returns the field with the given range of degrees of freedom, if any; `unknowns` is the total number.
     pub fn field_of(&self, range: &Range<usize>, unknowns: usize) -> Option<&Part> {
         let mut start = 0;
         self.parts.iter().find(|part| {
@@ -312,13 +311,13 @@ impl Layout {
         })
     }
 
-    /// Whether every unknown lies where it does everywhere else.
+    /// Returns whether the order is that of the host.
     pub fn is_plain(&self) -> bool {
         self.parts.iter().all(Part::is_plain)
     }
 
-    /// Whether the unknowns of a vector with so many lie in another order here; those of vectors that belong to no
-    /// field of this layout do not.
+    /// Returns whether vectors of this length have another order than on the host. Vectors that belong to no field of
+    /// this layout do not.
     pub fn permutes(&self, unknowns: usize) -> bool {
         let own = |part: &Part| match (part.unknowns, &part.numbers) {
             (Some(unknowns), _) => Some(unknowns),
@@ -329,7 +328,7 @@ impl Layout {
         !self.is_plain() && known.is_none_or(|known| known == unknowns)
     }
 
-    /// Entries of an array for so many unknowns.
+    /// Returns the number of array entries for `unknowns` degrees of freedom.
     pub fn len(&self, unknowns: usize) -> usize {
         match self.parts.last() {
             Some(Part { unknowns: None, .. }) | None => {
@@ -339,7 +338,7 @@ impl Layout {
         }
     }
 
-    /// The entry of an array where an unknown lies.
+    /// Returns the array entry of a degree of freedom.
     pub fn place(&self, mut unknown: usize) -> usize {
         for part in &self.parts {
             match part.unknowns {
@@ -350,7 +349,7 @@ impl Layout {
         usize::MAX
     }
 
-    /// Numbers in the order of the unknowns, as they lie in an array, with 0 where no unknown is.
+    /// Converts a host vector to array order; padding is 0.
     pub fn spread(&self, numbers: &[f64]) -> Vec<f64> {
         let bits = || AtomicU64::new(0.0_f64.to_bits());
         let entries = (0..self.len(numbers.len())).into_par_iter().with_min_len(CHUNK);
@@ -361,8 +360,8 @@ impl Layout {
         entries.map(|entry| f64::from_bits(entry.into_inner())).listed()
     }
 
-    /// The ends of the fields in an array of so many unknowns, from the last whole tile on: for each its first entry, and its entries with
-    /// a value in places of unknowns and 0 in the padding.
+    /// Returns the tails of the fields from the last whole tile on: first entry, and entries with `value` for degrees
+    /// of freedom and 0 for padding.
     pub fn ends(&self, unknowns: usize, value: f64) -> Vec<(usize, Vec<f64>)> {
         let ends = self.parts.iter().skip(1).map(Part::first).chain([self.len(unknowns)]);
         let rest = |(part, end): (&Part, usize)| {
@@ -382,7 +381,7 @@ impl Layout {
         self.parts.iter().zip(ends).map(rest).filter(|(_, entries)| !entries.is_empty()).collect()
     }
 
-    /// The numbers of the first `unknowns` unknowns, from an array; none from one that is too short.
+    /// Converts the first `unknowns` entries from array order; empty if the array is too short.
     pub fn collect(&self, entries: &[f64], unknowns: usize) -> Vec<f64> {
         if entries.len() < self.len(unknowns) {
             return Vec::new();
@@ -401,7 +400,7 @@ mod tests {
     use kernels_gen::element::Lagrange;
     use std::collections::BTreeMap;
 
-    /// A box of hexahedra with nodes of a degree.
+    /// Returns a box of hexahedra with a space of given degree.
     fn on(degree: usize, components: usize) -> Discretisation {
         let arguments = BTreeMap::from([
             ("dim".to_owned(), Argument::Number(3.0)),
@@ -448,7 +447,7 @@ mod tests {
             let tiles = Layout::tiles(components).in_strips_apart(space, 4);
             let apart = Layout::plain(components).in_strips_apart(space, 4);
             assert_eq!((plain.entries_on_borders(), apart.permutes(on.n_dofs())), (None, true));
-            // 16 cells a direction have 49 nodes, 16 · 2 of which are inside.
+            // 16 cells per direction have 49 nodes, 16 · 2 of which are interior.
             let nodes = 49usize.pow(3) - 32usize.pow(3);
             assert_eq!(apart.entries_on_borders(), Some(nodes * components));
             let dims: Vec<usize> = space.element().nodes().iter().map(|node| node.dim).collect();
@@ -470,7 +469,7 @@ mod tests {
         }
     }
 
-    /// Each field fits by itself, and not all of them in one vector.
+    /// Each field fits alone, but not all in one vector.
     #[test]
     fn fields_that_share_a_vector_are_counted_together() {
         let (velocity, pressure) = ((3, 3_600_000_000), (1, 600_000_000));
@@ -479,7 +478,7 @@ mod tests {
         let error = places(&[velocity, pressure], true).expect_err("too many");
         assert_eq!((error.unknowns, error.places), (4_300_000_000, 4_300_000_000));
         assert!(error.to_string().contains("4300000000 places"), "{error}");
-        // Padding counts: to whole tiles, and to the beginning of the next field.
+        // Padding counts: to whole tiles, and to the start of the next field.
         let last = u32::MAX as usize;
         assert_eq!(places(&[(1, last - 1)], false), Ok(last - 1));
         assert!(places(&[(1, last)], false).is_err());
@@ -523,7 +522,7 @@ mod tests {
         assert_eq!(Layout::plain(3).place(17), 17);
     }
 
-    /// Sectors of 32 bytes that the threads of warps touch, on average, where thread i takes node i of what `of` gives.
+    /// Returns the average number of 32-byte sectors per warp if thread i accesses node `threads[i]`.
     fn sectors(layout: &Layout, threads: &[u32]) -> f64 {
         let warps = threads.chunks_exact(32);
         let count = warps.len();
@@ -541,7 +540,7 @@ mod tests {
 
     #[test]
     fn warps_touch_few_sectors() {
-        // A thread a cell, degree 2: node by node.
+        // One thread per cell, degree 2, node by node.
         let on = on(2, 1);
         let space = &on.fields[0].space;
         let mean = |layout: &Layout| {

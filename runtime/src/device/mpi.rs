@@ -1,8 +1,8 @@
-//! Processes by MPI: [`Group`] on the communicator of all that one `mpirun` has started.
+//! MPI processes: a [`Group`] on the world communicator of an `mpirun`.
 //!
-//! MPI is started only where a launcher has left its mark in the environment, so that a program alone asks nothing of it.
-//! Messages are numbers of this machine's memory, or of devices' where the library takes device pointers ([`direct`]). Threads call
-//! it one after another.
+//! MPI is initialised only if a launcher has set environment variables, so that serial programs do not need it.
+//! Messages are in host memory, or in device memory if the library supports device pointers ([`direct`]). Threads call
+//! MPI one at a time.
 
 #[cfg(feature = "cuda")]
 pub(super) mod direct;
@@ -20,43 +20,43 @@ use std::sync::Weak;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What launchers leave in the environment of each process.
+/// Environment variables that launchers set.
 const MARKS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
 
-/// The group of all processes, as long as there is one.
+/// The group of all processes, while it exists.
 #[cfg(feature = "cuda")]
 static STARTED: Mutex<Weak<Mpi>> = Mutex::new(Weak::new());
 
-/// MPI as long as it is in use.
+/// MPI environment while in use.
 pub struct Launched {
     group: Arc<Mpi>,
-    /// Ends MPI when it goes, which is the last.
+    /// Finalises MPI when dropped; it is the last field.
     _universe: Universe,
 }
 
 impl Launched {
-    /// The processes.
+    /// Returns the process group.
     pub fn group(&self) -> Arc<dyn Group> {
         Arc::<Mpi>::clone(&self.group)
     }
 }
 
-/// All processes that were started together.
+/// The processes of the world communicator.
 struct Mpi {
     rank: usize,
     size: usize,
-    /// How many share this machine, and the number of this one among them.
+    /// The number of processes on this host, and the index of this one among them.
     of_host: (usize, usize),
-    /// Where processes tell that they have come to an end, apart from all other messages.
+    /// Communicator for termination messages, separate from all others.
     ends: Mutex<Ends>,
     /// Held by the thread that calls MPI.
     turn: Mutex<()>,
 }
 
-/// A communicator of its own, for all threads one after another.
+/// A duplicated communicator that threads use one at a time.
 struct Ends(SimpleCommunicator);
 
-// SAFETY: started as `Serialized`, MPI takes its handles from any thread, one at a time; here a mutex lets in one at a time.
+// SAFETY: initialised as `Serialized`, MPI accepts its handles from any thread, one at a time; a mutex ensures this.
 unsafe impl Send for Ends {}
 
 impl fmt::Debug for Mpi {
@@ -71,12 +71,12 @@ impl Mpi {
     }
 }
 
-/// Whether a launcher has started this process.
+/// Returns whether a launcher started this process.
 fn launched() -> bool {
     MARKS.iter().any(|mark| std::env::var_os(mark).is_some())
 }
 
-/// Starts MPI where a launcher has started this process; once a program.
+/// Initialises MPI if a launcher started this process; at most once per program.
 pub fn open() -> Option<Launched> {
     if !launched() {
         return None;
@@ -94,7 +94,7 @@ pub fn open() -> Option<Launched> {
     Some(Launched { group, _universe: universe })
 }
 
-/// What the library says of itself: its name and version, and those of the standard.
+/// Returns the name and version of the library, and the version of the standard.
 pub fn version() -> String {
     let library = mpi::environment::library_version().unwrap_or_default();
     let first = library.split([',', '\n', '\0']).next().unwrap_or_default().trim().to_owned();
@@ -102,8 +102,8 @@ pub fn version() -> String {
     format!("{first} (MPI {major}.{minor})")
 }
 
-/// Whether the library reads and writes the memory of NVIDIA's GPUs ("CUDA-aware"), as it says itself: by what Open MPI and MPICH
-/// have beside the standard, which is looked for while the program runs. None where it cannot know before it has started.
+/// Returns whether the library is CUDA-aware, by its own report. The query functions of Open MPI and MPICH are looked
+/// up at run time. `None` if the library cannot answer before initialisation.
 #[cfg(unix)]
 pub fn takes_device_pointers() -> Option<bool> {
     use libloading::os::unix::Library;
@@ -111,10 +111,10 @@ pub fn takes_device_pointers() -> Option<bool> {
     /// `MPIX_GPU_SUPPORT_CUDA`.
     const CUDA: c_int = 0;
     let (program, mut started) = (Library::this(), 0);
-    // SAFETY: writes a number; it may be asked at any time.
+    // SAFETY: writes one integer and may be called at any time.
     let known = unsafe { mpi::ffi::MPI_Initialized(&raw mut started) } == 0 && started != 0;
-    // SAFETY: functions of the library that this program is linked with, which have these types in the headers of Open MPI and of
-    // MPICH; the second is one that MPICH answers after its start only.
+    // SAFETY: functions of the linked library, with these types in the headers of Open MPI and MPICH; MPICH answers the
+    // second only after initialisation.
     let says = unsafe {
         let plain = program.get::<unsafe extern "C" fn() -> c_int>(b"MPIX_Query_cuda_support\0");
         let of_gpus = program
@@ -129,8 +129,8 @@ pub fn takes_device_pointers() -> Option<bool> {
             (Err(_), Err(_)) => return Some(false),
         }
     };
-    // Open MPI 4 says what it was built with. Whether that is turned off, by a parameter or for want of a driver, stands beside it.
-    // SAFETY: a `bool` of C, which is set while MPI starts.
+    // Open MPI 4 reports how it was built. A variable tells if support is off, by a parameter or for lack of a driver.
+    // SAFETY: a C `bool`, set during initialisation.
     let off = unsafe {
         let on = program.get::<*const u8>(b"opal_cuda_support\0");
         on.is_ok_and(|on| known && on.read() == 0)
@@ -138,7 +138,7 @@ pub fn takes_device_pointers() -> Option<bool> {
     (known || says).then_some(says && !off)
 }
 
-/// Whether the library takes device pointers: nobody is asked here.
+/// CUDA-aware MPI is not supported on this platform.
 #[cfg(not(unix))]
 pub fn takes_device_pointers() -> Option<bool> {
     Some(false)
@@ -187,13 +187,13 @@ impl Group for Mpi {
         let (world, _turn) = (world(), self.turn());
         let mut lens = vec![0u64; self.size];
         world.all_gather_into(&(own.len() as u64), &mut lens[..]);
-        // All that comes at once is counted by an `int`.
+        // The total length is counted by an `int`.
         let piece = (Count::MAX as usize / self.size).saturating_sub(1).max(1);
         let longest = lens.iter().max().map_or(0, |&len| len as usize);
         let mut found: Vec<Vec<u8>> = vec![Vec::new(); self.size];
         for first in (0..longest.max(1)).step_by(piece) {
             let of = |len: usize| len.min(first + piece).saturating_sub(first);
-            // The address of no bytes is one that means something else to Open MPI.
+            // The address of an empty message has a special meaning in Open MPI.
             let own = [&own[first.min(own.len())..][..of(own.len())], &[0]].concat();
             let counts: Vec<Count> =
                 lens.iter().map(|&len| of(len as usize) as Count + 1).collect();
@@ -225,7 +225,7 @@ impl Group for Mpi {
                 Err(request) => request,
             };
             if within.is_some_and(|within| start.elapsed() > within) {
-                // It may not be dropped before it is done, which it never will be.
+                // The request must not be dropped before completion, which never comes.
                 std::mem::forget(request);
                 return false;
             }

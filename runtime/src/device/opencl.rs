@@ -1,7 +1,7 @@
 //! OpenCL devices: OpenCL source → the driver's compiler → a module of kernels on one device.
 //!
-//! The device is the first one with double precision, GPUs before CPUs, or the one that `$WF_OPENCL` names by a part
-//! of its platform's or its own name. One queue orders all work.
+//! The default device is the first with double precision, GPUs before CPUs. `$WF_OPENCL` selects one by a part of its
+//! own or its platform's name. One queue orders all work.
 
 mod api;
 mod build;
@@ -28,13 +28,13 @@ pub use api::Status;
 pub use choice::{Facts, VARIABLE, devices};
 pub use error::OpenClError;
 
-/// A device with one queue of work.
+/// A device with one command queue.
 pub struct OpenCl {
     facts: Facts,
     owner: Owner,
     context: Context,
     queue: Queue,
-    /// Keeps what is compiled; the process's own without it.
+    /// A custom compilation cache; that of the process without it.
     jit: Option<Jit>,
     optimises: bool,
 }
@@ -46,7 +46,7 @@ impl fmt::Debug for OpenCl {
 }
 
 impl OpenCl {
-    /// The device that the environment names, or the first that fits.
+    /// Opens the device that the environment names, or the first suitable one.
     ///
     /// # Errors
     ///
@@ -55,11 +55,11 @@ impl OpenCl {
         Self::named(choice::wanted().as_deref())
     }
 
-    /// The device that has this name, or whose platform has; any that fits without a name.
+    /// Opens the device with this name, or on a platform with this name; any suitable one without a name.
     ///
     /// # Errors
     ///
-    /// As [`OpenCl::new`].
+    /// Those of [`OpenCl::new`].
     pub fn named(name: Option<&str>) -> Result<Self, OpenClError> {
         let facts = choice::choose(devices()?, name)?;
         let context = Context::new(facts.id).map_err(driver("open the device"))?;
@@ -67,24 +67,24 @@ impl OpenCl {
         Ok(Self { facts, owner: Owner::new(), context, queue, jit: None, optimises: true })
     }
 
-    /// The device with the cache and the folder for dumps of another environment than this process's.
+    /// Sets the compilation cache and the dump folder.
     pub fn with_jit(mut self, jit: Jit) -> Self {
         self.jit = Some(jit);
         self
     }
 
-    /// The device with kernels that its compiler takes little time for, and that run slowly.
+    /// Compiles without optimisation: fast compilation, slow kernels.
     pub fn unoptimised(mut self) -> Self {
         self.optimises = false;
         self
     }
 
-    /// What is known of the device.
+    /// Properties of the device.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The error of a request for memory.
+    /// Returns the error of a failed allocation.
     fn short(&self, bytes: usize, what: &str, status: Status) -> OpenClError {
         if !status.is_memory() {
             return driver(what)(status);
@@ -96,7 +96,7 @@ impl OpenCl {
 }
 
 impl Drop for OpenCl {
-    /// Waits: a driver that still computes when the program ends may crash it.
+    /// Waits for the queue: a driver that still computes at program exit may crash.
     fn drop(&mut self) {
         let _ = self.queue.finish();
     }
@@ -107,17 +107,17 @@ impl Device for OpenCl {
         Backend::OpenCl
     }
 
-    /// The names of the platform and of the device.
+    /// Returns the names of the platform and of the device.
     fn name(&self) -> String {
         self.facts.to_string()
     }
 
-    /// What every kernel's own arrays may take: a source of OpenCL cannot ask for more when it is launched.
+    /// Returns the local memory for the arrays of a kernel: OpenCL sources declare it statically.
     fn shared_bytes(&self) -> usize {
         usize::try_from(self.facts.shared).unwrap_or(SHARED_BYTES).min(SHARED_BYTES)
     }
 
-    /// What it has in all: OpenCL does not say what of it is free.
+    /// Returns the total memory: OpenCL does not report free memory.
     fn free_bytes(&self) -> Option<f64> {
         Some(self.facts.memory as f64)
     }
@@ -140,11 +140,11 @@ impl Device for OpenCl {
             for abi in abis {
                 let kernel = program.kernel(&abi.name);
                 let kernel = kernel.map_err(driver(&format!("find `{}`", abi.name)))?;
-                // On a processor this is all that a thread has; on a GPU, what its registers do not hold. It is asked for
-                // where another plan could help.
+                // On CPUs this is all private memory of a thread; on GPUs, register spills. It is queried only if
+                // another plan could help.
                 let bounds = self.facts.bounds_registers;
                 let spilt = kernel.private_bytes(self.facts.id).ok().filter(|_| bounds);
-                // Its arguments are part of a kernel: who sets them must be alone until it is launched.
+                // Arguments are part of the kernel object: they need a lock until the launch.
                 let kernel = Kernel::new(abi, Arc::new(Mutex::new(kernel)));
                 kernels.push(kernel.with_spilt(spilt.unwrap_or(0) as usize));
             }
@@ -153,7 +153,7 @@ impl Device for OpenCl {
     }
 
     fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {
-        // No array is empty for OpenCL.
+        // OpenCL has no empty buffers.
         let bytes = len.saturating_mul(kind.width()).max(size_of::<f64>());
         let memory = self.context.memory(bytes);
         let memory = memory.map_err(|status| self.short(bytes, "reserve memory", status))?;
@@ -227,7 +227,7 @@ impl Device for OpenCl {
             let set = handle.set(at, given);
             set.map_err(driver(&format!("give `{name}` its arguments")))?;
         }
-        // SAFETY: the caller answers for the arguments and the kernel.
+        // SAFETY: the caller guarantees the arguments and the kernel.
         let launched = unsafe { self.queue.launch(&handle, groups, kernel.abi().threads) };
         Ok(launched.map_err(driver(&format!("launch `{name}`")))?)
     }

@@ -1,38 +1,37 @@
-//! Work that is asked for again and again: kernel by kernel at first, then by a single call, as the device has recorded it.
+//! Repeated work: started kernel by kernel at first, then replayed from a recording of the device.
 
 use super::{Device, DeviceError, Recording};
 use std::error::Error;
 
-/// Work that does the same each time, and how it is done.
+/// Work that is the same each time, and its execution mode.
 pub(crate) struct Repeated {
-    /// Runs behind which more are expected.
+    /// The number of runs before recording.
     worth: usize,
     way: Way,
 }
 
 enum Way {
-    /// Kernel by kernel, so often so far.
+    /// Kernel by kernel, with the number of runs so far.
     Singly(usize),
     Recorded(Recording),
-    /// It cannot be recorded.
+    /// Recording is impossible.
     Never,
 }
 
 impl Repeated {
-    /// Work that is recorded behind so many runs.
+    /// Creates work that is recorded after `worth` runs.
     pub(crate) fn worth(worth: usize) -> Self {
         Self { worth, way: Way::Singly(0) }
     }
 
-    /// From now on the work is another one.
+    /// Discards the recording: the work has changed.
     pub(crate) fn forget(&mut self) {
         if !matches!(self.way, Way::Never) {
             self.way = Way::Singly(0);
         }
     }
 
-    /// Does the work: `work` asks the device for all of it, and for nothing that differs from run to run but by what lies in the
-    /// device's memory.
+    /// Runs the work. `work` must enqueue all of it, and runs may differ only in the contents of device memory.
     pub(crate) fn run<E: Error + From<DeviceError> + 'static>(
         &mut self,
         device: &dyn Device,

@@ -1,16 +1,16 @@
-//! Host memory that numbers pass through on their way to a device and from it ([`Staging`]).
+//! Host memory for transfers to and from a device ([`Staging`]).
 
 use super::DeviceError;
 use std::fmt;
 
-/// Host memory that a device copies to and from: pinned, where that saves its driver a copy of its own. To be made once and used
-/// again: pinning takes longer than a copy.
+/// Host memory that a device copies to and from, pinned if this saves a copy by the driver. It should be reused:
+/// pinning takes longer than a copy.
 pub trait Staging: fmt::Debug + Send + Sync {
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Errors
     ///
-    /// A driver that fails.
+    /// The driver fails.
     fn bytes(&mut self) -> Result<&mut [u8], DeviceError>;
 }
 

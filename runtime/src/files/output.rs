@@ -1,16 +1,13 @@
-//! Output: solutions as VTU files that ParaView and VTK read, and as triangles that can be drawn ([`surface`]); matrices and
-//! arrays as files of Matrix Market and NumPy.
+//! Output: solutions as VTU files for ParaView and VTK, and as triangles for drawing ([`surface`]); matrices and arrays
+//! as Matrix Market and NumPy files.
 //!
-//! From a mesh with fields of any degree to one `.vtu` file of high-order Lagrange cells. The cells'
-//! degree is the largest among the geometry and the fields; geometry and fields are
-//! interpolated to VTK's equispaced nodes, exactly as long as that degree is at most
+//! A mesh with fields of any degree becomes one `.vtu` file of high-order Lagrange cells. Their degree is the largest
+//! of the geometry and the fields. Both are interpolated to VTK's equispaced nodes, exactly up to degree
 //! [`MAX_DEGREE`], the largest that VTK draws.
 //!
-//! The XML is written here and not by the crate `vtkio`, because that always declares version 1.0 of
-//! the format: VTK then takes the nodes of Lagrange hexahedra to be in the order that it used
-//! before version 9 and exchanges two edges. Hexahedra are written in version 2.2, everything else in
-//! 1.0, which more programs read. Sizes have 64 bits; numbers are appended in raw little-endian
-//! form.
+//! The XML is not written by the crate `vtkio`, which always declares format version 1.0. VTK then assumes the order of
+//! Lagrange hexahedra before version 9, which exchanges two edges. Hexahedra are written in version 2.2, everything
+//! else in 1.0, which more programs read. Sizes have 64 bits; numbers are appended in raw little-endian form.
 
 mod matrix;
 mod npy;
@@ -36,13 +33,12 @@ pub use series::{STEP, Series};
 /// The largest degree of a VTK Lagrange cell; fields of higher degree are sampled at its nodes.
 pub const MAX_DEGREE: usize = 10;
 
-/// A field to be written at the points.
+/// A field with values at points.
 #[derive(Clone, Copy, Debug)]
 pub struct PointField<'a> {
-    /// The name that ParaView shows.
+    /// The name in ParaView.
     pub name: &'a str,
-    /// The shape of a value. Vectors of `dim` components and matrices of `dim` × `dim` are padded
-    /// to three dimensions.
+    /// The shape of a value. Vectors of `dim` components and `dim` × `dim` matrices are padded to three dimensions.
     pub shape: Shape,
     /// The element.
     pub element: Lagrange,
@@ -52,10 +48,10 @@ pub struct PointField<'a> {
     pub values: &'a [f64],
 }
 
-/// A field with one value a cell.
+/// A field with one value per cell.
 #[derive(Clone, Copy, Debug)]
 pub struct CellField<'a> {
-    /// The name that ParaView shows.
+    /// The name in ParaView.
     pub name: &'a str,
     /// The shape of a value, padded as for [`PointField`].
     pub shape: Shape,
@@ -63,18 +59,18 @@ pub struct CellField<'a> {
     pub values: &'a [f64],
 }
 
-/// A field that is to be read back, to the bit, from its coefficients.
+/// A field whose coefficients are stored exactly.
 #[derive(Clone, Copy, Debug)]
 pub struct StateField<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a str,
-    /// Its space.
+    /// The space.
     pub space: &'a Space,
     /// The coefficients, node after node, components interleaved.
     pub values: &'a [f64],
 }
 
-/// Everything that goes into one file.
+/// Contents of an output file.
 #[derive(Clone, Debug)]
 pub struct Output<'a> {
     /// The mesh.
@@ -83,74 +79,74 @@ pub struct Output<'a> {
     pub point_fields: Vec<PointField<'a>>,
     /// Fields on the cells.
     pub cell_fields: Vec<CellField<'a>>,
-    /// Fields whose coefficients are kept, beside their values at VTK's nodes.
+    /// Fields whose coefficients are stored in addition to their values at VTK's nodes.
     pub states: Vec<StateField<'a>>,
-    /// The time that the fields belong to.
+    /// The time of the fields.
     pub time: Option<f64>,
 }
 
-/// Why a file is not written.
+/// Error of an output.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// The file or its folder cannot be written.
+    /// A file or folder that cannot be written.
     #[error("cannot write {path}: {error}; nothing was left behind\nhelp: {}", remedy(.error))]
     Write {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A name for a series that cannot be one.
+    /// A name that is invalid for a series.
     #[error("{path} is no name for a series of files: {reason}")]
     Series {
         /// The path.
         path: String,
-        /// Why not, and the remedy.
+        /// The reason and the remedy.
         reason: &'static str,
     },
-    /// What should take the bytes does not.
+    /// A stream that cannot be written.
     #[error("cannot write the solution: {error}\nhelp: make room where it goes, or name a file")]
     Stream {
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A field that does not fit the mesh.
+    /// A field that does not match the mesh.
     #[error("the field \"{name}\" has {found} {what}, but the mesh needs {expected}")]
     Field {
         /// The field.
         name: String,
-        /// What is counted.
+        /// The counted items.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         found: usize,
-        /// How many there should be.
+        /// The expected number.
         expected: usize,
     },
-    /// A field on another kind of cell.
+    /// A field on another cell type.
     #[error("the field \"{name}\" is on {field} cells, but the mesh has {mesh} cells")]
     Cell {
         /// The field.
         name: String,
-        /// The field's kind of cell.
+        /// The cell type of the field.
         field: &'static str,
-        /// The mesh's.
+        /// The cell type of the mesh.
         mesh: &'static str,
     },
 }
 
-/// Writes a VTU file, whole or not at all.
+/// Writes a VTU file atomically.
 pub fn write_vtu(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
     check(output)?;
     let file = vtu::File::new(output);
     atomic_file::write(path, |out| file.write(out)).map_err(|error| failed(path, error))
 }
 
-/// Writes the VTU file of each process, and one with the extension `.pvtu` that names them all. All processes call it.
+/// Writes one VTU file per process, and a `.pvtu` file that lists them. Collective.
 ///
 /// # Errors
 ///
-/// A file that cannot be written: the one that names them is not there then, if it was not before.
+/// A file cannot be written; the `.pvtu` file is then not created.
 pub fn write_vtu_in_pieces(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
     let Some(cut) = output.mesh.cut() else { return write_vtu(path, output) };
     let (rank, size) = (cut.group().rank(), cut.group().size());
@@ -166,25 +162,24 @@ pub fn write_vtu_in_pieces(path: &Path, output: &Output<'_>) -> Result<(), Outpu
     write_text(&path.with_extension("pvtu"), &vtu::File::new(output).in_pieces(&pieces))
 }
 
-/// Writes the bytes of a VTU file to whatever takes them.
+/// Writes a VTU file to a stream.
 pub fn write_vtu_to(out: &mut dyn Write, output: &Output<'_>) -> Result<(), OutputError> {
     check(output)?;
     let written = vtu::File::new(output).write(out).and_then(|()| out.flush());
     written.map_err(|error| OutputError::Stream { error })
 }
 
-/// Writes text, whole or not at all.
+/// Writes a text file atomically.
 pub fn write_text(path: &Path, text: &str) -> Result<(), OutputError> {
     write_bytes(path, text.as_bytes())
 }
 
-/// Writes bytes, whole or not at all.
+/// Writes a file atomically.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
     atomic_file::write(path, |out| out.write_all(bytes)).map_err(|error| failed(path, error))
 }
 
-/// Whether a file could be written at `path`, tried without leaving anything there: worth asking
-/// before hours of work.
+/// Checks that a file can be written at `path`, without leaving a trace; useful before a long computation.
 pub fn writable(path: &Path) -> Result<(), OutputError> {
     atomic_file::probe(path).map_err(|error| failed(path, error))
 }

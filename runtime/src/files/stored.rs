@@ -1,9 +1,8 @@
-//! Data and states from files: an array of a `.vtu` or a `.npy` → values on the cells of a mesh, or at the nodes of a space.
+//! Data and states from files: an array of a `.vtu` or `.npy` file → values on cells, or at the nodes of a space.
 //!
-//! Values stand in the order that the mesh has in its own file ([`crate::mesh::Places`]). A `.vtu` says where its cells and
-//! points are, too: those are compared with the mesh, so that the order is known to be right, and so that a file which
-//! `wf run` has written, whose cells are in another order, is read as well. What stands at nodes is interpolated from
-//! them; a state that was written with its coefficients ([`state`]) has them again, to the bit.
+//! Values follow the order of the mesh file ([`crate::mesh::Places`]). A `.vtu` also has the positions of cells and
+//! points, which are compared with the mesh. This verifies the order, and also permits files of `wf run`, whose cells
+//! have another order. Nodal values are interpolated. A state with stored coefficients ([`state`]) is restored exactly.
 
 mod error;
 mod fit;
@@ -29,48 +28,48 @@ use npy::Table;
 use state::State;
 use std::path::Path;
 
-/// Places are compared to so much of the largest coordinate: files may have them in single precision.
+/// Tolerance of positions, relative to the largest coordinate: files may have single precision.
 const SINGLE: f64 = 1e-6;
 
-/// Values at nodes, and how they came about where that is worth a note.
+/// Nodal values, and a note on their origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtNodes {
-    /// Node by node, components interleaved.
+    /// Values node by node, with interleaved components.
     pub values: Vec<f64>,
-    /// What was done to the numbers of the file.
+    /// The conversion of the file's numbers, if any.
     pub note: Option<String>,
 }
 
-/// An array of a file that is wanted for a mesh.
+/// Request of an array for a mesh.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     stored: &'a Stored,
-    /// Its name.
+    /// The name of the array.
     name: &'a str,
     shape: Shape,
     mesh: &'a Mesh,
 }
 
 impl<'a> Wanted<'a> {
-    /// Data or a state for something of this name and shape: an array without a name is called like that.
+    /// Requests data or a state with this name and shape; `own` is the default array name.
     pub fn new(stored: &'a Stored, own: &'a str, shape: Shape, mesh: &'a Mesh) -> Self {
         Self { stored, name: stored.array.as_deref().unwrap_or(own), shape, mesh }
     }
 
-    /// Reads the file.
+    /// Reads the data from the file.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or is damaged.
+    /// The file cannot be read, or is damaged.
     pub fn read(self) -> Result<Found<'a>, FileError> {
         self.read_bytes(&bytes(&self.stored.path)?)
     }
 
-    /// Reads what is in the file.
+    /// Reads the data from the bytes of the file.
     ///
     /// # Errors
     ///
-    /// It is damaged.
+    /// The file is damaged.
     pub fn read_bytes(self, bytes: &[u8]) -> Result<Found<'a>, FileError> {
         if npy::is_one(bytes) {
             return match &self.stored.array {
@@ -90,14 +89,14 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What a file holds.
+/// Contents of a file.
 #[derive(Debug)]
 enum Contents {
     Npy(Table),
     Vtu(Data),
 }
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Debug)]
 pub struct Found<'a> {
     wanted: Wanted<'a>,
@@ -105,20 +104,20 @@ pub struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// The values on the cells of the mesh, cell by cell.
+    /// Returns the values on the cells of the mesh, in cell order.
     ///
     /// # Errors
     ///
-    /// There are none in the file, or it is of another mesh.
+    /// The file has no such values, or belongs to another mesh.
     pub fn on_cells(&self) -> Result<Vec<f64>, FileError> {
         self.wanted.on_cells(&self.contents)
     }
 
-    /// The values at the nodes of a space, node by node.
+    /// Returns the values at the nodes of a space.
     ///
     /// # Errors
     ///
-    /// There are none in the file, or it is of another mesh.
+    /// The file has no such values, or belongs to another mesh.
     pub fn at_nodes(&self, space: &Space, partition: &Partition) -> Result<AtNodes, FileError> {
         let wanted = self.wanted;
         if let Contents::Vtu(data) = &self.contents
@@ -137,7 +136,7 @@ impl Found<'_> {
 }
 
 impl Wanted<'_> {
-    /// The values on the cells of the mesh, inherited where they are those of the mesh that it was refined from.
+    /// Returns the values on the cells of the mesh; values of its coarse mesh are inherited.
     fn on_cells(self, contents: &Contents) -> Result<Vec<f64>, FileError> {
         let count = match contents {
             Contents::Npy(table) => table.rows,
@@ -153,8 +152,8 @@ impl Wanted<'_> {
         }
     }
 
-    /// The values at the geometry nodes of the mesh and the element that they belong to; those of the mesh that it was
-    /// refined from are interpolated.
+    /// Returns the values at the geometry nodes of the mesh, and their element; values of its coarse mesh are
+    /// interpolated.
     fn at_points(self, contents: &Contents) -> Result<(Lagrange, Vec<f64>), FileError> {
         let count = match contents {
             Contents::Npy(table) => table.rows,
@@ -173,7 +172,7 @@ impl Wanted<'_> {
         fit::at_points(self.mesh, &rows, &values, self.shape.components())
     }
 
-    /// A state on this mesh in the numbering of a space, interpolated where that is another.
+    /// Returns a state of this mesh in the numbering of a space, interpolated if the elements differ.
     fn state(
         self,
         state: &State,
@@ -200,14 +199,14 @@ impl Wanted<'_> {
         Ok(AtNodes { values, note: Some(note) })
     }
 
-    /// The array of a `.vtu` on the cells of the mesh.
+    /// Returns the cell array of a `.vtu`, in the order of the mesh.
     fn array_of_cells(self, data: &Data) -> Result<Vec<f64>, FileError> {
         let count = data.n_cells();
         let (components, values) = self.array(data, Section::Cells, count)?;
         let (mesh, of_source) = (self.mesh, self.of_cells());
         let vertices = mesh.cell().vertex_count();
         let off = |rows: &Rows| {
-            // The pieces of a cell that was cut are elsewhere.
+            // The parts of split cells have other centres.
             let cut = rows.count < rows.of.len();
             let places = rows.of.iter().enumerate().filter(|_| !cut);
             self.farthest(places.map(|(cell, &row)| {
@@ -219,7 +218,7 @@ impl Wanted<'_> {
         Ok(fit::taken(&rows, &values, components))
     }
 
-    /// The array of a `.vtu` at its points: which is that of each geometry node, and the values.
+    /// Returns the point array of a `.vtu`: the row of each geometry node, and the values.
     fn array_of_points(self, data: &Data) -> Result<(Rows, Vec<f64>), FileError> {
         let count = data.points.len();
         let (_, values) = self.array(data, Section::Points, count)?;
@@ -230,13 +229,13 @@ impl Wanted<'_> {
                 Some((row as usize, *data.points.get(row as usize)?, here))
             }))
         };
-        // Curved cells have nodes behind their vertices, whose order is only in the source.
+        // Higher-order nodes follow the vertices, in an order known only from the source.
         let own = if mesh.order() == 1 { mesh.points().len() } else { usize::MAX };
         Ok((self.fitting("nodes", count, of_source, own, off)?, values))
     }
 
-    /// Those of the rows, in the order of the mesh's source or in its own, whose places are those of the file; `off` gives
-    /// the one that is farthest from its place.
+    /// Returns the rows, in the order of the source or of the mesh, whose positions match the file; `off` gives the
+    /// largest deviation.
     fn fitting(
         self,
         what: &'static str,
@@ -267,7 +266,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// That of some rows which is farthest from its place: the row, where it is in the file, and in the mesh.
+    /// Returns the row with the largest deviation, and its position in the file and in the mesh.
     fn farthest(self, places: impl Iterator<Item = (usize, [f64; 3], [f64; 3])>) -> Option<Place> {
         let far = |(row, there, here): (usize, [f64; 3], [f64; 3])| {
             let most = (0..self.mesh.dim()).map(|axis| (there[axis] - here[axis]).abs());
@@ -286,7 +285,7 @@ impl Wanted<'_> {
         self.mesh.point_rows().ok_or(FileError::Unnumbered { order: self.mesh.order() })
     }
 
-    /// The rows of a `.npy` on the cells of the mesh.
+    /// Returns the rows of a `.npy` for the cells of the mesh.
     fn rows_of_cells(self, table: &Table) -> Result<Vec<f64>, FileError> {
         let all = self.of_cells();
         let fits = all.iter().find(|rows| rows.count == table.rows);
@@ -294,7 +293,7 @@ impl Wanted<'_> {
         Ok(fit::taken(rows, &self.columns(table)?, self.shape.components()))
     }
 
-    /// The rows of a `.npy` at the nodes of the mesh.
+    /// Returns the rows of a `.npy` for the nodes of the mesh.
     fn rows_of_points(self, table: &Table) -> Result<(Rows, Vec<f64>), FileError> {
         if self.mesh.refined_from().is_some() {
             return Err(FileError::Refined);
@@ -310,7 +309,7 @@ impl Wanted<'_> {
         fit::components(&table.values, table.columns, self.shape, self.mesh.dim())
     }
 
-    /// The array of this name: its components as they are needed, and its values for so many things.
+    /// Finds the array; returns its number of components and its `count` values.
     fn array(
         self,
         data: &Data,
@@ -339,14 +338,14 @@ impl Wanted<'_> {
     }
 }
 
-/// How far a row is from its place, which one it is, where it is in the file, and where in the mesh.
+/// Deviation of a row: distance, row number, position in the file, and position in the mesh.
 type Place = (f64, usize, [f64; 3], [f64; 3]);
 
 fn miscounted(what: &'static str, found: usize, expected: &[Rows]) -> FileError {
     FileError::Count { what, found, expected: expected.iter().map(|rows| rows.count).collect() }
 }
 
-/// The arrays of a file, as messages name them.
+/// Returns the arrays of a file, formatted for messages.
 fn names(data: &Data) -> Vec<String> {
     let shown = |array: &Array, place: &str| format!("\"{}\" {place}", shortened(&array.name));
     let of = |section, place| {
@@ -357,16 +356,16 @@ fn names(data: &Data) -> Vec<String> {
     fields.chain(of(Section::Points, "at points")).chain(of(Section::Cells, "on cells")).collect()
 }
 
-/// The numbers of a `.npy`, row by row.
+/// Reads the numbers of a `.npy`, row by row.
 ///
 /// # Errors
 ///
-/// It cannot be read, or holds no numbers in double precision.
+/// The file cannot be read, or has no double-precision numbers.
 pub fn numbers(path: &Path) -> Result<Vec<f64>, FileError> {
     Ok(npy::read(&bytes(path)?)?.values)
 }
 
-/// The bytes of a file, if there is room for them and about as much again for what they say.
+/// Reads a file, if memory suffices for its bytes and the parsed contents.
 fn bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     let found = std::fs::metadata(path).map_err(FileError::Open)?;
     if !found.is_file() {

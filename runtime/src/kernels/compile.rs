@@ -1,8 +1,7 @@
-//! `compile`: a form with its elements, and what is known of the mesh → kernels that can be launched.
+//! Compilation of a form on elements and a mesh to executable kernels.
 //!
-//! The choice of plans, the source and its compilation in one call. Kernels that were compiled
-//! together with the program are taken from there, and nothing is compiled then. Where there is no
-//! compiler, the same kernels are interpreted: slower, and right.
+//! One call selects the plans, prints the source and compiles it. Kernels compiled into the program are used without
+//! compilation. Without a compiler, the same kernels are interpreted: slower, with equal results.
 
 mod ahead;
 mod spills;
@@ -30,35 +29,35 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How kernels are run.
+/// Execution mode of kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Execution {
-    /// Compiled where there is a compiler whose work can be used, else interpreted, with a warning.
+    /// Compiled with a usable compiler, else interpreted, with a warning.
     #[default]
     Automatic,
-    /// Compiled; without a compiler there are no kernels.
+    /// Compiled; an error without a compiler.
     Compiled,
-    /// Interpreted: slower, and right.
+    /// Interpreted: slow.
     Interpreted,
 }
 
-/// Why kernels are interpreted.
+/// Reason for interpretation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The caller wanted it so.
+    /// The caller requested it.
     Asked,
-    /// There is no compiler that can be used.
+    /// No usable compiler.
     NoCompiler(CompilerError),
 }
 
 impl Why {
-    /// What should be known of it, where nobody asked for it.
+    /// Returns a note for the user, unless it was requested.
     pub fn note(&self) -> Option<String> {
         (*self != Self::Asked).then(|| self.to_string())
     }
 }
 
-/// One line, with the remedy.
+/// Formats one line, with the remedy.
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,25 +72,25 @@ impl fmt::Display for Why {
     }
 }
 
-/// For what kernels are compiled.
+/// Target of the compilation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     /// The instruction set.
     pub isa: Isa,
     /// Precision of vectors and arithmetic.
     pub precision: Precision,
-    /// What is forced.
+    /// Forced choices.
     pub wishes: Wishes,
-    /// Whether kernels are compiled or interpreted.
+    /// The execution mode.
     pub execution: Execution,
-    /// Kernels that were compiled together with the program.
+    /// Kernels compiled into the program.
     pub linked: &'static [Linked],
-    /// How a Jacobian is applied; chosen for its solver without it.
+    /// The representation of the Jacobian; `None` to choose it for the solver.
     pub representation: Option<Representation>,
 }
 
 impl Target {
-    /// This machine, in double precision, with nothing forced.
+    /// Returns the settings for this machine, in double precision, without forced choices.
     pub fn native() -> Self {
         let isa = Machine::detect().simd.isa();
         let (wishes, execution) = (Wishes::default(), Execution::default());
@@ -99,7 +98,7 @@ impl Target {
         Self { isa, precision, wishes, execution, linked: &[], representation }
     }
 
-    /// The same for operators whose Jacobian is applied like this.
+    /// Sets the representation of the Jacobian.
     #[must_use]
     pub fn representing(mut self, how: Representation) -> Self {
         self.representation = Some(how);
@@ -107,7 +106,7 @@ impl Target {
         self
     }
 
-    /// Why kernels are interpreted, if they are.
+    /// Returns the reason for interpretation, if kernels are interpreted.
     fn interpreted(&self) -> Option<Why> {
         match self.execution {
             Execution::Compiled => None,
@@ -120,20 +119,20 @@ impl Target {
     }
 }
 
-/// Why there are no kernels.
+/// Error of kernel compilation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// No plan is possible.
+    /// No possible plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The compiler failed.
+    /// A compiler error.
     #[error(transparent)]
     Jit(#[from] JitError),
-    /// The device, or its compiler.
+    /// An error of the device or its compiler.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Not among the kernels that were compiled together with the program, and there is no compiler.
+    /// A kernel that is not compiled into the program, without a compiler.
     #[error(
         "`{kernel}` was not compiled ahead of time, and {compiler}\n\
          help: or add `{setting}` to the macro's `#![ahead_of_time(…)]`, or have kernels interpreted"
@@ -141,53 +140,53 @@ pub enum CompileError {
     NotAhead {
         /// The kernel.
         kernel: String,
-        /// What the macro must be told.
+        /// The missing setting of the macro.
         setting: String,
-        /// Why it cannot be compiled now.
+        /// The reason against compilation at run time.
         compiler: CompilerError,
     },
 }
 
-/// Where kernels come from.
+/// Origin of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// They are part of the program.
+    /// Compiled into the program.
     AheadOfTime,
-    /// They had been compiled before.
+    /// Found in the cache.
     Cache,
-    /// They were compiled now.
+    /// Compiled in this call.
     Compiler,
-    /// They are interpreted.
+    /// Interpreted.
     Interpreter,
 }
 
-/// Kernels with all that led to them.
+/// Compiled kernels with their plans and source.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The plans, in the order of the source's kernels.
+    /// The plans, in source order.
     pub plans: Vec<Plan>,
-    /// The source; its text is empty where it was compiled ahead of time, or is interpreted.
+    /// The source; empty text for ahead-of-time and interpreted kernels.
     pub source: SourceFile,
-    /// Where the kernels come from.
+    /// The origin of the kernels.
     pub origin: Origin,
-    /// The kernels, ready to run.
+    /// The executable kernels.
     pub module: Arc<Module>,
-    /// Why they are interpreted; none where they are compiled.
+    /// The reason for interpretation; `None` if compiled.
     pub interpreted: Option<Why>,
-    /// What each kernel is for.
+    /// The purpose of each kernel.
     pub kernels: Vec<CellKernel>,
     /// Seconds for planning, printing, compiling and loading.
     pub seconds: f64,
 }
 
 impl Compiled {
-    /// `compiled` or `interpreted`.
+    /// Returns `compiled` or `interpreted`, for messages.
     pub fn word(&self) -> &'static str {
         if self.interpreted.is_some() { "interpreted" } else { "compiled" }
     }
 }
 
-/// What a plan needs to know of a discretisation.
+/// Returns the properties of a discretisation that affect plans.
 pub fn facts(on: &Discretisation) -> MeshFacts {
     MeshFacts {
         affine: on.mesh.is_affine(),
@@ -199,7 +198,7 @@ pub fn facts(on: &Discretisation) -> MeshFacts {
     }
 }
 
-/// Compiles the kernels for some tasks, or has them interpreted, as the target says.
+/// Compiles or interprets the kernels of some tasks, depending on the target.
 pub fn compile(
     form: &PointForm,
     elements: &Elements,
@@ -217,7 +216,7 @@ pub fn compile(
     Ok(Compiled { plans, source, origin, module, interpreted, kernels, seconds })
 }
 
-/// What each kernel is for.
+/// Returns the purpose of each kernel.
 fn purposes(
     form: &PointForm,
     elements: &Elements,
@@ -244,18 +243,18 @@ fn purposes(
     plans.iter().zip(&source.kernels).map(purpose).collect()
 }
 
-/// Kernels that a device has loaded, with all that led to them.
+/// Kernels loaded on a device, with their plans and source.
 #[derive(Debug)]
 pub struct CompiledForDevice {
     /// The device.
     pub device: Arc<dyn Device>,
     /// The precision of vectors and arithmetic.
     pub precision: Precision,
-    /// The plans, in the order of the source's kernels.
+    /// The plans, in source order.
     pub plans: Vec<Plan>,
     /// The source.
     pub source: SourceFile,
-    /// Whether the kernels had been compiled before.
+    /// The origin: cached or compiled.
     pub origin: Origin,
     /// Seconds for planning, printing, compiling and loading.
     pub seconds: f64,
@@ -264,19 +263,19 @@ pub struct CompiledForDevice {
 }
 
 impl CompiledForDevice {
-    /// The kernels, each with what it is for.
+    /// Returns the kernels with their purposes.
     pub fn kernels(&self) -> impl Iterator<Item = (&CellKernel, &device::Kernel)> {
         self.purposes.iter().zip(&self.module.kernels)
     }
 
-    /// The kernel of this number among them.
+    /// Returns the kernel with an index.
     pub(crate) fn kernel(&self, number: usize) -> Option<&device::Kernel> {
         self.module.kernels.get(number)
     }
 }
 
-/// Compiles the kernels for some tasks on a device, all in one source. Where the compiler had too few registers, it is asked
-/// again for other plans (`compile/spills`), but for what `wishes` name.
+/// Compiles the kernels of some tasks for a device, in one source. On register spills other plans are tried
+/// (`compile/spills`), except for choices in `wishes`.
 pub fn compile_for_device(
     form: &PointForm,
     elements: &Elements,
@@ -316,7 +315,7 @@ pub fn compile_for_device(
     Ok(CompiledForDevice { device, precision, plans, source, origin, seconds, module, purposes })
 }
 
-/// Kernels that can run.
+/// Executable kernels.
 struct Made {
     plans: Vec<Plan>,
     source: SourceFile,
@@ -336,7 +335,7 @@ fn make(
     if target.execution != Execution::Interpreted && !isa.runs_on(Machine::detect().simd.isa()) {
         return Err(JitError::OtherProcessor { isa }.into());
     }
-    // The processor's operator colours chunks of cells, whoever computes them.
+    // The CPU operator always colours chunks of cells.
     wishes.scatter = None;
     let mut missing = None;
     if !target.linked.is_empty() && target.execution != Execution::Interpreted {
@@ -353,7 +352,7 @@ fn make(
     if interpreted.is_none() {
         let made = make_compiled(form, elements, facts, tasks, target, &wishes);
         match made {
-            // There is one, but it does not answer, or what it makes is of no use.
+            // A compiler that does not respond, or whose output is unusable.
             Err(CompileError::Jit(JitError::Compiler(error)))
                 if target.execution == Execution::Automatic =>
             {
@@ -371,7 +370,7 @@ fn make(
     }
     wishes.lanes = wishes.lanes.or(Some(LANES));
     if wishes.strategy.is_some() {
-        // A GPU's kernels without the GPU, on this processor's vectors.
+        // GPU kernels without a GPU, on host vectors.
         wishes.tiles = Some(false);
         let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
         return made_interpreted(form, elements, plans, interpreted);
@@ -380,7 +379,7 @@ fn make(
     made_interpreted(form, elements, plans, interpreted)
 }
 
-/// Kernels that are interpreted, whose text nobody needs.
+/// Builds interpreted kernels without source text.
 fn made_interpreted(
     form: &PointForm,
     elements: &Elements,

@@ -1,37 +1,37 @@
-//! What a kernel is for: its task, and the cells or facets over which it runs. Those who compile say it, operators read it.
+//! Purpose of a kernel: its task, and the cells or facets that it processes.
 
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Geometry, Target, Task};
 
-/// Which cells a kernel is for.
+/// Cells or facets of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Cells of one of the form's integrals.
+    /// Cells of an integral of the form.
     Cells(Part, usize),
-    /// The facets of one of the form's integrals, of whatever cells.
+    /// Facets of an integral of the form, for all cells.
     Facets(usize),
 }
 
-/// Which of the cells of an integral.
+/// Subset of the cells of an integral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Those without constrained unknowns.
+    /// Cells without constrained degrees of freedom.
     Free,
-    /// Those with constrained unknowns, addressed unknown by unknown.
+    /// Cells with constrained degrees of freedom, with indirect addressing.
     Constrained,
-    /// Those with hanging nodes, addressed unknown by unknown too.
+    /// Cells with hanging nodes, also with indirect addressing.
     Hanging,
-    /// All: such a kernel makes the first two of its task and integral needless, and there are no hanging nodes.
+    /// All cells: the kernel replaces the first two of its task and integral; there are no hanging nodes.
     All,
 }
 
 impl Class {
-    /// Whether it is of facets.
+    /// Returns whether the class is one of facets.
     pub fn is_of_facets(self) -> bool {
         matches!(self, Self::Facets(_))
     }
 
-    /// The integral that it is of.
+    /// Returns the index of the integral.
     pub fn integral(self) -> usize {
         match self {
             Self::Cells(_, integral) | Self::Facets(integral) => integral,
@@ -40,25 +40,25 @@ impl Class {
 }
 
 impl Part {
-    /// Whether a cell is of the part; `parts` says of which of the first three each is.
+    /// Returns whether a cell belongs to the subset; `parts` gives one of the first three for each cell.
     pub(crate) fn has(self, cell: usize, parts: &[Part]) -> bool {
         self == Self::All || self == parts[cell]
     }
 }
 
-/// A kernel of the module and what it is for.
+/// A kernel of the module and its purpose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellKernel {
-    /// What it computes.
+    /// Its task.
     pub task: Task,
-    /// For which cells.
+    /// Its cells or facets.
     pub class: Class,
     /// Its symbol.
     pub name: String,
-    /// The geometry it takes.
+    /// The geometry data that it uses.
     pub geometry: Geometry,
-    /// What it is written for, which says how numbers at the points lie.
+    /// The target, which determines the layout of point data.
     pub target: Target,
-    /// The entries of a cell, where it makes or takes element matrices.
+    /// The entries per cell, if it computes or uses element matrices.
     pub matrix: Option<CellMatrix>,
 }

@@ -1,4 +1,4 @@
-//! What this machine reaches: copy bandwidth and rate of fused multiply-adds, for the floor.
+//! Measured rates of this machine: copy bandwidth and fused multiply-adds, for lower bounds of run times.
 
 pub mod device;
 pub mod kept;
@@ -14,29 +14,29 @@ use std::time::Instant;
 /// Measured rates of a device, or of all threads of the current pool together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Bytes a second of y = x, reads and writes counted.
+    /// Bytes per second of y = x; reads and writes count.
     pub copy: f64,
-    /// Bytes a second that are read and added up; on devices those of the copy.
+    /// Bytes per second of reading and summing; on devices equal to `copy`.
     pub read: f64,
-    /// Floating-point operations a second of independent fused multiply-adds in double precision.
+    /// Double-precision floating-point operations per second of independent fused multiply-adds.
     pub flops: f64,
-    /// Divisions a second in double precision.
+    /// Double-precision divisions per second.
     pub divisions: f64,
-    /// Numbers a second that threads of a group read from the memory that they share; infinite on processors.
+    /// Numbers per second read from shared memory of a thread group; infinite on CPUs.
     pub shared: f64,
-    /// Numbers a second that are added to numbers in memory, as a scatter adds them: on devices by atomic operations.
+    /// Numbers per second added to memory in a scatter; on devices with atomic operations.
     pub additions: f64,
-    /// Seconds from a launch to the next, where there is nothing to do.
+    /// Seconds between two launches without work.
     pub launch: f64,
 }
 
-/// What this processor is called.
+/// Returns the name of this processor.
 pub fn named() -> String {
     crate::device::cpu::Machine::detect().model.clone()
 }
 
 impl Rates {
-    /// Those of all processes together, each of which has measured its own.
+    /// Returns the rates of all processes together, each measured separately.
     pub fn of_all(&self, group: &dyn Group) -> Self {
         let mut sums =
             [self.copy, self.read, self.flops, self.divisions, self.shared, self.additions];
@@ -47,8 +47,8 @@ impl Rates {
         Self { copy, read, flops, divisions, shared, additions, launch }
     }
 
-    /// A machine that does as much in a second as was measured, and of which kernels reach the same shares as of another. On
-    /// processors additions and divisions are arithmetic of the other's weights.
+    /// Returns a cost model with the measured rates; kernels reach the same fraction of them as on `like`. On CPUs,
+    /// additions and divisions have the weights of `like`.
     pub fn machine(&self, like: &Machine) -> Machine {
         let bandwidth = if like.has_lanes() { self.read } else { self.copy };
         let (fma_rate, launch) = (self.flops / 2.0, self.launch);
@@ -61,16 +61,16 @@ impl Rates {
     }
 }
 
-/// Entries a thread copies and reads at least: far beyond the caches of a core.
+/// Minimal number of entries per thread for copying and reading: far beyond the caches of a core.
 const ENTRIES: usize = 1 << 23;
-/// Entries that all of them do at least: beyond the cache that they share.
+/// Minimal number of entries in total: beyond the shared cache.
 const SHARED: usize = 1 << 25;
-/// Steps of the chain of multiply-adds.
+/// Length of the chain of multiply-adds.
 const STEPS: usize = 1 << 22;
 const REPETITIONS: usize = 5;
 const LAUNCHES: usize = 20;
 
-/// Measures the current pool.
+/// Measures the current thread pool.
 pub fn measure() -> Result<Rates, JitError> {
     let source = include_str!("rates/kernels.rs.txt");
     let options = jit::Options { name: "rates".into(), ..jit::Options::default() };

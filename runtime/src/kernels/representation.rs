@@ -1,47 +1,48 @@
-//! How the Jacobian of an operator is applied, and how its matrix is assembled: [`Representation`], [`Assembly`].
+//! Representation of the Jacobian, and assembly of its matrix: [`Representation`], [`Assembly`].
 //!
 //! ```text
 //! matrix-free   y = Σ_c  the action of cell c
 //! ebe-v1        y = Σ_c  A_c x_c           element matrices A_c stored at each linearisation
-//! ebe-v2        y = Σ_c  A_c x_c           element matrices made in each product, never stored
+//! ebe-v2        y = Σ_c  A_c x_c           element matrices computed in each product, never stored
 //! assembled     y = A x,  A = Σ_c A_c      in compressed rows
 //! ```
 //!
-//! The element matrices are those of [`kernels_gen::plan::Task::Matrix`]: of all cells, fields and boundaries, at a state. Unknowns with an
-//! essential condition have the rows and columns of the identity in all of them.
+//! Element matrices are those of [`kernels_gen::plan::Task::Matrix`]: of all cells, fields and boundaries, at a state.
+//! Constrained degrees of freedom have the rows and columns of the identity.
 //!
-//! A matrix is assembled in one of four ways (Markall and others 2013; "GPU finite element method computation strategy without mesh coloring", A-FEM):
+//! There are four assembly algorithms (Markall and others 2013; "GPU finite element method computation strategy without
+//! mesh coloring", A-FEM):
 //!
 //! ```text
-//! pattern    its places are known beforehand: cells add to them, atomically on GPUs, chunk after chunk on processors
-//! coloured   the same colour by colour, where no two cells add to one place at once: the same bits in every run
-//! owner      cells store what they have; each place adds that up in an order of its own: the same bits in every run
-//! acoo       without a pattern: all cells append (row, column, value) to lists of the rows, which are sorted and merged
+//! pattern    cells add to the entries of a known pattern, atomically on GPUs, chunk after chunk on CPUs
+//! coloured   like pattern, colour by colour without concurrent additions to an entry; bitwise reproducible
+//! owner      cells store their contributions, and each entry adds them in a fixed order; bitwise reproducible
+//! acoo       without a pattern: cells append (row, column, value) to row lists, which are sorted and merged
 //! ```
 
 use kernels_gen::plan::{Scatter, Task};
 use std::fmt;
 use std::str::FromStr;
 
-/// How a matrix is assembled.
+/// Assembly algorithm of a sparse matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Assembly {
-    /// Lists of the rows, sorted and merged.
+    /// Row lists, sorted and merged.
     Acoo,
-    /// Cells add to places that are known.
+    /// Cells add to known positions.
     Pattern,
-    /// Places add up what cells have stored.
+    /// Matrix entries sum stored contributions of cells.
     Owner,
-    /// Cells add, colour by colour.
+    /// Cells add to known positions, colour by colour.
     Coloured,
 }
 
 impl Assembly {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 4] = [Self::Acoo, Self::Pattern, Self::Owner, Self::Coloured];
 
-    /// The fastest whose results can be repeated to the bit: chunks of a processor add to places in one order, threads of a
-    /// device do not.
+    /// Returns the fastest bitwise reproducible algorithm: on a CPU, chunks add in a fixed order; threads of a device
+    /// do not.
     pub fn fitting(on_a_device: bool) -> Self {
         if on_a_device { Self::Owner } else { Self::Pattern }
     }
@@ -69,17 +70,17 @@ impl FromStr for Assembly {
     }
 }
 
-/// How a Jacobian is applied.
+/// Representation of the Jacobian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Representation {
-    /// Cell by cell from the form.
+    /// Evaluated from the form, cell by cell.
     #[default]
     MatrixFree,
-    /// As a sparse matrix.
+    /// A sparse matrix.
     Assembled(Assembly),
-    /// With element matrices that are stored: EbE-V1.
+    /// Stored element matrices: EbE-V1.
     Stored,
-    /// With element matrices that are made in each product: EbE-V2.
+    /// Element matrices computed in each product: EbE-V2.
     Recomputed,
 }
 
@@ -95,7 +96,7 @@ impl fmt::Display for Representation {
 }
 
 impl Representation {
-    /// The tasks beside residual and diagonal whose kernels it needs.
+    /// Returns the tasks needed in addition to residual and diagonal.
     pub fn tasks(self) -> &'static [Task] {
         match self {
             Self::MatrixFree => &[Task::Action],
@@ -105,7 +106,7 @@ impl Representation {
         }
     }
 
-    /// How its kernels bring element matrices to their places: [`kernels_gen::choose::Wishes::matrix`].
+    /// Returns the scatter of element matrices in its kernels: [`kernels_gen::choose::Wishes::matrix`].
     pub fn scatter(self) -> Scatter {
         match self {
             Self::Assembled(Assembly::Pattern) => Scatter::Atomic,

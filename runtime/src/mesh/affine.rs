@@ -1,4 +1,4 @@
-//! Affine maps between reference cells: where a child lies in its parent.
+//! Affine maps between reference cells, from a child to its parent.
 //!
 //! ```text
 //! ξ ↦ o + A ξ
@@ -17,7 +17,8 @@ impl Affine {
     pub(crate) const IDENTITY: Self =
         Self { origin: [0.0; 3], axes: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] };
 
-    /// That of a cell onto one with these vertices; of squares and cubes those beside the first count alone.
+    /// Returns the map of the reference cell onto the cell with these vertices. On tensor cells only the first vertex
+    /// and its neighbours matter.
     pub(crate) fn onto(cell: Cell, vertices: &[[f64; 3]]) -> Self {
         let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
         let mut map = Self { origin: vertices[0], ..Self::IDENTITY };
@@ -27,23 +28,23 @@ impl Affine {
         map
     }
 
-    /// o, the image of the origin.
+    /// Returns o, the image of the origin.
     pub fn origin(&self) -> [f64; 3] {
         self.origin
     }
 
-    /// The columns of A.
+    /// Returns the columns of A.
     pub fn axes(&self) -> [[f64; 3]; 3] {
         self.axes
     }
 
-    /// The image of a point.
+    /// Returns the image of a point.
     pub fn at(&self, point: &[f64; 3]) -> [f64; 3] {
         let along = |c: usize| (0..3).map(|axis| point[axis] * self.axes[axis][c]).sum::<f64>();
         [0, 1, 2].map(|c| self.origin[c] + along(c))
     }
 
-    /// This map behind another.
+    /// Returns the composition `self` ∘ `first`.
     pub(crate) fn of(&self, first: &Self) -> Self {
         let origin = self.at(&first.origin);
         let axis = |axis: [f64; 3]| {
@@ -53,7 +54,7 @@ impl Affine {
         Self { origin, axes: first.axes.map(axis) }
     }
 
-    /// The same place of a simplex whose vertices stand in another order.
+    /// Returns the map onto the same simplex with reordered vertices; tensor cells are unchanged.
     pub(crate) fn seen(&self, cell: Cell, order: [u8; 4]) -> Self {
         if cell.is_tensor() {
             return *self;
@@ -62,7 +63,7 @@ impl Affine {
         Self::onto(cell, &(0..cell.vertex_count()).map(vertex).collect::<Vec<_>>())
     }
 
-    /// Whether it turns a cell inside out.
+    /// Returns whether the determinant is negative.
     pub(crate) fn is_negative(&self) -> bool {
         let [x, y, z] = self.axes;
         x[0] * (y[1] * z[2] - y[2] * z[1])

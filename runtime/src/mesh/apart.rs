@@ -1,12 +1,12 @@
-//! Cells that meet otherwise than in whole facets: nodes inside facets of other cells, and cells inside others.
+//! Check of conformity: nodes inside facets of other cells, and overlapping cells.
 //!
-//! Where a node of one cell lies inside a facet of another, both sides count as boundary there, and the domain is slit.
-//! Where cells overlap and share no facet, integrals count a part of the domain twice. Both show at facets of exactly one
-//! cell: their vertices, and the centres of their cells, are put into a tree of boxes ([`Tree`]); each such facet asks for
-//! the vertices in its own box, and each cell for all of these points. What lies there is looked for on the facet or in
-//! the cell itself, however curved, by the method of Gauss and Newton: the s that makes ‖x(o + A s) − p‖ least, with the
-//! facet or the cell as o + A s in reference coordinates. Only what is found counts. Cells that overlap without a vertex
-//! or a centre inside the other have facets that cross: [`crossing`].
+//! A node of one cell inside a facet of another slits the domain: both sides count as boundary. If cells overlap
+//! without a common facet, integrals count a part of the domain twice. Both show at facets of exactly one cell. The
+//! vertices of these facets and the centres of their cells form a bounding-box tree ([`Tree`]). Each such facet queries
+//! the vertices in its bounding box, and each cell all points. The Gauss–Newton method then searches the candidate on
+//! the (curved) facet or cell. It minimises ‖x(o + A s) − p‖ over s, where o + A s parametrises the facet or cell in
+//! reference coordinates. Only points found in this way count. Cells that overlap without a vertex or centre inside
+//! each other have crossing facets: [`crossing`].
 
 mod crossing;
 
@@ -17,22 +17,22 @@ use super::{Facet, MeshError, Parts, Topology};
 use crate::support::parallel::*;
 use kernels_gen::element::{Cell, tabulate};
 
-/// A point this far inside a cell, as a part of it, is in no other cell.
+/// Points with this relative depth inside a cell belong to no other cell.
 const DEEP: f64 = 1e-3;
-/// As near to a facet's vertex, as a part of the facet, a node lies at that vertex.
+/// Relative distance below which a node coincides with a facet's vertex.
 const AT_VERTEX: f64 = 1e-3;
-/// How near to a point of a cell it must be found, as a part of the cell.
+/// Largest distance of a point from its cell, relative to the cell.
 const FOUND: f64 = 1e-9;
-/// Steps of the method, which takes a few; the last is as small as this.
+/// Iteration limit of the Gauss–Newton method, which takes a few steps, and the size of its last step.
 const STEPS: usize = 20;
 const SETTLED: f64 = 1e-12;
-/// As far outside of a reference cell, a point is not in the cell.
+/// Distance outside of a reference cell at which the search ends.
 const FAR: f64 = 4.0;
-/// As far a curved cell reaches out of the straight one, at most.
+/// Largest protrusion of a curved cell from the straight one.
 const BULGE: f64 = 0.2;
 
-/// Names the first node inside a facet of another cell, or the first two cells of which one reaches into the other;
-/// nodes that are nearer than `tolerance` lie in one place.
+/// Returns an error for the first node inside a facet of another cell, or for the first pair of overlapping cells.
+/// Nodes closer than `tolerance` coincide.
 pub(super) fn check_apart(
     shape: &Shape,
     parts: &Parts,
@@ -57,11 +57,11 @@ pub(super) fn check_apart(
 struct Mark {
     at: [f64; 3],
     cell: u32,
-    /// None for the cell's centre.
+    /// The vertex; `None` for the cell's centre.
     vertex: Option<u32>,
 }
 
-/// The vertices of these facets, each once, and the centres of their cells.
+/// Returns the vertices of some facets, without duplicates, and the centres of their cells.
 fn marks(shape: &Shape, parts: &Parts, topology: &Topology, facets: &[Facet]) -> Vec<Mark> {
     let mut seen = vec![false; topology.n_vertices()];
     let mut marks = Vec::new();
@@ -92,7 +92,7 @@ fn nodes_of<'a>(shape: &Shape, parts: &'a Parts, cell: usize) -> &'a [u32] {
     &parts.nodes[cell * shape.nodes..(cell + 1) * shape.nodes]
 }
 
-/// A mesh, and the points that are looked for.
+/// A mesh and its query points.
 struct Place<'a> {
     shape: &'a Shape,
     parts: &'a Parts,
@@ -101,7 +101,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A vertex inside a facet that is not its own.
+    /// Finds a vertex inside a facet of another cell.
     fn hanging(&self, facet: Facet, tolerance: f64) -> Option<MeshError> {
         let (cell, local) = (facet.cell as usize, facet.local as usize);
         let nodes = nodes_of(self.shape, self.parts, cell);
@@ -111,7 +111,7 @@ impl Place<'_> {
         let size = points().flat_map(|a| points().map(move |b| distance(&a, &b)));
         let size = size.fold(0.0, f64::max);
         let on_facet = self.shape.facet_nodes[local].iter().map(|&node| nodes[node]);
-        // A curved facet may reach a little beyond its nodes.
+        // A curved facet may extend slightly beyond its nodes.
         let margin = tolerance + if self.shape.element.degree() > 1 { 0.1 * size } else { 0.0 };
         let bounds = Bounds::of(on_facet.map(|node| self.parts.points[node as usize]));
         let frame = Frame::of_facet(self.shape.cell, local);
@@ -131,7 +131,7 @@ impl Place<'_> {
         })
     }
 
-    /// A point of another cell deep inside this one.
+    /// Finds a point of another cell deep inside this one.
     fn overlapping(&self, cell: usize) -> Option<MeshError> {
         let nodes = nodes_of(self.shape, self.parts, cell);
         let points = || nodes.iter().map(|&node| self.parts.points[node as usize]);
@@ -154,8 +154,8 @@ impl Place<'_> {
         Some(MeshError::Inside { cells: Box::new(cells), at: mark.at })
     }
 
-    /// Where on a part of a cell it is nearest to a point, and how far from it. Of a curved cell, that is looked for near
-    /// the place on the straight cell with the same vertices.
+    /// Returns the parameters and the distance of the facet's or cell's nearest point. For curved cells the search
+    /// starts from the solution on the straight cell with the same vertices.
     fn nearest(&self, nodes: &[u32], frame: &Frame, p: &[f64; 3]) -> Option<([f64; 3], f64)> {
         let straight = descend(frame, frame.centre(), p, |at| self.straight(nodes, at));
         if self.shape.element.degree() == 1 {
@@ -165,10 +165,10 @@ impl Place<'_> {
         descend(frame, s, p, |at| self.curved(nodes, at))
     }
 
-    /// x(ξ) and ∂x/∂ξ of the straight cell.
+    /// Returns x(ξ) and ∂x/∂ξ of the straight cell.
     fn straight(&self, nodes: &[u32], at: [f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
         let cell = self.shape.cell;
-        // (Multi)linear along each axis: the difference of the values at its ends.
+        // (Multi)linear along each axis: the derivative is the difference of the end values.
         let difference = |vertex: usize, axis: usize| {
             let end = |x: f64| {
                 let mut end = at;
@@ -184,7 +184,7 @@ impl Place<'_> {
         }))
     }
 
-    /// The same of the curved cell.
+    /// Returns x(ξ) and ∂x/∂ξ of the curved cell.
     fn curved(&self, nodes: &[u32], at: [f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
         let table = tabulate(self.shape.element, &[at]);
         self.map(nodes.iter().enumerate().map(|(i, &node)| {
@@ -207,7 +207,7 @@ impl Place<'_> {
     }
 }
 
-/// From a first s to that which makes ‖x(o + A s) − p‖ least, and what is left of it; none where that is not found.
+/// Minimises ‖x(o + A s) − p‖ from an initial s. Returns s and the distance, or `None` without convergence.
 fn descend(
     frame: &Frame,
     mut s: [f64; 3],
@@ -232,7 +232,7 @@ fn descend(
     None
 }
 
-/// A reference cell or one of its facets: the points o + A s.
+/// Parametrisation o + A s of a reference cell or of one of its facets.
 struct Frame {
     dim: usize,
     is_simplex: bool,
@@ -251,7 +251,7 @@ impl Frame {
         let (vertices, dim) = (cell.facets()[local], cell.dim() - 1);
         let origin = cell.vertex(vertices[0]);
         let mut axes = [[0.0; 3]; 3];
-        // The vertices stand in lexicographic order.
+        // Vertices are in lexicographic order.
         for (axis, &vertex) in axes.iter_mut().zip(&vertices[1..=dim]) {
             let tip = cell.vertex(vertex);
             *axis = [0, 1, 2].map(|c| tip[c] - origin[c]);
@@ -269,7 +269,7 @@ impl Frame {
             .map(|c| self.origin[c] + (0..self.dim).map(|d| s[d] * self.axes[d][c]).sum::<f64>())
     }
 
-    /// How far inside a place is; negative outside.
+    /// Returns the depth of a point inside; negative outside.
     fn depth(&self, s: &[f64; 3]) -> f64 {
         let s = &s[..self.dim];
         let least = s.iter().copied().fold(f64::INFINITY, f64::min);
@@ -281,7 +281,7 @@ impl Frame {
     }
 }
 
-/// The d that makes ‖T d − r‖ least, with so many columns of T.
+/// Solves the least-squares problem min ‖T d − r‖ with the first `columns` columns of T.
 fn least_squares(t: &[[f64; 3]; 3], r: &[f64; 3], columns: usize) -> Option<[f64; 3]> {
     let product = |i: usize, j: usize| (0..3).map(|c| t[c][i] * t[c][j]).sum::<f64>();
     let mut a = [0, 1, 2].map(|i| [0, 1, 2].map(|j| product(i, j)));
@@ -292,7 +292,7 @@ fn least_squares(t: &[[f64; 3]; 3], r: &[f64; 3], columns: usize) -> Option<[f64
         a[i][i] = 1.0;
         b[i] = 0.0;
     }
-    // TᵀT is positive definite, so that no rows need be exchanged.
+    // TᵀT is positive definite: no pivoting.
     for i in 0..3 {
         if a[i][i].is_nan() || a[i][i] <= 0.0 {
             return None;

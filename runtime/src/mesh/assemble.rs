@@ -1,4 +1,4 @@
-//! From [`Parts`] to a [`Mesh`]: check, orient, sort, number, find the tagged facets.
+//! Conversion of [`Parts`] to a [`Mesh`]: checks, orientation, order, numbering, tagged facets.
 
 use super::orient::{self, IDENTITY};
 use super::places::{NOWHERE, Order, Places};
@@ -10,23 +10,23 @@ use super::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// Which sign the Jacobian determinants should have.
+/// Expected sign of the Jacobian determinants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sign<'a> {
-    /// Positive, as the usual numbering of vertices has it.
+    /// Positive in all cells.
     Positive,
-    /// Negative in the cells marked here.
+    /// Negative in the marked cells.
     Negative(&'a [bool]),
 }
 
-/// Whether cells meet in whole facets.
+/// Knowledge about the conformity of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
-    /// They were made so.
+    /// Cells meet in whole facets by construction.
     Facets,
-    /// They were made so, and agree on the direction of their edges and faces already.
+    /// In addition, cells agree on the direction of edges and faces.
     Alike,
-    /// That is to be seen.
+    /// Unknown: it is checked.
     Unknown,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn assemble(
     let shape = Shape::new(cell, geometry_order)?;
     check(&shape, &parts)?;
     let mut notes = std::mem::take(&mut parts.notes);
-    // What a generator joins has an order of its own only where it says so.
+    // Generated meshes have an order of their own only if they state it.
     if parts.places.is_none() && joined == Joined::Unknown {
         parts.places = Some(Places::given(parts.nodes.len() / shape.nodes, parts.points.len()));
     }

@@ -1,15 +1,14 @@
-//! Coarser meshes: quadrilaterals or hexahedra, wherever they are from → the mesh whose cells are patches of 2^d of them.
+//! Coarsening of quadrilateral and hexahedral meshes of any origin: each cell of the result is a patch of 2^d cells.
 //!
 //! ```text
-//! the vertex of a cell that is even along all axes: e, a number of d bits      the parity of vertex v: v ⊕ e
-//! child j of a patch, whose axis a is the axis A(a) of the patch:              x_A(a) = (j_A(a) + ξ_a) / 2, or with 1 − ξ_a
+//! the corner of a cell that is even along all axes: e, d bits      the parity of vertex v: v ⊕ e
+//! child j of a patch, with axis a on the patch axis A(a):          x_A(a) = (j_A(a) + ξ_a) / 2, or with 1 − ξ_a
 //! ```
 //!
-//! Whether cells form such patches is a matter of how they meet ([`patches`]). Where they do, the vertices of a coarse cell
-//! are some of the fine ones to the bit, and its other nodes lie where the maps of its children have them ([`nodes`]). A
-//! coarse cell has the axes of its first child, the one with the least number, and comes in the order of these. It has the
-//! tags that all of its children have, its facets likewise; where tags end inside of one there is no coarser mesh
-//! ([`labels`]).
+//! The incidence of cells decides whether they form such patches ([`patches`]). Vertices of a coarse cell are fine
+//! vertices, to the bit; the maps of its children give its other nodes ([`nodes`]). A coarse cell inherits the axes of
+//! its first child, the one with the least number, and is ordered by it. It has the tags that all of its children have,
+//! likewise its facets. If tags end inside a coarse cell or facet, there is no coarser mesh ([`labels`]).
 
 mod labels;
 mod links;
@@ -28,104 +27,104 @@ use place::Place;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why there is no coarser mesh.
+/// Reason for the absence of a coarser mesh.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NotCoarser {
-    /// Triangles and tetrahedra are found only where they came of coarser ones.
+    /// Triangles and tetrahedra without a recorded uniform refinement.
     #[error(
         "triangles and tetrahedra have a coarser mesh only where they came of it by uniform refinement"
     )]
     Simplices,
-    /// Nodes hang.
+    /// Hanging nodes.
     #[error("nodes hang in the mesh: its cells are of different levels")]
     Hanging,
     /// Too few cells for all processes.
     #[error("a coarser mesh would have too few cells for all processes")]
     Cut,
-    /// No whole number of patches.
+    /// The number of cells is not a multiple of the patch size.
     #[error("{cells} cells are no multiple of {each}")]
     Count {
-        /// How many cells there are.
+        /// The number of cells.
         cells: usize,
-        /// How many a patch has.
+        /// The number of cells of a patch.
         each: usize,
     },
     /// Cells that form no patches.
     #[error("the cells near ({}) form no patches of {each}", .at.map(|x| format!("{x:.6}")).join(", "))]
     Patches {
-        /// The centre of one where they do not.
+        /// The centre of such a cell.
         at: [f64; 3],
-        /// How many a patch has.
+        /// The number of cells of a patch.
         each: usize,
     },
-    /// Cells meet in a vertex or an edge without a common facet, and it is something else in the patches of both.
+    /// Cells that meet only in a vertex or an edge, with different roles in their patches.
     #[error(
         "cells that touch in vertices or edges alone form patches that do not fit together there"
     )]
     Contact,
-    /// Tags of some of a patch's cells or of some of the parts of its facets.
+    /// Tags on only some cells or facet parts of a patch.
     #[error("tags of cells or facets end inside of a patch near ({})", .at.map(|x| format!("{x:.6}")).join(", "))]
     Tags {
         /// The centre of one of its cells.
         at: [f64; 3],
     },
-    /// The coarser cells are wrong, such as inverted, or too many.
+    /// Invalid coarse cells, such as inverted ones, or too many.
     #[error("coarser cells: {0}")]
     Mesh(#[from] MeshError),
-    /// Periodic sides do not fit any more.
+    /// Periodic sides without a match on the coarser mesh.
     #[error("coarser sides: {0}")]
     Periodic(#[from] PeriodicError),
-    /// Too few leaves of a forest are of whole families.
+    /// Too few complete families of leaves in a forest.
     #[error(
         "too few cells are of whole families: {coarser} of {cells} would be left when each of these becomes one"
     )]
     Families {
-        /// How many cells there are.
+        /// The number of cells.
         cells: usize,
-        /// How many the coarser mesh would have.
+        /// The number of cells of the coarser mesh.
         coarser: usize,
     },
-    /// The leaves make no mesh.
+    /// Leaves that form no mesh.
     #[error("coarser leaves: {0}")]
     Forest(String),
-    /// More than there is memory for.
+    /// Insufficient memory.
     #[error(transparent)]
     Memory(#[from] TooMuch),
 }
 
-/// A coarser mesh, and where the cells of the finer one lie in its cells.
+/// A coarser mesh, and the position of the fine cells in its cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coarsened {
     /// The coarser mesh.
     pub mesh: Arc<Mesh>,
-    /// The cells of the finer mesh, `[coarse cell][child]`: of squares and cubes bit a of the child's number is its side of
-    /// the coarse cell's axis a, of triangles and tetrahedra the order is that of red refinement. A cell that stays as it is
-    /// is the first, with none behind it (2³² − 1).
+    /// The cells of the finer mesh, `[coarse cell][child]`. On tensor cells, bit a of the child number is its side of
+    /// the coarse cell's axis a; on simplices the order is that of red refinement. An unrefined cell is the first
+    /// child; the others are 2³² − 1.
     pub children: Vec<u32>,
-    /// For each child which of the maps takes its reference cell into that of its parent.
+    /// For each child, the index in `maps` of the map from its reference cell to that of its parent.
     pub places: Vec<u16>,
-    /// The maps that there are.
+    /// The distinct maps.
     pub maps: Vec<Affine>,
 }
 
 impl Coarsened {
-    /// Children a cell.
+    /// Returns the number of children per cell.
     pub fn each(&self) -> usize {
         1 << self.mesh.dim()
     }
 
-    /// The cells of the finer mesh that are parts of a coarse cell: all children, or one that it is itself.
+    /// Returns the fine cells of a coarse cell: all children, or the cell itself if it is unrefined.
     pub fn children_of(&self, cell: usize) -> &[u32] {
         let own = &self.children[cell * self.each()..(cell + 1) * self.each()];
         if own[1..].iter().all(|&child| child == u32::MAX) { &own[..1] } else { own }
     }
 
-    /// The map of a child's reference cell into that of a coarse cell.
+    /// Returns the map of a child's reference cell to that of its coarse cell.
     pub fn map(&self, cell: usize, child: usize) -> &Affine {
         &self.maps[usize::from(self.places[cell * self.each() + child])]
     }
 
-    /// With the maps that occur alone, in the order in which they first do; keys are small numbers.
+    /// Collects the maps that occur, in order of first occurrence. Keys are small integers.
     pub(crate) fn with_maps(
         mesh: Arc<Mesh>,
         children: Vec<u32>,
@@ -153,7 +152,7 @@ impl Coarsened {
 }
 
 impl Mesh {
-    /// The coarser mesh of squares or cubes whose cells form patches.
+    /// Coarsens a mesh of squares or cubes whose cells form patches.
     pub(crate) fn of_patches(&self) -> Result<Coarsened, NotCoarser> {
         let each = self.cell.vertex_count();
         if !self.cell.is_tensor() {
@@ -181,7 +180,7 @@ impl Mesh {
         Ok(Coarsened::with_maps(Arc::new(mesh), children, keys, map))
     }
 
-    /// The mesh of the patches.
+    /// Builds the mesh of the patches.
     fn coarse(&self, patches: &Patches, labels: &Labels) -> Result<Mesh, NotCoarser> {
         let mut parts = nodes::nodes(self, patches)?;
         (parts.facets, parts.cells) = labels.coarse(self, patches);
@@ -194,7 +193,7 @@ impl Mesh {
         if self.is_periodic() {
             mesh.make_periodic(self.periodic_sides())?;
         }
-        // Parts of what the coarse mesh has are all that the fine one has: where there are as many, each is one of them.
+        // Refining the coarse mesh can only produce entities of the fine one: equal numbers mean the same entities.
         let counts =
             |mesh: &Mesh| [mesh.topology(), mesh.connectivity()].map(|t| Counts::seen(mesh, t));
         if counts(&mesh).map(|counts| counts.refined(1)) != counts(self) {
@@ -203,7 +202,7 @@ impl Mesh {
         Ok(mesh)
     }
 
-    /// Whether there is memory for what is kept of each cell and facet, and for the coarser mesh.
+    /// Checks that memory suffices for the data of cells and facets, and for the coarser mesh.
     fn check_room_to_coarsen(&self) -> Result<(), TooMuch> {
         let (cells, facets) = (self.n_cells() as f64, self.topology.facets().len() as f64);
         let sides = self.cell.facets().len() as f64;

@@ -1,27 +1,27 @@
-//! How large a mesh is, before it is made: from the numbers of its cells, faces, edges and vertices to bytes.
+//! Predicted size of a mesh: from the numbers of cells, faces, edges and vertices to bytes.
 
 use super::{Mesh, MeshError, Topology};
 use crate::support::memory::Room;
 use kernels_gen::element::{Cell, Lagrange};
 
-/// What there is how many times in a mesh.
+/// Numbers of entities of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// The kind of cell.
     pub cell: Cell,
     /// The order of the geometry.
     pub order: usize,
-    /// Vertices, edges, faces and cells; in two dimensions cells come third, and nothing after them.
+    /// Vertices, edges, faces and cells; in two dimensions cells are third, followed by 0.
     pub entities: [u64; 4],
 }
 
 impl Counts {
-    /// Of a mesh that there is.
+    /// Counts an existing mesh.
     pub fn of(mesh: &Mesh) -> Self {
         Self::seen(mesh, mesh.topology())
     }
 
-    /// Of what there is in one of its topologies.
+    /// Counts one of the topologies of a mesh.
     pub(super) fn seen(mesh: &Mesh, topology: &Topology) -> Self {
         let faces = topology.faces().len() as u64;
         let (vertices, edges) = (topology.n_vertices() as u64, topology.edges().len() as u64);
@@ -30,13 +30,13 @@ impl Counts {
         Self { cell: mesh.cell(), order: mesh.order(), entities }
     }
 
-    /// Of tensor cells, or of the simplices that they split into: [`super::generate`].
+    /// Returns the counts of tensor cells, or of the simplices that they split into ([`super::generate`]).
     pub(super) fn split(cell: Cell, order: usize, tensor: [u64; 4]) -> Self {
         let [vertices, edges, faces, cells] = tensor;
         let entities = match cell {
-            // Each square has a diagonal.
+            // Each square has one diagonal.
             Cell::Triangle => [vertices, edges.saturating_add(faces), 2 * faces, 0],
-            // Each face has a diagonal and so has each cube, in which six tetrahedra meet in six faces.
+            // Each face and each cube has one diagonal; the six tetrahedra of a cube meet in six faces.
             Cell::Tetrahedron => [
                 vertices,
                 edges.saturating_add(faces).saturating_add(cells),
@@ -48,18 +48,18 @@ impl Counts {
         Self { cell, order, entities }
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub fn cells(&self) -> u64 {
         self.entities[self.cell.dim()]
     }
 
-    /// The nodes of an element on all cells.
+    /// Returns the number of nodes of an element on the mesh.
     pub fn nodes(&self, element: Lagrange) -> f64 {
         let of = |dim: usize| element.entity_count(dim) as f64 * self.entities[dim] as f64;
         (0..=self.cell.dim()).map(of).sum()
     }
 
-    /// Bytes of the mesh: points, connectivity, and the numbers of edges and faces.
+    /// Bytes of the mesh: points, connectivity, and edge and face numbers.
     pub fn bytes(&self) -> f64 {
         let Ok(geometry) = Lagrange::continuous(self.cell, self.order) else { return 0.0 };
         let cells = self.cells() as f64;
@@ -70,7 +70,7 @@ impl Counts {
             + (1..self.cell.dim()).map(|d| self.numbered(d)).sum::<f64>()
     }
 
-    /// Bytes of the numbers of edges, or of faces.
+    /// Bytes of the edge or face numbers.
     fn numbered(&self, dim: usize) -> f64 {
         let locals = self.cell.entities(dim);
         let vertices = locals.first().map_or(0, |local| local.len());
@@ -78,7 +78,7 @@ impl Counts {
         places + self.entities[dim] as f64 * (4 * vertices + 5) as f64
     }
 
-    /// Whether there is memory to make the mesh.
+    /// Checks that memory suffices for the mesh.
     ///
     /// # Errors
     ///
@@ -88,7 +88,8 @@ impl Counts {
         Ok(Room::check(what, self.bytes() + self.bytes_of_making())?)
     }
 
-    /// Bytes that numbering takes beside the mesh, while it is made: what groups the largest kind of entities.
+    /// Returns the temporary bytes during numbering, in addition to the mesh: the buckets of the most numerous
+    /// entities.
     pub fn bytes_of_making(&self) -> f64 {
         let places = |d: usize| 8.0 * self.cells() as f64 * self.cell.entities(d).len() as f64;
         let most = (1..self.cell.dim()).map(places).fold(0.0, f64::max);
@@ -96,7 +97,7 @@ impl Counts {
     }
 }
 
-/// Grids of so many cells a direction.
+/// Vertices, edges, faces and cells of a grid with n × m × l cells.
 pub(super) fn grid(dim: usize, [n, m, l]: [u64; 3]) -> [u64; 4] {
     let along = |a: u64, b: u64, c: u64| a.saturating_mul(b).saturating_mul(c);
     if dim == 2 {
@@ -109,13 +110,13 @@ pub(super) fn grid(dim: usize, [n, m, l]: [u64; 3]) -> [u64; 4] {
     [along(n + 1, m + 1, l + 1), sum(edges), sum(faces), along(n, m, l)]
 }
 
-/// Blocks with so many vertices, edges, faces and cells, each cut into `n` cells a direction.
+/// Vertices, edges, faces and cells of blocks that are split into `n` cells per direction.
 pub(super) fn cut(blocks: [u64; 4], n: u64) -> [u64; 4] {
     let binomial = [[1, 0, 0, 0], [1, 1, 0, 0], [1, 2, 1, 0], [1, 3, 3, 1]];
     let mut entities = [0u64; 4];
     for (of, &count) in blocks.iter().enumerate() {
         for (dim, entity) in entities.iter_mut().enumerate().take(of + 1) {
-            // Inside of a cube of dimension `of`: axes along which the entity reaches, times places along the others.
+            // Entities inside a cube of dimension `of`: n per axis along the entity, n − 1 positions per other axis.
             let inside = n.pow(dim as u32) * (n - 1).pow((of - dim) as u32);
             *entity += count * binomial[of][dim] * inside;
         }

@@ -1,16 +1,15 @@
-//! Meshes in parts, one a process: a whole mesh → the cells of this process, and what of their vertices, edges and faces is
-//! others' too ([`Cut`]).
+//! Distributed meshes: each process owns a part of the cells, and knows the entities that it shares with others
+//! ([`Cut`]).
 //!
-//! Each process has a piece of the curve along which cells come, or of the space that they fill ([`mod@deal`]); cells with hanging nodes
-//! count twice. A part numbers everything by first touch, as a mesh of its own does. What it takes from the whole is how each
-//! entity is seen and of how many cells it is: so all processes have the nodes of an edge or face in one order, and no facet
-//! between processes is taken for one of the boundary.
+//! A part is a segment of the space-filling curve, or a region of space ([`mod@deal`]); cells with hanging nodes have
+//! weight 2. Entities of a part are numbered by first touch. Orientations and cell counts of entities are those of the
+//! whole mesh: all processes order the nodes of an edge or face alike, and no interface facet counts as boundary.
 //!
-//! Where there are coarser meshes, the last of them that has some cells for each process is what is dealt out, and finer cells
-//! go with those that they are of: each process can then go from mesh to mesh by itself.
+//! The coarsest mesh with enough cells for each process is distributed. Finer cells follow their ancestors, so that
+//! transfer between the meshes is local to each process.
 //!
-//! A part of a mesh that is to be refined is refined by its process alone ([`descended`]); parts of a forest, of which all processes know the
-//! leaves, are made of these ([`Dealer`]).
+//! A process refines its part locally ([`descended`]). Parts of a forest are created from its leaves, which all
+//! processes know ([`Dealer`]).
 
 mod deal;
 mod descended;
@@ -28,30 +27,31 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
-/// Cells that each process has at least of the coarsest mesh that is dealt out.
+/// Minimal number of cells per process on the coarsest distributed mesh.
 pub(crate) const LEAST: usize = 8;
 
-/// What a part of a mesh has in common with others.
+/// Interface of a mesh part with other parts.
 #[derive(Clone, Debug)]
 pub struct Cut {
     group: Arc<dyn Group>,
-    /// The shared vertices, edges and faces of the connectivity: those that two processes have are in one order at both.
+    /// The shared vertices, edges and faces of the connectivity. Any two processes list their common ones in the same
+    /// order.
     shared: [Vec<Entity>; 3],
     origin: Origin,
 }
 
-/// Where the cells of a part come from.
+/// Origin of the cells of a part.
 #[derive(Clone, Debug)]
 enum Origin {
-    /// Some of a whole mesh, by their numbers there, ascending.
+    /// Cells of a whole mesh, by their numbers there, ascending.
     Dealt(Whole, Vec<u32>),
-    /// Parts of those of a coarser part.
+    /// Descendants of the cells of a coarser part.
     Descended(descended::Descended),
-    /// Some of those of a mesh that nobody has made, by the numbers that who deals them out gives them.
+    /// Cells of a mesh that is not stored as a whole, by the dealer's numbers.
     Made(Made),
 }
 
-/// Cells of a mesh that nobody has made.
+/// Cells of a mesh that is not stored as a whole.
 #[derive(Clone, Debug)]
 struct Made {
     by: Arc<dyn Dealer>,
@@ -59,18 +59,18 @@ struct Made {
     whole: OnceLock<Result<InWhole, PeriodicError>>,
 }
 
-/// Who deals out cells of a mesh that no process need have.
+/// Source of mesh parts whose whole mesh need not exist on any process.
 pub(crate) trait Dealer: Debug + Send + Sync {
-    /// Cells of all parts.
+    /// Returns the number of cells of all parts.
     fn n_cells(&self) -> usize;
 
-    /// The mesh as one process has it, and which of its cells those with some numbers are.
+    /// Returns the whole mesh as on one process, and the numbers in it of the given cells.
     fn whole(&self, numbers: &[u32]) -> Result<InWhole, PeriodicError>;
 
-    /// The part of the coarser mesh whose cells have those with some numbers for children.
+    /// Returns the part of the coarser mesh whose cells are the parents of the given cells.
     fn coarsened(&self, numbers: &[u32], group: &Arc<dyn Group>) -> Result<Coarsened, NotCoarser>;
 
-    /// For those who know what it is.
+    /// Enables a downcast to the concrete type.
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
@@ -98,21 +98,21 @@ impl PartialEq for Origin {
     }
 }
 
-/// A whole mesh, and which process has which of its cells.
+/// A whole mesh, and the rank of each of its cells.
 #[derive(Clone, Debug)]
 struct Whole {
     mesh: Arc<Mesh>,
     rank_of: Arc<Vec<u32>>,
-    /// The next coarser one.
+    /// The next coarser mesh.
     coarser: Option<Arc<(Coarsened, Whole)>>,
 }
 
-/// An entity that several parts have.
+/// An entity that several parts share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entity {
     /// Its number in this part.
     pub number: u32,
-    /// The processes that have it, ascending.
+    /// The ranks that share it, ascending.
     pub ranks: Box<[u32]>,
 }
 
@@ -124,22 +124,22 @@ impl PartialEq for Cut {
 }
 
 impl Cut {
-    /// The processes.
+    /// Returns the process group.
     pub fn group(&self) -> &Arc<dyn Group> {
         &self.group
     }
 
-    /// The shared entities of a dimension, in one order for all processes.
+    /// Returns the shared entities of a dimension, in one order for all processes.
     pub fn shared(&self, dim: usize) -> &[Entity] {
         self.shared.get(dim).map_or(&[], Vec::as_slice)
     }
 
-    /// The whole mesh, as one process has it. Of a part that was refined it is made when it is first asked for, by each process that does,
-    /// and kept as long as the part is.
+    /// Returns the whole mesh as on one process. For a refined part it is built on the first call, on each calling
+    /// process, and kept as long as the part.
     ///
     /// # Errors
     ///
-    /// A mesh that is too large for one process.
+    /// The mesh is too large for one process.
     pub fn whole(&self) -> Result<&Arc<Mesh>, PeriodicError> {
         match &self.origin {
             Origin::Dealt(whole, _) => Ok(&whole.mesh),
@@ -148,7 +148,7 @@ impl Cut {
         }
     }
 
-    /// The cells of the part, by their numbers in the whole mesh.
+    /// Returns the numbers of the part's cells in the whole mesh.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Cut {
         }
     }
 
-    /// Cells of all parts.
+    /// Returns the number of cells of all parts.
     fn cells_in_all(&self) -> usize {
         match &self.origin {
             Origin::Dealt(whole, _) => whole.mesh.n_cells(),
@@ -170,7 +170,7 @@ impl Cut {
         }
     }
 
-    /// Who deals out the cells, and the numbers that it gives to those of this part, if they are of a mesh that nobody has made.
+    /// Returns the dealer, and its numbers for the cells of this part, if the whole mesh is not stored.
     pub(crate) fn dealer(&self) -> Option<(&Arc<dyn Dealer>, &[u32])> {
         match &self.origin {
             Origin::Made(own) => Some((&own.by, &own.numbers)),
@@ -178,12 +178,12 @@ impl Cut {
         }
     }
 
-    /// Whether the cells are parts of those of a coarser part.
+    /// Returns whether the part was refined locally from a coarser part.
     pub(crate) fn is_refined(&self) -> bool {
         matches!(self.origin, Origin::Descended(_))
     }
 
-    /// The part of the coarser mesh whose cells have these for children, where these are some of a whole mesh.
+    /// Returns the coarser part whose cells are the parents of these, if the cells are some of a whole mesh.
     pub(crate) fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
         if let Origin::Made(own) = &self.origin {
             return own.by.coarsened(&own.numbers, &self.group);
@@ -209,34 +209,35 @@ impl Cut {
 }
 
 impl Whole {
-    /// The numbers of the cells of this process, ascending.
+    /// Returns the cells of this process, ascending.
     fn own(&self, group: &Arc<dyn Group>) -> impl Iterator<Item = u32> {
         let rank = group.rank() as u32;
         let own = self.rank_of.iter().zip(0..).filter(move |(of, _)| **of == rank);
         own.map(|(_, cell)| cell)
     }
 
-    /// The cells of this process.
+    /// Returns the mesh part of this process.
     fn part(&self, group: &Arc<dyn Group>) -> Mesh {
         self.of_cells(self.own(group).collect(), group)
     }
 }
 
-/// Why nothing is foretold of so many processes: some would have no cell.
+/// Error of a prediction for more processes than cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "of {processes} processes some would have nothing to do: there are only {cells} cells\n\
      help: ask for fewer, or refine the mesh"
 )]
 pub struct TooFewCells {
-    /// Processes.
+    /// The number of processes.
     pub processes: usize,
-    /// Cells.
+    /// The number of cells.
     pub cells: usize,
 }
 
 impl Mesh {
-    /// The cells of this process, none at the last ones of more processes than cells; the mesh itself where there is one process.
+    /// Returns the mesh part of this process. With more processes than cells the last parts are empty; with one process
+    /// it is the mesh itself.
     pub fn part(self: Arc<Self>, group: &Arc<dyn Group>) -> Arc<Mesh> {
         if group.size() == 1 {
             return self;
@@ -244,9 +245,9 @@ impl Mesh {
         Arc::new(self.dealt(group.size()).part(group))
     }
 
-    /// How often a mesh that is to be divided so many times is divided before parts of it are dealt out to so many processes, each of
-    /// which divides its own from there on: until all have some. Simplices with periodic sides, or on spheres, are divided before: sides are
-    /// joined where all of them are known, and which edges lie on a sphere is known where all its faces are.
+    /// Returns the number of uniform refinements, out of `times`, before the mesh is distributed; the rest is done part
+    /// by part. It is the smallest that gives all processes some cells. Simplices with periodic sides or spheres are
+    /// fully refined before: both need all sides or all faces.
     pub(crate) fn divided_before(&self, times: usize, processes: usize, periodic: bool) -> usize {
         let is_tensor = self.cell().is_tensor();
         if processes == 1 || !is_tensor && (periodic || !self.spheres.is_empty()) {
@@ -256,12 +257,11 @@ impl Mesh {
         (0..times).find(|&before| cells(before) >= LEAST * processes).unwrap_or(times)
     }
 
-    /// The cells that this process has where each cell's process is given, in the order of the cells. Coarser meshes are not dealt out, so
-    /// that the part has none. There must be a process for each cell, one of the group.
+    /// Returns the part of this process for given ranks, one per cell. The part has no coarser meshes.
     ///
     /// # Panics
     ///
-    /// Where there is not.
+    /// The number of ranks is not the number of cells, or a rank is not in the group.
     pub fn part_by(self: &Arc<Self>, rank_of: Vec<u32>, group: &Arc<dyn Group>) -> Arc<Mesh> {
         let known = rank_of.iter().all(|&rank| (rank as usize) < group.size());
         assert!(known && rank_of.len() == self.n_cells(), "each cell should have a process");
@@ -269,11 +269,11 @@ impl Mesh {
         Arc::new(Whole { mesh, rank_of, coarser: None }.part(group))
     }
 
-    /// Which of so many processes has each cell, in the order of the cells, as [`Self::part`] deals them out.
+    /// Returns the rank of each cell, as in [`Self::part`].
     ///
     /// # Errors
     ///
-    /// More processes than cells, of which nothing would be learnt.
+    /// There are more processes than cells.
     pub fn ranks(self: &Arc<Self>, processes: usize) -> Result<Arc<Vec<u32>>, TooFewCells> {
         let cells = self.n_cells();
         if cells < processes {
@@ -282,7 +282,7 @@ impl Mesh {
         Ok(Arc::clone(self).dealt(processes).rank_of)
     }
 
-    /// The cells of each of so many processes, here and on the coarser meshes.
+    /// Distributes the mesh and its coarser meshes.
     fn dealt(self: Arc<Self>, processes: usize) -> Whole {
         let cells = self.n_cells();
         let mut chain: Vec<Coarsened> = Vec::new();
@@ -322,7 +322,7 @@ impl Mesh {
 }
 
 impl Whole {
-    /// Some cells, ascending.
+    /// Returns the part with some cells, ascending.
     fn of_cells(&self, cells: Vec<u32>, group: &Arc<dyn Group>) -> Mesh {
         let (whole, rank_of, own) = (&*self.mesh, &self.rank_of[..], &cells[..]);
         let (topology, entities) = whole.topology.of_cells(own);
@@ -394,7 +394,7 @@ impl Whole {
 }
 
 impl Mesh {
-    /// Says that the cells are some, by these numbers, of a mesh that is dealt out without being made, and what others share of them.
+    /// Marks the mesh as the part with the dealer's cells `numbers`, and sets its shared entities.
     pub(crate) fn be_dealt_by(
         &mut self,
         by: Arc<dyn Dealer>,
@@ -408,14 +408,15 @@ impl Mesh {
     }
 }
 
-/// What should be known where there are more processes than cells.
+/// Returns a note if there are more processes than cells.
 fn idle(cells: usize, processes: usize) -> Option<String> {
     let none = processes.checked_sub(cells).filter(|none| *none > 0)?;
     Some(format!("{none} of {processes} processes have no cell: the mesh has {cells}"))
 }
 
 impl Mesh {
-    /// The geometry nodes of some cells, the vertices first, in their new numbers, and which points of the mesh these are.
+    /// Returns the geometry nodes of some cells, vertices first: points, renumbered connectivity, and the old number of
+    /// each point.
     fn geometry_of(&self, cells: &[u32], vertices: &[u32]) -> (Vec<[f64; 3]>, Vec<u32>, Vec<u32>) {
         let mut numbers = vec![u32::MAX; self.points.len()];
         let mut which = Vec::new();
@@ -438,29 +439,29 @@ impl Mesh {
         (points, nodes, which)
     }
 
-    /// What this part of a mesh has in common with those of other processes, if it is one.
+    /// Returns the interface with the parts of other processes, if the mesh is a part.
     pub fn cut(&self) -> Option<&Arc<Cut>> {
         self.cut.as_ref()
     }
 
-    /// Cells of all parts.
+    /// Returns the number of cells of all parts.
     pub fn cells_in_all(&self) -> usize {
         self.cut.as_ref().map_or(self.n_cells(), |cut| cut.cells_in_all())
     }
 
-    /// Makes the sums of each part sums over all.
+    /// Sums over all parts.
     pub fn sum_in_all(&self, sums: &mut [f64]) {
         self.reduce_in_all(Reduce::Sum, sums);
     }
 
-    /// Makes numbers of each part those of all.
+    /// Reduces over all parts.
     pub fn reduce_in_all(&self, how: Reduce, numbers: &mut [f64]) {
         if let Some(cut) = &self.cut {
             cut.group.reduce(how, numbers);
         }
     }
 
-    /// The smallest box with all points of all parts: its lower and its upper corner.
+    /// Returns the bounding box of all parts: lower and upper corner.
     pub fn bounding_box_of_all(&self) -> ([f64; 3], [f64; 3]) {
         let (mut from, mut to) = self.bounding_box();
         self.reduce_in_all(Reduce::Least, &mut from);
@@ -468,7 +469,7 @@ impl Mesh {
         (from, to)
     }
 
-    /// The place that the first process has which has one.
+    /// Returns the point of the first process that has one.
     pub fn first_in_all(&self, own: Option<[f64; 3]>) -> Option<[f64; 3]> {
         let Some(cut) = &self.cut else { return own };
         let bytes = own.map_or_else(Vec::new, |own| own.map(f64::to_le_bytes).concat());
@@ -481,15 +482,16 @@ impl Mesh {
         Some(place)
     }
 
-    /// The sum over all parts of something that each counts.
+    /// Returns the sum of a count over all parts.
     pub fn in_all(&self, own: usize) -> usize {
         self.cut.as_ref().map_or(own, |cut| total(&*cut.group, own))
     }
 }
 
-/// The entities of a dimension of the whole mesh that a process shares; `own` are its entities, by their numbers there.
+/// Returns the entities of a dimension that this process shares. `own` are its entities, by their numbers in the whole
+/// mesh.
 fn shared(whole: &Topology, dim: usize, rank_of: &[u32], rank: u32, own: &[u32]) -> Vec<Entity> {
-    // The first and the last process that has an entity.
+    // The smallest and the largest rank of each entity.
     let mut ends: Vec<[u32; 2]> = vec![[u32::MAX, 0]; whole.count(dim)];
     for (cell, &rank) in rank_of.iter().enumerate() {
         for &entity in whole.of_cell(dim, cell) {

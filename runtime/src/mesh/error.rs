@@ -1,23 +1,23 @@
-//! What can be wrong with a mesh, and how it is said.
+//! Errors of meshes and their messages.
 
 use super::Cell;
 use crate::support::memory::TooMuch;
 use fem_dsl::source::shortened;
 use thiserror::Error;
 
-/// Why a mesh cannot be made or asked.
+/// Error of the construction or query of a mesh.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum MeshError {
     /// More items than a 32-bit index can count.
     #[error("the mesh has {count} {what}, more than 32-bit indices can number")]
     TooLarge {
-        /// What is counted.
+        /// The counted items.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         count: usize,
     },
-    /// More than there is memory for.
+    /// Insufficient memory.
     #[error(transparent)]
     Memory(#[from] TooMuch),
     /// A mesh without cells.
@@ -30,27 +30,27 @@ pub enum MeshError {
         cell: Cell,
         /// The geometry's order.
         order: usize,
-        /// What is supported.
+        /// The supported cells and orders.
         expected: &'static str,
     },
-    /// The connectivity is no whole number of cells.
+    /// Connectivity whose length is not a multiple of the nodes of a cell.
     #[error("the connectivity has {found} entries, no multiple of the {per_cell} nodes of a cell")]
     Connectivity {
-        /// How many entries there are.
+        /// The number of entries.
         found: usize,
-        /// Nodes a cell.
+        /// Nodes per cell.
         per_cell: usize,
     },
-    /// A cell, a facet or a tag refers to something that does not exist.
+    /// A reference from a cell, facet or tag to an entity that does not exist.
     #[error("{place} refers to {what} {index}, but there are only {count}")]
     OutOfRange {
-        /// Who refers.
+        /// The referring item.
         place: String,
-        /// To what kind of thing.
+        /// The kind of entity referred to.
         what: &'static str,
         /// Its number.
         index: u32,
-        /// How many there are.
+        /// The number of such entities.
         count: usize,
     },
     /// A coordinate that is not finite, or a two-dimensional mesh out of its plane.
@@ -58,9 +58,9 @@ pub enum MeshError {
     Point {
         /// The point's number.
         point: usize,
-        /// Where it is.
+        /// Its coordinates.
         at: [f64; 3],
-        /// What is wrong.
+        /// The defect.
         problem: &'static str,
     },
     /// A cell that names one point twice.
@@ -95,10 +95,10 @@ pub enum MeshError {
     Branching {
         /// One of the cells.
         cell: CellName,
-        /// How many share the facet.
+        /// The number of cells that share the facet.
         count: u8,
     },
-    /// Two cells on one side of the facet that they share.
+    /// Two cells on the same side of their shared facet.
     #[error(
         "{} and {} overlap: they lie on one side of the facet that they share, near ({})",
         .cells[0], .cells[1], coordinates(.at)
@@ -109,7 +109,7 @@ pub enum MeshError {
         /// The mean of the facet's vertices.
         at: [f64; 3],
     },
-    /// Two curved cells that share the vertices of a facet and not its other nodes.
+    /// Two curved cells that share a facet's vertices but not its other nodes.
     #[error(
         "{} and {} share the vertices of a facet and not its other nodes, near ({}): they gape or overlap there",
         .cells[0], .cells[1], coordinates(.at)
@@ -120,7 +120,7 @@ pub enum MeshError {
         /// The mean of the facet's vertices.
         at: [f64; 3],
     },
-    /// A node inside a facet of a cell that does not have it.
+    /// A node inside a facet of a cell that does not contain it.
     #[error(
         "{node} lies inside a facet of {cell}: nothing joins the cells there, and both sides count as boundary"
     )]
@@ -130,15 +130,15 @@ pub enum MeshError {
         /// The cell.
         cell: CellName,
     },
-    /// Two cells of which one reaches into the other.
+    /// Two overlapping cells.
     #[error("{} and {} overlap: ({}) is inside of both", .cells[0], .cells[1], coordinates(.at))]
     Inside {
         /// The cells.
         cells: Box<[CellName; 2]>,
-        /// A point of both.
+        /// A point inside both.
         at: [f64; 3],
     },
-    /// A boundary tag that is integrated over and has facets between two cells.
+    /// A boundary tag of an integral with facets between two cells.
     #[error(
         "{inner} of the {count} facets tagged \"{}\" lie inside the domain, the first near ({}): an integral over \
          them has two sides, and nothing says which",
@@ -147,14 +147,14 @@ pub enum MeshError {
     Inner {
         /// The tag.
         tag: String,
-        /// Facets under that tag.
+        /// The number of facets of that tag.
         count: usize,
-        /// How many of them have two cells.
+        /// The number of those between two cells.
         inner: usize,
-        /// The mean of the first one's vertices.
+        /// The mean of the vertices of the first such facet.
         at: [f64; 3],
     },
-    /// A tagged facet that is no facet of any cell.
+    /// Tagged facets that belong to no cell.
     #[error(
         "{lost} of the {count} facets tagged \"{}\" belong to no cell; the first is near ({})",
         shortened(.tag), coordinates(.at)
@@ -162,14 +162,14 @@ pub enum MeshError {
     LostFacet {
         /// The tag.
         tag: String,
-        /// Facets under that tag.
+        /// The number of facets of that tag.
         count: usize,
-        /// How many of them have no cell.
+        /// The number of those without a cell.
         lost: usize,
         /// The centre of the first one.
         at: [f64; 3],
     },
-    /// A tag of curves or points where sides are needed.
+    /// A tag of curves or points in a place that needs facets.
     #[error(
         "\"{}\" tags curves or points of the mesh, which have no area and no normal: only an essential condition on values, \
          and `reaction`, can name it",
@@ -179,24 +179,24 @@ pub enum MeshError {
         /// The tag.
         tag: String,
     },
-    /// Tags that the mesh does not have.
+    /// Unknown tags.
     #[error("{}", unknown_tags(.kind, .tags, .available))]
     UnknownTags {
         /// `boundary` or `cell`.
         kind: &'static str,
-        /// Each tag that was asked for, with the most similar one that there is.
+        /// Each unknown tag, with the most similar known one.
         tags: Vec<(String, Option<String>)>,
-        /// All tags.
+        /// All known tags.
         available: Vec<String>,
     },
 }
 
-/// A cell as a message names it.
+/// Identification of a cell in messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellName {
-    /// Its number, from 0 in the order given, or the source's own number.
+    /// Its number: the source's own, or counted from 0 in input order.
     pub number: u64,
-    /// Whether `number` is the source's own.
+    /// True if `number` is the source's own number.
     pub labelled: bool,
     /// Its tags.
     pub tags: Vec<String>,
@@ -204,12 +204,12 @@ pub struct CellName {
     pub centre: [f64; 3],
 }
 
-/// A node as a message names it.
+/// Identification of a node in messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeName {
     /// The source's own number, if it has one.
     pub number: Option<u64>,
-    /// Where it is.
+    /// Its coordinates.
     pub at: [f64; 3],
 }
 

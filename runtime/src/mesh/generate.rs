@@ -1,8 +1,7 @@
 //! The generators of the language: `box`, `ball`, `shell`, `lshape`.
 //!
-//! From a generator's name and its named arguments to a [`Mesh`]. All cells come along a
-//! space-filling curve and, on quadrilaterals and hexahedra, consistently oriented: every edge and
-//! face has one direction in all its cells.
+//! All cells follow a space-filling curve. Quadrilaterals and hexahedra are consistently oriented: every edge and face
+//! has one direction in all its cells.
 //!
 //! | generator | domain | tags |
 //! | --- | --- | --- |
@@ -29,39 +28,39 @@ use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Why a generator makes no mesh.
+/// Error of a mesh generator.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// No generator has this name.
+    /// Unknown generator.
     #[error("unknown mesh generator `{name}`; {}the generators are `box`, `ball`, `shell`, `lshape`",
         nearest_hint(.nearest))]
     UnknownGenerator {
         /// The name.
         name: String,
-        /// The most similar one.
+        /// The most similar name.
         nearest: Option<String>,
     },
-    /// The generator has no such argument.
+    /// Unknown argument.
     #[error("`{generator}` has no argument `{name}`; {}it takes {known}", nearest_hint(.nearest))]
     UnknownArgument {
         /// The generator.
         generator: &'static str,
         /// The argument.
         name: String,
-        /// The most similar one.
+        /// The most similar name.
         nearest: Option<String>,
-        /// All of them.
+        /// All arguments of the generator.
         known: String,
     },
-    /// An argument that must be given is not.
+    /// A missing required argument.
     #[error("`{generator}` needs the argument `{name}`: {expected}")]
     Missing {
         /// The generator.
         generator: &'static str,
         /// The argument.
         name: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: String,
     },
     /// An argument of the wrong kind or out of range.
@@ -71,17 +70,17 @@ pub enum GenerateError {
         generator: &'static str,
         /// The argument.
         name: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The value found.
         found: String,
     },
-    /// The mesh itself is impossible.
+    /// Arguments that give no valid mesh.
     #[error("`{generator}`: {error}")]
     Mesh {
         /// The generator.
         generator: &'static str,
-        /// What is wrong.
+        /// The cause.
         error: MeshError,
     },
 }
@@ -90,7 +89,7 @@ fn nearest_hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("did you mean `{name}`? ")).unwrap_or_default()
 }
 
-/// Makes the mesh that a generator describes.
+/// Generates a mesh from a generator's name and arguments.
 pub fn generate(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Mesh, GenerateError> {
     let (name, arguments) = read(name, arguments)?;
     match name {
@@ -99,8 +98,8 @@ pub fn generate(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Me
     }
 }
 
-/// A mesh of which that one is a refinement, with cells halved so many times less, at most [`halvings`]: [`Mesh::refined`] goes through
-/// its plain world. Cells come along a curve.
+/// Returns a mesh whose cells are `times` bisections coarser, at most [`halvings`], in an order along a space-filling
+/// curve. [`Mesh::refined`] refines it in its computational domain.
 pub(crate) fn coarse(
     name: &str,
     arguments: &BTreeMap<String, Argument>,
@@ -112,7 +111,7 @@ pub(crate) fn coarse(
     }
 }
 
-/// The middle of each cell of the mesh of a generator in its plain world.
+/// Returns the centre of each cell in the computational domain.
 fn centres(
     name: &str,
     arguments: &BTreeMap<String, Argument>,
@@ -123,13 +122,13 @@ fn centres(
     }
 }
 
-/// How often the cells of a coarser mesh are halved in that of a generator.
+/// Returns the number of uniform refinements that the mesh of a generator contains.
 pub(crate) fn halvings(name: &str, arguments: &BTreeMap<String, Argument>) -> usize {
     let less = coarser(name, arguments);
     std::iter::successors(less, |arguments| coarser(name, arguments)).count()
 }
 
-/// How many cells, faces, edges and vertices that mesh has; nothing is made.
+/// Predicts the numbers of cells, faces, edges and vertices without building the mesh.
 pub fn counts(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Counts, GenerateError> {
     match read(name, arguments)? {
         ("box", arguments) => grid::count(&arguments),
@@ -137,13 +136,13 @@ pub fn counts(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Coun
     }
 }
 
-/// The arguments of the mesh whose cells, divided once, are those of the mesh with these arguments, where that is known.
+/// Returns the arguments of the mesh that one uniform refinement turns into this one, if known.
 pub fn coarser(
     name: &str,
     arguments: &BTreeMap<String, Argument>,
 ) -> Option<BTreeMap<String, Argument>> {
     let counted = counts(name, arguments).ok()?;
-    // Boxes of simplices are not divided into those of larger boxes.
+    // Refined simplices of a coarser box are not the simplices of this one.
     if !counted.cell.is_tensor() {
         return None;
     }
@@ -162,11 +161,11 @@ pub fn coarser(
     Some(own)
 }
 
-/// Whether indices can number what that mesh has; nothing is made.
+/// Checks that 32-bit indices can number the entities of the mesh, without building it.
 ///
 /// # Errors
 ///
-/// As those of [`generate`] before it makes anything.
+/// The errors of [`generate`] that need no mesh.
 pub fn check(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<(), GenerateError> {
     match read(name, arguments)? {
         ("box", arguments) => grid::check(&arguments),
@@ -174,12 +173,12 @@ pub fn check(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<(), G
     }
 }
 
-/// The rows of data on the cells and at the points of a box of so many squares or cubes.
+/// Returns the row numbers of cell and point data on a box of `cells` squares or cubes.
 pub(super) fn grid_rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
     grid::rows(cells, cell)
 }
 
-/// The generators, with the arguments that they take.
+/// The generators and their arguments.
 const GENERATORS: [(&str, &[&str]); 4] = [
     ("box", &["dim", "cells", "from", "to", "cell", "deform"]),
     ("ball", &["dim", "refine", "order", "cell"]),
@@ -187,7 +186,7 @@ const GENERATORS: [(&str, &[&str]); 4] = [
     ("lshape", &["dim", "refine", "cell"]),
 ];
 
-/// A generator of this name and its arguments.
+/// Looks up a generator and checks its argument names.
 fn read<'a>(
     name: &str,
     arguments: &'a BTreeMap<String, Argument>,

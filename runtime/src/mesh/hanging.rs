@@ -1,37 +1,37 @@
-//! Meshes with hanging nodes: what hangs of each cell, and what is their surface.
+//! Meshes with hanging nodes: the hanging entities of each cell, and the boundary.
 //!
-//! A cell whose face or edge hangs is a child whose parent's face or edge is whole on the other side. Its own geometry
-//! nodes lie on it, and its unknowns there are those of its parent's entity ([`Mesh::connectivity`]), from which its own
-//! are interpolated ([`kernels_gen::abi::hanging`]).
+//! A face or edge of a cell hangs if its neighbour has the parent's whole face or edge. The cell's geometry nodes lie
+//! on it. Its degrees of freedom there are those of the parent's entity ([`Mesh::connectivity`]), from which the cell's
+//! own values are interpolated ([`kernels_gen::abi::hanging`]).
 
 use super::periodic::Pair;
 use super::{Facet, Mesh, Topology};
 use kernels_gen::abi::hanging::{corner, others, side};
 
-/// What a mesh has where cells of two levels meet, or where its sides are periodic.
+/// Data of a mesh with hanging nodes or with periodic sides.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hanging {
-    /// The word of each cell; none where nothing hangs, of a part of a mesh anywhere.
+    /// The hanging word of each cell; `None` if nothing hangs in any part of the mesh.
     pub(crate) words: Option<Vec<u32>>,
-    /// The facets on the boundary, in the order of the cells, periodic ones too.
+    /// The facets on the boundary, including periodic ones, in cell order.
     pub(crate) surface: Vec<Facet>,
 }
 
 impl Mesh {
-    /// Says what hangs, and how unknowns see the entities of the cells.
+    /// Sets the hanging entities, and the connectivity of the degrees of freedom.
     pub(crate) fn hang(&mut self, hanging: Hanging, connectivity: Topology, periodic: &[Pair]) {
         self.periodic = periodic.to_vec();
         self.joined = Some(Box::new(connectivity));
         self.hanging = Some(hanging);
     }
 
-    /// What hangs of each cell, as [`kernels_gen::abi::hanging::word`] has it; none where nothing hangs anywhere, in other parts of a mesh
-    /// neither.
+    /// Returns the hanging word of each cell ([`kernels_gen::abi::hanging::word`]); `None` if nothing hangs in any part
+    /// of the mesh.
     pub fn hanging(&self) -> Option<&[u32]> {
         self.hanging.as_ref()?.words.as_deref()
     }
 
-    /// All facets of the surface of the body, those of periodic sides too.
+    /// Returns all facets of the geometric boundary, including those of periodic sides.
     pub fn surface(&self) -> Vec<Facet> {
         match &self.hanging {
             Some(hanging) => hanging.surface.clone(),
@@ -39,7 +39,7 @@ impl Mesh {
         }
     }
 
-    /// Whether a facet is one of the surface.
+    /// Returns whether a facet lies on the geometric boundary.
     pub(crate) fn is_outer(&self, facet: Facet) -> bool {
         match &self.hanging {
             Some(hanging) => hanging.surface.binary_search(&facet).is_ok(),

@@ -1,5 +1,4 @@
-//! Keys: a cell of a forest as one number, so that cells are sorted along Morton's curve and their neighbours are found
-//! by arithmetic.
+//! Morton keys: a cell of a forest as one integer. Sorting follows the Morton curve, and arithmetic finds neighbours.
 //!
 //! ```text
 //! bit 96 …   the tree
@@ -7,25 +6,25 @@
 //! bit 0 …    the level
 //! ```
 //!
-//! An ancestor comes before its descendants, and these before all that comes after it. A step along an axis is an
-//! addition to the bits of that axis, with those of the others set so that carries pass over them (Schrack, "Finding
-//! neighbors of equal size in linear quadtrees and octrees in constant time", CVGIP 55, 1992).
+//! Ancestors precede their descendants, which precede all later cells. A step along an axis adds to the bits of that
+//! axis. The other bits are set, so that carries pass over them (Schrack, "Finding neighbors of equal size in linear
+//! quadtrees and octrees in constant time", CVGIP 55, 1992).
 
-/// The finest level: as often a cell of the mesh can be divided.
+/// The finest level: the largest number of bisections of a mesh cell.
 pub const FINEST: u32 = 30;
 
-/// Units along an edge of a tree.
+/// Units per edge of a tree.
 pub(crate) const UNITS: u32 = 1 << FINEST;
 
-/// Where the bits of the tree and of the coordinates begin.
+/// The first bits of the tree number and of the coordinates.
 const TREE: u32 = 96;
 const PLACE: u32 = 6;
 
-/// A cell of a forest: its tree, its place there and its level.
+/// A cell of a forest: tree, position and level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u128);
 
-/// What keys of one dimension have in common.
+/// Bit layout of keys of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     dim: u32,
@@ -43,17 +42,17 @@ impl Layout {
         Self { dim, axes: [bits(0), bits(1), bits(2)] }
     }
 
-    /// The number of children of a cell.
+    /// Returns the number of children of a cell.
     pub(crate) fn children(self) -> usize {
         1 << self.dim
     }
 
-    /// Where the bits of a level's own division begin: those of the child number of a cell of this level.
+    /// Returns the first bit of the child number of a cell of this level.
     fn place(self, level: u32) -> u32 {
         PLACE + self.dim * (FINEST - level)
     }
 
-    /// Which child of its parent a cell is; 0 for a whole tree.
+    /// Returns the child number of a cell; 0 for a whole tree.
     pub(crate) fn child_number(self, key: Key) -> usize {
         match key.level() {
             0 => 0,
@@ -61,19 +60,19 @@ impl Layout {
         }
     }
 
-    /// A child of a cell that is not of the finest level.
+    /// Returns the child of a cell that is not on the finest level.
     pub(crate) fn child(self, key: Key, number: usize) -> Key {
         Key(key.0 + ((number as u128) << self.place(key.level() + 1)) + 1)
     }
 
-    /// The parent of a cell that is no whole tree.
+    /// Returns the parent of a cell that is not a whole tree.
     pub(crate) fn parent(self, key: Key) -> Key {
         let place = self.place(key.level());
         let own = (self.children() as u128 - 1) << place;
         Key((key.0 & !own) - 1)
     }
 
-    /// The cell of the same level that comes next along an axis, downwards or upwards; none beyond the tree.
+    /// Returns the neighbour of the same level along an axis, in either direction; `None` outside the tree.
     pub(crate) fn step(self, key: Key, axis: usize, up: bool) -> Option<Key> {
         let bits = self.axes[axis];
         let unit = 1u128 << (self.place(key.level()) + axis as u32);
@@ -87,26 +86,26 @@ impl Layout {
         Some(Key(others | moved))
     }
 
-    /// Whether a cell is another one or a part of it.
+    /// Returns whether `part` is the cell or one of its descendants.
     pub(crate) fn contains(self, key: Key, part: Key) -> bool {
         let place = self.place(key.level());
         key.level() <= part.level() && key.0 >> place == part.0 >> place
     }
 
-    /// Whether a cell comes behind another and all its parts.
+    /// Returns whether a cell follows another and all its descendants.
     pub(crate) fn is_behind(self, key: Key, other: Key) -> bool {
         let place = self.place(other.level());
         key.0 >> place > other.0 >> place
     }
 
-    /// The children that lead from a tree to a cell.
+    /// Returns the child numbers on the path from the tree to a cell.
     pub(crate) fn path(self, key: Key) -> impl Iterator<Item = usize> {
         let number =
             move |level: u32| (key.0 >> self.place(level)) as usize & (self.children() - 1);
         (1..=key.level()).map(number)
     }
 
-    /// The lower corner of a cell, in units.
+    /// Returns the lower corner of a cell, in units of 2⁻³⁰.
     pub(crate) fn corner(self, key: Key) -> [u32; 3] {
         let place = (key.0 >> PLACE) & ((1 << (self.dim * FINEST)) - 1);
         let mut at = [0; 3];
@@ -122,7 +121,7 @@ impl Layout {
         at
     }
 
-    /// The cell of a tree with a lower corner and a level.
+    /// Returns the cell of a tree with a lower corner and a level.
     pub(crate) fn key(self, tree: u32, corner: [u32; 3], level: u32) -> Key {
         let mut place = 0u128;
         for (axis, &at) in corner.iter().enumerate().take(self.dim as usize) {
@@ -138,33 +137,33 @@ impl Layout {
 }
 
 impl Key {
-    /// A whole tree.
+    /// Returns the key of a whole tree.
     pub(crate) fn of_tree(tree: u32) -> Self {
         Self(u128::from(tree) << TREE)
     }
 
-    /// What tells its place and size in its tree from others, in the order of the leaves.
+    /// Returns the position and level within the tree, ordered as the leaves.
     pub(crate) fn place(self) -> u128 {
         self.0 & ((1 << TREE) - 1)
     }
 
-    /// The key of the first tree with this place.
+    /// Returns the key in the first tree with this position and level.
     pub(crate) fn of_place(place: u128) -> Self {
         Self(place)
     }
 
-    /// The tree, a cell of the mesh.
+    /// Returns the tree: the number of a mesh cell.
     pub fn tree(self) -> u32 {
         (self.0 >> TREE) as u32
     }
 
-    /// How often the tree was divided.
+    /// Returns the number of bisections of the tree.
     pub fn level(self) -> u32 {
         self.0 as u32 & ((1 << PLACE) - 1)
     }
 }
 
-/// The bits of a number, one in two.
+/// Spreads the bits of a number to every second bit.
 fn spread_2(x: u32) -> u64 {
     let mut x = u64::from(x);
     x = (x | x << 16) & 0x0000_ffff_0000_ffff;
@@ -183,7 +182,7 @@ fn gathered_2(x: u64) -> u32 {
     (x | x >> 16) as u32
 }
 
-/// The bits of a number of at most 21, one in three.
+/// Spreads the lowest 21 bits of a number to every third bit.
 fn spread_3(x: u32) -> u64 {
     let mut x = u64::from(x) & 0x1f_ffff;
     x = (x | x << 32) & 0x001f_0000_0000_ffff;

@@ -1,59 +1,58 @@
-//! Which cell a point lies in, and where: a mesh and points x → cells and reference points ξ with x(ξ) = x.
+//! Point location: a mesh and points x → cells and reference points ξ with x(ξ) = x.
 //!
-//! A tree of the boxes around cells finds those that may have the point. In each of them Newton's iteration inverts
-//! the map:
+//! A bounding-box tree finds the candidate cells. In each of them Newton's method inverts the map:
 //!
 //! ```text
 //! ξ ← ξ + J(ξ)⁻¹ (x − x(ξ)),        from the centre of the reference cell
 //! ```
 //!
-//! Each coordinate of a curved cell leaves the range of its nodes by some part of that range, so that boxes are wider by
-//! as much. A point outside of all cells is outside of the mesh, except next to a boundary that cells only
-//! approximate: curved cells, and the straight ones of a ball or shell.
+//! A curved cell extends beyond its nodes by a fraction of their range; the boxes are wider by that. Points outside all
+//! cells are outside the mesh, except near a boundary that cells only approximate: curved cells, and straight ones of a
+//! ball or shell.
 
 use super::tree::{Bounds, Tree};
 use super::{Cell, Mesh};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 
-/// How far outside of the reference cell a point may be and still count as inside: rounding, on the sides of cells.
+/// Largest distance from the reference cell of a point inside: rounding on cell boundaries.
 const INSIDE: f64 = 1e-9;
 
-/// So far outside of the reference cell, the nearest point of a cell that approximates a curved boundary is taken: by a
-/// fifth of a cell where 16 straight sides make a circle.
+/// Largest distance from the reference cell for cells that approximate a curved boundary: a fifth of a cell if 16
+/// straight sides form a circle.
 const NEAR_SPHERE: f64 = 0.3;
 
-/// The same of cells of higher order.
+/// The same distance for cells of higher order.
 const NEAR_CURVED: f64 = 0.05;
 
-/// The most steps of Newton's iteration.
+/// Iteration limit of Newton's method.
 const STEPS: usize = 30;
 
-/// Where a point lies.
+/// A located point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Located {
-    /// The cell; the first of several that share the point.
+    /// The cell; the first of several that contain the point.
     pub cell: usize,
     /// The reference point.
     pub xi: [f64; 3],
-    /// How far the place of ξ is from the point: 0, but for rounding, inside of the mesh.
+    /// The distance of x(ξ) from the point: 0, up to rounding, inside the mesh.
     pub distance: f64,
 }
 
-/// The cells of a mesh by their places.
+/// Search structure over the cells of a mesh.
 pub struct Locator<'a> {
     mesh: &'a Mesh,
     geometry: Lagrange,
-    /// How far outside of the reference cell a point may be.
+    /// The tolerance outside of the reference cell.
     near: f64,
     tree: Tree<u32>,
 }
 
 impl<'a> Locator<'a> {
-    /// Sorts the cells of a mesh into a tree.
+    /// Builds the bounding-box tree of the cells.
     ///
     /// # Errors
     ///
-    /// The mesh has no such geometry.
+    /// The geometry has no element.
     pub fn new(mesh: &'a Mesh) -> Result<Self, ElementError> {
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
         let near = match (mesh.spheres().is_empty(), mesh.order()) {
@@ -77,7 +76,7 @@ impl<'a> Locator<'a> {
         Ok(Self { mesh, geometry, near, tree: Tree::new(cells) })
     }
 
-    /// Where a point lies: inside of a cell, or next to a curved boundary; none outside.
+    /// Finds the cell of a point; `None` outside the mesh and not near a curved boundary.
     pub fn find(&self, x: &[f64; 3]) -> Option<Located> {
         let mut inside: Option<Located> = None;
         let mut beside: Option<Located> = None;
@@ -106,7 +105,7 @@ impl<'a> Locator<'a> {
         inside.or(beside)
     }
 
-    /// x(ξ) and ∂x_i/∂ξ_a.
+    /// Returns x(ξ) and ∂x_i/∂ξ_a.
     fn map(&self, cell: usize, xi: &[f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
         let table = tabulate(self.geometry, &[*xi]);
         let (mut x, mut j) = ([0.0; 3], [[0.0; 3]; 3]);
@@ -122,7 +121,7 @@ impl<'a> Locator<'a> {
         (x, j)
     }
 
-    /// ξ with x(ξ) = x, where Newton's iteration finds one near the cell.
+    /// Solves x(ξ) = x by Newton's method; `None` if it does not converge near the cell.
     fn invert(&self, cell: usize, x: &[f64; 3]) -> Option<[f64; 3]> {
         let dim = self.mesh.dim();
         let mut xi = self.mesh.cell().centre();
@@ -135,14 +134,14 @@ impl<'a> Locator<'a> {
             if !size.is_finite() {
                 return None;
             }
-            // A step over more than a cell leads nowhere on curved ones.
+            // Steps of more than a cell mislead on curved cells.
             let factor = if size > 1.0 { 1.0 / size } else { 1.0 };
             (0..dim).for_each(|a| xi[a] += factor * step[a]);
             if xi[..dim].iter().any(|a| !(-2.0..=3.0).contains(a)) {
                 return None;
             }
             if size < 1e-10 {
-                // It converges quadratically: one more would change nothing.
+                // Convergence is quadratic: a further step changes nothing.
                 return Some(xi);
             }
         }
@@ -150,7 +149,7 @@ impl<'a> Locator<'a> {
     }
 }
 
-/// J⁻¹ r by elimination with pivots.
+/// Solves J s = r by elimination with pivoting.
 fn solved(dim: usize, mut j: [[f64; 3]; 3], mut r: [f64; 3]) -> Option<[f64; 3]> {
     for column in 0..dim {
         let pivot =
@@ -175,7 +174,7 @@ fn solved(dim: usize, mut j: [[f64; 3]; 3], mut r: [f64; 3]) -> Option<[f64; 3]>
     Some(r)
 }
 
-/// The nearest point of the reference cell, or one near it.
+/// Returns a nearest point of the reference cell, approximately.
 fn nearest(cell: Cell, xi: [f64; 3]) -> [f64; 3] {
     let mut inside = xi.map(|a| a.clamp(0.0, 1.0));
     if !cell.is_tensor() {
@@ -236,7 +235,7 @@ mod tests {
         );
     }
 
-    /// A point 0.3 cells outside of straight cells had a value.
+    /// Regression: a point 0.3 cells outside of straight cells was found.
     #[test]
     fn a_point_outside_of_straight_cells_is_outside() {
         let arguments = [("dim", 2.0), ("cells", 4.0)];
@@ -248,7 +247,7 @@ mod tests {
         assert!(locator.find(&[1.07, 0.3, 0.0]).is_none());
     }
 
-    /// Ten thousand cells of 1 by 1e-4: bins as wide as cells took 13 GB for a million of them.
+    /// Ten thousand cells of 1 × 1e-4. Bins as wide as cells took 13 GB for a million of them.
     #[test]
     fn flat_cells_are_found_in_a_few_boxes() {
         let cells = 10_000;

@@ -1,10 +1,8 @@
-//! Measures of a mesh: cell diameters, bounding box, volume, whether cells are affine, and the check
-//! that none is inverted.
+//! Measures of a mesh: cell diameters, bounding box, volume, affinity, and the check for inverted cells.
 //!
-//! The Jacobian is J_cj = ∂x_c/∂ξ_j = Σ_i x_i,c ∂φ_i/∂ξ_j. A cell passes if det J is positive at the
-//! points of a Gauss rule fine enough for det J's degree and, on straight quadrilaterals and
-//! hexahedra, not negative at the vertices (det J of a bilinear quadrilateral is smallest there).
-//! Curved cells are sampled on their facets, too, by [`super::unfold`].
+//! The Jacobian is J_cj = ∂x_c/∂ξ_j = Σ_i x_i,c ∂φ_i/∂ξ_j. A cell passes if det J is positive at the points of a Gauss
+//! rule that is exact for det J. On straight quadrilaterals and hexahedra it must also be nonnegative at the vertices,
+//! where det J of a bilinear quadrilateral is smallest. [`super::unfold`] samples curved cells on their facets, too.
 
 use super::assemble::Sign;
 use super::shape::Shape;
@@ -20,19 +18,19 @@ pub(crate) struct Gradients {
 }
 
 impl Gradients {
-    /// Of the geometry's basis.
+    /// Gradients of the geometry's basis.
     pub(super) fn new(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
         Gradients::of_element(shape.element, points)
     }
 
-    /// Of the (multi)linear basis of the vertices.
+    /// Gradients of the (multi)linear basis of the vertices.
     pub(super) fn of_vertices(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
-        // INVARIANT: every cell of a mesh has an element of degree 1, vertices in order.
+        // INVARIANT: every cell of a mesh has an element of degree 1 with vertices in order.
         let linear = Lagrange::continuous(shape.cell, 1).unwrap_or(shape.element);
         Gradients::of_element(linear, points)
     }
 
-    /// Of any basis.
+    /// Gradients of any basis.
     pub(crate) fn of_element(element: Lagrange, points: &[[f64; 3]]) -> Gradients {
         let table = tabulate(element, points);
         let padded = |gradient: &[f64]| {
@@ -46,12 +44,12 @@ impl Gradients {
         Gradients { dim: element.cell().dim(), at }
     }
 
-    /// How many points there are.
+    /// Returns the number of points.
     pub(crate) fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// The gradient of a basis function at a point.
+    /// Returns the gradient of a basis function at a point.
     pub(super) fn of(&self, q: usize, node: usize) -> [f64; 3] {
         self.at[q][node]
     }
@@ -60,13 +58,13 @@ impl Gradients {
         self.cofactor(q, nodes).0
     }
 
-    /// det J and cof J at a point; in the plane J has 1 in its third place.
+    /// Returns det J and cof J at a point; in two dimensions J₃₃ = 1.
     pub(crate) fn cofactor(
         &self,
         q: usize,
         nodes: impl Iterator<Item = [f64; 3]>,
     ) -> (f64, [[f64; 3]; 3]) {
-        // Without loops over axes, which cost most of the time where little is optimised, as in tests. In the plane the third
+        // Loops over axes are unrolled: they dominate the time of unoptimised builds. In two dimensions the third
         // derivative is 0.
         let [mut of_x, mut of_y, mut of_z] = [[0.0; 3]; 3];
         let add = |row: &mut [f64; 3], x: f64, gradient: &[f64; 3]| {
@@ -90,15 +88,15 @@ impl Gradients {
     }
 }
 
-/// A rule that sees every wiggle of det J: exact for it on tensor cells.
+/// Returns a rule that is exact for det J on tensor cells.
 pub(super) fn rule(cell: Cell, order: usize) -> Rule {
     default_rule(cell, order, 1, Some(cell.dim() * order))
 }
 
-/// Cells looked at by one task.
+/// Cells per task.
 const CHUNK: usize = 4096;
 
-/// Names the first cell that is inverted or degenerate.
+/// Returns an error for the first inverted or degenerate cell.
 pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Result<(), MeshError> {
     let inside = rule(shape.cell, shape.element.degree()).points();
     let inner = Gradients::new(shape, &inside);
@@ -122,7 +120,7 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
         cells.chunks_exact(shape.nodes).enumerate().find_map(|(i, nodes)| {
             let cell = chunk * CHUNK + i;
             let (determinant, scale) = smallest(cell, nodes);
-            // Written so that a NaN counts as bad.
+            // A NaN counts as bad.
             let good = determinant > FLAT * scale && determinant.is_finite();
             (!good).then_some((cell, determinant, scale))
         })
@@ -135,12 +133,12 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
     }
 }
 
-/// The lesser of two numbers; none where one is none.
+/// Returns the lesser of two numbers; NaN if `a` is NaN.
 fn lesser(a: f64, b: f64) -> f64 {
     if a.is_nan() || a < b { a } else { b }
 }
 
-/// A determinant this small against the diameter's power counts as 0.
+/// A determinant below this, relative to the diameter's power, counts as 0.
 const FLAT: f64 = 1e-13;
 
 fn points<'a>(parts: &'a Parts, nodes: &'a [u32]) -> impl Iterator<Item = [f64; 3]> + 'a {
@@ -164,24 +162,24 @@ pub(crate) fn largest_distance(points: impl Iterator<Item = [f64; 3]>) -> f64 {
     largest.sqrt()
 }
 
-/// The mean of some of all points.
+/// Returns the mean of the selected points.
 pub(super) fn mean(all: &[[f64; 3]], points: &[u32]) -> [f64; 3] {
     let sum = |c: usize| points.iter().map(|&point| all[point as usize][c]).sum::<f64>();
     [0, 1, 2].map(|c| sum(c) / points.len() as f64)
 }
 
 impl Mesh {
-    /// The diameter h of a cell: its largest distance from vertex to vertex.
+    /// Returns the diameter h of a cell: the largest distance between its vertices.
     pub fn diameter(&self, cell: usize) -> f64 {
         largest_distance(self.vertices(cell).iter().map(|&v| self.points[v as usize]))
     }
 
-    /// The mean of a cell's vertices.
+    /// Returns the mean of a cell's vertices.
     pub fn centre(&self, cell: usize) -> [f64; 3] {
         mean(&self.points, self.vertices(cell))
     }
 
-    /// The smallest box that holds all geometry nodes: lower and upper corner.
+    /// Returns the bounding box of all geometry nodes: lower and upper corner.
     pub fn bounding_box(&self) -> ([f64; 3], [f64; 3]) {
         let mut corners = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
         for point in &self.points {
@@ -193,7 +191,7 @@ impl Mesh {
         corners
     }
 
-    /// Whether every cell is an affine image of the reference cell, to rounding.
+    /// Returns whether every cell is an affine image of the reference cell, up to rounding.
     pub fn is_affine(&self) -> bool {
         if !self.cell.is_tensor() && self.order == 1 {
             return true;
@@ -218,16 +216,16 @@ impl Mesh {
         })
     }
 
-    /// For each cell whether its numbering mirrors it, so that its Jacobian determinant is negative.
+    /// Returns for each cell whether its numbering mirrors it, so that its Jacobian determinant is negative.
     pub fn mirrored(&self) -> Vec<bool> {
         self.mirrored_of(0..self.n_cells())
     }
 
-    /// The same of some cells.
+    /// [`mirrored`](Self::mirrored) for some cells.
     pub(crate) fn mirrored_of(&self, cells: impl Iterator<Item = usize>) -> Vec<bool> {
         let Ok(shape) = Shape::new(self.cell, self.order) else { return Vec::new() };
         let gradients = Gradients::of_vertices(&shape, &[self.cell.centre()]);
-        // Maps of generators keep the sign, where large cells may be folded by them.
+        // Maps of generators keep the sign, but may fold large cells.
         let all = self.plain_points();
         let points = |v: &[u32]| v.iter().map(|&v| all[v as usize]).collect::<Vec<_>>();
         cells
@@ -235,13 +233,13 @@ impl Mesh {
             .collect()
     }
 
-    /// The area or volume of the mesh, ∫ |det J|.
+    /// Returns the area or volume of the mesh, ∫ |det J|.
     pub fn size(&self) -> f64 {
         let Ok(shape) = Shape::new(self.cell, self.order) else { return f64::NAN };
         let rule = rule(self.cell, self.order);
         let (at, weights) = (rule.points(), rule.weights());
         let gradients = Gradients::new(&shape, &at);
-        // Summed chunk by chunk in order, so that the result does not depend on the threads.
+        // Chunks are summed in order: the result does not depend on the number of threads.
         let chunks: Vec<f64> = self
             .nodes
             .par_chunks(CHUNK * self.nodes_per_cell)
@@ -263,6 +261,6 @@ impl Mesh {
     }
 }
 
-/// Rounding allowed in [`Mesh::is_affine`], against the coordinates' size: a few last bits, as
-/// computed or as printed in a file with 16 digits.
+/// Rounding error allowed in [`Mesh::is_affine`], relative to the coordinates: a few last bits, as computed or printed
+/// with 16 digits.
 const ROUNDING: f64 = 64.0 * f64::EPSILON;

@@ -1,8 +1,8 @@
-//! Points by the cubes in which they lie → the one that is near a place, in constant time.
+//! Spatial hash of points: finds a point near a position in constant time.
 
 use std::collections::HashMap;
 
-/// Points of an array, by cubes as wide as the distance within which they are found.
+/// Points of an array, hashed into cubes of the search radius.
 pub(super) struct Near<'a> {
     points: &'a [[f64; 3]],
     within: f64,
@@ -10,7 +10,7 @@ pub(super) struct Near<'a> {
 }
 
 impl<'a> Near<'a> {
-    /// None of the points yet.
+    /// Creates an empty hash.
     pub(super) fn new(points: &'a [[f64; 3]], within: f64) -> Self {
         Self { points, within, cubes: HashMap::new() }
     }
@@ -19,13 +19,13 @@ impl<'a> Near<'a> {
         at.map(|x| (x / self.within).floor() as i64)
     }
 
-    /// One more of the points.
+    /// Inserts a point by number.
     pub(super) fn insert(&mut self, number: u32) {
         let cube = self.cube(self.points[number as usize]);
         self.cubes.entry(cube).or_default().push(number);
     }
 
-    /// The nearest of them, and of several the first, if it is near enough.
+    /// Returns the nearest inserted point within the radius; the first of several.
     pub(super) fn find(&self, at: [f64; 3]) -> Option<u32> {
         let cube = self.cube(at);
         let distance = |number: u32| -> f64 {

@@ -9,7 +9,7 @@ use kernels_gen::element::Lagrange;
 pub(crate) use layout::NodeLayout;
 use std::ops::Range;
 
-/// The nodes of all cells of a topology for an element, vertices first, and how many there are.
+/// Returns the nodes of all cells, vertices first, and their number.
 pub(crate) fn nodes_of_cells(topology: &Topology, element: Lagrange) -> (Vec<u32>, usize) {
     let (layout, dim) = (NodeLayout::new(element), topology.cell().dim());
     let mut next = 0;
@@ -30,7 +30,7 @@ pub(crate) fn nodes_of_cells(topology: &Topology, element: Lagrange) -> (Vec<u32
     (starts.nodes(topology, &layout), next as usize)
 }
 
-/// The number of nodes of all entities.
+/// Returns the number of nodes of all entities.
 pub(crate) fn count_nodes(topology: &Topology, layout: &NodeLayout) -> usize {
     let dim = topology.cell().dim();
     let mut count = layout.nodes_of(0) * topology.n_vertices()
@@ -48,7 +48,7 @@ pub(crate) struct FirstNodes {
     edges: Vec<u32>,
     faces: Vec<u32>,
     cells: Vec<u32>,
-    /// The nodes that each chunk of a partition touches first.
+    /// The nodes that each chunk of the partition is the first to touch.
     pub(crate) new_nodes: Vec<Range<usize>>,
 }
 
@@ -105,7 +105,7 @@ impl FirstNodes {
         starts
     }
 
-    /// The start of a cell's local entity.
+    /// Returns the first node of a cell's local entity.
     fn of(&self, topology: &Topology, cell: usize, dim: usize, local: usize) -> u32 {
         if dim == topology.cell().dim() {
             return self.cells[cell];
@@ -117,7 +117,7 @@ impl FirstNodes {
         }
     }
 
-    /// The nodes of all cells.
+    /// Returns the cell-to-node connectivity.
     pub(crate) fn nodes(&self, topology: &Topology, layout: &NodeLayout) -> Vec<u32> {
         let n = layout.nodes_per_cell();
         let mut nodes = vec![0u32; topology.n_cells() * n];
@@ -134,7 +134,7 @@ impl FirstNodes {
         nodes
     }
 
-    /// The starts of all entities of all cells, lexicographic.
+    /// Returns the first nodes of all entities of all cells, in lexicographic order.
     pub(crate) fn runs(&self, topology: &Topology, layout: &NodeLayout) -> Vec<u32> {
         let Some(entities) = layout.lexicographic_entities() else { return Vec::new() };
         let n = entities.len();
@@ -150,7 +150,7 @@ impl FirstNodes {
     }
 }
 
-/// How a cell sees an entity, relative to the entity's own frame.
+/// Returns the orientation of an entity in a cell, relative to the entity's own frame.
 fn orientation(topology: &Topology, cell: usize, dim: usize, local: usize) -> u8 {
     if dim == topology.cell().dim() || dim == 0 || topology.is_oriented() {
         return 0;

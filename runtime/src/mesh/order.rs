@@ -1,13 +1,12 @@
 //! Space-filling orders of cells: Hilbert order of cell centres, and bricks on grids.
 //!
-//! Cells that are near in memory should be near in space, because neighbouring cells share
-//! unknowns; and cells that follow one another should do so in one direction through opposite facets,
-//! because then a node of theirs follows the same node of the last: 32 threads that read one node of 32
-//! cells touch 9 sectors of 32 bytes instead of the 16.5 of cells in 2×2×2 blocks. Unstructured cells are
-//! sorted by the Hilbert index of their centre, and quadrilaterals and hexahedra then gathered into
-//! chains through opposite facets ([`chain_order`]). A grid is cut into bricks of 32×4×4 cells, sorted
-//! along a Hilbert curve too, with the cells of a brick row by row. What is left over where a side is no
-//! multiple of a brick's comes last, largest bricks first.
+//! Cells that are near in memory should be near in space, because neighbouring cells share degrees of freedom.
+//! Successive cells should also be neighbours through opposite facets: then the same local node has successive numbers.
+//! In this order, 32 threads that read one node of 32 cells touch 9 sectors of 32 bytes, instead of 16.5 with 2×2×2
+//! blocks. Unstructured cells are sorted by the Hilbert index of their centre. Quadrilaterals and hexahedra are then
+//! gathered into chains through opposite facets ([`chain_order`]). Grids are split into bricks of 32×4×4 cells, which
+//! follow a Hilbert curve; the cells of a brick are ordered row by row. Remainders of sides that are no multiple of the
+//! brick follow at the end, largest bricks first.
 //!
 //! The Hilbert index is computed bit by bit with the exchanges and inversions of Skilling,
 //! "Programming the Hilbert curve", AIP Conf. Proc. 707 (2004).
@@ -15,15 +14,15 @@
 use crate::support::parallel::*;
 use kernels_gen::element::Cell;
 
-/// Cells of a chain, at most: a warp of a GPU, whose threads pass what they have for the facets between them on to each
-/// other. Four chains side by side share most of their nodes.
+/// Largest number of cells of a chain: a GPU warp, whose threads exchange the values of the facets between them. Four
+/// parallel chains share most of their nodes.
 const CHAIN: usize = 32;
 
-/// Bits a direction of a Hilbert index: three directions fit 64 bits.
+/// Bits of a Hilbert index per direction: three directions fit 64 bits.
 const BITS: u32 = 21;
 
-/// The order that sorts points along a Hilbert curve through their bounding box: entry i of the
-/// result is the number of the point that comes i-th. Points in one place keep their order.
+/// Returns the order of points along a Hilbert curve through their bounding box: entry i is the number of the i-th
+/// point. Coincident points keep their order.
 pub fn hilbert_order(dim: usize, points: &[[f64; 3]]) -> Vec<u32> {
     let mut lower = [f64::INFINITY; 3];
     let mut upper = [f64::NEG_INFINITY; 3];
@@ -50,7 +49,7 @@ pub fn hilbert_order(dim: usize, points: &[[f64; 3]]) -> Vec<u32> {
     keys.into_iter().map(|(_, i)| i).collect()
 }
 
-/// The position of a grid point along the Hilbert curve through `2^bits` points a direction.
+/// Returns the position of a grid point along the Hilbert curve through `2^bits` points per direction.
 pub fn hilbert_index(dim: usize, bits: u32, place: [u32; 3]) -> u64 {
     let mut x = place;
     let mut q = 1u32 << (bits - 1);
@@ -87,9 +86,9 @@ pub fn hilbert_index(dim: usize, bits: u32, place: [u32; 3]) -> u64 {
     index
 }
 
-/// The cells of an order gathered into chains: from each cell that comes next, through opposite facets in both
-/// directions, along the axis that gives the longest chain of at most [`CHAIN`] cells. `vertices` has those
-/// of each cell; simplices, whose facets have no opposite, keep their order.
+/// Gathers the cells of an order into chains. Each chain runs from the next free cell through opposite facets in both
+/// directions. The axis with the longest chain of at most [`CHAIN`] cells is chosen. `vertices` lists those of each
+/// cell. Simplices, whose facets have no opposite, keep their order.
 pub(crate) fn chain_order(cell: Cell, vertices: &[u32], order: Vec<u32>) -> Vec<u32> {
     if !cell.is_tensor() {
         return order;
@@ -114,11 +113,11 @@ pub(crate) fn chain_order(cell: Cell, vertices: &[u32], order: Vec<u32>) -> Vec<
     chained
 }
 
-/// What lies behind the facets of tensor cells.
+/// Facet neighbours of tensor cells.
 struct Chains {
-    /// Facets of a cell: two an axis.
+    /// Facets of a cell: two per axis.
     facets: usize,
-    /// `[cell][facet]`: the number, in this array, of the facet of the neighbour; `u32::MAX` on the boundary.
+    /// `[cell][facet]`: the index in this array of the neighbour's facet; `u32::MAX` on the boundary.
     across: Vec<u32>,
 }
 
@@ -143,7 +142,7 @@ impl Chains {
         Self { facets: facets.len(), across }
     }
 
-    /// The chain of cells that are not used through a cell along an axis of its own.
+    /// Returns the chain of unused cells through a cell along one of its axes.
     fn through(&self, cell: u32, axis: usize, used: &[bool]) -> Vec<u32> {
         let mut chain = vec![cell];
         for side in [0, 1] {
@@ -155,7 +154,7 @@ impl Chains {
                     break;
                 }
                 chain.push(next);
-                // An axis has the facets 2a and 2a + 1.
+                // Axis a has the facets 2a and 2a + 1.
                 facet = entered / self.facets * self.facets + ((entered % self.facets) ^ 1);
             }
             if side == 0 {
@@ -166,7 +165,7 @@ impl Chains {
     }
 }
 
-/// The cells of a grid, each by its coordinates, brick by brick.
+/// Returns the cells of a grid by their coordinates, in brick order.
 pub fn brick_order(cells: [usize; 3]) -> Vec<[u32; 3]> {
     let mut regions = regions(cells);
     // INVARIANT: a stable sort keeps regions of equal bricks in lexicographic order.
@@ -183,7 +182,7 @@ pub fn brick_order(cells: [usize; 3]) -> Vec<[u32; 3]> {
     order
 }
 
-/// The cells of a brick, row by row.
+/// Returns the cells of a brick, row by row.
 fn rows(brick: [u32; 3]) -> Vec<[u32; 3]> {
     let mut cells = Vec::new();
     for z in 0..brick[2] {
@@ -194,7 +193,7 @@ fn rows(brick: [u32; 3]) -> Vec<[u32; 3]> {
     cells
 }
 
-/// A part of a grid that consists of whole bricks of one shape.
+/// A part of a grid made of whole bricks of one shape.
 struct Region {
     start: [u32; 3],
     bricks: [u32; 3],
@@ -205,7 +204,7 @@ impl Region {
     fn bricks_in_order(&self) -> Vec<[u32; 3]> {
         let largest = self.bricks.iter().copied().max().unwrap_or(1);
         let bits = (u32::BITS - (largest - 1).leading_zeros()).max(1);
-        // A direction without extent is put last, so that the curve fills the others.
+        // Directions without extent are last, so that the curve fills the others.
         let mut axes = [0, 1, 2];
         axes.sort_by_key(|&a| self.bricks[a] == 1);
         let dim = axes.iter().filter(|&&a| self.bricks[a] > 1).count().max(2);
@@ -224,12 +223,12 @@ impl Region {
     }
 }
 
-/// The sides of bricks in a direction, each half of the one before.
+/// The sides of bricks per direction, each half of the previous one.
 const SIDES: [&[u32]; 3] = [&[32, 16, 8, 4, 2, 1], &[4, 2, 1], &[4, 2, 1]];
 
 fn regions(cells: [usize; 3]) -> Vec<Region> {
     let segments = [0, 1, 2].map(|axis| {
-        // (first cell, bricks, cells a brick)
+        // (first cell, bricks, cells per brick)
         let (mut segments, mut start, n) = (Vec::new(), 0, cells[axis] as u32);
         for &side in SIDES[axis] {
             let count = (n - start) / side;
@@ -281,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Two cells of a grid of numbered squares or cubes follow one another along an axis.
+    /// Returns whether two cells of a grid of squares or cubes are adjacent along an axis.
     fn follow(a: u32, b: u32, n: u32) -> bool {
         let place = |cell: u32| [cell % n, cell / n % n, cell / (n * n)];
         distance(place(a), place(b)) == 1
@@ -314,7 +313,7 @@ mod tests {
 
     #[test]
     fn closed_chains_end() {
-        // Four squares around a hole: each is a neighbour of the next, and the last of the first.
+        // Four squares around a hole form a closed ring of neighbours.
         let vertices = [0, 1, 4, 5, 1, 2, 5, 6, 2, 3, 6, 7, 3, 0, 7, 4];
         assert_eq!(chain_order(Cell::Quadrilateral, &vertices, vec![0, 1, 2, 3]).len(), 4);
     }

@@ -1,28 +1,25 @@
-//! Orientation: cells renumbered so that neighbours agree on the direction of what they share.
+//! Consistent orientation: renumbers cells so that neighbours agree on the direction of shared entities.
 //!
-//! Quadrilaterals and hexahedra: opposite edges of a cell belong to one class (a row of cells in
-//! two dimensions, the dual sheet that cuts them in three). Every class is given one direction;
-//! a cell's first vertex is then the one at which all its edges start. Axes of hexahedra are sorted
-//! by class, so that a shared face has the same first axis in both cells. That works unless a
-//! class meets itself with opposite directions (a Möbius strip of cells): then the mesh is left as
-//! it is. Where a sheet cuts one hexahedron twice, the order of those two axes is left as it is,
-//! and [`Topology::is_oriented`] may be false: the numbering of unknowns must then look at
-//! [`Topology::face_orientation`].
+//! Quadrilaterals and hexahedra: opposite edges of a cell belong to one class (a row of cells in two dimensions, a dual
+//! sheet in three). Every class is given one direction; a cell's first vertex is the one at which its edges start. Axes
+//! of hexahedra are sorted by class, so that a shared face has the same first axis in both cells. This fails if a class
+//! meets itself with opposite directions (a Möbius strip of cells); then the mesh is unchanged. If a sheet cuts one
+//! hexahedron twice, the order of those two axes is unchanged, and [`Topology::is_oriented`] may be false. The
+//! numbering of degrees of freedom must then use [`Topology::face_orientation`].
 //!
-//! Quadrilaterals keep a positive Jacobian determinant (the axes are exchanged where needed).
-//! Hexahedra may come out with a negative one, and so may simplices, whose vertices are
-//! sorted by number: integrals take |det|.
+//! Quadrilaterals keep a positive Jacobian determinant (axes are exchanged if needed). Hexahedra may get a negative
+//! one, and so may simplices, whose vertices are sorted by number: integrals use |det|.
 
 use super::{Cell, MeshError, Topology};
 
 /// A renumbering of a cell's vertices: new local vertex → old local vertex.
 pub type Renumbering = [u8; 8];
 
-/// The renumbering that changes nothing.
+/// The identity renumbering.
 pub const IDENTITY: Renumbering = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/// Renumberings after which edges and faces of quadrilaterals or hexahedra agree; `None` where
-/// nothing is to be done, because they agree already, or nothing can be done.
+/// Renumberings after which edges and faces of quadrilaterals or hexahedra agree. `None` if they agree already, or if
+/// it is impossible.
 pub fn orient(
     cell: Cell,
     n_vertices: usize,
@@ -36,7 +33,7 @@ pub fn orient(
     Ok(Some((0..topology.n_cells()).map(|c| renumbering(&topology, &classes, c)).collect()))
 }
 
-/// The axis along which a local edge of a tensor cell runs.
+/// Returns the axis of a local edge of a tensor cell.
 fn axis(edge: &[usize]) -> usize {
     (edge[0] ^ edge[1]).trailing_zeros() as usize
 }
@@ -68,14 +65,14 @@ fn renumbering(topology: &Topology, classes: &Classes, cell: usize) -> Renumberi
     result
 }
 
-/// Classes of parallel edges: a union-find whose links say whether two edges run alike.
+/// Classes of parallel edges: a union-find structure whose links store relative directions.
 struct Classes {
     parent: Vec<u32>,
     against: Vec<bool>,
 }
 
 impl Classes {
-    /// `None` where a class runs against itself.
+    /// Builds the classes; `None` if a class runs against itself.
     fn of(topology: &Topology) -> Option<Classes> {
         let n = topology.edges().len();
         let mut classes = Classes { parent: (0..n as u32).collect(), against: vec![false; n] };
@@ -94,7 +91,7 @@ impl Classes {
                 }
             }
         }
-        // Point every edge at its root, so that `of_edge` needs no search.
+        // Every edge points at its root, so that `of_edge` needs no search.
         for edge in 0..n as u32 {
             let (root, against) = classes.find(edge);
             classes.parent[edge as usize] = root;
@@ -103,7 +100,7 @@ impl Classes {
         Some(classes)
     }
 
-    /// The class of an edge and whether the edge runs against it.
+    /// Returns the class of an edge, and whether the edge runs against it.
     fn of_edge(&self, edge: u32) -> (u32, bool) {
         (self.parent[edge as usize], self.against[edge as usize])
     }
@@ -114,7 +111,7 @@ impl Classes {
             against ^= self.against[at as usize];
             at = self.parent[at as usize];
         }
-        // Shorten the path just walked.
+        // Path compression.
         let (root, total) = (at, against);
         let (mut at, mut rest) = (edge, total);
         while self.parent[at as usize] != at {
@@ -127,14 +124,14 @@ impl Classes {
         (root, total)
     }
 
-    /// Makes two edges one class; false where they already run the other way.
+    /// Merges the classes of two edges; returns false on contradictory directions.
     fn join(&mut self, a: u32, b: u32, against: bool) -> bool {
         let ((root_a, from_a), (root_b, from_b)) = (self.find(a), self.find(b));
         let relation = from_a ^ from_b ^ against;
         if root_a == root_b {
             return !relation;
         }
-        // The smaller number stays root: classes are then known by their first edge.
+        // The smaller number stays root: a class is identified by its first edge.
         let (root, child) = (root_a.min(root_b), root_a.max(root_b));
         self.parent[child as usize] = root;
         self.against[child as usize] = relation;

@@ -1,9 +1,9 @@
-//! The part of a problem's mesh that a process has: from what is said of the mesh → a mesh that all processes make, small where that can
-//! be → a part of it → that part as fine as it should be.
+//! Distributed creation of a problem's mesh: a small initial mesh on all processes → a part per process → local
+//! refinement.
 //!
-//! What all make is what a generator begins with, or what a file has, with no more refinement than gives each process some cells. From
-//! there each divides its own ([`crate::mesh::cut`]); of a generator in its plain world, so that points come to lie where the generator has
-//! them.
+//! The initial mesh is a generator's coarse mesh, or that of a file, refined just enough to give each process some
+//! cells. Each process then refines its own part ([`crate::mesh::cut`]). Generated meshes are refined in the
+//! computational domain, so that points coincide with those of the generator.
 
 use crate::mesh::cut::{LEAST, TooFewCells};
 use crate::mesh::generate::{self, Generator};
@@ -15,35 +15,35 @@ use fem_dsl::problem::MeshSource;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The longest file that is sent to other processes, in bytes.
+/// The largest file that is sent to other processes, in bytes.
 const LONGEST: usize = 1 << 30;
 
-/// What all processes have of a problem's mesh before parts of it are dealt out.
+/// The initial mesh on all processes, before distribution.
 pub struct Begun {
     mesh: Mesh,
-    /// A generator, and how often its mesh is divided before it is the one that was asked for.
+    /// The generator, and the number of refinements from the initial mesh to the requested one.
     by: Option<(Generator, usize)>,
 }
 
-/// Why a process has no part of a mesh.
+/// Error of the creation of a mesh part.
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
-    /// There are not enough cells to foretell anything ([`Begun::ranks`]).
+    /// Fewer cells than processes ([`Begun::ranks`]).
     #[error(transparent)]
     Few(#[from] TooFewCells),
-    /// The mesh cannot be had.
+    /// The mesh cannot be read or generated.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Its sides are not periodic.
+    /// Sides that cannot be identified.
     #[error(transparent)]
     Periodic(#[from] PeriodicError),
 }
 
-/// Reads or generates what so many processes need of the mesh that a problem asks for, as [`load`] does for one.
+/// Reads or generates the initial mesh for `processes` processes, like [`load`] for one.
 ///
 /// # Errors
 ///
-/// A file or a generator that is wrong.
+/// The file or the generator is invalid.
 pub fn begin(source: &MeshSource, base: &Path, processes: usize) -> Result<Begun, LoadError> {
     let whole = || Ok(Begun { mesh: load(source, base)?, by: None });
     let MeshSource::Generator { name, arguments } = source else { return whole() };
@@ -60,11 +60,11 @@ pub fn begin(source: &MeshSource, base: &Path, processes: usize) -> Result<Begun
     Ok(Begun { mesh, by: Some((generator, times)) })
 }
 
-/// The same by all of some processes: a file is read by the first, which sends it to the others.
+/// Like [`begin`], collectively: the first process reads a file and sends it to the others.
 ///
 /// # Errors
 ///
-/// A file or a generator that is wrong.
+/// The file or the generator is invalid.
 pub fn begin_together(
     source: &MeshSource,
     base: &Path,
@@ -79,11 +79,11 @@ pub fn begin_together(
     }
 }
 
-/// What a file holds that the first process has read. What it cannot read, or is too long for a message, each reads for itself.
+/// Broadcasts the file that the first process reads. If it is unreadable or too long, each process reads it.
 fn sent(path: &Path, group: &dyn Group) -> Result<Vec<u8>, LoadError> {
     let own = (group.rank() == 0).then(|| bytes_of(path)).transpose();
     let read = own.as_ref().ok().and_then(Option::as_deref);
-    // A byte more tells a file without any from none.
+    // A leading byte distinguishes an empty file from none.
     let message = read.filter(|bytes| bytes.len() <= LONGEST).map(|bytes| [&[1], bytes].concat());
     let first = group.gather(&message.unwrap_or_default()).into_iter().next();
     match (own?, first.as_deref().and_then(<[u8]>::split_first)) {
@@ -93,8 +93,8 @@ fn sent(path: &Path, group: &dyn Group) -> Result<Vec<u8>, LoadError> {
     }
 }
 
-/// Cells of the mesh that each of so many processes makes before parts are dealt out, of meshes each of which is the one before with its
-/// cells not divided: the coarsest that has some for all.
+/// Returns the number of cells of the initial mesh on each process. `meshes` lists successively coarser meshes; the
+/// coarsest with enough cells for all processes is chosen.
 pub fn made_by_all(meshes: &[Counts], processes: usize) -> u64 {
     let cells = || meshes.iter().map(Counts::cells);
     let enough = cells().rfind(|&cells| cells >= (LEAST * processes) as u64);
@@ -102,16 +102,16 @@ pub fn made_by_all(meshes: &[Counts], processes: usize) -> u64 {
 }
 
 impl Begun {
-    /// The dimension of the mesh.
+    /// Returns the dimension of the mesh.
     pub fn dim(&self) -> usize {
         self.mesh.dim()
     }
 
-    /// The cells that this process has of the mesh with each of its cells divided so many times and with these periodic sides.
+    /// Returns the part of this process, after `times` refinements and with these periodic sides.
     ///
     /// # Errors
     ///
-    /// Sides that are not periodic, more cells than indices can number or memory hold.
+    /// Sides that are not periodic; more cells than fit into indices or memory.
     pub fn part(
         self,
         times: usize,
@@ -131,7 +131,7 @@ impl Begun {
         }
     }
 
-    /// How often cells are divided before parts are dealt out.
+    /// Returns the number of refinements before distribution.
     fn before(&self, times: usize, periodic: &[Pair], processes: usize) -> usize {
         match &self.by {
             Some(_) => 0,
@@ -139,12 +139,11 @@ impl Begun {
         }
     }
 
-    /// Which of so many processes has each cell of that mesh, in the order of its cells as one process has it: that of
-    /// [`load`], refined.
+    /// Returns the rank of each cell, in the cell order of the whole mesh: that of [`load`], refined.
     ///
     /// # Errors
     ///
-    /// More processes than cells; those of [`Self::part`].
+    /// There are more processes than cells; and those of [`Self::part`].
     pub fn ranks(
         self,
         times: usize,
@@ -175,7 +174,7 @@ impl Begun {
     }
 }
 
-/// What parts are of: a mesh with each of its cells divided so many times, and with these periodic sides.
+/// Returns the mesh to distribute: `times` refinements, with these periodic sides.
 fn dealt_out(mesh: Mesh, times: usize, periodic: &[Pair]) -> Result<Arc<Mesh>, PartError> {
     let mut whole = refined(mesh, times)?;
     if whole.periodic_sides() != periodic {

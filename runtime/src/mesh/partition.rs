@@ -1,38 +1,38 @@
-//! Chunks of cells and the order in which operators visit them.
+//! Chunks of cells and their execution order in operators.
 //!
-//! From a mesh to a [`Partition`]: consecutive cells (which lie along a space-filling curve) form
-//! chunks of about [`UNKNOWNS`] unknowns, chunks that share a vertex get different colours, and the
-//! chunks are executed colour by colour. All of this depends on the mesh and the degree alone, so
-//! that sums at shared unknowns are formed in one order whatever the number of threads.
+//! A [`Partition`] splits a mesh into chunks of consecutive cells (along the space-filling curve) with about
+//! [`UNKNOWNS`] degrees of freedom. Chunks that share a vertex get different colours and are executed colour by colour.
+//! Chunks and colours depend on the mesh and the degree only. Sums at shared degrees of freedom therefore have one
+//! order for any number of threads.
 //!
-//! Chunks with cells on the cut between processes come first, so that what these have to tell each other travels while the others
-//! run.
+//! Chunks with cells on the interface between processes come first, so that communication overlaps with the others.
 //!
-//! On a device chunks only say which cells come first: those of several are numbered together ([`Partition::parts`]).
+//! On a device, chunks only determine the cell order: several chunks form a part with a common numbering
+//! ([`Partition::parts`]).
 //!
-//! Threads need not wait for a whole colour: a chunk may run as soon as its neighbours of smaller
-//! colours are done ([`Partition::before`]), and every order that respects this gives the same bits.
+//! Threads need not wait for a whole colour: a chunk may run as soon as its neighbours of smaller colours are done
+//! ([`Partition::before`]). Every order that respects this gives the same bits.
 
 use crate::mesh::Mesh;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Unknowns that a chunk aims at: its share of two vectors stays in a core's second cache.
+/// Target number of degrees of freedom of a chunk: its share of two vectors fits a core's L2 cache.
 pub const UNKNOWNS: usize = 20_000;
-/// Cells of a chunk are a multiple of this, so that full batches fill it whatever the lanes.
+/// Chunk sizes are multiples of this, so that batches are full for any SIMD width.
 pub const MULTIPLE: usize = 16;
-/// A mesh that is large enough to matter has at least about this many chunks.
+/// Minimal number of chunks of a mesh that is large enough.
 pub const FEWEST: usize = 16;
 
-/// Cells that are all treated as cells on the cut where one of them is, on a device.
+/// On a device, cells per block; a block with an interface cell is treated as interface.
 const BLOCK: usize = 64;
 
-/// Consecutive cells that one thread visits.
+/// Consecutive cells that one thread processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its cells.
+    /// The range of cells.
     pub cells: Range<usize>,
-    /// Its colour: chunks of one colour share no unknown.
+    /// The colour: chunks of one colour share no degrees of freedom.
     pub colour: usize,
 }
 
@@ -44,18 +44,18 @@ pub struct Partition {
     before: Vec<Vec<u32>>,
     after: Vec<Vec<u32>>,
     outer: usize,
-    /// The chunks whose cells are numbered together, where these are not all alone; and how many of those are outer.
+    /// The chunks of each part with common numbering, unless each is alone; and the number of outer parts.
     parts: Option<(Vec<Range<usize>>, usize)>,
 }
 
 impl Partition {
-    /// Cuts a mesh into chunks, where each cell brings about `unknowns_per_cell` unknowns (all
-    /// fields together, shared ones counted by their share).
+    /// Splits a mesh into chunks. A cell has about `unknowns_per_cell` degrees of freedom (all fields, shared ones
+    /// counted by their share).
     pub fn new(mesh: &Mesh, unknowns_per_cell: f64) -> Self {
         Self::with_chunk_cells(mesh, chunk_cells(mesh.n_cells(), unknowns_per_cell))
     }
 
-    /// Cuts a mesh into chunks of at most `cells` cells.
+    /// Splits a mesh into chunks of at most `cells` cells.
     pub fn with_chunk_cells(mesh: &Mesh, cells: usize) -> Self {
         let (n, cells) = (mesh.n_cells(), cells.max(1));
         let ranges: Vec<_> = (0..n).step_by(cells).map(|i| i..n.min(i + cells)).collect();
@@ -87,8 +87,8 @@ impl Partition {
         }
     }
 
-    /// Cuts a mesh for a device, which is given all cells of a part at once: parts of about `cells` cells, those with cells on the
-    /// cut between processes first, and of these few others.
+    /// Splits a mesh for a device, which processes all cells of a part at once. Parts have about `cells` cells. Those
+    /// with interface cells come first and contain few other cells.
     pub fn for_device(mesh: &Mesh, cells: usize) -> Self {
         if mesh.cut().is_none() {
             return Self::with_chunk_cells(mesh, cells);
@@ -124,7 +124,7 @@ impl Partition {
         Self { chunks, colours, before, after, outer, parts: Some((parts, counts[0])) }
     }
 
-    /// The chunks whose cells are numbered together, in execution order.
+    /// Returns the ranges of chunks with common numbering, in execution order.
     pub fn parts(&self) -> Vec<Range<usize>> {
         match &self.parts {
             Some((parts, _)) => parts.clone(),
@@ -132,43 +132,43 @@ impl Partition {
         }
     }
 
-    /// How many of these parts have cells that touch the cells of other processes: the first ones.
+    /// Returns the number of parts that touch cells of other processes; they come first.
     pub fn outer_parts(&self) -> usize {
         self.parts.as_ref().map_or(self.outer, |(_, outer)| *outer)
     }
 
-    /// The cells of a part.
+    /// Returns the cells of a part.
     pub fn cells_of(&self, part: Range<usize>) -> impl Iterator<Item = usize> + Clone + '_ {
         self.chunks[part].iter().flat_map(|chunk| chunk.cells.clone())
     }
 
-    /// The chunks in execution order.
+    /// Returns the chunks in execution order.
     pub fn chunks(&self) -> &[Chunk] {
         &self.chunks
     }
 
-    /// How many chunks have cells that touch the cells of other processes: the first ones.
+    /// Returns the number of chunks that touch cells of other processes; they come first.
     pub fn outer(&self) -> usize {
         self.outer
     }
 
-    /// For each colour, its chunks.
+    /// Returns the range of chunks of each colour.
     pub fn colours(&self) -> &[Range<usize>] {
         &self.colours
     }
 
-    /// The neighbours of a chunk that are executed before it, ascending.
+    /// Returns the neighbours of a chunk that are executed before it, ascending.
     pub fn before(&self, chunk: usize) -> &[u32] {
         &self.before[chunk]
     }
 
-    /// The neighbours of a chunk that are executed after it, ascending.
+    /// Returns the neighbours of a chunk that are executed after it, ascending.
     pub fn after(&self, chunk: usize) -> &[u32] {
         &self.after[chunk]
     }
 }
 
-/// Cells a chunk: even shares, multiples of [`MULTIPLE`].
+/// Cells per chunk: even shares, multiples of [`MULTIPLE`].
 fn chunk_cells(n_cells: usize, unknowns_per_cell: f64) -> usize {
     let wanted = (UNKNOWNS as f64 / unknowns_per_cell.max(1.0)) as usize;
     let most = (n_cells / FEWEST).max(MULTIPLE);
@@ -176,7 +176,7 @@ fn chunk_cells(n_cells: usize, unknowns_per_cell: f64) -> usize {
     n_cells.div_ceil(chunks).next_multiple_of(MULTIPLE)
 }
 
-/// For each chunk whether it has a vertex in common with other processes.
+/// Returns for each chunk whether it shares a vertex with other processes.
 fn outer(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<bool> {
     let mut outer = vec![false; n_chunks];
     let Some(cut) = mesh.cut() else { return outer };
@@ -190,12 +190,12 @@ fn outer(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<bool> {
     outer
 }
 
-/// For each chunk the other chunks that have a vertex in common with it.
+/// Returns for each chunk the other chunks that share a vertex with it.
 fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<BTreeSet<u32>> {
     let mut sets = vec![BTreeSet::new(); n_chunks];
     let connectivity = mesh.connectivity();
     let n_vertices = connectivity.n_vertices();
-    // The chunks of a vertex are met in ascending order: the first, and further ones as pairs.
+    // Chunks of a vertex appear in ascending order: the first is stored, further ones as pairs.
     let mut first = vec![u32::MAX; n_vertices];
     let mut last = vec![u32::MAX; n_vertices];
     let mut further: Vec<(u32, u32)> = Vec::new();
@@ -227,8 +227,7 @@ fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<BTreeSet<
     sets
 }
 
-/// Colours a graph greedily, always the node next whose neighbours have the most colours (Brélaz);
-/// ties go to the node with more neighbours, then to the first.
+/// Colours a graph greedily by saturation degree (Brélaz); ties go to the node with more neighbours, then to the first.
 fn colour(neighbours: &[BTreeSet<u32>]) -> Vec<usize> {
     let n = neighbours.len();
     let mut colours = vec![usize::MAX; n];
@@ -252,7 +251,7 @@ fn colour(neighbours: &[BTreeSet<u32>]) -> Vec<usize> {
     colours
 }
 
-/// The ranges of equal colour in `order`.
+/// Returns the ranges of equal colour in `order`.
 fn colour_ranges(order: &[usize], colours: &[usize]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut start = 0;

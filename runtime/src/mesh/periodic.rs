@@ -1,15 +1,14 @@
-//! Periodic sides: pairs of tags → a [`Topology`] in which the facets of two tags are the same, with their edges and
-//! vertices.
+//! Periodic boundaries: pairs of tags whose facets are identified, with their edges and vertices, in a [`Topology`].
 //!
 //! ```text
-//! t = the middle of the box around the second side − that of the first
+//! t = centre of the bounding box of the second side − that of the first
 //! x ↦ x + t takes each node of the first side to one of the second, facets to facets
 //! ```
 //!
-//! Unknowns are numbered on that topology, so that no kernel, no vector and no solver knows of it; geometry keeps the
-//! points that there are. Corners, which belong to several pairs, are the same point of all images: vertices, edges and
-//! faces are joined in classes, each with the place of its own vertices in the first member's frame. That also holds
-//! where one cell lies between both sides, and sees one edge twice.
+//! Degrees of freedom are numbered on that topology; no kernel, vector or solver needs to know it. Geometry keeps its
+//! points. Vertices, edges and faces are joined in equivalence classes, so that corners of several pairs are one point.
+//! Each member stores the positions of its vertices in the first member's frame. This also covers a cell that lies
+//! between both sides and contains one edge twice.
 
 use super::near::Near;
 use super::shape::Shape;
@@ -17,27 +16,27 @@ use super::topology::{Class, Topology};
 use super::{Facet, Mesh, MeshError};
 use std::collections::{BTreeSet, HashMap};
 
-/// The note on two sides of which a file says that they are images.
+/// Returns a note on two sides that are periodic according to the file.
 pub(super) fn note([image, source]: [&str; 2]) -> String {
     format!(
         "the file says that two sides are images: `periodic \"{image}\" = \"{source}\";` joins them"
     )
 }
 
-/// How far a node may be from its image, as a part of the shortest edge of the first side.
+/// Largest distance of a node from its image, relative to the shortest edge of the first side.
 const TOLERANCE: f64 = 1e-4;
 
-/// Two tags whose facets are one.
+/// Two tags whose facets are identified.
 pub type Pair = [String; 2];
 
-/// Why two sides cannot be identified.
+/// Error of the identification of two sides.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeriodicError {
-    /// A tag that the mesh does not have, or facets between cells.
+    /// An unknown tag, or facets between cells.
     #[error(transparent)]
     Mesh(#[from] MeshError),
-    /// A facet of two sides.
+    /// A facet that belongs to two sides.
     #[error("the facet of \"{tag}\" at {} belongs to another periodic side too", shown(.at))]
     Twice {
         /// The tag.
@@ -53,32 +52,32 @@ pub enum PeriodicError {
     Alone {
         /// The tag.
         tag: String,
-        /// That of the other side.
+        /// The tag of the other side.
         other: String,
         /// The mean of its vertices.
         at: [f64; 3],
-        /// Where that of its partner should be.
+        /// The expected mean of the partner's vertices.
         image: [f64; 3],
-        /// Facets of the side, and of the other.
+        /// The number of facets of the side, and of the other.
         counts: [usize; 2],
     },
-    /// Sides or spheres of which this process knows a part.
+    /// Sides or spheres of which a process knows only a part.
     #[error(
         "a part of a mesh of triangles or tetrahedra cannot be refined where sides are periodic or on spheres"
     )]
     Part,
-    /// Identifications that contradict each other.
+    /// Contradictory identifications.
     #[error("the periodic sides \"{tag}\" and \"{other}\" turn an edge or a face onto itself")]
     Turned {
         /// The tag.
         tag: String,
-        /// That of the other side.
+        /// The tag of the other side.
         other: String,
     },
 }
 
 impl PeriodicError {
-    /// What can be done.
+    /// Returns advice on the error.
     pub fn remedy(&self) -> String {
         match self {
             Self::Mesh(_) => "name two parts of the boundary".to_owned(),
@@ -96,7 +95,7 @@ impl PeriodicError {
         }
     }
 
-    /// The tag that is to blame, where it is one.
+    /// Returns the tag that causes the error, if any.
     pub fn tag(&self) -> Option<&str> {
         match self {
             Self::Mesh(_) | Self::Part => None,
@@ -113,13 +112,13 @@ fn shown(point: &[f64; 3]) -> String {
 }
 
 impl Mesh {
-    /// Identifies the facets of pairs of tags, which are translations of each other: each pair the first with the
-    /// second. What was identified before is so no more. Unknowns on these facets are the same then, and the facets
-    /// are no boundary; coordinates stay as they are.
+    /// Identifies the facets of pairs of tags, which are translations of each other. It replaces earlier
+    /// identifications. Degrees of freedom on these facets are then identical, and the facets are no boundary;
+    /// coordinates are unchanged.
     ///
     /// # Errors
     ///
-    /// Tags that there are not, facets without a partner or with two.
+    /// Unknown tags, and facets with no partner or with two.
     ///
     /// ```
     /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
@@ -171,22 +170,22 @@ impl Mesh {
         Ok(())
     }
 
-    /// The numbered vertices, edges and faces as unknowns see them: where sides are periodic, those of two are the same.
+    /// Returns the connectivity of the degrees of freedom: the topology with periodic entities identified.
     pub fn connectivity(&self) -> &Topology {
         self.joined.as_deref().unwrap_or(&self.topology)
     }
 
-    /// The tags of periodic sides.
+    /// Returns the pairs of periodic tags.
     pub fn periodic_sides(&self) -> &[Pair] {
         &self.periodic
     }
 
-    /// Whether sides are periodic.
+    /// Returns whether the mesh has periodic sides.
     pub fn is_periodic(&self) -> bool {
         !self.periodic.is_empty()
     }
 
-    /// For each facet of the first side the one of the second that it becomes, with the images of its vertices.
+    /// Returns for each facet of the first side its image on the second, with the images of its vertices.
     fn images(&self, shape: &Shape, sides: &[Side; 2]) -> Result<Vec<Image>, PeriodicError> {
         let [first, second] = sides;
         let shift: [f64; 3] =
@@ -213,7 +212,7 @@ impl Mesh {
         let mut images = Vec::with_capacity(first.facets.len());
         for &facet in &first.facets {
             let image = |node: u32| targets.find(moved(self.points[node as usize]));
-            // Those of a curved facet between its vertices, too.
+            // The inner nodes of curved facets must match, too.
             let all: Option<Vec<u32>> = nodes_on(self, shape, facet).map(image).collect();
             let vertices = self.facet_vertices(facet);
             let own: Option<Vec<u32>> = vertices.iter().map(|&vertex| image(vertex)).collect();
@@ -235,13 +234,13 @@ impl Mesh {
     }
 }
 
-/// The geometry nodes on a facet.
+/// Returns the geometry nodes on a facet.
 fn nodes_on<'a>(mesh: &'a Mesh, shape: &'a Shape, facet: Facet) -> impl Iterator<Item = u32> + 'a {
     let nodes = mesh.cell_nodes(facet.cell as usize);
     shape.facet_nodes[usize::from(facet.local)].iter().map(|&local| nodes[local])
 }
 
-/// A facet, its image and those of its vertices.
+/// A facet with its image, and pairs of vertices.
 struct Image {
     from: Facet,
     to: Facet,
@@ -252,7 +251,7 @@ struct Image {
 struct Side {
     tag: String,
     facets: Vec<Facet>,
-    /// Their geometry nodes, each once.
+    /// Their geometry nodes, without duplicates.
     points: Vec<u32>,
 }
 
@@ -266,7 +265,7 @@ impl Side {
         Ok(Self { tag: tag.clone(), facets, points })
     }
 
-    /// The middle of the box around it.
+    /// Returns the centre of the side's bounding box.
     fn middle(&self, mesh: &Mesh) -> [f64; 3] {
         let (mut lower, mut upper) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
         for &point in &self.points {
@@ -278,7 +277,7 @@ impl Side {
         [0, 1, 2].map(|c| lower[c] / 2.0 + upper[c] / 2.0)
     }
 
-    /// The shortest distance of two vertices of a facet.
+    /// Returns the smallest distance between two vertices of a facet.
     fn shortest(&self, mesh: &Mesh) -> f64 {
         let lengths = self.facets.iter().flat_map(|&facet| {
             let at = mesh.facet_vertices(facet).into_iter().map(|v| mesh.points[v as usize]);
@@ -292,7 +291,7 @@ impl Side {
     }
 }
 
-/// Entities of one dimension in classes.
+/// Equivalence classes of the entities of one dimension.
 struct Joined(Vec<Class>);
 
 impl Joined {
@@ -300,7 +299,7 @@ impl Joined {
         Self((0..count as u32).map(|own| Class { first: own, place: [0, 1, 2, 3] }).collect())
     }
 
-    /// The first member of an entity's class, and the places of the entity's vertices in it.
+    /// Returns the first member of an entity's class, and the positions of the entity's vertices in it.
     fn find(&self, mut entity: u32) -> Class {
         let mut place = [0, 1, 2, 3];
         loop {
@@ -313,11 +312,11 @@ impl Joined {
         }
     }
 
-    /// Joins two entities, of which vertex i of the one is vertex `places[i]` of the other; none where they are joined
-    /// in another way.
+    /// Joins two entities; vertex i of `a` is vertex `places[i]` of `b`. `None` if they are joined already in another
+    /// way.
     fn join(&mut self, a: u32, b: u32, places: [u8; 4]) -> Option<()> {
         let (a, b) = (self.find(a), self.find(b));
-        // Vertex i of a: place a.place[i] in its first, b.place[places[i]] in that of b.
+        // Vertex i of a has position a.place[i] in a's first member and b.place[places[i]] in b's.
         let mut across = [0u8; 4];
         for i in 0..4 {
             across[usize::from(a.place[i])] = b.place[usize::from(places[i])];
@@ -337,13 +336,13 @@ impl Joined {
         Some(())
     }
 
-    /// The class of each.
+    /// Returns the class of each entity.
     fn settled(self) -> Vec<Class> {
         (0..self.0.len() as u32).map(|entity| self.find(entity)).collect()
     }
 }
 
-/// Vertices, edges and faces in classes.
+/// Equivalence classes of vertices, edges and faces.
 struct Classes {
     vertices: Joined,
     edges: Joined,
@@ -359,7 +358,7 @@ impl Classes {
         }
     }
 
-    /// Joins facets with their images, and what lies on them.
+    /// Joins facets and their edges and vertices with their images.
     fn join(&mut self, topology: &Topology, images: &[Image]) -> Option<()> {
         let cell = topology.cell();
         for Image { from, to, pairs } in images {

@@ -1,33 +1,33 @@
-//! Where the cells and points of a mesh stood before they were sorted: the numbering in which data for them comes.
+//! Original numbering of cells and points: the order of data for the mesh.
 //!
 //! | mesh | order of its cells and points |
 //! | --- | --- |
-//! | from a file | that of the file; of Abaqus that of their numbers |
-//! | `box` | along x first, then y, then z; the simplices of a square or cube follow one another |
-//! | another generator | that of the mesh itself, and of the `.vtu` that is written of it |
-//! | made by a program | that in which it was given |
+//! | from a file | that of the file; for Abaqus, ascending numbers |
+//! | `box` | x fastest, then y, then z; the simplices of a square or cube are consecutive |
+//! | another generator | that of the mesh and of its `.vtu` output |
+//! | from a program | that of the input |
 
 use super::refined::Refined;
 use super::{Mesh, generate};
 
-/// No place: a point that was made after the source was read.
+/// No index: a point that was added after the source was read.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// The places of cells and points in their source.
+/// Indices of cells and points in their source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Places {
-    /// That of each cell; several have one where a cell was cut.
+    /// The index of each cell; the parts of a split cell share one.
     pub cells: Vec<u32>,
-    /// How many elements of any dimension the source has.
+    /// The number of elements of any dimension in the source.
     pub all_cells: usize,
-    /// That of each point; `u32::MAX` where it has none.
+    /// The index of each point; `u32::MAX` if it has none.
     pub points: Vec<u32>,
-    /// How many points the source has.
+    /// The number of points in the source.
     pub all_points: usize,
 }
 
 impl Places {
-    /// Everything stands where it is.
+    /// Returns the identity.
     pub(super) fn given(n_cells: usize, n_points: usize) -> Self {
         Self {
             cells: (0..n_cells as u32).collect(),
@@ -38,20 +38,20 @@ impl Places {
     }
 }
 
-/// What is known of the places of a mesh.
+/// Relation between the order of a mesh and that of its source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Order {
-    /// They are those of the mesh.
+    /// The mesh's own order.
     #[default]
     Own,
-    /// A grid of so many squares or cubes.
+    /// A grid of squares or cubes.
     Grid([usize; 3]),
     Listed(Box<Places>),
-    /// That of a coarser mesh, of which it was refined.
+    /// The order of a coarser mesh that was refined.
     Refined(Box<Refined>),
 }
 
-/// For each cell or point of a mesh a row of data: which, and how many rows there are.
+/// For each cell or point of a mesh, its row of data; and the number of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rows {
     /// The row of each; [`NOWHERE`] for none.
@@ -60,15 +60,14 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Those of `count` things in their own order.
+    /// Returns the identity for `count` rows.
     pub(crate) fn own(count: usize) -> Self {
         Self { of: (0..count as u32).collect(), count }
     }
 }
 
 impl Mesh {
-    /// The rows of data on cells, in each of the ways in which these are counted: with the elements of lower dimension
-    /// among them, and without.
+    /// Returns the rows of cell data, for each possible numbering: with and without elements of lower dimension.
     pub(crate) fn cell_rows(&self) -> Vec<Rows> {
         match &self.order_of_source {
             Order::Own => vec![Rows::own(self.n_cells())],
@@ -89,7 +88,7 @@ impl Mesh {
         }
     }
 
-    /// The rows of data at the geometry nodes; none where only the vertices have an order that shows.
+    /// Returns the rows of point data at the geometry nodes; `None` if only the vertices have a known order.
     pub(crate) fn point_rows(&self) -> Option<Rows> {
         Some(match &self.order_of_source {
             Order::Own | Order::Refined(_) if self.order > 1 => return None,
@@ -99,7 +98,7 @@ impl Mesh {
         })
     }
 
-    /// Whether the geometry nodes of its source are equispaced, as those of files are, and not where ours are.
+    /// Returns whether the source's geometry nodes are equispaced, as in files, instead of at Lagrange points.
     pub(crate) fn is_equispaced(&self) -> bool {
         self.equispaced
     }

@@ -1,24 +1,23 @@
-//! Mesh files: from bytes to a [`Mesh`], whichever program wrote them.
+//! Mesh files: from bytes to a [`Mesh`], for all formats.
 //!
-//! [`Format`] is seen from the first bytes, else from the name. A reader a format (`gmsh`, `vtk` for
-//! both formats of VTK, `abaqus`) turns the bytes into `Contents`: nodes, and blocks of elements of one
-//! kind with their tags. The rest is common: `serendipity` completes quadratic elements without nodes on
-//! their faces, `node_sets` finds the facets whose nodes have a name, `convert` picks the cells and moves
-//! equispaced nodes to ours. Elements of the cells' dimension give cell tags, those one dimension below
-//! boundary tags. Triangles among quadrilaterals are cut into quadrilaterals (`quads`); any other
-//! mixture is refused.
+//! [`Format`] is detected from the first bytes, else from the file name. One reader per format (`gmsh`, `abaqus`; `vtk`
+//! for both VTK formats) turns the bytes into `Contents`: nodes, and blocks of elements of one kind with their tags.
+//! The remaining steps are common. `serendipity` adds the face nodes that quadratic serendipity elements lack.
+//! `node_sets` finds the facets of named node sets. `convert` selects the cells and moves equispaced nodes to the
+//! Lagrange nodes. Elements of the cells' dimension give cell tags, those of one dimension less boundary tags. `quads`
+//! splits triangles among quadrilaterals into quadrilaterals; any other mixture is an error.
 //!
 //! | format | tags |
 //! | --- | --- |
 //! | Gmsh | the names of physical groups, or their numbers where they have none; of curves and points, too |
-//! | VTK | the values of one array of cell data, as text (`vtk::tags` says of which) |
-//! | Abaqus | element sets; surfaces; node sets, on facets all of whose vertices they have, else on edges and points |
+//! | VTK | the values of one array of cell data, as text (selected by `vtk::tags`) |
+//! | Abaqus | element sets; surfaces; node sets (the facets that they contain, else edges and points) |
 //!
-//! A file is never trusted: every count is compared with the bytes that are left before anything is
-//! allocated, and every error says where it was found and what was expected there.
+//! The readers do not trust their input. They compare every count with the remaining bytes before they allocate memory;
+//! every error states the position and the expected content.
 //!
-//! These readers are our own. The crate `vtkio` rests on releases of its parsers from years ago and on a
-//! library in C, and has no places in its errors; none for Abaqus reads sets and surfaces.
+//! No external reader is used: `vtkio` depends on outdated parser releases and a C library, and its errors have no
+//! positions. No crate reads the sets and surfaces of Abaqus.
 
 mod abaqus;
 mod contents;
@@ -37,7 +36,7 @@ use std::fmt;
 use std::path::Path;
 use thiserror::Error;
 
-/// The formats that are read.
+/// The supported file formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Gmsh 2.2 and 4.1.
@@ -51,10 +50,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 4] = [Self::Gmsh, Self::Vtu, Self::Vtk, Self::Abaqus];
 
-    /// How names of such files end.
+    /// Returns the file name extension of the format.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Gmsh => "msh",
@@ -64,7 +63,7 @@ impl Format {
         }
     }
 
-    /// What the bytes are, else what the name says that they are.
+    /// Detects the format from the bytes, else from the file name.
     pub fn of(path: &Path, bytes: &[u8]) -> Option<Self> {
         Self::seen(bytes).or_else(|| {
             let extension = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -72,7 +71,7 @@ impl Format {
         })
     }
 
-    /// What the bytes are by how they begin.
+    /// Detects the format from the first bytes.
     fn seen(bytes: &[u8]) -> Option<Self> {
         let bytes = &bytes[..bytes.len().min(BEGINNING as usize)];
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
@@ -105,7 +104,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// Where in a file something is wrong.
+/// Position of an error in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of a text file, from 1.
@@ -123,7 +122,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a mesh file cannot be read.
+/// Error of a mesh reader.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -132,7 +131,7 @@ pub enum ReadError {
     Open {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A file of no known format.
@@ -141,40 +140,40 @@ pub enum ReadError {
          nor its name are those of one"
     )]
     Format,
-    /// Something else than the format prescribes.
+    /// A violation of the format.
     #[error("{place}: expected {expected}, found {found}")]
     Syntax {
-        /// Where.
+        /// The position.
         place: Place,
-        /// What should be there.
+        /// The expected content.
         expected: String,
-        /// What is there.
+        /// The content found.
         found: String,
     },
-    /// A count that the rest of the file cannot hold.
+    /// A count that exceeds the rest of the file.
     #[error(
         "{place}: {count} {what} are announced, but only {left} bytes are left; \
          the file is truncated or corrupt"
     )]
     Count {
-        /// Where.
+        /// The position.
         place: Place,
-        /// What is counted.
+        /// The counted items.
         what: &'static str,
-        /// How many there should be.
+        /// The announced number.
         count: u64,
-        /// How many bytes are left.
+        /// The number of bytes left.
         left: usize,
     },
-    /// A correct file of a sort that is not supported.
+    /// A correct file with an unsupported feature.
     #[error("{place}: {what}")]
     Unsupported {
-        /// Where.
+        /// The position.
         place: Place,
-        /// What is not supported, and the remedy.
+        /// The unsupported feature, and the remedy.
         what: String,
     },
-    /// A file without a part that is needed.
+    /// A file without a required part.
     #[error("the file has no {0}")]
     Missing(String),
     /// A file without triangles, quadrilaterals, tetrahedra or hexahedra.
@@ -183,9 +182,9 @@ pub enum ReadError {
          quadrilaterals, one cell wide and without conditions along it, takes its place"
     )]
     NoCells {
-        /// What it has.
+        /// The elements found.
         found: String,
-        /// How that may have come about, or the end of the sentence.
+        /// A hint at the cause, or the end of the sentence.
         advice: &'static str,
     },
     /// Several kinds of cells.
@@ -193,7 +192,7 @@ pub enum ReadError {
         "the mesh mixes {0}; a mesh must have one kind of cell of one order (recombine all cells or none)"
     )]
     Mixed(String),
-    /// An element that uses a node that is not there.
+    /// An element with an undefined node.
     #[error("element {element} uses node {node}, which the file does not define")]
     UnknownNode {
         /// The element's number.
@@ -201,17 +200,17 @@ pub enum ReadError {
         /// The node's number.
         node: u64,
     },
-    /// Two nodes of one number.
+    /// Two nodes with one number.
     #[error("{place}: node {node} is at ({}) here, and at ({}) before", shown(&.at[0]), shown(&.at[1]))]
     NodeTwice {
-        /// Where the second is.
+        /// The position of the second.
         place: Place,
         /// The node's number.
         node: u64,
-        /// Its coordinates there, and those of the first.
+        /// The coordinates of the second and of the first.
         at: Box<[[f64; 3]; 2]>,
     },
-    /// A mesh that is read but makes no sense.
+    /// A file whose mesh is invalid.
     #[error(transparent)]
     Mesh(#[from] MeshError),
 }
@@ -224,7 +223,7 @@ fn shown([x, y, z]: &[f64; 3]) -> String {
 ///
 /// # Errors
 ///
-/// The file cannot be read, is of no known format, broken, or no mesh that can be used.
+/// The file cannot be read, has no known format, or holds no valid mesh.
 pub fn read(path: &Path) -> Result<Mesh, ReadError> {
     let bytes = bytes(path)?;
     parse(Format::of(path, &bytes).ok_or(ReadError::Format)?, &bytes)
@@ -234,7 +233,7 @@ pub fn read(path: &Path) -> Result<Mesh, ReadError> {
 ///
 /// # Errors
 ///
-/// The file is broken, or no mesh that can be used.
+/// The file is broken or holds no valid mesh.
 pub fn parse(format: Format, bytes: &[u8]) -> Result<Mesh, ReadError> {
     convert::convert(match format {
         Format::Gmsh => gmsh::contents(bytes)?,
@@ -244,7 +243,7 @@ pub fn parse(format: Format, bytes: &[u8]) -> Result<Mesh, ReadError> {
     })
 }
 
-/// The bytes of a file, if there is room for them and about as much again for what they say.
+/// Reads a file, if memory suffices for its bytes and about as much for the parsed contents.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     let found = input::read(path, 2.0, |bytes| Format::seen(bytes).is_some());
     found.map_err(|error| match error {

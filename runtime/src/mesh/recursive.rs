@@ -1,25 +1,24 @@
-//! Equispaced nodes in recursive order, as Gmsh lists those of all cells and VTK those of simplices.
+//! Equispaced nodes in recursive order, as in Gmsh (all cells) and VTK (simplices).
 //!
-//! Vertices come first, then the insides of the edges, then those of the faces (each listed as a
-//! small cell of its own), then the inside as a cell of lower order. Coordinates are integers from 0
-//! to the order.
+//! Vertices come first, then the interiors of edges and of faces (each listed as a smaller cell), then the interior as
+//! a cell of lower order. Coordinates are integers from 0 to the order.
 
 use super::Cell;
 
-/// The order in which the entities of a cell are listed, by the cell's listed vertices.
+/// Order of the entities of a cell, in terms of its listed vertices.
 pub(crate) struct Listing {
     pub(crate) cell: Cell,
-    /// Our numbers of the vertices, in listed order.
+    /// The local numbers of the vertices, in listed order.
     pub(crate) vertices: &'static [usize],
-    /// Where each edge begins and ends.
+    /// The start and the end of each edge.
     pub(crate) edges: &'static [[usize; 2]],
     /// The origin of each face and the ends of its two axes.
     pub(crate) faces: &'static [[usize; 3]],
-    /// How the inside of a face is listed.
+    /// The order inside a face.
     pub(crate) face: Option<&'static Listing>,
 }
 
-/// Triangles are listed alike by both.
+/// Triangles, identical in both programs.
 pub(crate) const TRIANGLE: Listing = Listing {
     cell: Cell::Triangle,
     vertices: &[0, 1, 2],
@@ -30,15 +29,14 @@ pub(crate) const TRIANGLE: Listing = Listing {
 
 type Point = [i64; 3];
 
-/// Integer coordinates of the nodes of a cell of some order.
+/// Returns the integer coordinates of the nodes of a cell.
 pub(crate) fn lattice(listing: &Listing, order: usize) -> Vec<[usize; 3]> {
     inside(listing, order as i64, 0).into_iter().map(|p| p.map(|x| x as usize)).collect()
 }
 
-/// The nodes of a cell of some order whose first vertex is (offset, …), layer by layer.
+/// Returns the nodes of a cell whose first vertex is (offset, …), layer by layer.
 fn inside(listing: &Listing, order: i64, offset: i64) -> Vec<Point> {
-    // From one layer of nodes to the next inside, this much of the order is used up; an interval
-    // is one layer.
+    // The order decreases by this from one layer to the next; an interval is one layer.
     let step = match listing.cell {
         Cell::Interval => order + 1,
         Cell::Quadrilateral | Cell::Hexahedron => 2,
@@ -54,7 +52,7 @@ fn inside(listing: &Listing, order: i64, offset: i64) -> Vec<Point> {
     points
 }
 
-/// The nodes on the surface of a cell of order p.
+/// Appends the nodes on the boundary of a cell of order p.
 fn layer(listing: &Listing, p: i64, at: i64, points: &mut Vec<Point>) {
     let dim = listing.cell.dim();
     let shift = |q: Point| [0, 1, 2].map(|c| if c < dim { q[c] + at } else { 0 });

@@ -1,4 +1,4 @@
-//! Meshes that came of others by refinement: what is known of the coarser one, for data and geometry.
+//! Relation of a refined mesh to its coarse mesh, for data and geometry.
 
 use super::assemble::{Joined, Sign, assemble};
 use super::generate::World;
@@ -13,30 +13,29 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The mesh that another was refined from.
+/// The coarse mesh, and the descent of the fine cells.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refined {
     pub(crate) coarse: Arc<Mesh>,
     pub(crate) cells: Descendants,
-    /// Of bisected simplices, whose vertices ascend: which vertex of the descendant, as it came of its parent, each vertex is.
+    /// For bisected simplices with ascending vertices: the position of each vertex in the descendant as created by its
+    /// parent.
     pub(crate) seen: Vec<[u8; 4]>,
 }
 
-/// Which parts of the cells of a coarser mesh the cells of a finer one are.
+/// Descent of the cells of a finer mesh from those of a coarser one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Descendants {
-    /// All that there are when cells are divided so many times: for each its number among those of all cells, where those
-    /// of a cell follow one another.
+    /// `times` uniform refinements. A cell's number counts all descendants; those of one coarse cell are consecutive.
     Uniform { times: usize, numbers: Vec<u32> },
-    /// The leaves of trees: for each the coarse cell that it is a part of, and what tells its place there to those who
-    /// made it. Of the leaves of a cell the numbers ascend in their own order.
+    /// Leaves of trees: the coarse cell of each, and an opaque position in it, which ascends with the leaf number.
     Leaves { parents: Vec<u32>, places: Vec<u128> },
-    /// The leaves of a forest: for each its key, and its number among them.
+    /// Leaves of a forest: the key of each, and its leaf number.
     Forest { layout: Layout, keys: Vec<Key>, leaves: Vec<u32> },
 }
 
 impl Refined {
-    /// How many cells there are.
+    /// Returns the number of cells.
     fn n_cells(&self) -> usize {
         match &self.cells {
             Descendants::Uniform { numbers, .. } => numbers.len(),
@@ -45,7 +44,7 @@ impl Refined {
         }
     }
 
-    /// The cell of the coarser mesh that a cell is a part of, and what tells its place there from others.
+    /// Returns the coarse cell of a cell, and a number that identifies the position in it.
     pub(crate) fn place(&self, cell: usize) -> (usize, u128) {
         match &self.cells {
             Descendants::Uniform { times, numbers } => {
@@ -57,12 +56,12 @@ impl Refined {
         }
     }
 
-    /// For each cell that of the coarser mesh which it is a part of.
+    /// Returns for each cell its parent in the coarser mesh.
     pub(crate) fn parents(&self) -> impl Iterator<Item = usize> {
         (0..self.n_cells()).map(|cell| self.place(cell).0)
     }
 
-    /// The rows of data that has one for each cell: those of a coarse cell follow one another.
+    /// Returns the rows of data that has one for each cell: those of a coarse cell follow one another.
     pub(super) fn rows(&self) -> Vec<Rows> {
         let own = |rows: Rows| {
             let mut order: Vec<u32> = (0..self.n_cells() as u32).collect();
@@ -80,7 +79,7 @@ impl Refined {
     }
 }
 
-/// A mesh of leaves but for what it came of. Points are those of vertices first, by first touch.
+/// A mesh of leaves, without its origin. Vertices are the first points, by first touch.
 pub(crate) struct Leafy {
     pub(crate) points: Vec<[f64; 3]>,
     pub(crate) nodes: Vec<u32>,
@@ -90,11 +89,11 @@ pub(crate) struct Leafy {
 }
 
 impl Mesh {
-    /// The mesh of the leaves of a forest, which fit together as its trees do.
+    /// Builds the mesh of the leaves of a forest, which conforms as its trees do.
     ///
     /// # Errors
     ///
-    /// Cells that fold where they are divided.
+    /// A child cell is folded.
     pub(crate) fn of_leaves(leafy: Leafy, refined: Refined) -> Result<Mesh, MeshError> {
         let coarse = Arc::clone(&refined.coarse);
         let shape = Shape::new(coarse.cell, coarse.order)?;
@@ -125,8 +124,8 @@ impl Mesh {
         })
     }
 
-    /// A mesh whose cells are descendants of those of a coarser one, and agree on the direction of edges and faces; those that are
-    /// marked have negative determinants.
+    /// Builds a mesh of descendants, which agree on the direction of edges and faces. The marked cells have negative
+    /// determinants.
     pub(crate) fn of_descendants(
         parts: Parts,
         negative: &[bool],
@@ -145,7 +144,7 @@ impl Mesh {
         Ok(mesh)
     }
 
-    /// For each cell its number among the leaves of the forest or bisection that the mesh is of; none for other meshes.
+    /// Returns for each cell its number among the leaves of the forest or bisection; `None` for other meshes.
     pub fn leaves(&self) -> Option<Cow<'_, [u32]>> {
         match &self.refined_from()?.cells {
             Descendants::Forest { leaves, .. } => Some(Cow::Borrowed(leaves)),
@@ -154,7 +153,7 @@ impl Mesh {
         }
     }
 
-    /// The tags of cells as parts of them inherit these, each the part of one cell.
+    /// Returns the cell tags that children inherit; `parents` is the parent of each child.
     pub(crate) fn inherited_tags(
         &self,
         parents: impl Iterator<Item = usize> + Clone,
@@ -169,7 +168,7 @@ impl Mesh {
         all
     }
 
-    /// With these tags in the place of its own.
+    /// Replaces the tags.
     pub(crate) fn with_tags(
         mut self,
         facets: BTreeMap<String, Vec<Facet>>,
@@ -179,15 +178,15 @@ impl Mesh {
         self
     }
 
-    /// The mesh that this one is all descendants of the cells of, and how often these were divided.
+    /// Returns the mesh that was refined uniformly to this one, and the number of refinements.
     fn divided_from(&self) -> Option<(&Arc<Mesh>, usize)> {
         let refined = self.refined_from()?;
         let Descendants::Uniform { times, .. } = refined.cells else { return None };
         Some((&refined.coarse, times))
     }
 
-    /// Of each cell its number among all descendants of the cells of the mesh that this one was divided from, where those of a cell follow
-    /// one another; its own number where it was divided from none.
+    /// Returns for each cell its number among all descendants of the uniformly refined mesh, where those of one cell
+    /// are consecutive. Its own number without refinement.
     pub(crate) fn descendants(&self) -> Cow<'_, [u32]> {
         match self.refined_from().map(|refined| &refined.cells) {
             Some(Descendants::Uniform { numbers, .. }) => Cow::Borrowed(numbers),
@@ -195,14 +194,14 @@ impl Mesh {
         }
     }
 
-    /// The cells in the order of [`Self::descendants`].
+    /// Returns the cells in the order of [`Self::descendants`].
     pub(crate) fn by_descendants(&self) -> Vec<u32> {
         let mut cells = vec![0; self.n_cells()];
         (0..).zip(&*self.descendants()).for_each(|(cell, &number)| cells[number as usize] = cell);
         cells
     }
 
-    /// With each cell divided so many times more, at once from what this one was divided from.
+    /// Refines `times` more times, directly from the mesh that this one was refined from.
     pub(crate) fn divided_on(&self, times: usize) -> Result<Mesh, PeriodicError> {
         Ok(match self.divided_from() {
             Some((first, before)) => Mesh::clone(first).refined(before + times)?,
@@ -210,7 +209,7 @@ impl Mesh {
         })
     }
 
-    /// What it was refined from.
+    /// Returns the origin of a refined mesh.
     pub(crate) fn refined_from(&self) -> Option<&Refined> {
         match &self.order_of_source {
             Order::Refined(refined) => Some(refined),
@@ -218,26 +217,26 @@ impl Mesh {
         }
     }
 
-    /// The map by which a generator took points to where they are, for a mesh that is refined in its plain world.
+    /// Returns the map of the generator, for a mesh that is refined in its computational domain.
     pub(crate) fn world(&self) -> Option<&World> {
         self.plain.as_ref().map(|plain| &plain.world)
     }
 
-    /// The points that descendants come from: those of the plain world, where there is one.
+    /// Returns the points for refinement: those of the computational domain, if there is one.
     pub(crate) fn plain_points(&self) -> &[[f64; 3]] {
         self.plain.as_ref().map_or(&self.points, |plain| &plain.points)
     }
 
-    /// The mean of the vertices of a cell there.
+    /// Returns the mean of a cell's vertices in the computational domain.
     pub(crate) fn plain_centre(&self, cell: usize) -> [f64; 3] {
         mean(self.plain_points(), self.vertices(cell))
     }
 
-    /// Whether no cell is folded by the map of its generator.
+    /// Checks that the generator's map folds no cell.
     ///
     /// # Errors
     ///
-    /// The first cell that is.
+    /// The first folded cell.
     pub(crate) fn check_placed(&self) -> Result<(), MeshError> {
         if self.plain.is_none() {
             return Ok(());
@@ -248,21 +247,21 @@ impl Mesh {
         measure::check_cells(&shape, &parts, Sign::Negative(&self.mirrored()))
     }
 
-    /// Takes points that descend from these to where they are.
+    /// Maps refined points from the computational to the physical domain.
     pub(crate) fn place(&self, points: &mut [[f64; 3]]) {
         if let Some(world) = self.world() {
             points.par_iter_mut().each(|point| *point = world.place(*point));
         }
     }
 
-    /// The tags whose facets lie on spheres about the origin, with the radii.
+    /// Returns the tags whose facets lie on spheres about the origin, with the radii.
     pub(crate) fn spheres(&self) -> &[(String, f64)] {
         &self.spheres
     }
 }
 
 impl Counts {
-    /// With each cell divided so many times.
+    /// Returns the counts after `times` uniform refinements.
     pub fn refined(self, times: usize) -> Self {
         let mut entities = self.entities;
         for _ in 0..times {
@@ -271,7 +270,7 @@ impl Counts {
         Self { entities, ..self }
     }
 
-    /// Whether 32-bit indices can number what the mesh has, nodes of cells and their entities.
+    /// Checks that 32-bit indices can number the nodes and entities of all cells.
     ///
     /// # Errors
     ///
@@ -290,7 +289,7 @@ impl Counts {
     }
 }
 
-/// Vertices, edges, faces and cells when each cell is divided once.
+/// Vertices, edges, faces and cells after one uniform refinement.
 fn divided(is_tensor: bool, [v, e, f, c]: [u64; 4], dim: usize) -> [u64; 4] {
     let sum = |terms: &[(u64, u64)]| {
         terms.iter().fold(0u64, |sum, (n, count)| sum.saturating_add(n.saturating_mul(*count)))

@@ -1,26 +1,25 @@
-//! Nodes that lie where another does: parts of a mesh that touch and are not joined.
+//! Coincident nodes: parts of a mesh that touch but are not connected.
 //!
-//! Meshes of several volumes whose common faces were made twice look whole and are not: nothing flows from one to the
-//! other. Such nodes lie on facets of one cell, so only those are compared. Two are in one place where they are nearer
-//! than 10⁻⁸ of the mesh's diameter, which is Gmsh's own tolerance, and than 10⁻³ of its shortest edge. Where that is
-//! less than coordinates can tell apart, nothing is said.
+//! A mesh of several volumes whose common faces were meshed twice looks connected but is not. Such nodes lie on facets
+//! of one cell, so only those are compared. Nodes coincide if they are closer than 10⁻⁸ of the mesh diameter (Gmsh's
+//! tolerance) and 10⁻³ of the shortest edge. There is no check if this is below the resolution of the coordinates.
 
 use super::Topology;
 use super::near::Near;
 
-/// As a part of the diameter of the mesh.
+/// Tolerance relative to the diameter of the mesh.
 const OF_MESH: f64 = 1e-8;
 
-/// As a part of the shortest edge.
+/// Tolerance relative to the shortest edge.
 const OF_EDGE: f64 = 1e-3;
 
-/// What coordinates can tell apart, as a part of the diameter of the mesh.
+/// Resolution of the coordinates, relative to the diameter of the mesh.
 const TOLD_APART: f64 = 1e-15;
 
-/// Words of what is said, which say it of a mesh and of the one that it was refined from.
+/// Part of the note's text, by which a refined mesh recognises the note of its coarse mesh.
 pub(super) const TOLD: &str = "where another does";
 
-/// What is said of nodes that lie where another does, if there are any.
+/// Returns a note on coincident nodes, if any.
 pub(super) fn note(topology: &Topology, points: &[[f64; 3]], tolerance: f64) -> Option<String> {
     let boundary = boundary_vertices(topology);
     let (count, first) = coincident(&boundary, points, tolerance);
@@ -32,7 +31,7 @@ pub(super) fn note(topology: &Topology, points: &[[f64; 3]], tolerance: f64) -> 
     ))
 }
 
-/// The vertices of all facets of exactly one cell, ascending.
+/// Returns the vertices of all facets of exactly one cell, ascending.
 fn boundary_vertices(topology: &Topology) -> Vec<u32> {
     let facets = topology.facets();
     let mut outer = vec![false; topology.n_vertices()];
@@ -42,7 +41,7 @@ fn boundary_vertices(topology: &Topology) -> Vec<u32> {
     (0..).zip(outer).filter(|(_, outer)| *outer).map(|(vertex, _)| vertex).collect()
 }
 
-/// How near to each other two nodes lie in one place; none where coordinates cannot tell that.
+/// Returns the distance below which nodes coincide; `None` if coordinates cannot resolve it.
 pub(super) fn tolerance(topology: &Topology, points: &[[f64; 3]]) -> Option<f64> {
     let distance = |a: &[f64; 3], b: &[f64; 3]| -> f64 {
         (0..3).map(|c| (a[c] - b[c]).powi(2)).sum::<f64>().sqrt()
@@ -64,10 +63,10 @@ pub(super) fn tolerance(topology: &Topology, points: &[[f64; 3]]) -> Option<f64>
     (tolerance > TOLD_APART * diameter).then_some(tolerance)
 }
 
-/// How many of some points lie where an earlier one does, and the first of them.
+/// Returns the number of points that coincide with an earlier one, and the first of them.
 fn coincident(chosen: &[u32], points: &[[f64; 3]], tolerance: f64) -> (usize, Option<u32>) {
     let mut found = (0, None);
-    // One point of each place.
+    // One point per position.
     let mut places = Near::new(points, tolerance);
     for &number in chosen {
         match places.find(points[number as usize]) {

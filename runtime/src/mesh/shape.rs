@@ -1,23 +1,23 @@
-//! What all cells of a mesh have in common: the geometry's element, and which of its nodes are
-//! vertices, lie on facets, and go where when a cell is renumbered.
+//! Data common to all cells of a mesh: the geometry's element, its nodes at vertices and on facets, and the permutation
+//! of nodes under renumbering.
 
 use super::orient::{IDENTITY, Renumbering};
 use super::{Cell, CellName, MeshError, Parts};
 use kernels_gen::element::Lagrange;
 use std::collections::HashMap;
 
-/// The highest order of geometry that a mesh may have.
+/// The highest supported order of the geometry.
 const MAX_ORDER: usize = 12;
 
-/// What all cells of a mesh have in common.
+/// Data common to all cells of a mesh.
 pub(crate) struct Shape {
     pub(crate) cell: Cell,
     pub(crate) element: Lagrange,
-    /// Geometry nodes a cell.
+    /// The number of geometry nodes of a cell.
     pub(crate) nodes: usize,
-    /// Which geometry node each vertex is.
+    /// The geometry node of each vertex.
     pub(crate) vertex_nodes: Vec<usize>,
-    /// The geometry nodes on each facet, its edges and vertices included.
+    /// The geometry nodes on each facet, including its edges and vertices.
     pub(crate) facet_nodes: Vec<Vec<usize>>,
     /// Reference coordinates of the geometry nodes.
     pub(crate) coordinates: Vec<[f64; 3]>,
@@ -42,7 +42,7 @@ impl Shape {
         Ok(Shape { cell, element, nodes, vertex_nodes, facet_nodes, coordinates })
     }
 
-    /// The points of a lattice with so many steps a direction.
+    /// Returns the points of a lattice with `steps` intervals per direction.
     pub(crate) fn lattice_points(&self, steps: usize) -> Vec<[f64; 3]> {
         let dim = self.cell.dim();
         let n = steps + 1;
@@ -56,7 +56,7 @@ impl Shape {
         points
     }
 
-    /// The vertices of a cell, given its nodes.
+    /// Returns the vertices of a cell, given its nodes.
     pub(crate) fn vertices<'a>(&'a self, nodes: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
         self.vertex_nodes.iter().map(|&i| nodes[i])
     }
@@ -65,7 +65,7 @@ impl Shape {
         nodes.chunks_exact(self.nodes).flat_map(|cell| self.vertices(cell)).collect()
     }
 
-    /// The mean of a cell's vertices.
+    /// Returns the mean of a cell's vertices.
     pub(crate) fn centre(&self, points: &[[f64; 3]], nodes: &[u32]) -> [f64; 3] {
         let mut centre = [0.0; 3];
         for vertex in self.vertices(nodes) {
@@ -76,7 +76,7 @@ impl Shape {
         centre.map(|sum| sum / self.vertex_nodes.len() as f64)
     }
 
-    /// How a message names a cell.
+    /// Returns the identification of a cell in messages.
     pub(crate) fn name(&self, parts: &Parts, cell: usize) -> CellName {
         let holds = |cells: &[u32]| cells.contains(&(cell as u32));
         CellName {
@@ -88,7 +88,7 @@ impl Shape {
         }
     }
 
-    /// Renumbers each cell as `of(cell number, its vertices)` says.
+    /// Renumbers each cell by `of(cell number, its vertices)`.
     pub(crate) fn renumber(&self, nodes: &mut [u32], of: impl Fn(usize, &[u32]) -> Renumbering) {
         let mut known: HashMap<Renumbering, Vec<usize>> = HashMap::new();
         let (mut old, mut vertices) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ impl Shape {
         }
     }
 
-    /// New local node → old local node when the vertices are renumbered.
+    /// Returns the permutation of nodes under a renumbering of vertices: new local node → old local node.
     ///
     /// A symmetry of the reference cell maps its node set onto itself; the new node at ξ is the
     /// old node at Σ_v λ_v(ξ) X_renumbering(v), with λ the (multi)linear functions of the vertices.
@@ -144,7 +144,7 @@ fn facet_nodes(cell: Cell, element: Lagrange) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// The (multi)linear function that is 1 at a vertex and 0 at the others.
+/// Returns the (multi)linear function that is 1 at a vertex and 0 at the others.
 pub(crate) fn vertex_function(cell: Cell, vertex: usize, at: [f64; 3]) -> f64 {
     let corner = cell.vertex(vertex);
     if cell.is_tensor() {
@@ -156,7 +156,7 @@ pub(crate) fn vertex_function(cell: Cell, vertex: usize, at: [f64; 3]) -> f64 {
     }
 }
 
-/// The point nearest to `to`.
+/// Returns the point nearest to `to`.
 fn nearest(points: &[[f64; 3]], to: [f64; 3]) -> usize {
     let distance = |p: &[f64; 3]| -> f64 { (0..3).map(|c| (p[c] - to[c]).powi(2)).sum() };
     (0..points.len())

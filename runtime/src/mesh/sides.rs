@@ -1,11 +1,10 @@
-//! Cells that overlap: two cells with a common facet must lie on its two sides.
+//! Check for overlapping cells: two cells with a common facet must lie on opposite sides of it.
 //!
-//! A cell gives each of its facets an orientation, that of its outward normal. Where the map of a cell has a determinant
-//! of one sign, which [`super::measure`] has made sure of, this orientation follows from that sign and from the order in
-//! which the cell names the facet's vertices, however curved or deformed the cell is. Two cells on two sides of a facet
-//! give it opposite orientations; two that give it the same lie on one side of it, and their integrals count a part of
-//! the domain twice. Curved cells must moreover have all nodes of a common facet in common, so that neither gap nor
-//! overlap is between them.
+//! A cell orients each of its facets by its outward normal. Given the sign of the cell's determinant, which
+//! [`super::measure`] has checked, the orientation follows from the order of the facet's vertices in the cell, for any
+//! deformation. Two cells on opposite sides of a facet give it opposite orientations. If the orientations agree, the
+//! cells overlap and integrals count a part of the domain twice. Curved cells must also share all nodes of a common
+//! facet; otherwise they gape or overlap.
 
 use super::measure::{Gradients, rule};
 use super::shape::{Shape, vertex_function};
@@ -14,7 +13,7 @@ use crate::support::parallel::*;
 use kernels_gen::element::Cell;
 use std::collections::HashMap;
 
-/// Names the first two cells that lie on one side of a facet.
+/// Returns an error for the first two cells on the same side of a facet.
 pub(super) fn check_sides(
     shape: &Shape,
     parts: &Parts,
@@ -41,7 +40,7 @@ pub(super) fn check_sides(
     Err(MeshError::Overlap { cells: Box::new(cells), at })
 }
 
-/// The mean of some vertices.
+/// Returns the mean of some vertices.
 fn middle(parts: &Parts, vertices: &[u32]) -> [f64; 3] {
     let mean = |c: usize| {
         vertices.iter().map(|&v| parts.points[v as usize][c]).sum::<f64>() / vertices.len() as f64
@@ -49,7 +48,7 @@ fn middle(parts: &Parts, vertices: &[u32]) -> [f64; 3] {
     [0, 1, 2].map(mean)
 }
 
-/// Names the first two curved cells that share a facet's vertices and not its other nodes.
+/// Returns an error for the first two curved cells that share a facet's vertices but not its other nodes.
 fn check_nodes(shape: &Shape, parts: &Parts, topology: &Topology) -> Result<(), MeshError> {
     if shape.element.degree() == 1 {
         return Ok(());
@@ -72,7 +71,7 @@ fn check_nodes(shape: &Shape, parts: &Parts, topology: &Topology) -> Result<(), 
     Ok(())
 }
 
-/// For a facet of a cell and the ranks of its vertices by their numbers, its nodes in an order that these alone decide.
+/// The nodes of a local facet in an order that depends only on the ranks of its vertex numbers.
 #[derive(Default)]
 struct Traces(HashMap<(usize, [u8; 4]), Vec<usize>>);
 
@@ -89,7 +88,7 @@ impl Traces {
         order[..facet.len()].sort_unstable_by_key(|&i| vertices[facet[i as usize]]);
         let places = self.0.entry((local, order)).or_insert_with(|| {
             let mut places = shape.facet_nodes[local].clone();
-            // What each vertex has of a node, in the order of the vertices.
+            // The barycentric weights of a node, in the order of the vertices.
             places.sort_by_key(|&node| {
                 order[..facet.len()].iter().map(|&i| facet[i as usize]).fold(0, |key, v| {
                     let share = vertex_function(shape.cell, v, shape.coordinates[node]);
@@ -103,7 +102,7 @@ impl Traces {
     }
 }
 
-/// Whether the order of a local facet's first vertices turns about the outward normal of the reference cell.
+/// Returns whether the first vertices of a local facet turn counterclockwise about the reference cell's outward normal.
 fn is_outward(cell: Cell, facet: usize) -> bool {
     let vertices = cell.facets()[facet];
     let side = |to: usize| {
@@ -111,7 +110,7 @@ fn is_outward(cell: Cell, facet: usize) -> bool {
         [0, 1, 2].map(|c| to[c] - from[c])
     };
     let x = side(1);
-    // In the plane the normal is to the right of the edge.
+    // In two dimensions the normal is to the right of the edge.
     let y = if cell.dim() == 3 { side(2) } else { [0.0, 0.0, 1.0] };
     let normal = cell.facet_normal(facet);
     let product: f64 = (0..3)
@@ -123,17 +122,17 @@ fn is_outward(cell: Cell, facet: usize) -> bool {
     product > 0.0
 }
 
-/// Whether a cell names the vertices of a facet in an order that is an odd permutation of the facet's own.
+/// Returns whether a cell lists a facet's vertices in an odd permutation of the facet's own order.
 fn is_odd(topology: &Topology, cell: usize, local: usize) -> bool {
     match topology.cell() {
         Cell::Hexahedron => topology.face_orientation(cell, local).count_ones() % 2 == 1,
-        // The ranks of the permutations of three that exchange two.
+        // The ranks of the transpositions of three elements.
         Cell::Tetrahedron => matches!(topology.face_orientation(cell, local), 1 | 2 | 5),
         _ => topology.edge_reversed(cell, local),
     }
 }
 
-/// For each cell whether the determinant of its map is negative, at a point where it has been looked at.
+/// Returns for each cell whether its determinant is negative; evaluated at one checked point.
 fn mirrored(shape: &Shape, parts: &Parts) -> Vec<bool> {
     let points = rule(shape.cell, shape.element.degree()).points();
     let gradients = Gradients::new(shape, &points[..1]);

@@ -1,9 +1,9 @@
-//! Tagged curves and points: edges of a three-dimensional mesh and vertices that essential conditions name.
+//! Tagged curves and points: edges of a three-dimensional mesh, and vertices, for essential boundary conditions.
 //!
-//! They are kept by their geometry, x(s) = Σ_i φ_i(s) x_i over the geometry nodes of an edge, not by entity numbers:
-//! a refined, coarsened or distributed mesh of the same domain shares them as they are. A node of a space belongs to
-//! a curve if its distance from the curve is rounding. The edges of a plane mesh are its facets, which have tags
-//! of their own.
+//! They are stored as geometry, x(s) = Σ_i φ_i(s) x_i over the geometry nodes of an edge, not as entity numbers.
+//! Refined, coarsened or distributed meshes of the same domain share them unchanged. A node of a space belongs to a
+//! curve if its distance is at rounding-error level. The edges of a plane mesh are facets, which have tags of their
+//! own.
 
 use super::shape::Shape;
 use super::tree::{Bounds, Tree};
@@ -12,13 +12,13 @@ use kernels_gen::element::{Cell, Lagrange, tabulate};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The distance from a curve that counts as rounding, as a part of its length.
+/// Largest distance from a curve of a point on it, relative to the curve's length.
 const ON_CURVE: f64 = 1e-9;
 
-/// The distance from a point that counts as rounding, as a part of the coordinates' size.
+/// Largest distance between equal points, relative to the size of the coordinates.
 const AT_POINT: f64 = 1e-12;
 
-/// Steps of the search for the nearest point of a curved edge.
+/// Iteration limit of the search for the nearest point of a curved edge.
 const STEPS: usize = 20;
 
 /// The tagged curves and points of a mesh.
@@ -26,21 +26,21 @@ const STEPS: usize = 20;
 pub(crate) struct Skeleton {
     curves: BTreeMap<String, Vec<Curve>>,
     points: BTreeMap<String, Vec<[f64; 3]>>,
-    /// The largest coordinate of the mesh, by its size.
+    /// The largest absolute coordinate of the mesh.
     size: f64,
 }
 
 /// The geometry nodes of an edge, from one end to the other.
 type Curve = Vec<[f64; 3]>;
 
-/// A curve or point as the search tree holds it.
+/// An item of the search tree.
 #[derive(Clone, Copy)]
 enum Item<'a> {
     Curve(&'a Curve),
     Point([f64; 3]),
 }
 
-/// The curves and points under some tags, by their places.
+/// Search tree of the curves and points of some tags.
 pub(crate) struct Places<'a> {
     tree: Tree<Item<'a>>,
     line: Option<Lagrange>,
@@ -48,7 +48,7 @@ pub(crate) struct Places<'a> {
 }
 
 impl Skeleton {
-    /// The curves and points that `parts` tag, with a note on those that belong to no cell.
+    /// Returns the tagged curves and points of `parts`, and a note on those that belong to no cell.
     pub(super) fn of(
         shape: &Shape,
         parts: &Parts,
@@ -97,7 +97,7 @@ impl Skeleton {
         let mut items = Vec::new();
         for curve in tags.iter().filter_map(|tag| self.curves.get(*tag)).flatten() {
             let length = distance(&curve[0], &curve[curve.len() - 1]);
-            // A curved edge leaves the box of its nodes.
+            // A curved edge extends beyond the box of its nodes.
             let margin = length * if curve.len() > 2 { 0.2 } else { ON_CURVE };
             items.push((Bounds::of(curve.iter().copied()).grown(margin), Item::Curve(curve)));
         }
@@ -112,20 +112,20 @@ impl Skeleton {
 }
 
 impl Places<'_> {
-    /// One point of a mesh whose coordinates are of a size.
+    /// Returns a single point of a mesh with coordinates of the given size.
     pub(crate) fn at(point: [f64; 3], size: f64) -> Self {
         let bounds = Bounds::of([point].into_iter()).grown(AT_POINT * size);
         Self { tree: Tree::new(vec![(bounds, Item::Point(point))]), line: None, size }
     }
 
-    /// Whether some curve or point may lie in the box around some points.
+    /// Returns whether some curve or point may lie in the bounding box of some points.
     pub(crate) fn may_be_near(&self, points: impl Iterator<Item = [f64; 3]>) -> bool {
         let bounds = Bounds::of(points);
         let size = distance(&bounds.lower, &bounds.upper);
         self.tree.find(&bounds.grown(0.2 * size), &mut |_| true).is_some()
     }
 
-    /// Whether a point lies on one of the curves or at one of the points.
+    /// Returns whether a point lies on one of the curves or at one of the points.
     pub(crate) fn hold(&self, x: &[f64; 3]) -> bool {
         let rounding = AT_POINT * self.size;
         let bounds = Bounds::of([*x].into_iter()).grown(rounding);
@@ -139,7 +139,7 @@ impl Places<'_> {
         self.tree.find(&bounds, &mut |item| holds(item)).is_some()
     }
 
-    /// The distance of a point from an edge, by the method of Gauss and Newton from the place on the chord.
+    /// Returns the distance of a point from an edge, by the Gauss–Newton method from its projection on the chord.
     fn gap(&self, curve: &Curve, x: &[f64; 3]) -> f64 {
         let Some(line) = self.line else { return f64::INFINITY };
         let (a, b) = (curve[0], curve[curve.len() - 1]);
@@ -164,7 +164,7 @@ impl Places<'_> {
     }
 }
 
-/// (a · b) / (a · a).
+/// Returns (a · b) / (a · a).
 fn along(a: &[f64; 3], b: &[f64; 3]) -> f64 {
     let dot = |b: &[f64; 3]| -> f64 { (0..3).map(|c| a[c] * b[c]).sum() };
     dot(b) / dot(a)
@@ -178,7 +178,7 @@ fn sorted([a, b]: [u32; 2]) -> [u32; 2] {
     [a.min(b), a.max(b)]
 }
 
-/// The curves of all tagged edges that some cell has.
+/// Returns the curves of all tagged edges that belong to a cell.
 fn edges_of_cells(shape: &Shape, parts: &Parts, topology: &Topology) -> HashMap<[u32; 2], Curve> {
     let mut wanted: HashMap<[u32; 2], Option<Curve>> = HashMap::new();
     let mut near = vec![false; topology.n_vertices()];
@@ -210,7 +210,7 @@ fn edges_of_cells(shape: &Shape, parts: &Parts, topology: &Topology) -> HashMap<
     wanted.into_iter().filter_map(|(edge, curve)| Some((edge, curve?))).collect()
 }
 
-/// The geometry nodes of a local edge, from its first vertex to its second.
+/// Returns the geometry nodes of a local edge, from its first vertex to its second.
 fn nodes_on(shape: &Shape, edge: &[usize]) -> Vec<usize> {
     let [a, b] = [edge[0], edge[1]].map(|vertex| shape.cell.vertex(vertex));
     let direction = [0, 1, 2].map(|c| b[c] - a[c]);
@@ -227,31 +227,31 @@ fn nodes_on(shape: &Shape, edge: &[usize]) -> Vec<usize> {
 }
 
 impl Mesh {
-    /// The tags of curves of a three-dimensional mesh, with the number of edges under each.
+    /// Returns the curve tags of a three-dimensional mesh, with the number of edges of each.
     pub fn curve_tags(&self) -> impl Iterator<Item = (&String, usize)> {
         let curves = self.skeleton.iter().flat_map(|skeleton| &skeleton.curves);
         curves.map(|(tag, curves)| (tag, curves.len()))
     }
 
-    /// The tags of points, with the number of points under each.
+    /// Returns the point tags, with the number of points of each.
     pub fn point_tags(&self) -> impl Iterator<Item = (&String, usize)> {
         let points = self.skeleton.iter().flat_map(|skeleton| &skeleton.points);
         points.map(|(tag, points)| (tag, points.len()))
     }
 
-    /// All tags that an essential condition may name.
+    /// Returns all tags that an essential boundary condition can name.
     pub(super) fn condition_tags(&self) -> impl Iterator<Item = &String> {
         let skeleton = self.skeleton.iter().flat_map(|skeleton| skeleton.tags());
         self.facet_tags.keys().chain(skeleton)
     }
 
-    /// Whether a tag is one of curves or points and of no side.
+    /// Returns whether a tag marks curves or points but no facets.
     pub(crate) fn is_below_sides(&self, tag: &str) -> bool {
         !self.facet_tags.contains_key(tag)
             && self.skeleton.as_ref().is_some_and(|skeleton| skeleton.has(tag))
     }
 
-    /// The curves and points under those of some tags that no side has; `None` where there are none.
+    /// Returns the curves and points of those tags that mark no facets; `None` if there are none.
     pub(crate) fn places_under(&self, tags: &[String]) -> Option<Places<'_>> {
         let below: Vec<&String> = tags.iter().filter(|tag| self.is_below_sides(tag)).collect();
         let skeleton = self.skeleton.as_ref().filter(|_| !below.is_empty())?;

@@ -1,4 +1,4 @@
-//! What a report says of a mesh.
+//! Statistics of a mesh for reports.
 
 use super::{Cell, Mesh};
 
@@ -11,21 +11,21 @@ pub struct Statistics {
     pub cell: &'static str,
     /// The order of the geometry.
     pub order: usize,
-    /// Whether all cells are affine.
+    /// True if all cells are affine.
     pub affine: bool,
-    /// How many cells.
+    /// The number of cells.
     pub cells: usize,
-    /// How many vertices.
+    /// The number of vertices.
     pub vertices: usize,
-    /// How many facets of exactly one cell.
+    /// The number of facets of exactly one cell.
     pub boundary_facets: usize,
-    /// Facets under each boundary tag.
+    /// The number of facets of each boundary tag.
     pub boundary_tags: Vec<TagCount>,
-    /// Cells under each cell tag.
+    /// The number of cells of each cell tag.
     pub cell_tags: Vec<TagCount>,
-    /// Edges under each tag of curves, in three dimensions.
+    /// The number of edges of each curve tag, in three dimensions.
     pub curve_tags: Vec<TagCount>,
-    /// Points under each tag of points.
+    /// The number of points of each point tag.
     pub point_tags: Vec<TagCount>,
     /// The smallest cell diameter.
     pub h_min: f64,
@@ -35,16 +35,16 @@ pub struct Statistics {
     pub size: f64,
     /// The corners of the smallest box around the mesh, `dim` coordinates each.
     pub bounding_box: [Vec<f64>; 2],
-    /// What was changed to make a file fit for use.
+    /// Changes that made a file usable.
     pub notes: Vec<String>,
 }
 
-/// How many facets or cells have a tag.
+/// The number of entities with a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagCount {
     /// The tag.
     pub tag: String,
-    /// How many have it.
+    /// The number of entities.
     pub count: usize,
 }
 

@@ -1,18 +1,18 @@
-//! How far cells are from being as long as wide: a cell → a number.
+//! Aspect ratio of cells.
 //!
 //! ```text
-//! max |e| · max |g|      e the edges, g the gradients of what is 0 on one face and 1 on the one (or the vertex) that it faces
+//! max |e| · max |g|      edges e; gradients g of the linear functions 0 on a face, 1 on the opposite one (or vertex)
 //! ```
 //!
-//! 1/|g| is the height over a face, so that this is the longest edge over the least height: of the affine cell nearest to a
-//! quadrilateral or hexahedron, whose edges along an axis are the mean of those that it has.
+//! 1/|g| is the height over a face: the result is the longest edge divided by the smallest height. Quadrilaterals and
+//! hexahedra are replaced by an affine cell, with the mean of the edges along each axis.
 
 use super::Mesh;
 
 type Vector = [f64; 3];
 
 impl Mesh {
-    /// How many times as long as wide a cell is: 1 for squares and cubes, 1.15 and 1.22 for regular triangles and tetrahedra.
+    /// Returns the aspect ratio of a cell: 1 for squares and cubes, 1.15 and 1.22 for regular triangles and tetrahedra.
     pub fn stretch(&self, cell: usize) -> f64 {
         let (dim, tensor) = (self.dim(), self.cell().is_tensor());
         let vertices = self.vertices(cell);
@@ -34,7 +34,7 @@ impl Mesh {
             for i in 1..=dim {
                 edges.extend((1..i).map(|j| edge(i, j)));
             }
-            // All barycentric coordinates together are 1.
+            // The sum of the barycentric coordinates is 1.
             let others = gradients.iter().fold([0.0; 3], |sum, g| minus(sum, *g));
             gradients.push(others);
         }
@@ -92,7 +92,7 @@ mod tests {
         );
         let regular = [[0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]];
         near(stretch(Cell::Tetrahedron, &regular), 1.5f64.sqrt());
-        // The longest edge may be none at the first vertex, nor the least height one over the faces there.
+        // The longest edge need not touch the first vertex, nor the smallest height a face there.
         near(stretch(Cell::Triangle, &[[0.0, 0.1, 0.0], [-5.0, 0.0, 0.0], [5.0, 0.0, 0.0]]), 100.0);
     }
 }

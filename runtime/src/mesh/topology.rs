@@ -1,10 +1,9 @@
-//! The entities of a mesh: unique edges and faces, and which of them each cell has.
+//! Unique edges and faces of a mesh, and the cell-to-entity connectivity.
 //!
-//! From the vertices of the cells to one number for each edge and face. Entities are numbered by
-//! first touch in cell order, and an entity's own direction is the one that its first cell gives
-//! it; [`Topology::edge_reversed`] and [`Topology::face_orientation`] compare any other cell with
-//! that. The work is linear: entities are bucketed by their smallest vertex, and only the few of
-//! a bucket are compared. All processors share it, and numbers do not depend on how many there are.
+//! Entities are numbered by first touch in cell order. The first cell of an entity defines its direction;
+//! [`Topology::edge_reversed`] and [`Topology::face_orientation`] compare other cells with it. The work is linear:
+//! entities are bucketed by their smallest vertex and compared only within a bucket. It runs in parallel, and the
+//! numbering does not depend on the number of threads.
 
 use super::{Facet, MeshError};
 use crate::support::parallel::*;
@@ -12,7 +11,7 @@ use kernels_gen::element::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Entities that are worth a thread.
+/// Smallest number of entities per thread.
 const GRAIN: usize = 1 << 12;
 
 /// All edges, or all faces, of a mesh.
@@ -27,12 +26,12 @@ pub struct Entities {
 }
 
 impl Entities {
-    /// None yet, with so many a cell and so many vertices each.
+    /// Creates an empty list for `per_cell` entities per cell with `vertices_per_entity` vertices each.
     pub(crate) fn with(per_cell: usize, vertices_per_entity: usize) -> Self {
         Self { per_cell, vertices_per_entity, ..Self::default() }
     }
 
-    /// The next entity of a cell, by its number; one that is new comes with its vertices, in the order of its own frame.
+    /// Appends the next entity of a cell. A new entity comes with its vertices, in the order of its own frame.
     pub(crate) fn push(&mut self, number: u32, new: Option<impl Iterator<Item = u32>>) {
         if let Some(vertices) = new {
             self.vertices.extend(vertices);
@@ -44,45 +43,45 @@ impl Entities {
         *cells = cells.saturating_add(1);
     }
 
-    /// How many there are in the mesh.
+    /// Returns the number of entities in the mesh.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// Whether there are none (faces of a two-dimensional mesh).
+    /// Returns whether the list is empty (faces of a two-dimensional mesh).
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
-    /// The entities of a cell, in the order of [`Cell::entities`].
+    /// Returns the entities of a cell, in the order of [`Cell::entities`].
     pub fn of_cell(&self, cell: usize) -> &[u32] {
         &self.of_cell[cell * self.per_cell..(cell + 1) * self.per_cell]
     }
 
-    /// The vertices of an entity, in the order in which its first cell has them.
+    /// Returns the vertices of an entity, in the order of its first cell.
     pub fn vertices(&self, entity: usize) -> &[u32] {
         let n = self.vertices_per_entity;
         &self.vertices[entity * n..(entity + 1) * n]
     }
 
-    /// How many cells share an entity, at most 255.
+    /// Returns the number of cells that share an entity, including those of other processes; at most 255.
     pub fn n_cells(&self, entity: usize) -> u8 {
         self.cells[entity]
     }
 
-    /// Says how many cells share an entity, those counted that are not here.
+    /// Sets the number of cells that share an entity, including those of other processes.
     fn counted(&mut self, entity: u32, cells: u8) {
         self.cells[entity as usize] = cells;
     }
 
-    /// The first cell that has an entity, and its local number there.
+    /// Returns the first cell of an entity, and the entity's local number in it.
     pub fn first_cell(&self, entity: usize) -> (usize, usize) {
         let place = self.first[entity] as usize;
         (place / self.per_cell, place % self.per_cell)
     }
 
-    /// The entities of some cells alone, numbered by first touch, with new numbers of vertices: how an entity is seen, and how
-    /// many cells have it, stay as they are. And which entities they are.
+    /// Restricts the list to some cells, numbered by first touch, with new vertex numbers. Directions and cell counts
+    /// are kept. Also returns the old number of each entity.
     fn of_cells(&self, cells: &[u32], vertex_number: impl Fn(u32) -> u32) -> (Entities, Vec<u32>) {
         let mut numbers = vec![u32::MAX; self.len()];
         let mut own = Entities::with(self.per_cell, self.vertices_per_entity);
@@ -104,7 +103,7 @@ impl Entities {
         (own, which)
     }
 
-    /// The first entities of classes alone, with the new numbers of vertices.
+    /// Keeps the first entity of each class, with new vertex numbers.
     fn joined(&self, classes: &[Class], vertex_numbers: &[u32]) -> Entities {
         let (numbers, count) = numbers(classes);
         let (mut vertices, mut first) = (Vec::new(), Vec::with_capacity(count));
@@ -131,7 +130,8 @@ impl Entities {
         let key = |place: usize| sorted_vertices(cells, locals, place);
         let buckets = Buckets::new(cells.n_vertices, n_places, |place| key(place)[0]);
 
-        // The first place that holds the same entity, and how many do where it is that one. Each place is in one bucket.
+        // `leader`: the first place with the same entity; `shared`: the number of such places, stored at the leader.
+        // Buckets are disjoint.
         let zeros = |n: usize| (0..n).into_par_iter().map(|_| AtomicU32::new(0)).listed();
         let (leader, shared): (Vec<AtomicU32>, Vec<AtomicU32>) = (zeros(n_places), zeros(n_places));
         let vertices = (0..cells.n_vertices).into_par_iter().with_min_len(GRAIN);
@@ -157,7 +157,7 @@ impl Entities {
         let firsts: Vec<u32> = firsts.listed().concat();
         let count = |&place: &u32| shared[place as usize].load(Relaxed).min(255) as u8;
         let counts = firsts.par_iter().map(count).listed();
-        // How many there are is told: their numbers take its place.
+        // The counts are stored in `cells`; the array is reused for the numbers.
         let number = shared;
         let numbered = firsts.par_iter().zip(0..firsts.len() as u32);
         numbered.each(|(&place, own)| number[place as usize].store(own, Relaxed));
@@ -181,7 +181,7 @@ impl Entities {
     }
 }
 
-/// The number of each entity's class, in the order of their first members, and how many there are.
+/// Returns the number of each entity's class, in the order of first members, and the number of classes.
 fn numbers(classes: &[Class]) -> (Vec<u32>, usize) {
     let mut numbers: Vec<u32> = Vec::with_capacity(classes.len());
     let mut count = 0;
@@ -195,12 +195,13 @@ fn numbers(classes: &[Class]) -> (Vec<u32>, usize) {
     (numbers, count as usize)
 }
 
-/// The rows of some cells in a table with `each` entries a cell.
+/// Returns the rows of some cells in a table with `each` entries a cell.
 fn of_each<T: Copy>(table: &[T], each: usize, cells: &[u32]) -> Vec<T> {
     cells.iter().flat_map(|&cell| &table[cell as usize * each..][..each]).copied().collect()
 }
 
-/// How a face is seen, from the place in its own frame of its i-th vertex as a cell has it.
+/// Returns the orientation code of a face ([`Topology::face_orientation`]). `place(i)` is the index, in the face's own
+/// frame, of the cell's i-th vertex.
 fn orientation(corners: usize, place: impl Fn(usize) -> u8) -> u8 {
     if corners == 4 {
         let origin = place(0);
@@ -230,7 +231,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// The vertices of the entity at a place (cell · entities a cell + local number), ascending.
+/// Returns the vertices of the entity at a place (cell · entities a cell + local number), ascending.
 fn sorted_vertices(cells: Cells<'_>, locals: &[&[usize]], place: usize) -> [u32; 4] {
     let (cell, local) = (cells.of(place / locals.len()), locals[place % locals.len()]);
     let mut key = [u32::MAX; 4];
@@ -275,14 +276,14 @@ impl Buckets {
     }
 }
 
-/// What an entity is the same as: the first of its class, and the place of each of its vertices in that one's order.
+/// Equivalence class of an entity: its first member, and the index of each vertex in that member's order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Class {
     pub(super) first: u32,
     pub(super) place: [u8; 4],
 }
 
-/// How the cells see edges and faces that are the same as others, `[cell][local]`.
+/// Orientations of edges and faces in cells, `[cell][local]`, for identified entities.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) edges: Vec<bool>,
@@ -298,13 +299,13 @@ pub struct Topology {
     edges: Entities,
     faces: Entities,
     oriented: bool,
-    /// Where entities are the same as others, whose vertices do not tell how they are seen.
+    /// Explicit orientations, if entities are identified: their vertices do not determine them.
     seen: Option<Seen>,
 }
 
 impl Topology {
-    /// Entities that are numbered already, with how the cells see them: [`Topology::edge_reversed`],
-    /// [`Topology::face_orientation`].
+    /// Combines entities that are numbered already with their orientations in the cells ([`Topology::edge_reversed`],
+    /// [`Topology::face_orientation`]).
     pub(crate) fn seen(
         cell: Cell,
         (n_vertices, cell_vertices): (usize, Vec<u32>),
@@ -316,7 +317,7 @@ impl Topology {
         Topology { cell, n_vertices, cell_vertices, edges, faces, oriented, seen: Some(seen) }
     }
 
-    /// Numbers the entities of cells given by their vertices, which are `0..n_vertices`.
+    /// Numbers the entities of cells, which are given by their vertices in `0..n_vertices`.
     pub fn new(
         cell: Cell,
         n_vertices: usize,
@@ -331,8 +332,9 @@ impl Topology {
         Ok(topology)
     }
 
-    /// That of some cells alone, all entities numbered by first touch. Each is seen by its cells as it was, and counts all cells
-    /// that have it, also those that are not here; and which vertices, edges and faces they are.
+    /// Returns the topology of some cells alone, with entities numbered by first touch. Orientations are kept, and so
+    /// are cell counts, including cells outside the selection. Also returns the old numbers of vertices, edges and
+    /// faces.
     pub(super) fn of_cells(&self, cells: &[u32]) -> (Topology, [Vec<u32>; 3]) {
         let mut numbers = vec![u32::MAX; self.n_vertices];
         let (mut cell_vertices, mut vertices) = (Vec::new(), Vec::new());
@@ -358,45 +360,45 @@ impl Topology {
         (own, [vertices, of_edges, of_faces])
     }
 
-    /// The kind of cell.
+    /// Returns the kind of cell.
     pub fn cell(&self) -> Cell {
         self.cell
     }
 
-    /// How many cells there are.
+    /// Returns the number of cells.
     pub fn n_cells(&self) -> usize {
         self.cell_vertices.len() / self.cell.vertex_count()
     }
 
-    /// How many vertices there are.
+    /// Returns the number of vertices.
     pub fn n_vertices(&self) -> usize {
         self.n_vertices
     }
 
-    /// The vertices of a cell.
+    /// Returns the vertices of a cell.
     pub fn vertices(&self, cell: usize) -> &[u32] {
         let n = self.cell.vertex_count();
         &self.cell_vertices[cell * n..(cell + 1) * n]
     }
 
-    /// All edges.
+    /// Returns all edges.
     pub fn edges(&self) -> &Entities {
         &self.edges
     }
 
-    /// All faces of a three-dimensional mesh; empty in two dimensions.
+    /// Returns all faces of a three-dimensional mesh; empty in two dimensions.
     pub fn faces(&self) -> &Entities {
         &self.faces
     }
 
-    /// Whether every edge and face has one direction in all its cells, so that every
-    /// [`edge_reversed`](Self::edge_reversed) is false and every
-    /// [`face_orientation`](Self::face_orientation) is 0.
+    /// Returns whether every edge and face has one direction in all its cells. Then
+    /// [`edge_reversed`](Self::edge_reversed) is always false and [`face_orientation`](Self::face_orientation)
+    /// always 0.
     pub fn is_oriented(&self) -> bool {
         self.oriented
     }
 
-    /// Whether a cell's local edge runs against the edge's own direction.
+    /// Returns whether a cell's local edge runs against the edge's own direction.
     pub fn edge_reversed(&self, cell: usize, local: usize) -> bool {
         if let Some(seen) = &self.seen {
             return seen.edges[cell * self.edges.per_cell + local];
@@ -406,13 +408,12 @@ impl Topology {
         self.vertices(cell)[start] != self.edges.vertices(edge)[0]
     }
 
-    /// How a cell's local face lies in the face's own frame.
+    /// Returns the orientation of a cell's local face relative to the face's own frame.
     ///
-    /// Quadrilateral faces, as bits: with (a, b) the face's coordinates in this cell and (s, t)
-    /// its own, first (s, t) = (b, a) if bit 0 is set, else (a, b); then s → 1 − s if bit 1 is
-    /// set and t → 1 − t if bit 2 is set. Triangular faces: with p_i the face's own number of the
-    /// cell's i-th vertex of it, the rank of (p₀, p₁, p₂) among the permutations in
-    /// lexicographic order.
+    /// Quadrilateral faces, as bits: with (a, b) the face's coordinates in this cell and (s, t) its own, first (s, t) =
+    /// (b, a) if bit 0 is set, else (a, b); then s → 1 − s if bit 1 is set and t → 1 − t if bit 2 is set. Triangular
+    /// faces: with p_i the face's own number of the cell's i-th vertex of it, the rank of (p₀, p₁, p₂) among the
+    /// permutations in lexicographic order.
     pub fn face_orientation(&self, cell: usize, local: usize) -> u8 {
         if let Some(seen) = &self.seen {
             return seen.faces[cell * self.faces.per_cell + local];
@@ -427,7 +428,7 @@ impl Topology {
         })
     }
 
-    /// The topology where each vertex, edge and face is the first of its class.
+    /// Returns the topology with each vertex, edge and face replaced by the first of its class.
     pub(super) fn joined(&self, vertices: &[Class], edges: &[Class], faces: &[Class]) -> Topology {
         let (vertex_numbers, n_vertices) = numbers(vertices);
         let cell_vertices =
@@ -451,7 +452,7 @@ impl Topology {
         Topology::seen(self.cell, (n_vertices, cell_vertices), edges, faces, seen)
     }
 
-    /// Something of each entity of each cell.
+    /// Maps `of(cell, local, entity)` over all entities of all cells.
     fn each_of<T>(&self, entities: &Entities, of: impl Fn(usize, usize, u32) -> T) -> Vec<T> {
         let places = entities.of_cell.iter().enumerate();
         let each = places.map(|(place, &entity)| {
@@ -460,7 +461,7 @@ impl Topology {
         each.collect()
     }
 
-    /// How many entities there are of a dimension below that of cells.
+    /// Returns the number of entities of a dimension below that of cells.
     pub(crate) fn count(&self, dim: usize) -> usize {
         match dim {
             0 => self.n_vertices,
@@ -469,7 +470,7 @@ impl Topology {
         }
     }
 
-    /// The entities of a cell of a dimension below its own.
+    /// Returns the entities of a cell of a dimension below its own.
     pub(crate) fn of_cell(&self, dim: usize, cell: usize) -> &[u32] {
         match dim {
             0 => self.vertices(cell),
@@ -478,31 +479,31 @@ impl Topology {
         }
     }
 
-    /// The entities that are facets: edges in two dimensions, faces in three.
+    /// Returns the entities that are facets: edges in two dimensions, faces in three.
     pub fn facets(&self) -> &Entities {
         if self.cell.dim() == 3 { &self.faces } else { &self.edges }
     }
 
-    /// The entity (edge or face) that is a facet of a cell; local facets are the cell's entities
-    /// of one dimension less.
+    /// Returns the entity (edge or face) that is a facet of a cell; local facets are the cell's entities of one
+    /// dimension less.
     pub fn facet_entity(&self, facet: Facet) -> u32 {
         self.facets().of_cell(facet.cell as usize)[facet.local as usize]
     }
 
-    /// Counts cells of a facet that are not here.
+    /// Adds cells of other processes to the count of a facet.
     pub(crate) fn add_to_facet(&mut self, facet: Facet, cells: u8) {
         let own = self.facets().n_cells(self.facet_entity(facet) as usize);
         self.count_facet(facet, own.saturating_add(cells));
     }
 
-    /// Says of how many cells a facet is, those counted that are not here.
+    /// Sets the number of cells of a facet, including those of other processes.
     pub(crate) fn count_facet(&mut self, facet: Facet, cells: u8) {
         let (entity, is_solid) = (self.facet_entity(facet), self.cell.dim() == 3);
         let facets = if is_solid { &mut self.faces } else { &mut self.edges };
         facets.counted(entity, cells);
     }
 
-    /// All facets of exactly one cell, in cell order.
+    /// Returns all facets of exactly one cell, in cell order.
     pub fn boundary(&self) -> Vec<Facet> {
         let facets = self.facets();
         let mut boundary = Vec::new();
@@ -524,7 +525,7 @@ impl Topology {
     }
 }
 
-/// The local faces of a three-dimensional cell; none in two dimensions.
+/// Returns the local faces of a three-dimensional cell; none in two dimensions.
 fn faces(cell: Cell) -> &'static [&'static [usize]] {
     if cell.dim() == 3 { cell.entities(2) } else { &[] }
 }

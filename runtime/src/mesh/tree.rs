@@ -1,9 +1,9 @@
-//! A bounding-volume tree: things in boxes, halved along the longest side, with as many things in each half.
+//! Bounding-volume tree: items with boxes, halved along the longest side into equally large sets.
 
-/// Things of a leaf of the tree.
+/// Number of items of a leaf.
 const LEAF: usize = 8;
 
-/// A box along the axes.
+/// An axis-aligned box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) lower: [f64; 3],
@@ -28,10 +28,10 @@ impl Bounds {
     }
 }
 
-/// Things with their boxes.
+/// Items with their boxes.
 pub(super) struct Tree<T> {
     things: Vec<(Bounds, T)>,
-    /// The box of the whole; those of the halves of number i are numbers 2i + 1 and 2i + 2.
+    /// The bounding boxes of the nodes; node i has the children 2i + 1 and 2i + 2.
     boxes: Vec<Bounds>,
 }
 
@@ -64,7 +64,7 @@ impl<T: Copy> Tree<T> {
         Self::halve(second, boxes, 2 * number + 2);
     }
 
-    /// The first thing whose box meets another, and for which a test holds.
+    /// Returns the first item whose box meets `bounds` and that satisfies `holds`.
     pub(super) fn find(&self, bounds: &Bounds, holds: &mut impl FnMut(&T) -> bool) -> Option<T> {
         self.find_within(&self.things, 0, bounds, holds)
     }

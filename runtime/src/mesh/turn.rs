@@ -1,15 +1,15 @@
-//! Orientation of single cells: cells whose Jacobian determinant is negative get two of their axes exchanged.
+//! Orientation of single cells: cells with negative Jacobian determinant get two axes exchanged.
 //!
-//! The order in which a source lists the vertices of a cell is a convention, and sources mix several. A cell is
-//! mirrored where its signed measure ∫ det J is negative. It is then numbered the other way round, with its curved
-//! nodes. A determinant that changes sign inside a cell is left to [`super::measure`].
+//! The vertex order of a source is a convention, and sources mix several. A cell is mirrored if its signed measure ∫
+//! det J is negative; it is then renumbered, with its curved nodes. [`super::measure`] handles determinants that change
+//! sign inside a cell.
 
 use super::measure::{Gradients, rule};
 use super::orient::{IDENTITY, Renumbering};
 use super::shape::Shape;
 use crate::support::parallel::*;
 
-/// Renumbers each cell of negative measure. Returns how many there are.
+/// Renumbers each cell with negative measure. Returns the number of these cells.
 pub(super) fn turn_negative(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32]) -> usize {
     let (at, weights) = match shape.element.degree() {
         1 => (vec![shape.cell.centre()], vec![1.0]),
@@ -35,7 +35,7 @@ pub(super) fn turn_negative(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32
     count
 }
 
-/// The note on cells that were renumbered.
+/// Returns the note on cells that were renumbered.
 pub(super) fn note(count: usize, all: usize) -> Option<String> {
     let cells = if all == 1 { "cell" } else { "cells" };
     let were = if count == 1 { "was" } else { "were" };

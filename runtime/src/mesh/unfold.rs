@@ -1,54 +1,52 @@
-//! Unfolding of curved cells: nodes inside the domain moved until no cell folds over.
+//! Untangling of curved cells: moves interior nodes until no cell is folded.
 //!
-//! A mesh generator that curves a coarse mesh moves the nodes on the boundary and may leave
-//! the others where they were; cells beside a strongly curved boundary then fold over, although
-//! their vertices are in order. The boundary says what the domain is, so that only
-//! geometry nodes that are no vertices and on no boundary facet move. With d_q = det J(ξ_q) over
-//! the determinant of the straight cell with the same vertices, they go downhill on
+//! A mesh generator that curves a coarse mesh moves the boundary nodes and may leave the others unchanged. Cells near a
+//! strongly curved boundary then fold, although their vertices are correct. The boundary defines the domain, so only
+//! geometry nodes that are neither vertices nor on a boundary facet move. Let d_q be det J(ξ_q) divided by the
+//! determinant of the straight cell with the same vertices. The nodes minimise
 //!
 //! ```text
 //! E = Σ_cells Σ_q max(0, τ − d_q)²
 //! ```
 //!
-//! over the folded cells and all that share a movable node with them, by gradient descent with
-//! the step lengths of Barzilai and Borwein (IMA J. Numer. Anal. 8, 1988). The gradient is
-//! ∂ det J/∂x_i = cof(J) ∇φ_i.
+//! over the folded cells and all cells that share a movable node with them, by gradient descent with the step lengths
+//! of Barzilai and Borwein (IMA J. Numer. Anal. 8, 1988). The gradient is ∂ det J/∂x_i = cof(J) ∇φ_i.
 //!
-//! A cell that is still folded afterwards is an error: its facets fold, which no node inside the domain
-//! mends. det J = 0 at a vertex is none, as in quarter-point elements. Where both edges of a corner run
-//! backwards, det J is positive there and negative only between the two cusps, so that such edges are
-//! sampled densely.
+//! A cell that is still folded afterwards is an error: no interior node can repair folded facets. det J = 0 at a vertex
+//! is allowed, as in quarter-point elements. If both edges at a corner run backwards, det J is positive there and
+//! negative only between the two cusps; such edges are sampled densely.
 
 use super::measure::{self, Gradients, largest_distance};
 use super::shape::Shape;
 use super::{MeshError, Parts, Topology};
 use crate::support::parallel::*;
 
-/// What was done to a mesh.
+/// Result of the untangling: numbers of folded cells and of moved nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unfolded {
     pub(super) cells: usize,
     pub(super) nodes: usize,
 }
 
-/// τ: determinants below this part of the straight cell's are pushed up.
+/// τ: smaller determinants, relative to the straight cell's, are penalised.
 const WANTED: f64 = 0.25;
-/// A cell is good enough if all are above this part.
+/// A cell is accepted if all its relative determinants exceed this.
 const ENOUGH: f64 = 0.02;
-/// A cell is folded where one is below −1 times this part; coordinates may have single precision.
+/// A cell is folded if a relative determinant is below minus this; coordinates may have single precision.
 const FOLDED: f64 = 1e-6;
-/// A cell that stays folded is an error below −1 times this part: where two sides on a smooth curve meet in a corner of one cell,
-/// interpolation takes its angle past 180° (by 3° on arcs of 45° of degree 2). Edges that run backwards have no such allowance.
+/// A cell that stays folded is an error below minus this. If two sides on a smooth curve meet in a corner of one cell,
+/// interpolation takes its angle past 180° (by 3° on arcs of 45° of degree 2). Edges that run backwards have no such
+/// allowance.
 const WRONG: f64 = 0.05;
-/// Cells that a thread takes at a time, at least.
+/// Smallest number of cells per thread.
 const CELLS: usize = 256;
-/// Intervals at whose ends an edge that runs backwards is sampled.
+/// Sampling intervals of an edge that runs backwards.
 const DENSE: usize = 64;
 const MOST_STEPS: usize = 2000;
-/// After so many steps E must have fallen by a tenth, or there is no way down.
+/// Number of steps in which E must fall by a tenth; otherwise the descent stops.
 const PATIENCE: usize = 20;
 
-/// Unfolds curved cells where that is needed.
+/// Untangles folded curved cells.
 ///
 /// # Errors
 ///
@@ -66,7 +64,7 @@ pub(super) fn unfold(shape: &Shape, parts: &mut Parts) -> Result<Option<Unfolded
     if !folded.is_empty() {
         let (patch, unknowns) = patch(shape, parts, &folded)?;
         descend(shape, parts, &samples, &patch, &unknowns);
-        // Cells without free nodes are not in the patch.
+        // `patch` has no cells without free nodes.
         for &cell in folded.iter().chain(&patch) {
             let smallest = samples.smallest(shape, parts, cell);
             if smallest < -WRONG {
@@ -94,7 +92,7 @@ fn inverted(shape: &Shape, parts: &Parts, cell: usize, determinant: f64) -> Mesh
     MeshError::Inverted { cell: shape.name(parts, cell), determinant, usual }
 }
 
-/// The nodes of folded cells that may move, and all cells that have one.
+/// Returns the movable nodes of folded cells, and all cells that contain one.
 fn patch(
     shape: &Shape,
     parts: &Parts,
@@ -119,7 +117,7 @@ fn cell_nodes<'a>(shape: &Shape, parts: &'a Parts, cell: usize) -> &'a [u32] {
     &parts.nodes[cell * shape.nodes..(cell + 1) * shape.nodes]
 }
 
-/// Which points are neither vertices nor on the boundary.
+/// Marks the points that are neither vertices nor on the boundary.
 fn movable(shape: &Shape, parts: &Parts) -> Result<Vec<bool>, MeshError> {
     let vertices = shape.all_vertices(&parts.nodes);
     let topology = Topology::new(shape.cell, parts.points.len(), vertices)?;
@@ -139,7 +137,7 @@ fn movable(shape: &Shape, parts: &Parts) -> Result<Vec<bool>, MeshError> {
     Ok(movable)
 }
 
-/// Where determinants are looked at: the check's own points and a lattice with the corners.
+/// Sampling points of determinants: those of the check, and a lattice with the corners.
 struct Samples {
     gradients: Gradients,
     linear: Gradients,
@@ -154,13 +152,13 @@ impl Samples {
         Samples { gradients: Gradients::new(shape, &points), linear }
     }
 
-    /// The determinant of the straight cell, at its centre.
+    /// Returns the determinant of the straight cell, at its centre.
     fn straight(&self, shape: &Shape, parts: &Parts, cell: usize) -> f64 {
         let vertices = shape.vertices(cell_nodes(shape, parts, cell));
         self.linear.determinant(0, vertices.map(|v| parts.points[v as usize]))
     }
 
-    /// The smallest determinant over the straight cell's.
+    /// Returns the smallest determinant relative to the straight cell's.
     fn smallest(&self, shape: &Shape, parts: &Parts, cell: usize) -> f64 {
         let straight = self.straight(shape, parts, cell);
         let nodes = cell_nodes(shape, parts, cell);
@@ -173,11 +171,11 @@ impl Samples {
 
 /// The edges of a cell, with the determinants along them.
 struct Edges {
-    /// Of each edge its two vertices.
+    /// The two vertices of each edge.
     ends: Vec<[usize; 2]>,
-    /// At the vertices of the cell.
+    /// Gradients at the vertices of the cell.
     vertices: Gradients,
-    /// Along each edge.
+    /// Gradients along each edge.
     along: Vec<Gradients>,
 }
 
@@ -198,7 +196,7 @@ impl Edges {
         Edges { ends, vertices: Gradients::new(shape, &cell.vertices()), along }
     }
 
-    /// The smallest determinant on edges that run backwards at one of their ends.
+    /// Returns the smallest relative determinant on edges that run backwards at an end.
     fn smallest(&self, shape: &Shape, parts: &Parts, cell: usize) -> f64 {
         let nodes = cell_nodes(shape, parts, cell);
         let points = || nodes.iter().map(|&i| parts.points[i as usize]);
@@ -229,7 +227,7 @@ impl Edges {
 fn descend(shape: &Shape, parts: &mut Parts, samples: &Samples, patch: &[usize], unknowns: &[u32]) {
     let straight: Vec<f64> =
         patch.iter().map(|&cell| samples.straight(shape, parts, cell)).collect();
-    // A reversed straight cell cannot be unfolded.
+    // An inverted straight cell cannot be untangled.
     if straight.iter().any(|&d| d <= 0.0) {
         return;
     }
@@ -246,7 +244,7 @@ fn descend(shape: &Shape, parts: &mut Parts, samples: &Samples, patch: &[usize],
             return;
         }
         if round % PATIENCE == 0 {
-            // Nor is there one from places beyond all bounds.
+            // Stop if E has not fallen enough, or is not a number.
             if energy.is_nan() || energy > hoped {
                 return;
             }
@@ -254,7 +252,7 @@ fn descend(shape: &Shape, parts: &mut Parts, samples: &Samples, patch: &[usize],
         }
         let here: Vec<[f64; 3]> = unknowns.iter().map(|&n| parts.points[n as usize]).collect();
         let largest = gradient.iter().flatten().fold(0.0, |m: f64, g| m.max(g.abs()));
-        // Never further than a small part of the patch's cells at once.
+        // A step is at most a small fraction of the cell size.
         let reach = 0.02 * straight[0].abs().powf(1.0 / shape.cell.dim() as f64) / largest;
         let step =
             last.as_ref().map_or(reach, |(x, g)| barzilai(x, g, &here, &gradient).min(reach));
@@ -267,8 +265,8 @@ fn descend(shape: &Shape, parts: &mut Parts, samples: &Samples, patch: &[usize],
     }
 }
 
-/// s·s / s·y with s the last step and y the change of the gradient; without limit where the
-/// slope does not rise along the step.
+/// Returns the Barzilai–Borwein step s·s / s·y, with s the last step and y the change of the gradient; unlimited for
+/// s·y ≤ 0.
 fn barzilai(x: &[[f64; 3]], g: &[[f64; 3]], here: &[[f64; 3]], now: &[[f64; 3]]) -> f64 {
     let (mut ss, mut sy) = (0.0, 0.0);
     for i in 0..x.len() {
@@ -281,7 +279,7 @@ fn barzilai(x: &[[f64; 3]], g: &[[f64; 3]], here: &[[f64; 3]], now: &[[f64; 3]])
     if sy > 0.0 { ss / sy } else { f64::INFINITY }
 }
 
-/// The smallest determinant over the straight cell's, E, and ∂E/∂x of the unknown nodes.
+/// Returns the smallest relative determinant, E, and ∂E/∂x of the movable nodes.
 fn slope(
     shape: &Shape,
     parts: &Parts,

@@ -1,14 +1,14 @@
-//! VTK's Lagrange cells: their types and the order of their equispaced nodes, for reading and writing.
+//! VTK Lagrange cells: types, and the order of their equispaced nodes, for reading and writing.
 //!
-//! Tensor cells: vertices going around, then edges, faces and inside, each lexicographic along the
-//! axes (`vtkHigherOrderQuadrilateral`, `vtkHigherOrderHexahedron`, as of VTK 9). Simplices:
-//! recursively, as [`recursive`] says (`vtkHigherOrderTriangle`, `vtkHigherOrderTetra`).
+//! Tensor cells: vertices in cyclic order, then edges, faces and interior, each lexicographic along the axes
+//! (`vtkHigherOrderQuadrilateral`, `vtkHigherOrderHexahedron`, as of VTK 9). Simplices: [`recursive`] order
+//! (`vtkHigherOrderTriangle`, `vtkHigherOrderTetra`).
 
 use super::Cell;
 use super::recursive::{self, Listing};
 
-/// The number of VTK's cell type: that of linear and quadratic cells, which more programs read, else of Lagrange cells.
-/// The orders of the nodes agree.
+/// Returns the VTK cell type: linear and quadratic types, which more programs read, else Lagrange types. The node
+/// orders agree.
 pub(crate) fn cell_type(cell: Cell, degree: usize) -> u8 {
     let [linear, quadratic, any] = match cell {
         Cell::Interval => [3, 21, 68],
@@ -32,7 +32,7 @@ const TETRAHEDRON: Listing = Listing {
     face: Some(&recursive::TRIANGLE),
 };
 
-/// Edges of VTK's hexahedron by our vertices, each along its axis.
+/// Edges of the VTK hexahedron by reference vertices, each along its axis.
 const HEXAHEDRON_EDGES: [[usize; 2]; 12] = [
     [0, 1],
     [1, 3],
@@ -48,7 +48,7 @@ const HEXAHEDRON_EDGES: [[usize; 2]; 12] = [
     [2, 6],
 ];
 
-/// Integer coordinates, 0 to the degree, of the nodes in VTK's order.
+/// Returns the integer coordinates of the nodes in VTK order, from 0 to the degree.
 pub(crate) fn lattice(cell: Cell, degree: usize) -> Vec<[usize; 3]> {
     match cell {
         Cell::Interval => tensor(1, degree, &[0, 1], &[[0, 1]]),
@@ -97,7 +97,7 @@ fn tensor(dim: usize, degree: usize, vertices: &[usize], edges: &[[usize; 2]]) -
 mod tests {
     use super::*;
 
-    /// Parametric coordinates that VTK 9.7 gives its own cells, times the degree.
+    /// Parametric coordinates of VTK 9.7's cells, times the degree.
     #[test]
     fn orders_are_those_of_vtk() {
         let text = |cell, degree| {

@@ -1,26 +1,26 @@
-//! Unknowns that several processes have: from lists of them to sums and agreement between processes ([`Sharing`]).
+//! Shared degrees of freedom: lists of them → sums and synchronisation between processes ([`Sharing`]).
 //!
-//! Each process has the unknowns of its cells, so that those on a cut are at several, in one order at all. A vector has the
-//! same number there at each of them. What cells add up to is only complete with what the others' cells have:
+//! Each process stores the degrees of freedom of its cells. Those on the interface are stored on several processes, in
+//! one common order, with equal values in all vectors. Sums over cells are complete only with the contributions of
+//! other processes:
 //!
 //! ```text
-//! y_i ← Σ over the processes that have i, in the order of their numbers, of what each has     the same bits at all
-//! x·y = Σ over all processes of Σ x_i y_i over the unknowns that no process before has
+//! y_i ← Σ of the values of all processes that store i, in rank order     bitwise equal on all processes
+//! x·y = Σ over all processes of Σ x_i y_i over the unknowns that no lower rank stores
 //! ```
 //!
-//! So a product with an operator takes one message to and from each neighbour, and everything else that is done entry by
-//! entry takes none.
+//! An operator application therefore takes one message to and from each neighbour; entrywise operations take none.
 
 use crate::processes::{Group, Parcel, Reduce};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Stands for what this process has among the sources of a sum.
+/// Marks the local value among the sources of a sum.
 const OWN: usize = usize::MAX;
 
-/// A number that can be sent: `f64` or `f32`.
+/// A number type for messages: `f64` or `f32`.
 pub trait Number: Copy + Into<f64> {
-    /// The nearest number of this type.
+    /// Rounds to this type.
     fn nearest(value: f64) -> Self;
 }
 
@@ -40,55 +40,56 @@ impl Number for f32 {
     }
 }
 
-/// An unknown that other processes have too.
+/// A degree of freedom shared with other processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared<'a> {
-    /// Its place in vectors.
+    /// Its index in vectors.
     pub unknown: usize,
-    /// All processes that have it, this one too: the one that speaks for it, then the others, ascending. As a rule the first speaks.
+    /// All processes that share it, including this one: first the owner, usually the smallest rank, then the others,
+    /// ascending.
     pub ranks: &'a [u32],
 }
 
-/// Which unknowns are at which other processes.
+/// The degrees of freedom shared with other processes.
 #[derive(Debug)]
 pub struct Sharing {
     group: Arc<dyn Group>,
     neighbours: Vec<Neighbour>,
-    /// The unknowns that others have too.
+    /// The shared degrees of freedom.
     shared: Vec<usize>,
-    /// Where the sources of each of them begin.
+    /// The start of the sources of each.
     starts: Vec<usize>,
-    /// [`OWN`], or a place among what is received from all neighbours, in the order of the processes.
+    /// [`OWN`], or an index into the values received from all neighbours, by rank.
     sources: Vec<usize>,
-    /// The unknowns that another process speaks for, one before this one as a rule, in ranges.
+    /// Ranges of degrees of freedom owned by another process, usually one with a smaller rank.
     others: Vec<Range<usize>>,
 }
 
-/// A process with which unknowns are shared.
+/// A process with common degrees of freedom.
 #[derive(Debug)]
 struct Neighbour {
     rank: usize,
-    /// In the order that both have.
+    /// The degrees of freedom in the common order.
     unknowns: Vec<usize>,
 }
 
-/// Which entries of vectors several processes have, by their places there.
+/// Shared entries of vectors, by index.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
-    /// What goes to each neighbour, in the order that both have.
+    /// The entries to send to each neighbour, in the common order.
     pub sent: Vec<(usize, Vec<u32>)>,
-    /// The entries that others have too.
+    /// The shared entries.
     pub dofs: Vec<u32>,
-    /// Where the sources of each begin, and the end of the last.
+    /// The start of the sources of each, and the end of the last.
     pub starts: Vec<u32>,
-    /// `u32::MAX` for the own entry, or a place among what comes from all neighbours, in the order of the processes.
+    /// `u32::MAX` for the local entry, or an index into the values received from all neighbours, by rank.
     pub sources: Vec<u32>,
-    /// The entries that another process speaks for.
+    /// The entries owned by another process.
     pub others: Vec<u32>,
 }
 
 impl Sharing {
-    /// Of unknowns that are listed in one order at all processes that have them.
+    /// Creates the exchange from shared degrees of freedom, listed in one common order on all processes.
     pub fn new<'a>(group: Arc<dyn Group>, all: impl Iterator<Item = Shared<'a>> + Clone) -> Self {
         let own = group.rank();
         let mut of_rank: Vec<Vec<usize>> = vec![Vec::new(); group.size()];
@@ -133,7 +134,7 @@ impl Sharing {
         Self { group, neighbours, shared, starts, sources, others }
     }
 
-    /// The same by the places that unknowns have in vectors which lie otherwise.
+    /// Returns the exchange in terms of indices in vectors with another layout.
     pub fn lists(&self, place: impl Fn(usize) -> u32) -> Lists {
         let places = |unknowns: &[usize]| unknowns.iter().map(|&own| place(own)).collect();
         let source = |&at: &usize| if at == OWN { u32::MAX } else { at as u32 };
@@ -146,28 +147,28 @@ impl Sharing {
         }
     }
 
-    /// The processes.
+    /// Returns the process group.
     pub fn group(&self) -> &Arc<dyn Group> {
         &self.group
     }
 
-    /// The unknowns that another process speaks for, in ascending ranges: sums over all unknowns leave them out here.
+    /// Degrees of freedom owned by other processes, in ascending ranges; global sums skip them here.
     pub fn others(&self) -> &[Range<usize>] {
         &self.others
     }
 
-    /// How many unknowns this process counts as its own, of so many that it has.
+    /// Returns the number of degrees of freedom owned by this process, out of `unknowns` local ones.
     pub fn counted(&self, unknowns: usize) -> usize {
         unknowns - self.others.iter().map(Range::len).sum::<usize>()
     }
 
-    /// Whether another process speaks for an unknown: as a rule one before this one that has it.
+    /// Returns whether another process owns a degree of freedom, usually one with a smaller rank.
     pub fn is_of_others(&self, unknown: usize) -> bool {
         let at = self.others.partition_point(|range| range.end <= unknown);
         self.others.get(at).is_some_and(|range| range.contains(&unknown))
     }
 
-    /// What is for each neighbour, with room for what it has.
+    /// Packs the values for each neighbour, with space for the received ones.
     pub fn parcels<T: Number>(&self, y: &[T]) -> Vec<Parcel> {
         let parcel = |neighbour: &Neighbour| Parcel {
             with: neighbour.rank,
@@ -177,7 +178,7 @@ impl Sharing {
         self.neighbours.iter().map(parcel).collect()
     }
 
-    /// For each shared unknown what the processes that have it have there, in the order of their numbers.
+    /// Combines the values of all processes for each shared degree of freedom, by rank.
     fn combine<T: Number>(
         &self,
         parcels: &[Parcel],
@@ -194,39 +195,39 @@ impl Sharing {
         }
     }
 
-    /// The same at once.
+    /// Exchanges and combines.
     fn exchanged<T: Number>(&self, y: &mut [T], of: impl Fn(&mut dyn Iterator<Item = f64>) -> f64) {
         let mut parcels = self.parcels(y);
         self.group.exchange(&mut parcels, &mut || ());
         self.combine(&parcels, y, of);
     }
 
-    /// y_i ← Σ of what all that have i have there, of which parcels have come.
+    /// Sums shared entries over all their processes, from received parcels.
     pub fn add<T: Number>(&self, parcels: &[Parcel], y: &mut [T]) {
         self.combine(parcels, y, |values| values.sum());
     }
 
-    /// y_i ← Σ of what all that have i have there.
+    /// Sums shared entries over all their processes.
     pub fn sum<T: Number>(&self, y: &mut [T]) {
         self.exchanged(y, |values| values.sum());
     }
 
-    /// y_i ← what the process that speaks for i has there: as a rule the first that has it.
+    /// Sets shared entries to the value of their owner.
     pub fn agree<T: Number>(&self, y: &mut [T]) {
         self.exchanged(y, |values| values.next().unwrap_or_default());
     }
 
-    /// y_i ← the largest of what all that have i have there.
+    /// Sets shared entries to their maximum over all processes.
     pub fn largest<T: Number>(&self, y: &mut [T]) {
         self.exchanged(y, |values| values.fold(f64::NEG_INFINITY, f64::max));
     }
 
-    /// y_i ← the least of what all that have i have there.
+    /// Sets shared entries to their minimum over all processes.
     pub fn least<T: Number>(&self, y: &mut [T]) {
         self.exchanged(y, |values| values.fold(f64::INFINITY, f64::min));
     }
 
-    /// Of each shared unknown what all processes that have it have there, in the order of their numbers.
+    /// Returns the values of each shared degree of freedom on all its processes, by rank.
     pub fn all<T: Number>(&self, y: &[T]) -> Vec<(usize, Vec<f64>)> {
         let mut parcels = self.parcels(y);
         self.group.exchange(&mut parcels, &mut || ());
@@ -239,8 +240,8 @@ impl Sharing {
         self.shared.iter().zip(self.starts.windows(2)).map(of).collect()
     }
 
-    /// Numbers of the whole from those that each process has of it, at their places there: of each the number of the first process that
-    /// has it, to the bit: -0 is what changes no number, zeros of both signs among them, that it is added to.
+    /// Gathers a global vector from local ones, given the global index of each entry. Each entry is that of its owner,
+    /// to the bit: −0 is neutral in sums, even of signed zeros.
     pub fn gathered(&self, own: &[f64], places: &[usize], all: usize) -> Vec<f64> {
         let mut numbers = vec![-0.0; all];
         let first = (0..own.len()).filter(|&at| !self.is_of_others(at));
@@ -249,7 +250,7 @@ impl Sharing {
         numbers
     }
 
-    /// Makes sums over the unknowns of this process sums over those of all.
+    /// Sums over all processes.
     pub fn total(&self, sums: &mut [f64]) {
         self.group.reduce(Reduce::Sum, sums);
     }
@@ -261,7 +262,7 @@ mod tests {
     use crate::algebra::vector::{Precision, Vector};
     use crate::processes::threads::each;
 
-    /// Three processes in a row, with entry 2 of each the first of the next, and entry 1 at all of them.
+    /// Returns the sharing of three processes in a row: entry 2 of each is entry 0 of the next, and entry 1 is on all.
     fn sharing(group: Arc<dyn Group>) -> Sharing {
         let own = group.rank();
         let pairs: [&[u32]; 2] = [&[0, 1], &[1, 2]];
@@ -277,7 +278,7 @@ mod tests {
 
     #[test]
     fn sums_and_products_are_those_of_one_vector() {
-        // As one vector: a, c, d, f, h with c at all; processes (a, c, d), (d, c, f), (f, c, h).
+        // As one vector: a, c, d, f, h with c everywhere; processes (a, c, d), (d, c, f), (f, c, h).
         let found = each(3, |group| {
             let own = group.rank();
             let sharing = Arc::new(sharing(group));

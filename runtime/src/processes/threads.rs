@@ -1,15 +1,15 @@
-//! Threads in the place of processes: one program for several devices, and what needs several processes can be tried in one.
+//! Threads as process group: for several devices in one program, and for tests of parallel code.
 
 use super::{Group, Parcel, Reduce};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where threads wait for each other, unless one of them has ended before.
+/// Barrier between threads, which is released if one of them ends.
 #[derive(Debug)]
 struct Barrier {
     size: usize,
-    /// How many wait, how often all have come, and whether one never will.
+    /// The number of waiting threads, the number of completed rounds, and whether a thread has ended.
     state: Mutex<(usize, usize, bool)>,
     changed: Condvar,
 }
@@ -23,7 +23,7 @@ impl Barrier {
         self.wait_for(None);
     }
 
-    /// Waits so long at most: whether all have come.
+    /// Waits for at most `within`; returns whether all arrived.
     fn wait_for(&self, within: Option<Duration>) -> bool {
         let start = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ impl Barrier {
     }
 }
 
-/// Tells the others where a thread panics.
+/// Releases the barriers if a thread panics.
 struct Guard<'a>(&'a Common);
 
 impl Drop for Guard<'_> {
@@ -68,16 +68,16 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// What the members of a group have in common.
+/// State shared by the members of a group.
 #[derive(Debug)]
 struct Common {
     barrier: Barrier,
-    /// Where they tell that they have come to an end.
+    /// Barrier at the end.
     ends: Barrier,
-    /// What each has put there, of numbers or of bytes.
+    /// The contributions of each member, as numbers or as bytes.
     numbers: Mutex<Vec<Vec<f64>>>,
     bytes: Mutex<Vec<Vec<u8>>>,
-    /// Numbers from one for another.
+    /// Numbers from one member to another.
     sent: Mutex<BTreeMap<(usize, usize), Vec<f64>>>,
 }
 
@@ -89,7 +89,7 @@ struct Member {
     common: Arc<Common>,
 }
 
-/// Does something in each of `size` threads, which are a group; what each has found, in order.
+/// Runs `work` on `size` threads that form a group; returns the results by rank.
 pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> Vec<T> {
     let common = Arc::new(Common {
         barrier: Barrier::new(size),
@@ -118,7 +118,7 @@ pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> 
 }
 
 impl Member {
-    /// All put something at their places, and look at all of it.
+    /// Collective: every member stores a value, and all inspect all values.
     fn together<P: Clone, T>(
         &self,
         places: &Mutex<Vec<P>>,

@@ -1,9 +1,9 @@
-//! Essential conditions: which unknowns of a space are given, and their values.
+//! Essential boundary conditions: the constrained degrees of freedom of a space, and their values.
 //!
-//! A constrained unknown keeps its place in every vector. Kernels read a direction there as 0 and
-//! write nothing; the operator adds the identity to its row. Where two
-//! conditions meet in an unknown, the later one holds. Conditions on combinations of components ([`oblique`]) and on
-//! combinations of any unknowns ([`affine`]) are kept apart, for kernels do not know of them.
+//! Constrained entries stay in every vector. Kernels read 0 there in directions, and write nothing; the operator adds
+//! the identity to their rows. Of two conditions on one degree of freedom, the later takes precedence. Conditions on
+//! combinations of components ([`oblique`]) and of arbitrary degrees of freedom ([`affine`]) are separate, because
+//! kernels do not support them.
 
 pub mod affine;
 pub mod oblique;
@@ -11,26 +11,26 @@ pub mod oblique;
 use crate::space::Space;
 use oblique::{Oblique, Rows};
 
-/// Marks an unknown that no condition fixes in the table from unknowns to conditions.
+/// Marks an unconstrained degree of freedom in `place`.
 const FREE: u32 = u32::MAX;
 
-/// The constrained unknowns of a space.
+/// The constrained degrees of freedom of a space.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraints {
     components: usize,
-    /// How many unknowns there are.
+    /// The number of degrees of freedom.
     unknowns: usize,
-    /// For each unknown its place in `dofs`, or [`FREE`]; nothing as long as all are.
+    /// For each degree of freedom, its index in `dofs`, or [`FREE`]; empty without constraints.
     place: Vec<u32>,
-    /// Constrained unknowns, in the order in which they were first constrained.
+    /// Constrained degrees of freedom, in the order of their first constraint.
     dofs: Vec<u32>,
     values: Vec<f64>,
     oblique: Vec<Oblique>,
-    /// The mean of each component, where the field is free up to a constant; else nothing.
+    /// The prescribed mean of each component, if the field is determined up to a constant; else empty.
     mean: Vec<f64>,
 }
 
-/// A condition with a value that is no number.
+/// A condition whose value is not finite.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error(
     "the value of an essential condition is {value} in component {component} at \
@@ -41,12 +41,12 @@ pub struct NotFinite {
     pub value: f64,
     /// The field's component.
     pub component: usize,
-    /// Where.
+    /// The point.
     pub point: [f64; 3],
 }
 
 impl Constraints {
-    /// No conditions.
+    /// Creates empty constraints.
     pub fn none(space: &Space) -> Self {
         Self {
             components: space.components(),
@@ -59,8 +59,8 @@ impl Constraints {
         }
     }
 
-    /// Fixes all components, or one, at some nodes: `value` writes the field's components, or the
-    /// one, at a node's point. `points` are the points of all nodes of the space.
+    /// Constrains all components, or one, at some nodes: `value` writes the components, or the one, at a node's point.
+    /// `points` are the points of all nodes of the space.
     pub fn fix(
         &mut self,
         nodes: &[u32],
@@ -72,7 +72,7 @@ impl Constraints {
         self.fix_at(nodes, component, &places, value)
     }
 
-    /// As [`Constraints::fix`], but `places` are the points of these nodes alone.
+    /// Like [`Constraints::fix`], but `places` are the points of these nodes only.
     pub fn fix_at(
         &mut self,
         nodes: &[u32],
@@ -97,25 +97,26 @@ impl Constraints {
         Ok(())
     }
 
-    /// Fixes all components of a node at 0.
+    /// Constrains all components of a node to 0.
     pub fn hold(&mut self, node: usize) {
         for component in 0..self.components {
             self.set(node * self.components + component, 0.0);
         }
     }
 
-    /// Declares the field free up to a constant, with a mean of each component.
+    /// Adds mean-value constraints: the field is determined up to a constant, and `mean` gives the mean of each
+    /// component.
     pub fn set_mean(&mut self, mean: Vec<f64>) {
         debug_assert_eq!(mean.len(), self.components, "a mean should have a number a component");
         self.mean = mean;
     }
 
-    /// The mean of each component, where the field is free up to a constant.
+    /// Returns the prescribed mean of each component, if the field is determined up to a constant.
     pub fn mean(&self) -> Option<&[f64]> {
         (!self.mean.is_empty()).then_some(&self.mean[..])
     }
 
-    /// Fixes what the conditions at a node give, be it components or combinations of them; called once for a node.
+    /// Adds the conditions at a node, on components or on combinations of them; to be called once per node.
     pub fn hold_rows(&mut self, node: u32, rows: &Rows) {
         for component in 0..self.components {
             if let Some(value) = rows.component(component) {
@@ -125,7 +126,7 @@ impl Constraints {
         self.oblique.extend(rows.oblique(node));
     }
 
-    /// Gives the constrained unknowns of a vector their values.
+    /// Sets the constrained entries of a vector to their values.
     pub fn impose(&self, own: &mut [f64]) {
         self.iter().for_each(|(unknown, value)| own[unknown] = value);
         for oblique in &self.oblique {
@@ -137,12 +138,12 @@ impl Constraints {
         }
     }
 
-    /// The nodes with conditions on combinations of components, in the order in which they came.
+    /// Returns the nodes with conditions on combinations of components, in the order of insertion.
     pub fn oblique(&self) -> &[Oblique] {
         &self.oblique
     }
 
-    /// Fixes one unknown.
+    /// Constrains one degree of freedom.
     fn set(&mut self, dof: usize, value: f64) {
         if self.place.is_empty() {
             self.place = vec![FREE; self.unknowns];
@@ -157,32 +158,32 @@ impl Constraints {
         }
     }
 
-    /// How many unknowns are constrained.
+    /// Returns the number of constrained degrees of freedom.
     pub fn len(&self) -> usize {
         self.dofs.len()
     }
 
-    /// Whether no unknown is constrained.
+    /// Returns whether no degree of freedom is constrained.
     pub fn is_empty(&self) -> bool {
         self.dofs.is_empty()
     }
 
-    /// How many unknowns are free.
+    /// Returns the number of free degrees of freedom.
     pub fn n_free(&self) -> usize {
         self.unknowns - self.dofs.len()
     }
 
-    /// Whether an unknown is constrained.
+    /// Returns whether a degree of freedom is constrained.
     pub fn is_constrained(&self, dof: usize) -> bool {
         self.place.get(dof).is_some_and(|&place| place != FREE)
     }
 
-    /// The constrained unknowns with their values.
+    /// Returns the constrained degrees of freedom with their values.
     pub fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
         self.dofs.iter().map(|&dof| dof as usize).zip(self.values.iter().copied())
     }
 
-    /// Whether any unknown of some nodes is constrained.
+    /// Returns whether any degree of freedom of some nodes is constrained.
     pub fn touch(&self, nodes: &[u32]) -> bool {
         nodes.iter().any(|&node| {
             let start = node as usize * self.components;

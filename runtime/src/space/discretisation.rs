@@ -1,5 +1,5 @@
-//! What a form is discretised on: a mesh, its chunks, the spaces of the fields with their essential
-//! conditions, and auxiliary data.
+//! Discretisation of a form: a mesh, its chunks, the spaces of the fields with their essential boundary conditions, and
+//! auxiliary data.
 
 use crate::mesh::partition::Partition;
 use crate::mesh::periodic::PeriodicError;
@@ -18,14 +18,14 @@ use kernels_gen::element::Lagrange;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Why there is nothing on the whole mesh of which this is a part.
+/// Error of the extension of a discretisation to the whole mesh.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WholeError {
     /// The mesh is too large for one process.
     #[error(transparent)]
     Mesh(#[from] PeriodicError),
-    /// Its unknowns cannot be numbered.
+    /// The degrees of freedom cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
 }
@@ -33,52 +33,52 @@ pub enum WholeError {
 /// An unknown field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Its unknowns.
+    /// The degrees of freedom.
     pub space: Arc<Space>,
-    /// Its essential conditions.
+    /// The essential boundary conditions.
     pub constraints: Constraints,
 }
 
-/// Why there cannot be further fields.
+/// Error of [`Discretisation::with_fields`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WithFieldsError {
-    /// They cannot be numbered.
+    /// The degrees of freedom cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// The mesh has no such facets.
+    /// Facets that the mesh does not have.
     #[error(transparent)]
     Mesh(#[from] MeshError),
 }
 
-/// Auxiliary data of a form. Copies share the numbers.
+/// Auxiliary data of a form. Copies share the values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AuxValues {
-    /// At the nodes of a space, node-major.
+    /// Values at the nodes of a space, node-major.
     Nodes(Arc<Space>, Arc<Vec<f64>>),
-    /// One value a cell, `[cell][component]`.
+    /// Values per cell, `[cell][component]`.
     Cells(Arc<Vec<f64>>),
-    /// One value a quadrature point, `[cell][point][component]`.
+    /// Values per quadrature point, `[cell][point][component]`.
     Points(Arc<Vec<f64>>),
 }
 
 impl AuxValues {
-    /// Numbers at the nodes of a space, node-major.
+    /// Values at the nodes of a space, node-major.
     pub fn at_nodes(space: Space, numbers: Vec<f64>) -> Self {
         Self::Nodes(Arc::new(space), Arc::new(numbers))
     }
 
-    /// Numbers of cells, `[cell][component]`.
+    /// Values per cell, `[cell][component]`.
     pub fn on_cells(numbers: Vec<f64>) -> Self {
         Self::Cells(Arc::new(numbers))
     }
 
-    /// Numbers at quadrature points, `[cell][point][component]`.
+    /// Values at quadrature points, `[cell][point][component]`.
     pub fn at_points(numbers: Vec<f64>) -> Self {
         Self::Points(Arc::new(numbers))
     }
 
-    /// All of them.
+    /// Returns all values.
     pub fn numbers(&self) -> &[f64] {
         let (Self::Nodes(_, numbers) | Self::Cells(numbers) | Self::Points(numbers)) = self;
         numbers
@@ -90,36 +90,36 @@ impl AuxValues {
 pub struct Discretisation {
     /// The mesh.
     pub mesh: Arc<Mesh>,
-    /// Its chunks.
+    /// The chunks of its cells.
     pub partition: Partition,
     /// The fields, in the form's order.
     pub fields: Vec<Field>,
     /// Auxiliary data, in the form's order.
     pub aux: Vec<AuxValues>,
-    /// For each of the form's integrals the facets that it is over, in the order of the cells; none for cells.
+    /// The facets of each integral of the form, in cell order; empty for integrals over cells.
     pub facets: Vec<Vec<Facet>>,
-    /// For each of the form's integrals the cells that it is over, ascending, where these are not all.
+    /// The cells of each integral of the form, ascending; `None` for all cells.
     pub cells: Vec<Option<Vec<u32>>>,
-    /// Unknowns that are given by others, of whatever field.
+    /// Affine constraints between degrees of freedom of any fields.
     pub affine: Arc<AffineConstraints>,
-    /// The unknowns of a finer space that lie at the points of the cells, where it is for kernels between the two.
+    /// The degrees of freedom of a finer space at the points of the cells, for grid transfer kernels.
     pub targets: Option<Arc<Targets>>,
 }
 
-/// Where the points of cells have their numbers among the unknowns of a finer space.
+/// Map from points of cells to degrees of freedom of a finer space.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Targets {
-    /// `[cell][component · points + point]`; `u32::MAX` where another cell names the unknown, or nothing lies there.
+    /// `[cell][component · points + point]`; `u32::MAX` if another cell writes the entry or there is none.
     pub unknowns: Vec<u32>,
-    /// Numbers of a cell.
+    /// Entries per cell.
     pub of_cell: usize,
     /// The length of the finer vector.
     pub len: usize,
 }
 
 impl Discretisation {
-    /// Numbers the fields, each given by its element and its number of components; there are no
-    /// conditions and no auxiliary data yet.
+    /// Numbers the fields, each given by its element and its number of components, without conditions or auxiliary
+    /// data.
     pub fn new(
         mesh: impl Into<Arc<Mesh>>,
         fields: &[(Lagrange, usize)],
@@ -140,12 +140,12 @@ impl Discretisation {
         Ok(Self { mesh, partition, fields, aux, facets, cells, affine, targets })
     }
 
-    /// The same without any condition, with further fields behind those that there are, the facets of another form, and as
-    /// much of the data as that has.
+    /// Creates a discretisation without conditions, with `fields` appended, the facets of another form, and the
+    /// auxiliary data that it uses.
     ///
     /// # Errors
     ///
-    /// Fields that cannot be numbered, facets that the mesh does not have.
+    /// Fields that cannot be numbered, or unknown facets.
     pub fn with_fields(
         &self,
         form: &PointForm,
@@ -166,7 +166,7 @@ impl Discretisation {
         Ok(on)
     }
 
-    /// Other fields on the same mesh with the same data, over no region yet.
+    /// Creates a discretisation of other fields on the same mesh with the same data, without regions.
     pub(crate) fn of_fields(&self, fields: Vec<Field>) -> Self {
         Self {
             mesh: Arc::clone(&self.mesh),
@@ -180,11 +180,11 @@ impl Discretisation {
         }
     }
 
-    /// Checks the tags that a form and its conditions name.
+    /// Checks the tags in a form and its conditions.
     ///
     /// # Errors
     ///
-    /// All of them that the mesh does not have.
+    /// All unknown tags.
     pub fn expect_tags<'a>(
         &self,
         form: &'a PointForm,
@@ -199,17 +199,17 @@ impl Discretisation {
         self.mesh.expect_condition_tags(conditions)
     }
 
-    /// Finds the facets and the cells of a form's integrals.
+    /// Finds the facets and cells of the form's integrals.
     ///
     /// # Errors
     ///
-    /// The mesh has no facets or cells with a tag that the form names, or such facets lie between two cells.
+    /// The mesh has no facets or cells with a tag of the form, or such facets lie between two cells.
     pub fn find_regions(&mut self, form: &PointForm) -> Result<(), MeshError> {
         self.find_regions_of(form, usize::MAX)
     }
 
-    /// The same; from the field number `measured` on fields only measure the others. What these measure may be over
-    /// facets inside the domain where it is the same from both sides.
+    /// Like [`find_regions`](Self::find_regions). Fields from number `measured` on are functionals of the others. Their
+    /// integrals may use facets inside the domain if the integrand is single-valued there.
     fn find_regions_of(&mut self, form: &PointForm, measured: usize) -> Result<(), MeshError> {
         let cells = form.integrals.iter().map(|integral| match &integral.region {
             Region::CellsUnder(tags) => Ok(Some(self.mesh.cells_under(tags)?)),
@@ -229,8 +229,8 @@ impl Discretisation {
         Ok(())
     }
 
-    /// Whether an integral only measures what has one value on a facet, seen from either of its cells: no normal, no
-    /// derivative, nothing discontinuous.
+    /// Returns whether the integrand of a functional is single-valued on facets: no normals, no derivatives, nothing
+    /// discontinuous.
     fn has_one_value(&self, form: &PointForm, integral: &Integral, measured: usize) -> bool {
         let continuous = |field: usize| {
             self.fields.get(field).is_some_and(|field| field.space.element().is_continuous())
@@ -251,52 +251,52 @@ impl Discretisation {
         integral.residual.iter().all(measures)
     }
 
-    /// Gives each field its conditions.
+    /// Sets the conditions of each field.
     pub fn constrain(&mut self, conditions: Vec<Constraints>) {
         let fields = self.fields.iter_mut().zip(conditions);
         fields.for_each(|(field, own)| field.constraints = own);
     }
 
-    /// The cells of an integral, where these are not all.
+    /// Returns the cells of an integral; `None` for all cells.
     pub fn cells_of(&self, integral: usize) -> Option<&[u32]> {
         self.cells.get(integral)?.as_deref()
     }
 
-    /// The facets of an integral.
+    /// Returns the facets of an integral.
     pub fn facets_of(&self, integral: usize) -> &[Facet] {
         self.facets.get(integral).map_or(&[], Vec::as_slice)
     }
 
-    /// The facets of each integral, as the reference takes them.
+    /// Returns the facets of each integral, in the form of the reference implementation.
     pub fn numbered_facets(&self) -> Vec<Vec<(usize, usize)>> {
         let numbers = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
         self.facets.iter().map(|facets| facets.iter().map(numbers).collect()).collect()
     }
 
-    /// A space for auxiliary data.
+    /// Creates a space for auxiliary data.
     pub fn aux_space(&self, element: Lagrange, components: usize) -> Result<Space, SpaceError> {
         Space::of_data(&self.mesh, &self.partition, element, components)
     }
 
-    /// Each field's space and conditions.
+    /// Returns the space and the conditions of each field.
     pub fn constrained(&self) -> Vec<(&Space, &Constraints)> {
         self.fields.iter().map(|field| (&*field.space, &field.constraints)).collect()
     }
 
-    /// Unknowns of all fields.
+    /// Returns the number of degrees of freedom of all fields.
     pub fn n_dofs(&self) -> usize {
         self.fields.iter().map(|field| field.space.n_dofs()).sum()
     }
 
-    /// Random entries of a vector, other ones at each process: a cell may have the same unknown of each of several, and a constant
-    /// is what many rows do not see. Those of shared unknowns differ.
+    /// Returns random entries of a vector, with a different seed on each process. Equal entries could repeat within a
+    /// cell, and many operators annihilate constants. Shared entries differ between processes.
     pub(crate) fn noise(&self, seed: u64) -> Vec<f64> {
         let rank = self.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
         random_entries(self.n_dofs(), seed + 1000 * rank)
     }
 
-    /// A number that tells apart what entries of vectors mean: it is the same for the same spaces, field after field, on
-    /// the same mesh, whatever form, conditions and data there are.
+    /// Returns a hash of the meaning of vector entries: equal for the same spaces, field by field, on the same mesh,
+    /// for any form, conditions and data.
     pub fn numbering(&self) -> u64 {
         let mut hash = Fingerprint::new();
         for field in &self.fields {
@@ -308,9 +308,8 @@ impl Discretisation {
         hash.number()
     }
 
-    /// A number that tells apart vectors whose numbers mean something else: of the places of the mesh, and of each field the element and
-    /// the unknowns of each cell, so that it is another for another mesh, other elements, other periodic sides and another order of any of
-    /// them.
+    /// Returns a hash of the order of vector entries: the points of the mesh and, for each field, the element and the
+    /// nodes of each cell. It changes with the mesh, the elements, the periodic sides and the order of any of them.
     pub fn order_of_unknowns(&self) -> u64 {
         let mut hash = Fingerprint::new();
         hash.mesh(self.mesh.nodes(), self.mesh.points());
@@ -322,7 +321,7 @@ impl Discretisation {
         hash.number()
     }
 
-    /// Which unknowns other processes have too, where there are others.
+    /// Returns the exchange of shared degrees of freedom, if the mesh is distributed.
     pub fn sharing(&self) -> Option<Arc<Sharing>> {
         let cut = self.mesh.cut()?;
         let fields = self.fields.iter().enumerate();
@@ -338,8 +337,8 @@ impl Discretisation {
         Some(Arc::new(Sharing::new(Arc::clone(cut.group()), all)))
     }
 
-    /// Of each unknown of a part of a mesh its place on the whole mesh, where the fields have the same elements; none where this is no
-    /// part of that.
+    /// Returns the position of each entry of this part in vectors of the whole mesh, for fields with the same elements;
+    /// `None` if the mesh is no part.
     pub fn places_in(&self, whole: &Self) -> Option<Vec<usize>> {
         let cells = self.mesh.cut()?.cells().ok()?;
         let mut places = vec![0; self.n_dofs()];
@@ -359,17 +358,17 @@ impl Discretisation {
         Some(places)
     }
 
-    /// The unknowns on the whole mesh, from those of all parts.
+    /// Gathers the vector on the whole mesh from all parts.
     pub fn gathered(&self, whole: &Self, u: &[f64]) -> Option<Vec<f64>> {
         let (places, sharing) = (self.places_in(whole)?, self.sharing()?);
         Some(sharing.gathered(u, &places, whole.n_dofs()))
     }
 
-    /// The same fields on the whole mesh of which this is a part, without conditions, data and regions; none where this is no part.
+    /// Returns the same fields on the whole mesh, without conditions, data and regions; `None` if the mesh is no part.
     ///
     /// # Errors
     ///
-    /// A mesh that is too large for one process, unknowns that cannot be numbered.
+    /// The mesh is too large for one process, or its degrees of freedom cannot be numbered.
     pub fn on_whole(&self) -> Result<Option<Self>, WholeError> {
         let Some(cut) = self.mesh.cut() else { return Ok(None) };
         let fields = self.fields.iter().map(|field| &field.space);
@@ -377,8 +376,8 @@ impl Discretisation {
         Ok(Some(Self::new(Arc::clone(cut.whole()?), &fields)?))
     }
 
-    /// The same with the data of all parts, and the unknowns on the whole mesh, at each process; none where this is no part. All
-    /// processes call it.
+    /// Like [`on_whole`](Self::on_whole), with the data of all parts and the vector on the whole mesh, on each process.
+    /// `None` if the mesh is no part. Collective.
     ///
     /// # Errors
     ///
@@ -389,7 +388,7 @@ impl Discretisation {
         };
         let Some(u) = self.gathered(&whole, u) else { return Ok(None) };
         let (own, all) = (cut.cells()?, cut.whole()?.n_cells());
-        // Numbers of each cell, which a process without cells does not know.
+        // Values per cell; a process without cells does not know their number.
         let of_cells = |numbers: &[f64]| {
             let mut each = [(numbers.len() / own.len().max(1)) as f64];
             self.mesh.reduce_in_all(Reduce::Largest, &mut each);
@@ -425,7 +424,8 @@ impl Discretisation {
         Ok(Some((whole, u)))
     }
 
-    /// Numbers of the whole mesh, from those that parts have of it with their places there; where several differ by rounding, the largest.
+    /// Combines values of the parts, each with its position, to those of the whole mesh; shared values that differ by
+    /// rounding become the largest.
     fn spread(&self, own: impl Iterator<Item = (f64, usize)>, all: usize) -> Vec<f64> {
         let mut numbers = vec![f64::NEG_INFINITY; all];
         own.for_each(|(number, place)| numbers[place] = number);
@@ -433,25 +433,25 @@ impl Discretisation {
         numbers
     }
 
-    /// Unknowns of all fields, those of other processes too.
+    /// Returns the number of degrees of freedom of all fields on all processes.
     pub fn dofs_in_all(&self) -> usize {
         let own = self.n_dofs();
         self.mesh.in_all(self.sharing().map_or(own, |sharing| sharing.counted(own)))
     }
 
-    /// Where the unknowns of each field lie in a vector.
+    /// Returns the range of each field in a vector.
     pub fn ranges(&self) -> Vec<Range<usize>> {
         (0..self.fields.len()).map(|field| self.dofs_of(field)).collect()
     }
 
-    /// Where the unknowns of a field lie in a vector: the fields follow one another.
+    /// Returns the range of a field in a vector: fields are consecutive.
     pub fn dofs_of(&self, field: usize) -> Range<usize> {
         let lengths = || self.fields.iter().map(|field| field.space.n_dofs());
         let start = lengths().take(field).sum();
         start..start + lengths().nth(field).unwrap_or(0)
     }
 
-    /// The field, the node and the component of an unknown, by its place in a vector.
+    /// Returns the field, the node and the component of a vector entry.
     pub fn unknown(&self, dof: usize) -> Option<(usize, usize, usize)> {
         let field = (0..self.fields.len()).find(|&field| self.dofs_of(field).contains(&dof))?;
         let (own, components) =
@@ -459,7 +459,7 @@ impl Discretisation {
         Some((field, own / components, own % components))
     }
 
-    /// The constrained unknowns of all fields that this process counts, by their place in a vector: no process before has them.
+    /// Returns the constrained entries of all fields that this process owns: no smaller rank shares them.
     pub fn counted_conditions(&self) -> impl Iterator<Item = usize> {
         let sharing = self.sharing();
         let counts =
@@ -467,7 +467,7 @@ impl Discretisation {
         self.conditions().map(|(dof, _)| dof).filter(counts)
     }
 
-    /// The constrained unknowns of all fields with their values, by their place in a vector.
+    /// Returns the constrained entries of all fields, with their values.
     pub fn conditions(&self) -> impl Iterator<Item = (usize, f64)> {
         self.fields.iter().enumerate().flat_map(|(number, field)| {
             let start = self.dofs_of(number).start;

@@ -1,8 +1,8 @@
-//! Values at hanging nodes: unknowns of a space → values at all nodes of all cells.
+//! Values at hanging nodes: interpolation from the degrees of freedom to all nodes of all cells.
 //!
-//! A cell with hanging nodes has the unknowns of its parent's faces and edges in the place of its own
-//! ([`kernels_gen::abi::hanging`]). Kernels interpolate in passing; here it is done for whoever looks at values: nodes that
-//! hang become nodes of their own, behind all others.
+//! A cell with hanging nodes references the degrees of freedom of its parent's faces and edges instead of its own
+//! ([`kernels_gen::abi::hanging`]). Kernels interpolate on the fly. This module interpolates for output and evaluation:
+//! hanging nodes become nodes of their own, appended to the others.
 
 use super::Space;
 use crate::mesh::hanging::bits;
@@ -10,18 +10,18 @@ use kernels_gen::abi::hanging::upper;
 use kernels_gen::element::{Lagrange, line_of_parent};
 use std::borrow::Cow;
 
-/// What hangs of the nodes of a cell, by what hangs of the cell.
+/// Interpolation at the hanging nodes of a cell, by its hanging word.
 pub(crate) struct Interpolation {
-    /// For each node the bits of a word of which any says that it hangs.
+    /// For each node, the bits of a hanging word that mark it as hanging.
     bits: Vec<u32>,
-    /// For each axis the lines of nodes along it that may hang, with the bit that says so.
+    /// For each axis, the lines of nodes along it that may hang, with their bits.
     lines: [Vec<(u32, Vec<usize>)>; 3],
     /// A⁻ and A⁺.
     tables: [Vec<f64>; 2],
 }
 
 impl Interpolation {
-    /// For an element on quadrilaterals or hexahedra.
+    /// Creates the interpolation for an element on quadrilaterals or hexahedra.
     pub(crate) fn new(element: Lagrange) -> Option<Self> {
         let (dim, degree) = (element.cell().dim(), element.degree());
         let line = element.line().filter(|_| element.is_continuous())?;
@@ -43,7 +43,7 @@ impl Interpolation {
                     at[axis] = i;
                     nodes.iter().position(|node| node.lattice == at).unwrap_or(0)
                 };
-                // The line is between the ends of its own axis.
+                // The line lies between the ends of its own axis.
                 let ends = [0, 1, 2].map(|own| if own == axis { None } else { end(at[own]) });
                 (own_bit(ends, axis, dim), (0..=degree).map(node).collect())
             };
@@ -54,12 +54,12 @@ impl Interpolation {
         Some(Self { bits: bits_of, lines: [along(0), along(1), along(2)], tables })
     }
 
-    /// The nodes of a cell that hang.
+    /// Returns the hanging nodes of a cell.
     pub(crate) fn hanging(&self, word: u32) -> impl Iterator<Item = usize> {
         (0..self.bits.len()).filter(move |&node| self.bits[node] & word != 0)
     }
 
-    /// Interpolates what was read of the parent, `[node][component]`, in place, or with `back` gives it what its nodes got.
+    /// Interpolates the parent's values, `[node][component]`, in place; with `back`, applies the transpose.
     pub(crate) fn resolve(&self, word: u32, components: usize, values: &mut [f64], back: bool) {
         for (axis, lines) in self.lines.iter().enumerate() {
             let table = &self.tables[(word >> upper(axis) & 1) as usize];
@@ -80,15 +80,15 @@ impl Interpolation {
     }
 }
 
-/// The bit of the lines along an axis at these ends of the others.
+/// Returns the bit of the lines along an axis, for given ends of the other axes.
 fn own_bit(ends: [Option<usize>; 3], axis: usize, dim: usize) -> u32 {
-    // What lies between the ends of all other axes' lines has no bit but this one.
+    // Entities between the ends of all other axes have only this bit.
     let all = bits(ends, dim);
     all & 0xff << (3 + 8 * axis)
 }
 
 impl Space {
-    /// The space in which nodes that hang are nodes of their own, behind the others, with the values there; itself where
+    /// Returns the space with hanging nodes as separate, appended nodes, and the values there; the space itself if
     /// nothing hangs.
     pub fn resolved<'a>(&'a self, values: &'a [f64]) -> (Cow<'a, Space>, Cow<'a, [f64]>) {
         let own = || (Cow::Borrowed(self), Cow::Borrowed(values));
@@ -111,7 +111,8 @@ impl Space {
         (Cow::Owned(space), Cow::Owned(all))
     }
 
-    /// What the nodes of a cell have, `[node][component]` → what the unknowns that it reads get of it.
+    /// Applies the transposed interpolation: maps values at the nodes of a cell, `[node][component]`, to the degrees of
+    /// freedom that it references.
     pub(crate) fn resolve_back(&self, cell: usize, components: usize, values: &mut [f64]) {
         let word = self.hanging.as_ref().map_or(0, |words| words[cell]);
         if let Some(interpolation) = Interpolation::new(self.element).filter(|_| word != 0) {
@@ -119,7 +120,7 @@ impl Space {
         }
     }
 
-    /// What a cell reads, `[node][component]`.
+    /// Gathers the values that a cell references, `[node][component]`.
     fn gather(&self, cell: usize, values: &[f64], into: &mut [f64]) {
         let components = self.components;
         for (into, &node) in into.chunks_exact_mut(components).zip(self.cell_nodes(cell)) {
@@ -127,7 +128,7 @@ impl Space {
         }
     }
 
-    /// For each node of a cell whether it hangs, if any does.
+    /// Returns for each node of each cell whether it hangs; `None` if none does.
     pub(crate) fn hanging_nodes(&self) -> Option<impl Fn(usize, usize) -> bool + Sync> {
         let words = self.hanging.clone()?;
         let bits = Interpolation::new(self.element)?.bits;

@@ -1,5 +1,4 @@
-//! Nodal points and nodal interpolation: from a space to the physical places of its nodes, through
-//! the mesh's isoparametric map x(ξ) = Σ_i φ_i(ξ) x_i, and from a function to nodal values.
+//! Nodal points and nodal interpolation. Points follow from the isoparametric map of the mesh, x(ξ) = Σ_i φ_i(ξ) x_i.
 
 use super::Space;
 use crate::mesh::Mesh;
@@ -8,7 +7,7 @@ use crate::support::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 
 impl Space {
-    /// The physical coordinates of every node. Of several processes all ask for them where nodes hang.
+    /// Returns the physical coordinates of every node. Collective if nodes hang on a distributed mesh.
     pub fn points(
         &self,
         mesh: &Mesh,
@@ -16,7 +15,7 @@ impl Space {
     ) -> Result<Vec<[f64; 3]>, ElementError> {
         let mut points = self.points_here(mesh, partition)?;
         if let Some(cut) = mesh.cut().filter(|_| self.hanging.is_some()) {
-            // All cells of a node may have it in the place of one that hangs, and lie elsewhere.
+            // In all local cells of a node, it may replace a hanging node and so lie elsewhere.
             let sharing = self.sharing(cut.group());
             for axis in 0..3 {
                 let own: Vec<f64> = points.iter().map(|point| point[axis]).collect();
@@ -29,7 +28,7 @@ impl Space {
         Ok(points)
     }
 
-    /// The same as far as the cells of this process know them.
+    /// Returns the coordinates that are known from the cells of this process; NaN for the others.
     pub(crate) fn points_here(
         &self,
         mesh: &Mesh,
@@ -39,10 +38,10 @@ impl Space {
         let table = tabulate(geometry, &self.element.points());
         let mut points = vec![[f64::NAN; 3]; self.n_nodes()];
         let hangs = self.hanging_nodes();
-        // A cell whose nodes hang has others' in their place.
+        // A cell with hanging nodes references other nodes instead.
         let is_own =
             |cell: usize, node: usize| hangs.as_ref().is_none_or(|hangs| !hangs(cell, node));
-        // The nodes that each chunk touches first are its own to write.
+        // Each chunk writes the nodes that it is the first to touch.
         let mut rest = points.as_mut_slice();
         let mut own = Vec::with_capacity(partition.chunks().len());
         for (chunk, cells) in partition.chunks().iter().enumerate() {
@@ -63,7 +62,7 @@ impl Space {
             }
         });
         if hangs.is_some() {
-            // Those that a chunk touched first in cells where they are others'.
+            // Nodes that the first chunk references only in place of hanging nodes.
             for cell in 0..mesh.n_cells() {
                 for (local, &node) in self.cell_nodes(cell).iter().enumerate() {
                     if points[node as usize][0].is_nan() && is_own(cell, local) {
@@ -76,8 +75,8 @@ impl Space {
         Ok(points)
     }
 
-    /// Nodal values of a function, node-major with interleaved components: `f` writes its
-    /// components at a point.
+    /// Returns the nodal values of a function, node-major with interleaved components: `f` writes its components at a
+    /// point.
     pub fn interpolate(
         &self,
         points: &[[f64; 3]],

@@ -1,4 +1,4 @@
-//! Numbering on meshes whose cells see their entities in every orientation.
+//! Numbering on meshes whose cells have entities in every orientation.
 
 use super::Space;
 use crate::algebra::vector::{Precision, Vector};
@@ -10,7 +10,7 @@ use fem_dsl::testing::Random;
 use kernels_gen::element::{Cell, Lagrange, Tabulation, tabulate};
 use std::collections::BTreeSet;
 
-/// All numberings of a cell's vertices that keep its orientation.
+/// Returns all rotations of a cell's vertices.
 fn rotations(cell: Cell) -> Vec<Vec<usize>> {
     let n = cell.vertex_count();
     let determinant = |order: &[usize]| {
@@ -30,7 +30,7 @@ fn rotations(cell: Cell) -> Vec<Vec<usize>> {
     };
     let mut orders = Vec::new();
     if cell.is_tensor() {
-        // An image of the axes (with signs) and of the origin.
+        // Images of the axes (with signs) and of the origin.
         let dim = cell.dim();
         for origin in 0..n {
             for code in 0..dim.pow(dim as u32) {
@@ -56,8 +56,7 @@ fn rotations(cell: Cell) -> Vec<Vec<usize>> {
     orders
 }
 
-/// A distorted grid of n^dim squares or cubes (cut into simplices where the cell is one), each cell
-/// turned at random.
+/// Returns a distorted grid of n^dim squares or cubes (or their simplices), each cell rotated at random.
 fn turned(cell: Cell, n: usize, seed: u64) -> Mesh {
     let dim = cell.dim();
     let mut random = Random(seed);
@@ -103,7 +102,7 @@ fn turned(cell: Cell, n: usize, seed: u64) -> Mesh {
     Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a valid mesh")
 }
 
-/// Physical places of the points of `table`, a tabulation of the geometry, through a cell's own map.
+/// Returns the physical points of `table`, a tabulation of the geometry, on a cell.
 fn cell_points(mesh: &Mesh, cell: usize, table: &Tabulation) -> Vec<[f64; 3]> {
     (0..table.points)
         .map(|q| {
@@ -118,7 +117,7 @@ fn cell_points(mesh: &Mesh, cell: usize, table: &Tabulation) -> Vec<[f64; 3]> {
         .collect()
 }
 
-/// A place rounded far above rounding errors and far below the distance of nodes.
+/// Returns a point rounded far above the rounding-error level and far below the distance of nodes.
 fn key(x: &[f64; 3]) -> [i64; 3] {
     x.map(|x| (x * 1e9).round() as i64)
 }
@@ -147,7 +146,7 @@ fn cases(mut check: impl FnMut(&Mesh, &Partition, Lagrange)) {
 fn the_meshes_of_these_tests_show_every_orientation() {
     for (cell, n, _) in CASES {
         let mesh = turned(cell, n, 0);
-        // Simplices are always given a numbering in which their entities agree.
+        // Simplices are always numbered such that their entities agree.
         assert_eq!(mesh.topology().is_oriented(), !cell.is_tensor(), "{cell}");
         if cell == Cell::Hexahedron {
             let faces = cell.entities(2).len();
@@ -160,7 +159,7 @@ fn the_meshes_of_these_tests_show_every_orientation() {
     }
 }
 
-/// Every cell sees its nodes where the space says they are, and no two nodes are in one place.
+/// Checks that all cells agree on the positions of nodes, and that no two nodes coincide.
 fn assert_conforming(mesh: &Mesh, partition: &Partition, space: &Space) {
     let element = space.element();
     let points = space.points(mesh, partition).expect("points");
@@ -261,7 +260,7 @@ fn chunks_own_what_they_touch_first_and_colours_are_disjoint() {
     });
 }
 
-/// A grid with the natural numbering: all frames agree.
+/// Returns a grid with the natural numbering: all frames agree.
 fn straight(cell: Cell, n: usize) -> Mesh {
     let dim = cell.dim();
     let side = n + 1;

@@ -1,14 +1,14 @@
-//! Solutions from one mesh of a forest to another: at each node of the new mesh the value that the old function has there.
+//! Transfer of solutions between meshes of one forest: interpolation of the old function at the nodes of the new mesh.
 //!
-//! A cell of the new mesh lies in one leaf of the old or is made of several. For each that it meets, the places of its nodes
-//! in that leaf are a product of one list an axis, so that values go axis by axis:
+//! A cell of the new mesh lies in one old leaf or consists of several. In each of them, the nodes of the cell form a
+//! tensor product of one list per axis, and interpolation uses sum factorisation:
 //!
 //! ```text
 //! v(i, j, k) = Σ_abc φ_a(x_i) φ_b(y_j) φ_c(z_k) u_abc      x_i = (h ξ_i + o − o') / h' where that is in [0, 1]
 //! ```
 //!
-//! Of several processes each sends what its old leaves have to those that have new ones there: all know all leaves, and both sides have one
-//! list of these.
+//! On distributed meshes each process sends the values of its old leaves to the processes that have new leaves there.
+//! All processes know all leaves, so both sides derive the same lists.
 
 use crate::mesh::Mesh;
 use crate::mesh::refine::forest::Dealt;
@@ -23,8 +23,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The unknowns on `to` of the function with the unknowns `u` on `from`; none where the meshes are not of one forest, or the
-/// fields of other elements. Where conditions hold, they are the function's own values. Of parts of meshes all processes call it.
+/// Interpolates the vector `u` on `from` to `to`. `None` if the meshes do not belong to one forest, or if the elements
+/// differ. Constrained entries get the values of the function. Collective on distributed meshes.
 pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
     let (there, here) = (Leaves::of(&from.mesh)?, Leaves::of(&to.mesh)?);
     let coarse = |mesh: &Mesh| mesh.refined_from().map(|refined| Arc::clone(&refined.coarse));
@@ -57,13 +57,13 @@ pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option
     Some(all)
 }
 
-/// Who has which leaf, of a part of a mesh that is dealt out by its leaves.
+/// Returns the distributed forest of a mesh part, if it has one.
 fn dealt(mesh: &Mesh) -> Option<Arc<Dealt>> {
     let (by, _) = mesh.cut()?.dealer()?;
     Arc::clone(by).as_any().downcast().ok()
 }
 
-/// Tells of each leaf of one forest and each of another that lies in it, or in which it lies, along both.
+/// Calls `tell` for each pair of leaves of two forests of which one contains the other.
 fn along_both(layout: Layout, [a, b]: [&[Key]; 2], mut tell: impl FnMut(usize, usize)) {
     let (mut i, mut j) = (0, 0);
     while let (Some(&own), Some(&other)) = (a.get(i), b.get(j)) {
@@ -84,13 +84,13 @@ fn along_both(layout: Layout, [a, b]: [&[Key]; 2], mut tell: impl FnMut(usize, u
     }
 }
 
-/// What the cells of a part have, and what other processes have of old leaves that new ones of this process meet.
+/// Values of the cells of this part, and of old leaves of other processes that new leaves of this process intersect.
 struct Beyond {
-    /// The leaves of those.
+    /// The keys of those leaves.
     keys: Vec<Key>,
-    /// All numbers of each cell, those of the part first: `[cell][field][node][component]`.
+    /// All values of each cell, those of the part first: `[cell][field][node][component]`.
     rows: Vec<f64>,
-    /// Where those of each field begin, and how many there are.
+    /// The start of each field in a row, and the length of a row.
     starts: Vec<usize>,
     each: usize,
 }
@@ -115,7 +115,7 @@ impl Beyond {
             }
         }
         let rank = group.rank() as u32;
-        // The old leaves that go to each process, and those that come from it.
+        // The old leaves to send to each process, and to receive from it.
         let mut told: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
         let layout = old.forest().coarse().layout;
         along_both(layout, [old.forest().leaves(), new.forest().leaves()], |leaf, at| {
@@ -147,7 +147,7 @@ impl Beyond {
         Self { keys, rows, starts, each }
     }
 
-    /// The unknowns of a part; those that only cells of others can say are theirs.
+    /// Returns the new vector of this part; nodes that only cells of other processes know get their values.
     fn to(
         &self,
         group: &Arc<dyn Group>,
@@ -172,7 +172,7 @@ impl Beyond {
     }
 }
 
-/// Gives the nodes that several processes have the values that the first has which knows one.
+/// Sets shared nodes to the value of the smallest rank that knows one.
 fn agree(group: &Arc<dyn Group>, space: &Space, known: &[bool], values: &mut [f64]) {
     let (sharing, rank) = (space.sharing(group), group.rank() as f64);
     let mut rank_of: Vec<f64> =
@@ -190,11 +190,11 @@ fn agree(group: &Arc<dyn Group>, space: &Space, known: &[bool], values: &mut [f6
     }
 }
 
-/// The leaves that the cells of a mesh are.
+/// The leaves of the cells of a mesh.
 struct Leaves<'a> {
     layout: Layout,
     keys: &'a [Key],
-    /// The cells along the leaves.
+    /// The cells in leaf order.
     sorted: Vec<u32>,
     dim: usize,
 }
@@ -215,10 +215,10 @@ impl<'a> Leaves<'a> {
         Some(Self { layout: *layout, keys, sorted, dim: mesh.dim() })
     }
 
-    /// The cells that a cell of another mesh is in or consists of.
+    /// Returns the cells that contain a cell of another mesh or that it contains.
     fn meeting(&self, key: Key) -> &[u32] {
         let own = |cell: &u32| self.keys[*cell as usize];
-        // An ancestor comes before its descendants.
+        // Ancestors precede their descendants.
         let end = self.sorted.partition_point(|cell| !self.layout.is_behind(own(cell), key));
         let start = self.sorted.partition_point(|cell| own(cell) < key);
         match start < end && self.layout.contains(key, own(&self.sorted[start])) {
@@ -228,8 +228,8 @@ impl<'a> Leaves<'a> {
     }
 }
 
-/// The values of a field at the nodes of a new space, from those of the old one in each cell there, and which nodes have one: those that do
-/// not hang wherever they are.
+/// Returns the values of a field at the nodes of the new space, from its old values per cell; and for each node whether
+/// its value is known: it must not hang in some cell.
 fn field(
     there: &Leaves<'_>,
     read: &(dyn Fn(usize, usize, usize) -> f64 + Sync),
@@ -268,10 +268,10 @@ fn field(
     (all, known)
 }
 
-/// The nodes of a cell along an axis that lie in another with the functions there.
+/// The nodes of a cell along an axis that lie in another cell, with the values of the basis there.
 type Axis = Vec<(usize, Vec<f64>)>;
 
-/// Where h ξ + o lies in [0, 1].
+/// Returns the nodes ξ with h ξ + o in [0, 1].
 fn axis(line: LinePoints, scale: f64, shift: f64) -> Axis {
     let points: Vec<f64> = line.points().iter().map(|xi| scale * xi + shift).collect();
     let inside = (0..points.len()).filter(|&i| (0.0..=1.0).contains(&points[i]));
@@ -282,12 +282,12 @@ fn axis(line: LinePoints, scale: f64, shift: f64) -> Axis {
     inside.map(row).collect()
 }
 
-/// What is the same for many cells.
+/// Tables for parents and children.
 struct Tables {
     line: LinePoints,
-    /// Of the lower and the upper child in its parent.
+    /// The nodes of the lower and the upper child in the parent.
     children: [Axis; 2],
-    /// Of a parent in its lower and its upper child.
+    /// The nodes of the parent in its lower and its upper child.
     parents: [Axis; 2],
 }
 
@@ -298,7 +298,7 @@ impl Tables {
         Self { line, children, parents }
     }
 
-    /// For each axis, the nodes of a cell that lie in another.
+    /// Returns for each axis the nodes of a cell that lie in another one.
     fn axes(&self, here: &Leaves<'_>, key: Key, other: Key) -> [Cow<'_, [(usize, Vec<f64>)]>; 3] {
         let (own, theirs) = (here.layout.corner(key), here.layout.corner(other));
         let (size, whole) = (UNITS >> key.level(), UNITS >> other.level());
@@ -318,7 +318,7 @@ impl Tables {
     }
 }
 
-/// The values at the nodes inside, axis by axis: nodes of a cell are lexicographic, x fastest.
+/// Interpolates at the nodes inside by sum factorisation; nodes of a cell are lexicographic, x fastest.
 fn put(
     axes: &[Cow<'_, [(usize, Vec<f64>)]>],
     n: usize,
@@ -328,7 +328,7 @@ fn put(
 ) {
     for c in 0..components {
         let mut all: Vec<f64> = (0..n.pow(axes.len() as u32)).map(|node| read(node, c)).collect();
-        // What is done is behind: [axis to do … ][axes done], the first axis fastest at the start.
+        // Layout: [remaining axes …][processed axes], initially with the first axis fastest.
         for axis in axes {
             let rest = all.len() / n;
             let mut next = Vec::with_capacity(rest * axis.len());
@@ -337,12 +337,12 @@ fn put(
                     next.push(row.iter().zip(line).map(|(a, u)| a * u).sum());
                 }
             }
-            // Now the next axis is fastest, and this one slowest.
+            // The next axis is fastest, and this one slowest.
             all = next;
         }
         let mut value = all.iter();
         let mut at = vec![0; axes.len()];
-        // The first axis is fastest again, once all have been done.
+        // After all axes the first one is fastest again.
         let total: usize = axes.iter().map(|axis| axis.len()).product();
         for number in 0..total {
             let mut rest = number;

@@ -1,15 +1,14 @@
-//! Files that appear whole or not at all.
+//! Atomic replacement of files.
 //!
-//! Everything goes to a temporary file in the same folder, reaches the disk, and then takes the
-//! name. Whatever fails before, the old file stays and the temporary one is removed. What is no
-//! file on a disk (a pipe, a terminal, a device) is written directly: it has no whole that could be
-//! kept, and must not be replaced by a file. A link is followed, so that it stays one.
+//! Data is written to a temporary file in the same folder, flushed to disk, and renamed. On any earlier failure the old
+//! file is kept and the temporary one removed. Pipes, terminals and devices are written directly: they cannot be
+//! replaced. Links are followed, so that they remain links.
 
 use crate::support::scratch::File;
 use std::io::{BufWriter, Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes what `fill` says to `path`.
+/// Writes the output of `fill` to `path`.
 pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     match place(path)? {
         Place::Stream => {
@@ -24,7 +23,7 @@ pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>
 
 fn whole(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let file = File::beside(path)?;
-    // Who may read or write what was there may do so with what takes its place, and nobody else.
+    // The new file has the permissions of the old one.
     if let Ok(before) = std::fs::metadata(path) {
         #[cfg(unix)]
         give_to_owner(file.file(), &before)?;
@@ -37,8 +36,7 @@ fn whole(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result
     file.persist(path)
 }
 
-/// Gives a file the owner and the group of another, as far as the system lets us: who may write a file of somebody else
-/// does not take it from him unasked if that can be helped.
+/// Gives a file the owner and the group of another, as far as the system permits.
 #[cfg(unix)]
 fn give_to_owner(file: &std::fs::File, before: &std::fs::Metadata) -> Result<()> {
     use std::os::unix::fs::{MetadataExt as _, fchown};
@@ -50,28 +48,27 @@ fn give_to_owner(file: &std::fs::File, before: &std::fs::Metadata) -> Result<()>
     Ok(())
 }
 
-/// The system's own words, without the temporary file's name, which nobody knows.
+/// Returns the system's message without the name of the temporary file.
 fn plain(error: Error) -> Error {
     let text = error.to_string();
     let words = text.split(" at path ").next().unwrap_or_default();
     Error::new(error.kind(), words)
 }
 
-/// Whether a file could be written at `path`, tried without leaving anything there. Of what is no file, nothing can be
-/// said before it is written to.
+/// Checks that a file can be written at `path`, without leaving a trace. Nothing is checked for streams.
 pub(crate) fn probe(path: &Path) -> Result<()> {
     match place(path)? {
-        // Opened and closed, a pipe would tell its reader that there is nothing more.
+        // Opening and closing a pipe would signal its end to the reader.
         Place::Stream => Ok(()),
         Place::File(path) => File::beside(&path).map(drop).map_err(plain),
     }
 }
 
-/// What a path leads to.
+/// Target of a path.
 enum Place {
-    /// Something that takes bytes and keeps none.
+    /// A stream.
     Stream,
-    /// A file, there or not yet, behind all links.
+    /// A file, existing or not, after resolving links.
     File(PathBuf),
 }
 
@@ -84,7 +81,7 @@ fn place(path: &Path) -> Result<Place> {
         }
         Ok(_) => Ok(Place::Stream),
         Err(error) if error.kind() == ErrorKind::NotFound => match std::fs::read_link(path) {
-            // A link to nothing yet; one that leads to itself is another error.
+            // A link to a missing target; a link to itself is another error.
             Ok(target) => place(&path.parent().unwrap_or(Path::new("")).join(target)),
             Err(_) if names_a_folder(path) => {
                 Err(Error::new(ErrorKind::IsADirectory, "it names a folder, which is not there"))
@@ -95,19 +92,19 @@ fn place(path: &Path) -> Result<Place> {
     }
 }
 
-/// Whether a path ends as only those of folders do.
+/// Returns whether a path ends like that of a folder.
 fn names_a_folder(path: &Path) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();
     bytes.last().is_some_and(|&last| std::path::is_separator(char::from(last)))
 }
 
-/// Whether a file that is there may be replaced: only what may be written, although its folder alone decides for the
-/// system. A file that nobody may write is refused to the system's own user, too, who may do all.
+/// Checks that an existing file may be replaced: it must be writable, although the system only requires this of its
+/// folder. Read-only files are also protected from root.
 fn permit(path: &Path, found: &std::fs::Metadata) -> Result<()> {
     if found.permissions().readonly() {
         return Err(Error::new(ErrorKind::PermissionDenied, "it may only be read"));
     }
-    // Opened and left as it is.
+    // Opened and not changed.
     std::fs::OpenOptions::new().append(true).open(path).map(drop)
 }
 
@@ -165,7 +162,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 2);
     }
 
-    /// Only where files can be given away: that is for the system's own user.
+    /// Requires the right to change owners, which only root has.
     #[cfg(unix)]
     #[test]
     fn what_is_replaced_keeps_its_owner() {
@@ -192,7 +189,7 @@ mod tests {
         assert!(std::fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(std::fs::read(&target).expect("there"), b"new");
 
-        // Of a chain of links in another folder, whose end is not there yet.
+        // A chain of links through another folder with a missing target.
         let below = folder.path().join("below");
         std::fs::create_dir(&below).expect("a folder");
         let (first, second) = (folder.path().join("first"), below.join("second"));

@@ -1,18 +1,18 @@
-//! Names the work that is under way, as events of the target [`PROGRESS`](crate::PROGRESS): the innermost that has not ended.
+//! Progress messages: names of running tasks as events of the target [`PROGRESS`](crate::PROGRESS), the innermost last.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Work under way, the innermost last, with a number of its own.
+/// The running tasks, innermost last, each with a unique number.
 static OPEN: Mutex<(usize, Vec<(usize, String)>)> = Mutex::new((0, Vec::new()));
 
 fn open() -> MutexGuard<'static, (usize, Vec<(usize, String)>)> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Work under way until it is dropped.
+/// A task that runs until this value is dropped.
 pub(crate) struct Doing(usize);
 
-/// Names work that begins now.
+/// Starts a named task.
 pub(crate) fn doing(what: impl Into<String>) -> Doing {
     let what = what.into();
     tracing::info!(target: crate::PROGRESS, "{what}");

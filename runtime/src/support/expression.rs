@@ -6,22 +6,22 @@ use fem_dsl::point::{Input, NodeId, Param};
 use fem_dsl::problem::Expression;
 use std::ops::Range;
 
-/// Points evaluated together.
+/// Points per block.
 const BLOCK: usize = 512;
 
 /// Time and parameters of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// t, then the components of each parameter.
+    /// t, followed by the components of each parameter.
     pub values: Vec<f64>,
-    /// Where each parameter begins in `values`.
+    /// The start of each parameter in `values`.
     starts: Vec<usize>,
     /// The degree k.
     pub degree: usize,
 }
 
 impl Parameters {
-    /// A form's defaults with some replaced.
+    /// Returns a form's default parameters, with some replaced.
     pub fn new(params: &[Param], time: f64, replaced: &[(usize, Vec<f64>)], degree: usize) -> Self {
         let mut values = vec![time];
         let mut starts = Vec::new();
@@ -33,13 +33,13 @@ impl Parameters {
         Self { values, starts, degree }
     }
 
-    /// Where the components of a parameter are in `values`.
+    /// Returns the range of a parameter in `values`.
     pub fn range(&self, param: usize) -> Range<usize> {
         let end = self.starts.get(param + 1).copied().unwrap_or(self.values.len());
         self.starts[param]..end
     }
 
-    /// The value of an input that is the same everywhere.
+    /// Returns the value of an input that is constant in space.
     pub fn constant(&self, input: Input) -> Option<f64> {
         match input {
             Input::Time => Some(self.values[0]),
@@ -50,8 +50,7 @@ impl Parameters {
     }
 }
 
-/// Some nodes of an expression at some points, `[point][node]`. `diameter` gives h at the index of a
-/// point.
+/// Evaluates some nodes of an expression at points, `[point][node]`. `diameter` gives h at a point's index.
 pub fn evaluate(
     expression: &Expression,
     roots: &[NodeId],
@@ -74,7 +73,7 @@ pub fn evaluate(
                 .iter_mut()
                 .enumerate()
                 .for_each(|(i, value)| *value = diameter(block * BLOCK + i)),
-            // What an expression of a problem cannot name is not a number.
+            // Inputs that an expression of a problem cannot use are NaN.
             input => row.fill(parameters.constant(input).unwrap_or(f64::NAN)),
         });
         for (at, &root) in roots.iter().enumerate() {

@@ -1,31 +1,31 @@
-//! A number for a sequence of words, which tells sequences apart: Fowler, Noll and Vo's hash, word by word.
+//! Hash of a sequence of words, after Fowler, Noll and Vo, word by word.
 
-/// What has been taken so far.
+/// Hash of the words so far.
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// Of no word.
+    /// Creates the hash of an empty sequence.
     pub(crate) fn new() -> Self {
         Self(0xCBF2_9CE4_8422_2325)
     }
 
-    /// One word more.
+    /// Appends a word.
     pub(crate) fn take(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(29);
     }
 
-    /// The bytes of a text, each as a word.
+    /// Appends the bytes of a text, each as a word.
     pub(crate) fn text(&mut self, text: &str) {
         text.bytes().for_each(|byte| self.take(u64::from(byte)));
     }
 
-    /// Nodes and points, in their order.
+    /// Appends nodes and points, in order.
     pub(crate) fn mesh(&mut self, nodes: &[u32], points: &[[f64; 3]]) {
         nodes.iter().for_each(|&node| self.take(u64::from(node)));
         points.iter().flatten().for_each(|x| self.take(x.to_bits()));
     }
 
-    /// The number.
+    /// Returns the hash value.
     pub(crate) fn number(&self) -> u64 {
         self.0
     }

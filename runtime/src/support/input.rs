@@ -1,31 +1,31 @@
-//! The bytes of files that users name: so many as there is memory for, and of what may have no end (a pipe, a device) only as long as it
-//! looks like what is wanted.
+//! Reading of user files within the available memory. Streams without known length (pipes, devices) are read only if
+//! their beginning has the expected format.
 
 use crate::support::memory::{Bytes, Room, TooMuch};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// The most bytes that are taken from what is no file on a disk.
+/// The largest number of bytes read from a stream.
 const MOST: u64 = 16 << 30;
 
-/// As many of them show what they are.
+/// The number of bytes that suffices to detect a format.
 pub const BEGINNING: u64 = 1 << 12;
 
-/// Why there are no bytes.
+/// Error of reading.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// What the system says.
+    /// A system error.
     #[error(transparent)]
     Open(#[from] io::Error),
-    /// More than there is memory for.
+    /// Insufficient memory.
     #[error(transparent)]
     Memory(#[from] TooMuch),
 }
 
-/// All bytes of a file, if there is memory for so many times as many; of what is no file on a disk only its beginning where `fits` does
-/// not know that.
+/// Reads a file, if memory suffices for `times` times its length. Of a stream, only the beginning is read unless it
+/// satisfies `fits`.
 ///
 /// # Errors
 ///
@@ -39,21 +39,21 @@ pub fn read(path: &Path, times: f64, fits: impl Fn(&[u8]) -> bool) -> Result<Vec
         room(|| format!("reading a file of {}", Bytes(length)), times * length)?;
         return Ok(std::fs::read(path)?);
     }
-    // Of its end nothing is known, but of the memory.
+    // The length is unknown: only memory limits it.
     let room = Room::now().map_or(f64::INFINITY, |room| room.bytes / times);
     Ok(stream(file, MOST.min(room as u64).max(BEGINNING), fits)?)
 }
 
-/// Whether there is memory for what a file says that it holds.
+/// Checks that memory suffices for the announced contents of a file.
 ///
 /// # Errors
 ///
-/// What does not fit.
+/// Insufficient memory.
 pub fn room(what: impl FnOnce() -> String, bytes: f64) -> Result<(), TooMuch> {
     Room::check(what, bytes).map_err(|error| TooMuch { remedy: "a smaller file", ..error })
 }
 
-/// What comes out of a stream: all, or its beginning where that does not fit.
+/// Reads a stream completely, or only its beginning if that does not fit.
 fn stream(mut from: impl io::Read, most: u64, fits: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.by_ref().take(BEGINNING).read_to_end(&mut bytes)?;
@@ -67,7 +67,7 @@ fn stream(mut from: impl io::Read, most: u64, fits: impl Fn(&[u8]) -> bool) -> i
     Ok(bytes)
 }
 
-/// Whether bytes may begin a text.
+/// Returns whether bytes can be the beginning of a text.
 pub fn is_text(bytes: &[u8]) -> bool {
     !bytes.contains(&0)
 }

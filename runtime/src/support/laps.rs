@@ -1,21 +1,21 @@
-//! What takes how long, for those who listen: [`Laps`].
+//! Timers of consecutive steps, reported as events: [`Laps`].
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Time since something began, told at each end of a part of it.
+/// Stopwatch that reports the time of each step.
 pub(crate) struct Laps {
     of: &'static str,
     start: Instant,
 }
 
 impl Laps {
-    /// Of something that begins now.
+    /// Starts the stopwatch.
     pub(crate) fn new(of: &'static str) -> Self {
         Self { of, start: Instant::now() }
     }
 
-    /// Tells what has just ended, and how long it took.
+    /// Reports the step that has just ended.
     pub(crate) fn tell(&mut self, what: &str) {
         let seconds = self.start.elapsed().as_secs_f64();
         tracing::debug!(seconds, "{}: {what}", self.of);
@@ -23,14 +23,14 @@ impl Laps {
     }
 }
 
-/// Threads that make kernels, when the first of them began, and the seconds before that.
+/// The number of threads that build kernels, the start of the current phase, and the seconds of earlier phases.
 static KERNELS: Mutex<(usize, Option<Instant>, f64)> = Mutex::new((0, None, 0.0));
 
-/// Kernels that are being made until this is dropped.
+/// Marks a thread as building kernels until dropped.
 pub(crate) struct MakingKernels(());
 
 impl MakingKernels {
-    /// From now on.
+    /// Starts the mark.
     pub(crate) fn begin() -> Self {
         let mut open = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
         open.0 += 1;
@@ -49,7 +49,7 @@ impl Drop for MakingKernels {
     }
 }
 
-/// Wall-clock seconds in which some thread of the program has made kernels.
+/// Returns the wall-clock seconds during which at least one thread built kernels.
 pub(crate) fn seconds_of_kernels() -> f64 {
     let open = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
     open.2 + open.1.map_or(0.0, |begun| begun.elapsed().as_secs_f64())

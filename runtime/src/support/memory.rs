@@ -1,29 +1,29 @@
-//! Memory: what is about to be made is compared with what there is, so that too much is an error with numbers and a
-//! remedy, and not the end of the program.
+//! Memory budget: planned allocations are compared with the available memory, so that exceeding it gives an error with
+//! numbers and a remedy.
 //!
-//! [`Room`] is the least of what this machine has free, what a limit of the process leaves (`ulimit -v`, `ulimit -d`), and
-//! what its control groups leave, as Linux says; elsewhere nothing is known, and nothing refused. [`Estimate`] is what a
-//! problem takes at least, part by part.
+//! [`Room`] is the minimum of the machine's free memory, the limits of the process (`ulimit -v`, `ulimit -d`) and those
+//! of its control groups, on Linux. On other systems nothing is known, and nothing is rejected. [`Estimate`] is a lower
+//! bound of a problem's memory, by part.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Memory that can be had, and what bounds it.
+/// Available memory, and its limiting factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Room {
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: f64,
-    /// What bounds it, in words.
+    /// A description of the limiting factor.
     pub bound: &'static str,
 }
 
 impl Room {
-    /// What this process can have now; none where nothing is known.
+    /// Returns the memory available to this process; `None` if unknown.
     pub fn now() -> Option<Self> {
         Self::under(Path::new("/"))
     }
 
-    /// The same with the system's files in a folder.
+    /// Returns the same, with the system's files in a folder.
     fn under(root: &Path) -> Option<Self> {
         let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
         let mut rooms = Vec::new();
@@ -50,11 +50,11 @@ impl Room {
         Some(Self { bytes: least.bytes.max(0.0), ..least })
     }
 
-    /// Whether so much fits.
+    /// Checks that `bytes` bytes are available.
     ///
     /// # Errors
     ///
-    /// What does not.
+    /// Insufficient memory.
     pub fn check(what: impl FnOnce() -> String, bytes: f64) -> Result<(), TooMuch> {
         match Self::now() {
             Some(room) if bytes > room.bytes => {
@@ -66,27 +66,27 @@ impl Room {
     }
 }
 
-/// Of addresses that are left, what can be had for certain: they are given out in large pieces, each of which is used up
-/// before the next is taken, or left half empty.
+/// Returns the usable part of the remaining address space: allocators reserve large pieces, which may remain half
+/// empty.
 fn usable(left: f64) -> f64 {
     const PIECE: f64 = (64 << 20) as f64;
     (left - PIECE).max(left / 2.0)
 }
 
-/// The number of bytes in a line `NAME: 123 kB`.
+/// Parses the bytes in a line `NAME: 123 kB`.
 fn kilobytes(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(1024.0 * line.split_whitespace().next()?.parse::<f64>().ok()?)
 }
 
-/// What a control group and those above it leave, given the process's line `NUMBER:CONTROLLERS:PATH`.
+/// Returns the memory left by a control group and its parents, for the process's line `NUMBER:CONTROLLERS:PATH`.
 fn of_group(root: &Path, line: &str) -> Vec<Room> {
     let mut fields = line.splitn(3, ':');
     let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
     else {
         return Vec::new();
     };
-    // The second version has one hierarchy without names.
+    // Version 2 has a single hierarchy without names.
     let (folder, most, used, idle) = match controllers {
         "" => ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "),
         named if named.split(',').any(|name| name == "memory") => (
@@ -100,7 +100,7 @@ fn of_group(root: &Path, line: &str) -> Vec<Room> {
     let top = root.join(folder);
     let mut groups: Vec<PathBuf> = Vec::new();
     let mut group = top.join(path.trim_start_matches('/'));
-    // Within a container the path may be one of the host's.
+    // Within a container the path may be that of the host.
     while group.starts_with(&top) {
         groups.push(group.clone());
         if !group.pop() {
@@ -112,7 +112,7 @@ fn of_group(root: &Path, line: &str) -> Vec<Room> {
             std::fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
         };
         let most = number(most)?;
-        // Files that were read are given up first.
+        // The page cache is released first.
         let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
         let idle =
             stat.lines().find_map(|line| line.strip_prefix(idle)?.trim().parse::<f64>().ok());
@@ -122,24 +122,24 @@ fn of_group(root: &Path, line: &str) -> Vec<Room> {
     groups.into_iter().filter_map(room).collect()
 }
 
-/// More memory than there is.
+/// Error of insufficient memory.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "{what} takes {} of memory, and there is {} ({}); take {remedy}, or a machine with more memory",
     Bytes(*.bytes), Bytes(.room.bytes), .room.bound
 )]
 pub struct TooMuch {
-    /// What does not fit.
+    /// A description of the allocation.
     pub what: String,
-    /// What it takes at least.
+    /// A lower bound of its bytes.
     pub bytes: f64,
-    /// What there is.
+    /// The available memory.
     pub room: Room,
-    /// What takes less.
+    /// A smaller alternative.
     pub remedy: &'static str,
 }
 
-/// A number of bytes as reports show it.
+/// A number of bytes, formatted for reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bytes(pub f64);
 
@@ -156,26 +156,26 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// What a problem takes at least.
+/// Lower bound of the memory of a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Cells of the mesh.
+    /// The number of cells.
     pub cells: u64,
-    /// Unknowns of all fields.
+    /// The number of degrees of freedom of all fields.
     pub unknowns: f64,
     /// Bytes of each part.
     pub parts: Vec<(&'static str, f64)>,
-    /// Bytes of the matrix and its factors, where iterations may give way to them; of no part.
+    /// Bytes of the matrix and its factors, if a direct solver may replace iterations; not in `parts`.
     pub perhaps: f64,
 }
 
 impl Estimate {
-    /// Bytes of all parts.
+    /// Returns the bytes of all parts.
     pub fn bytes(&self) -> f64 {
         self.parts.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Bytes of the parts that a device holds.
+    /// Returns the bytes of the parts in device memory.
     pub fn on_device(&self) -> f64 {
         self.there().map(|(_, bytes)| bytes).sum()
     }
@@ -184,11 +184,11 @@ impl Estimate {
         self.parts.iter().filter(|(part, _)| matches!(*part, "tables" | "vectors" | "levels"))
     }
 
-    /// Whether a device with so many free bytes can hold its parts.
+    /// Checks that a device with `free` free bytes can hold its parts.
     ///
     /// # Errors
     ///
-    /// What does not fit.
+    /// Insufficient memory.
     pub fn check_device(&self, free: f64) -> Result<(), TooMuch> {
         let bytes = self.on_device();
         if bytes <= free {
@@ -199,7 +199,7 @@ impl Estimate {
         Err(TooMuch { what: self.named(self.there()), bytes, room, remedy })
     }
 
-    /// What is told of it, with some of its parts.
+    /// Returns a description of the problem with some of its parts.
     fn named<'a>(&self, parts: impl Iterator<Item = &'a (&'static str, f64)>) -> String {
         let parts: Vec<String> =
             parts.map(|(name, bytes)| format!("{name} {}", Bytes(*bytes))).collect();
@@ -207,11 +207,11 @@ impl Estimate {
         format!("a problem of {unknowns} unknowns on {cells} cells ({})", parts.join(", "))
     }
 
-    /// Whether what is not there yet fits; `there` are the parts that are.
+    /// Checks that memory suffices for all parts except those in `there`, which exist.
     ///
     /// # Errors
     ///
-    /// What does not.
+    /// Insufficient memory.
     pub fn check(&self, there: &[&str]) -> Result<(), TooMuch> {
         let rest = self.parts.iter().filter(|(name, _)| !there.contains(name));
         let what = || self.named(rest.clone());
@@ -249,7 +249,7 @@ mod tests {
         let status = ("proc/self/status", "VmSize:\t 1000 kB\nVmData:\t 100 kB\n");
         let least = room(&[free, limits, status]).expect("a bound");
         assert_eq!((least.bytes, least.bound), (1_024_000.0, "what `ulimit -v` leaves"));
-        // The group itself has no bound; the one above it has.
+        // The group itself has no limit, but its parent has.
         let second = [
             ("proc/self/cgroup", "0::/a/b\n"),
             ("sys/fs/cgroup/a/b/memory.max", "max\n"),
@@ -259,7 +259,7 @@ mod tests {
         ];
         let least = room(&[&second[..], &[free]].concat()).expect("a bound");
         assert_eq!((least.bytes, least.bound), (800.0, "what its control group leaves"));
-        // Of the first version, with a path of the host's.
+        // Version 1, with a path of the host.
         let first = [
             ("proc/self/cgroup", "3:cpu:/x\n5:memory,hugetlb:/host/path\n"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "7000\n"),

@@ -1,9 +1,9 @@
-//! Parallel loops. What is gone through is told by rayon's iterators; it is divided here.
+//! Parallel loops over rayon's iterators, with their own division of the work.
 //!
-//! An end of rayon's own compiles dividing, stealing and joining anew for each loop: three tenths of this crate's code. These
-//! ends halve what they are given until each thread has [`PARTS`] parts, and go through [`fork`], which is compiled once.
-//! Where a part begins depends on the number of threads, so that sums are formed of parts that do not: of chunks, listed
-//! and then added up in order.
+//! Rayon's own consumers compile division, stealing and joining separately for each loop, which is 30 % of this crate's
+//! code. These consumers halve the items until each thread has [`PARTS`] parts, and use [`fork`], which is compiled
+//! once. Parts depend on the number of threads. Sums therefore use chunks that do not: their results are listed and
+//! added in order.
 
 use rayon::iter::plumbing::{Producer, ProducerCallback};
 pub(crate) use rayon::prelude::{
@@ -11,22 +11,22 @@ pub(crate) use rayon::prelude::{
     IntoParallelRefMutIterator, ParallelIterator, ParallelSlice, ParallelSliceMut,
 };
 
-/// Parts of a loop for each thread: those whose parts were cheap take over parts of others.
+/// Parts per thread: threads with cheap parts take over parts of others.
 const PARTS: usize = 8;
 
-/// The ends of parallel loops.
+/// Consumers of parallel iterators.
 pub(crate) trait Loop: IndexedParallelIterator {
-    /// Does something with each item.
+    /// Calls `f` for each item.
     fn each(self, f: impl Fn(Self::Item) + Sync) {
         go_through(self, &Each { begin: || (), f: |(): &mut (), item| f(item) });
     }
 
-    /// As [`Loop::each`], with a value that `begin` makes for each part.
+    /// Like [`Loop::each`], with a value that `begin` creates for each part.
     fn each_with<S>(self, begin: impl Fn() -> S + Sync, f: impl Fn(&mut S, Self::Item) + Sync) {
         go_through(self, &Each { begin, f });
     }
 
-    /// All items in their order.
+    /// Collects all items in order.
     fn listed(self) -> Vec<Self::Item> {
         let count = self.len();
         let mut parts = go_through(self, &Listed).into_iter();
@@ -36,23 +36,23 @@ pub(crate) trait Loop: IndexedParallelIterator {
         all
     }
 
-    /// All items to their places, of which there are as many.
+    /// Writes all items to `places`, which has the same length.
     fn put(self, places: &mut [Self::Item]) {
         assert_eq!(self.len(), places.len(), "a place for each item");
         places.par_iter_mut().zip(self).each(|(place, item)| *place = item);
     }
 
-    /// Of the items of which `f` makes something, what it makes of the first.
+    /// Returns the result of `f` for the first item with a result.
     fn first<R: Send>(self, f: impl Fn(Self::Item) -> Option<R> + Sync) -> Option<R> {
         go_through(self, &First(f))
     }
 
-    /// Whether `f` holds for all items.
+    /// Returns whether `f` holds for all items.
     fn holds(self, f: impl Fn(Self::Item) -> bool + Sync) -> bool {
         self.first(|item| (!f(item)).then_some(())).is_none()
     }
 
-    /// All items as one by a rule that does not depend on how they are grouped; none where there is no item.
+    /// Combines all items by an associative rule; `None` without items.
     fn merged(
         self,
         rule: impl Fn(Self::Item, Self::Item) -> Self::Item + Sync,
@@ -63,7 +63,7 @@ pub(crate) trait Loop: IndexedParallelIterator {
 
 impl<I: IndexedParallelIterator> Loop for I {}
 
-/// What is done with the items of a part, and what two parts side by side come to.
+/// Processing of a part's items, and combination of two adjacent parts.
 trait End<T>: Sync {
     type Of: Send;
 
@@ -88,7 +88,7 @@ impl<T, S, B: Fn() -> S + Sync, F: Fn(&mut S, T) + Sync> End<T> for Each<B, F> {
     fn both(&self, (): (), (): ()) {}
 }
 
-/// Part by part.
+/// Collects items part by part.
 struct Listed;
 
 impl<T: Send> End<T> for Listed {
@@ -135,7 +135,7 @@ impl<T: Send, F: Fn(T, T) -> T + Sync> End<T> for Merged<F> {
     }
 }
 
-/// Does the parts of a loop.
+/// Processes a loop in parts.
 fn go_through<I: IndexedParallelIterator, E: End<I::Item>>(items: I, end: &E) -> E::Of {
     struct Divided<'a, E>(usize, &'a E);
 
@@ -153,7 +153,7 @@ fn go_through<I: IndexedParallelIterator, E: End<I::Item>>(items: I, end: &E) ->
     items.with_producer(Divided(count, end))
 }
 
-/// How many parts a loop is worth.
+/// Returns the number of parts of a loop.
 fn parts(count: usize, least: usize) -> usize {
     match rayon::current_num_threads() {
         1 => 1,
@@ -176,14 +176,14 @@ fn divide<P: Producer, E: End<P::Item>>(items: P, count: usize, parts: usize, en
             of_right = right.take().map(|items| divide(items, count - middle, parts - before, end))
         },
     );
-    // INVARIANT: both have run.
+    // INVARIANT: both parts have run.
     let (Some(left), Some(right)) = (of_left, of_right) else {
         unreachable!("both parts are done")
     };
     end.both(left, right)
 }
 
-/// Does two things, by two threads where one is free.
+/// Runs two functions, in parallel if a thread is free.
 #[inline(never)]
 fn fork(left: &mut (dyn FnMut() + Send), right: &mut (dyn FnMut() + Send)) {
     rayon::join(left, right);

@@ -1,6 +1,6 @@
-//! Pseudo-random entries and signs, for products that should meet every row of an operator.
+//! Pseudo-random entries and signs for test vectors.
 
-/// `n` pseudo-random numbers between −1 and 1, the same at each call.
+/// Returns `n` pseudo-random numbers in [−1, 1), equal in each call.
 pub(crate) fn random_entries(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -13,9 +13,9 @@ pub(crate) fn random_entries(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| next()).collect()
 }
 
-/// Random signs, the same at every call.
+/// Returns random signs, the same at every call.
 pub(crate) fn random_signs() -> impl Iterator<Item = f64> {
-    // Knuth's generator; its high bits are the random ones.
+    // Knuth's linear congruential generator; its high bits are random.
     let next = |state: &u64| {
         Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
     };

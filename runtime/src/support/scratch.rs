@@ -1,9 +1,8 @@
-//! Temporary files and folders, none of which is left behind.
+//! Temporary files and folders with guaranteed removal.
 //!
-//! Each goes away with its value; with [`end`], which a program calls when a signal ends it; or, where it was killed and
-//! called nothing, with the next [`sweep`]. A [`Folder`] or a [`File`] is locked as long as its program lives. The system
-//! takes the locks of the dead away, so what is found without one belongs to nobody. Where a file system knows no locks,
-//! what has not changed for a day is taken for left behind.
+//! Each is removed with its value, by [`end`], which a program calls on a signal, or by the next [`sweep`] after a
+//! kill. A [`Folder`] or a [`File`] is locked while its program lives. The system releases the locks of dead programs,
+//! so unlocked ones are stale. Without file locks, anything unchanged for a day counts as stale.
 
 mod live;
 
@@ -18,16 +17,16 @@ pub(crate) use live::Pipe;
 pub use live::end;
 use live::{Noted, live};
 
-/// How the names of folders begin and end; twelve characters at random stand between.
+/// Prefix and suffix of folder names, and the number of random characters between them.
 const FOLDER: (&str, &str, usize) = ("weakform-", ".tmp", 12);
-/// The same of files beside what they become.
+/// The same for files next to their targets.
 const FILE: (&str, &str, usize) = (".wf-", ".part", 6);
-/// How long something is left alone where there are no locks.
+/// The age of stale files on systems without locks.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often something new is made while others sweep it away.
+/// The number of attempts to create something that others remove.
 const TRIES: usize = 8;
 
-/// A temporary folder that only the user can enter.
+/// A temporary folder, accessible only to the user.
 #[derive(Debug)]
 pub struct Folder {
     inner: TempDir,
@@ -36,14 +35,14 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// One in the system's folder for such; what was left there is removed first.
+    /// Creates a folder in the system's temporary folder, after removing stale ones.
     pub fn new() -> Result<Self> {
         let parent = std::env::temp_dir();
         sweep(&parent, |name, is_folder| is_folder && is_named(name, FOLDER));
         Self::within(&parent)
     }
 
-    /// One in `parent`.
+    /// Creates a folder in `parent`.
     pub fn within(parent: &Path) -> Result<Self> {
         let (prefix, suffix, random) = FOLDER;
         let mut builder = Builder::new();
@@ -56,18 +55,18 @@ impl Folder {
         Ok(Self { inner, _noted: noted, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.inner.path()
     }
 
-    /// It was renamed and stays: nothing is removed.
+    /// Keeps the folder, which has been renamed.
     pub(crate) fn keep(self) {
         let _ = self.inner.keep();
     }
 }
 
-/// A temporary file beside the one that it becomes.
+/// A temporary file in the folder of its target.
 #[derive(Debug)]
 pub(crate) struct File {
     inner: NamedTempFile,
@@ -75,7 +74,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// One in the folder of `path`; what was left there is removed first.
+    /// Creates a file in the folder of `path`, after removing stale ones.
     pub(crate) fn beside(path: &Path) -> Result<Self> {
         let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -88,10 +87,10 @@ impl File {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            // What any program gives a new file; the user's mask takes away from it.
+            // The usual permissions of a new file, reduced by the user's mask.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        // A lock belongs to the open file, and stays while any handle to it does.
+        // A lock belongs to the open file, and lasts as long as any handle to it.
         let (inner, noted, _) = locked(
             || builder.tempfile_in(folder),
             |file| file.path(),
@@ -100,12 +99,12 @@ impl File {
         Ok(Self { inner, _noted: noted })
     }
 
-    /// The file, to be written and to have its rights changed.
+    /// Returns the file, for writing and for changing permissions.
     pub(crate) fn file(&self) -> &fs::File {
         self.inner.as_file()
     }
 
-    /// Gives it the name that it is for.
+    /// Renames the file to its target.
     pub(crate) fn persist(self, path: &Path) -> Result<()> {
         self.inner.persist(path).map(drop).map_err(|error| error.error)
     }
@@ -121,7 +120,7 @@ impl Write for File {
     }
 }
 
-/// Makes something, locks it, and notes that it is there.
+/// Creates something, locks it and registers it.
 fn locked<T>(
     make: impl Fn() -> Result<T>,
     path: impl Fn(&T) -> &Path,
@@ -131,12 +130,12 @@ fn locked<T>(
     for _ in 0..TRIES {
         let made = make()?;
         let lock = handle(&made);
-        // Between the making and the lock another program may have swept it away, or be about to.
+        // Another program may remove it before it is locked.
         let taken = match lock.as_ref().map(fs::File::try_lock) {
             Some(Err(TryLockError::WouldBlock)) => true,
-            // What the lock is of need no longer be what is there.
+            // The locked file may not be the existing one.
             Some(Ok(())) => !lock.as_ref().is_some_and(|lock| is_at(lock, path(&made))),
-            // Nor need what could not be opened or locked be there at all.
+            // A file that could not be opened or locked may no longer exist.
             Some(Err(TryLockError::Error(_))) | None => !path(&made).exists(),
         };
         if !taken {
@@ -147,7 +146,7 @@ fn locked<T>(
     Err(Error::other("other programs keep removing what is made there"))
 }
 
-/// Whether an open file or folder is the one at a path.
+/// Returns whether an open file or folder is the one at a path.
 fn is_at(open: &fs::File, path: &Path) -> bool {
     let (Ok(open), Ok(there)) = (open.metadata(), fs::symlink_metadata(path)) else { return false };
     #[cfg(unix)]
@@ -161,8 +160,7 @@ fn is_at(open: &fs::File, path: &Path) -> bool {
     }
 }
 
-/// Removes what programs left behind in `folder`, as far as `ours` says of a name, and whether it is that of a folder,
-/// that it is one of those.
+/// Removes stale files and folders in `folder`; `ours` selects them by name and kind.
 pub(crate) fn sweep(folder: &Path, ours: impl Fn(&str, bool) -> bool) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());
@@ -173,7 +171,7 @@ pub(crate) fn sweep(folder: &Path, ours: impl Fn(&str, bool) -> bool) {
     }
 }
 
-/// Removes what is there if no living program holds its lock, which is held meanwhile.
+/// Removes a file or folder whose lock no living program holds; it is locked meanwhile.
 fn remove_stale(path: &Path) -> Result<()> {
     let found = fs::symlink_metadata(path)?;
     #[cfg(unix)]
@@ -203,7 +201,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Whether a name is one that we give.
+/// Returns whether a name has this pattern.
 fn is_named(name: &str, (prefix, suffix, random): (&str, &str, usize)) -> bool {
     let middle = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
     middle.is_some_and(|middle| {

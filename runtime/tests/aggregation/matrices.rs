@@ -1,8 +1,8 @@
-//! Matrices for tests of aggregation: grids and simplices → [`Csr`], with nodes and fixed unknowns.
+//! Test matrices for aggregation: grids and simplices → [`Csr`], with nodes and constrained degrees of freedom.
 
 use runtime::algebra::csr::Csr;
 
-/// Numbers between −1 and 1 without any order.
+/// Returns pseudo-random numbers between −1 and 1.
 pub(crate) fn noise(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -14,7 +14,7 @@ pub(crate) fn noise(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| next()).collect()
 }
 
-/// Entries that add up.
+/// Accumulated entries.
 struct Sum {
     rows: Vec<Vec<(u32, f64)>>,
 }
@@ -42,8 +42,8 @@ impl Sum {
     }
 }
 
-/// Finite differences on a grid of n nodes a direction in `dim` dimensions; `k(axis, middle)` is the coefficient of an edge, nodes
-/// outside are 0 where `held`.
+/// Returns finite differences on a grid with n nodes per direction. `k(axis, middle)` is the coefficient of an edge;
+/// with `held`, nodes outside are 0.
 pub(crate) fn grid(dim: usize, n: usize, held: bool, k: impl Fn(usize, [usize; 3]) -> f64) -> Csr {
     let total = n.pow(dim as u32);
     let strides = [1, n, n * n];
@@ -74,15 +74,16 @@ pub(crate) struct Simplices {
     pub(crate) fixed: Vec<bool>,
 }
 
-/// What is discretised.
+/// The discretised equation.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Physics {
     Diffusion,
-    /// Young's modulus 1 and Poisson's number 0.3.
+    /// Young's modulus 1 and Poisson's ratio 0.3.
     Elasticity,
 }
 
-/// A box of n cells a unit, each cut into dim! simplices, with nodes moved without order, held where x = 0.
+/// Returns a box with n cells per unit length, each split into dim! simplices, with perturbed nodes; constrained at x
+/// = 0.
 pub(crate) fn simplices(dim: usize, n: usize, size: [usize; 3], physics: Physics) -> Simplices {
     let cells: [usize; 3] = std::array::from_fn(|axis| if axis < dim { n * size[axis] } else { 0 });
     let points = points(dim, n, cells);
@@ -150,7 +151,7 @@ fn add(sum: &mut Sum, corners: &[usize], points: &[[f64; 3]], fixed: &[bool], ph
     }
 }
 
-/// ∇φ of the corners of a simplex, by Cramer's rule, and its volume.
+/// Returns the gradients ∇φ of the corners of a simplex, by Cramer's rule, and its volume.
 fn gradients(corners: &[usize], points: &[[f64; 3]]) -> (Vec<[f64; 3]>, f64) {
     let dim = corners.len() - 1;
     let mut m = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]];

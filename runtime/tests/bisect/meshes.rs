@@ -1,4 +1,4 @@
-//! Meshes to bisect.
+//! Test meshes for bisection.
 
 use fem_dsl::problem::Argument;
 use kernels_gen::element::Lagrange;
@@ -7,7 +7,7 @@ use runtime::mesh::{Arrange, Cell, Mesh, Parts, gmsh};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A generator of numbers, SplitMix64.
+/// The random number generator SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
         ((z ^ z >> 31) % most as u64) as usize
     }
 
-    /// Between −1 and 1, a multiple of 2⁻²⁰.
+    /// Returns a multiple of 2⁻²⁰ between −1 and 1.
     pub(crate) fn number(&mut self) -> f64 {
         self.below(1 << 21) as f64 / f64::from(1 << 20) - 1.0
     }
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// With the whole boundary tagged, and some facets inside and some cells.
+/// Tags the whole boundary, some interior facets and some cells.
 pub(crate) fn tagged(mesh: Mesh, random: &mut Random) -> Mesh {
     let mut mesh = mesh;
     mesh.tag_boundary("outside", |_| true);
@@ -40,7 +40,7 @@ pub(crate) fn tagged(mesh: Mesh, random: &mut Random) -> Mesh {
     mesh
 }
 
-/// What a generator makes, by its arguments as the language has them.
+/// Generates a mesh from arguments in the syntax of the language.
 fn generated(name: &str, arguments: &str) -> Mesh {
     let one = |item: &str| {
         let (name, value) = item.split_once(": ").expect("an argument");
@@ -51,12 +51,12 @@ fn generated(name: &str, arguments: &str) -> Mesh {
     generate(name, &arguments).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Boxes of so many cells, with tags.
+/// Boxes with tags.
 pub(crate) fn boxes(cell: Cell, cells: usize) -> Mesh {
     generated("box", &format!("dim: {}, cell: {}, cells: {cells}", cell.dim(), cell.name()))
 }
 
-/// The same cells with vertices moved and numbered anew, each cell turned, all at random, and facets inside tagged.
+/// Returns the same cells with perturbed and renumbered vertices, random rotations, and tagged interior facets.
 pub(crate) fn turned(mesh: &Mesh, by: f64, random: &mut Random) -> Mesh {
     let (cell, n) = (mesh.cell(), mesh.n_vertices());
     let (numbers, mut points) = (random.shuffled(n), vec![[0.0; 3]; n]);
@@ -95,7 +95,7 @@ fn is_negative(points: &[[f64; 3]], vertices: impl Iterator<Item = u32>) -> bool
     (0..3).map(|i| cross(i) * c[i]).sum::<f64>() < 0.0
 }
 
-/// Balls and shells of some orders.
+/// Balls and shells of several orders.
 pub(crate) fn round() -> Vec<(String, Mesh)> {
     let mut all = Vec::new();
     for (name, dim, cell, orders) in [
@@ -116,7 +116,7 @@ pub(crate) fn round() -> Vec<(String, Mesh)> {
     all
 }
 
-/// A box whose cells are curved, inside too, and no two of them alike.
+/// Returns a box with curved cells, all different, including its interior.
 pub(crate) fn curved(cell: Cell, order: usize) -> Mesh {
     let straight = boxes(cell, 4 - cell.dim());
     let element = Lagrange::continuous(cell, order).expect("an element");
@@ -146,7 +146,7 @@ pub(crate) fn curved(cell: Cell, order: usize) -> Mesh {
     Mesh::new(cell, order, parts, Arrange::Sorted).expect("a mesh")
 }
 
-/// The meshes of triangles and tetrahedra among the real ones.
+/// Returns the triangular and tetrahedral meshes among the mesh files.
 fn files() -> Vec<(String, Mesh)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../meshes");
     let names = [
@@ -163,7 +163,7 @@ fn files() -> Vec<(String, Mesh)> {
     names.into_iter().map(read).collect()
 }
 
-/// Those that keep their size when they are bisected, with their whole boundary tagged `outside`.
+/// Meshes whose size is unchanged by bisection, with their boundary tagged `outside`.
 pub(crate) fn all(random: &mut Random) -> Vec<(String, Mesh)> {
     let mut all = files();
     for (cell, counts) in [(Cell::Triangle, [1, 2, 5]), (Cell::Tetrahedron, [1, 2, 3])] {

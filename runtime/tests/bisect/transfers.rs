@@ -1,4 +1,4 @@
-//! Transfers between meshes of one bisection, at the points of elements: what is a polynomial stays the same.
+//! Transfer between meshes of one bisection preserves polynomials.
 
 use super::grow;
 use super::meshes::{Random, all};
@@ -7,13 +7,13 @@ use runtime::mesh::Mesh;
 use runtime::mesh::refine::bisect::{BisectError, Bisection, Source, Transfer};
 use runtime::mesh::refine::forest::refined;
 
-/// A polynomial of the element's degree, and a bound of the sum of its terms.
+/// Returns a polynomial of the element's degree, with terms of bounded sum.
 fn polynomial(degree: usize, at: [f64; 3]) -> f64 {
     let linear = 0.5 + 0.25 * at[0] - 0.75 * at[1] + 0.5 * at[2];
     linear.powi(degree as i32) + at[0] - 0.5 * at[1]
 }
 
-/// Where a point of a reference cell is, in a mesh of straight cells.
+/// Returns the point of a straight cell with given reference coordinates.
 fn place(mesh: &Mesh, cell: usize, at: &[f64; 3]) -> [f64; 3] {
     let corner = |v: usize| mesh.points()[mesh.vertices(cell)[v] as usize];
     let along = |c: usize| {
@@ -23,7 +23,7 @@ fn place(mesh: &Mesh, cell: usize, at: &[f64; 3]) -> [f64; 3] {
     [0, 1, 2].map(along)
 }
 
-/// The values at the nodes of each cell of its own.
+/// Returns the nodal values of each cell.
 fn values(mesh: &Mesh, element: Lagrange) -> Vec<Vec<f64>> {
     let (points, degree) = (element.points(), element.degree());
     let of =
@@ -35,7 +35,7 @@ fn near(a: f64, b: f64, scale: f64) -> bool {
     (a - b).abs() <= 1e3 * f64::EPSILON * scale
 }
 
-/// From all cells of one mesh to those of the other, in both directions in which cells can lie in each other.
+/// Checks the transfer between all cells of two meshes, in both containment directions.
 fn check(from: &Mesh, to: &Mesh, name: &str) -> [usize; 3] {
     let degree = 2;
     let element = Lagrange::continuous(from.cell(), degree).expect("an element");
@@ -77,7 +77,7 @@ fn check(from: &Mesh, to: &Mesh, name: &str) -> [usize; 3] {
                     };
                     size += (0..3).map(|i| x[i] * cross(i)).sum::<f64>().abs();
                 }
-                // Dyadic numbers: exactly all of it.
+                // Dyadic numbers: the sum is exact.
                 assert_eq!(size, 1.0, "{name}");
                 next = cells.end - 1;
                 counts[2] += 1;
@@ -123,7 +123,7 @@ fn meshes_of_other_bisections_have_no_transfer() {
     assert_eq!(Transfer::new(b, &fine).err(), Some(BisectError::Unrelated));
     let red = refined(a.clone(), 1).expect("room");
     assert_eq!(Transfer::new(&red, &fine).err(), Some(BisectError::Unrelated));
-    // What was bisected before is a mesh to be bisected.
+    // A bisected mesh can be an initial mesh.
     let mut again = Bisection::new(&fine).expect("simplices");
     again.refine(|leaf| leaf % 3 == 0).expect("few leaves");
     let finer = again.mesh(&fine).expect("room");

@@ -1,4 +1,4 @@
-//! Many kernels to one compile: the sources of several cases become one library, which runs them.
+//! Compilation of several cases into one library, which runs them.
 
 use super::choices::Case;
 use super::launch::{Data, Launcher, Runner, companions};
@@ -13,21 +13,21 @@ use runtime::device::cpu::{Argument, Buffer, Module, Plain};
 use runtime::device::jit::{Jit, Options};
 use std::collections::BTreeSet;
 
-/// Bytes of source that one compile takes, about.
+/// Approximate number of source bytes per compilation.
 const SOURCE: usize = 600_000;
 
-/// Elements behind every array that no kernel may write, and none may use.
+/// Guard elements after every array, which no kernel may write or use.
 const GUARD: usize = 64;
 
-/// One in so many cases is compiled as kernels are used where all is run; else the first of each cell, of low and of high
-/// degree, and instruction set. The others test what is printed, not the compiler's passes, and take it half the
-/// time, or much less.
+/// One case in this many is optimised in full runs; otherwise the first of each cell, low and high degree, and
+/// instruction set. The others test the printed code rather than the compiler's passes, in half the compilation time or
+/// less.
 const OPTIMISED: usize = 3;
 
-/// Bytes of source up to which they are: the compiler takes minutes for each of the largest, a day for all of them.
+/// Largest source size for optimisation: the compiler takes minutes for each of the largest, a day for all of them.
 const LARGE: usize = 200_000;
 
-/// A degree up to this is low.
+/// The largest low degree.
 const LOW: usize = 2;
 
 /// Cases of one instruction set with their source.
@@ -49,12 +49,12 @@ impl Group {
         self.cases.push(case);
     }
 
-    /// How many kernels the source has.
+    /// Returns the number of kernels in the source.
     pub(crate) fn kernels(&self) -> usize {
         self.source.kernels.len()
     }
 
-    /// Compiles the kernels as the instruction set is meant to be used.
+    /// Compiles the kernels for their instruction set.
     pub(crate) fn compile(&self, jit: &Jit) -> Result<Module, String> {
         let options = Options::new(format!("conformance_{}", self.isa)).tuned_for(self.isa);
         let options = if self.optimised { options } else { options.unoptimised() };
@@ -63,7 +63,7 @@ impl Group {
     }
 }
 
-/// Generates the kernels of a case: its own, and those whose results it reads.
+/// Generates the kernels of a case and those whose results it reads.
 fn source(case: &Case) -> Generated {
     let mut plans = vec![case.plan.clone()];
     let stored = case.plan.linearisation == Linearisation::Stored;
@@ -76,7 +76,7 @@ fn source(case: &Case) -> Generated {
     source.unwrap_or_else(|error| panic!("{}: {error}", case.name()))
 }
 
-/// Sorts cases into groups, each of one instruction set, optimised or not, and small enough.
+/// Sorts cases into groups with one instruction set and optimisation level, of limited size.
 pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     let mut done = Vec::new();
     let mut met = BTreeSet::new();
@@ -101,7 +101,7 @@ pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     done
 }
 
-/// Runs kernels of a module.
+/// Runner of compiled kernels.
 pub(crate) struct Compiled<'m>(pub(crate) &'m Module);
 
 impl Runner for Compiled<'_> {
@@ -131,7 +131,7 @@ impl Runner for Compiled<'_> {
     }
 }
 
-/// Data as kernels take it, with a guard behind it.
+/// Kernel data with a guard after it.
 enum Guarded {
     F64(Buffer<f64>),
     F32(Buffer<f32>),
@@ -161,7 +161,7 @@ impl Guarded {
         }
     }
 
-    /// Copies what a kernel may have written; an error if it wrote behind the end.
+    /// Copies data back; an error if a kernel wrote to the guard.
     fn give_back(&self, data: &mut Data) -> Result<(), String> {
         let whole = match (self, data) {
             (Self::F64(buffer), Data::F64(values)) => {
@@ -181,7 +181,7 @@ impl Guarded {
 }
 
 impl Case {
-    /// Everything that tells the case from others.
+    /// Returns a unique description of the case.
     pub(crate) fn name(&self) -> String {
         format!(
             "seed {} on {}, {:?}, degree {}, {:?}, {}",
@@ -189,7 +189,7 @@ impl Case {
         )
     }
 
-    /// Runs the case's kernels and compares.
+    /// Runs the case's kernels and compares the results.
     pub(crate) fn compare(&self, module: &Module) -> Result<super::launch::Agreement, String> {
         let (geometry, cells) = (self.plan.geometry, self.cells());
         let setting = Setting::new(&self.form, self.degree, self.rule, self.shape, geometry, cells);
@@ -197,7 +197,7 @@ impl Case {
         launcher.compare(&self.plan, &Compiled(module))
     }
 
-    /// A full batch and a part of one; only the part where the reference would take long.
+    /// Returns a full batch and a partial one; only the partial one if the reference is expensive.
     fn cells(&self) -> usize {
         let lanes = self.plan.lanes;
         let most = if self.elements.cell.dim() == 3 && self.degree > 4 { 3 } else { 48 };

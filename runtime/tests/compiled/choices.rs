@@ -1,4 +1,4 @@
-//! The choices that make a compiled kernel, and the case that a row of them stands for.
+//! Choices of a compiled kernel, and the case of a row of choices.
 
 use super::cover::Random;
 use super::launch::Shape;
@@ -14,30 +14,29 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
-/// of [`Choices::levels`].
+/// Levels of all factors; a [`super::cover::Row`] has one index into each list, in the order of [`Choices::levels`].
 pub(crate) struct Choices {
     full: bool,
     cells: Vec<(Cell, usize)>,
     isas: Vec<Isa>,
-    /// Forms in two and in three dimensions, for asking what is supported.
+    /// Forms in two and three dimensions, for queries of support.
     plain: [Vec<PointForm>; 2],
-    /// Elements that were asked for before, by cell and degree, points and form.
+    /// Cached elements, by cell and degree, points and form.
     elements: RefCell<BTreeMap<[usize; 3], Rc<Result<Elements, String>>>>,
 }
 
-/// The widest vector of the instruction set has so many times the lanes of a batch.
+/// Ratios of the widest vector of the instruction set to the lanes of a batch.
 const WIDTHS: [usize; 3] = [1, 2, 4];
 
-/// Batches that are gathered together.
+/// Numbers of batches gathered together.
 const BLOCKS: [usize; 3] = [1, 4, 3];
 
-/// Loops of at most so many entries are written out.
+/// Largest numbers of entries of unrolled loops.
 const UNROLLS: [usize; 3] = [8, 0, 3];
 
-/// One kernel to be compiled, run and compared.
+/// A kernel to compile, run and compare.
 pub(crate) struct Case {
-    /// Of its form.
+    /// The seed of the form.
     pub(crate) seed: u64,
     pub(crate) form: PointForm,
     pub(crate) elements: Elements,
@@ -56,13 +55,13 @@ struct Setup {
     plan: Plan,
     isa: Isa,
     options: Options,
-    /// Why there is no such case.
+    /// Reasons against the case.
     against: Vec<String>,
 }
 
 impl Setup {
-    /// Whether compilers take many seconds, or many minutes where all is run: text grows with degree and
-    /// components, and where the map of a curved cell is written out for each point.
+    /// Returns whether compilation takes many seconds (in full runs, many minutes). The text grows with degree and
+    /// components, and with the unrolled map of curved cells at each point.
     fn is_long(&self, full: bool) -> bool {
         let (cell, dim) = (self.rule.cell(), self.rule.cell().dim());
         let components = components(&self.options);
@@ -79,12 +78,12 @@ impl Setup {
 }
 
 impl Choices {
-    /// The cells and degrees of [`cells`].
+    /// Returns the cells and degrees of [`cells`].
     pub(crate) fn new(full: bool, isas: Vec<Isa>) -> Self {
         Self { full, cells: cells(full), isas, plain: plain(), elements: RefCell::default() }
     }
 
-    /// How many levels each factor has.
+    /// Returns the number of levels of each factor.
     pub(crate) fn levels(&self) -> Vec<usize> {
         vec![
             self.cells.len(),
@@ -109,12 +108,10 @@ impl Choices {
         ]
     }
 
-    /// The factors of which every combination is run where all is run: cell and degree, shape,
-    /// map, task, precision.
+    /// The factors with all combinations in full runs: cell and degree, shape, map, task, precision.
     pub(crate) const PRODUCT: [usize; 5] = [0, 2, 3, 4, 5];
 
-    /// Why a row is not run, whatever the form: what is no choice at all, what the plan refuses, and
-    /// what would take long.
+    /// Reasons against a row for any form: invalid choices, plans that are rejected, and excessive cost.
     pub(crate) fn reasons(&self, row: &[usize]) -> Vec<String> {
         let setup = self.setup(row);
         let form = &self.plain[setup.rule.cell().dim() - 2][row[17]];
@@ -126,7 +123,7 @@ impl Choices {
         );
         let mut reasons = setup.against.clone();
         let plan = &setup.plan;
-        // The first reason of a plan may hide another, which its neighbours show.
+        // The first reason of a plan may hide another, which similar plans reveal.
         let direct = Plan { geometry: setup.shape.direct(), ..plan.clone() };
         let nodes = Plan { indices: Indices::Nodes, ..plan.clone() };
         let refused = |plan: &Plan| match &*elements {
@@ -147,20 +144,20 @@ impl Choices {
         reasons
     }
 
-    /// What a row takes to compile and to compare, about: nodes and components.
+    /// Returns the approximate cost of a row in compilation and comparison: nodes and components.
     pub(crate) fn cost(&self, row: &[usize]) -> usize {
         let setup = self.setup(row);
         setup.degree.pow(setup.rule.cell().dim() as u32) * components(&setup.options)
     }
 
-    /// The case of a row, with a random form.
+    /// Returns the case of a row, with a random form.
     pub(crate) fn case(&self, row: &[usize], seed: u64) -> Case {
         let setup = self.setup(row);
         let text = random_form(seed, &setup.options);
         Self::with_form(setup, seed, &text, &format!("random_{seed}"))
     }
 
-    /// The case of a row, with a form that holds every function of the language.
+    /// Returns the case of a row, with a form that contains every function of the language.
     pub(crate) fn functions(&self, row: &[usize], seed: u64) -> Case {
         let text = FUNCTIONS.replace("NUMBER", &seed.to_string());
         Self::with_form(self.setup(row), seed, &text, &format!("functions_{seed}"))
@@ -173,7 +170,7 @@ impl Choices {
         Case { seed, form, elements, degree, rule, shape, plan, isa }
     }
 
-    /// Small rows with every combination of task, precision and instruction set.
+    /// Returns small rows with every combination of task, precision and instruction set.
     pub(crate) fn small_product(&self, random: &mut Random) -> Vec<Vec<usize>> {
         let mut rows = Vec::new();
         for task in 0..TASKS.len() {
@@ -186,7 +183,7 @@ impl Choices {
         rows
     }
 
-    /// A supported row of degree 1 or 2 with some levels given.
+    /// Returns a supported row of degree 1 or 2 with some given levels.
     fn small_with(&self, random: &mut Random, given: &[(usize, usize)]) -> Vec<usize> {
         let small = (0..self.cells.len()).filter(|&i| self.cells[i].1 <= 2);
         let small: Vec<usize> = small.collect();

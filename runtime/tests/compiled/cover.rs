@@ -1,29 +1,28 @@
-//! Covering arrays: few rows that hold every required combination of choices at least once.
+//! Covering arrays: a small number of rows that contain every required combination of choices.
 //!
-//! A row picks one level of every factor. Rows are made one after another (D. M. Cohen, S. R. Dalal,
-//! M. L. Fredman, G. C. Patton, "The AETG system", IEEE Trans. Softw. Eng. 23, 1997): the first
-//! combination that is still missing is fixed, the other factors are filled in random order, each
-//! with the level that brings most missing pairs, and of several such rows the best is kept, where these are as good
-//! the cheapest.
+//! A row selects one level of every factor. Rows are created one by one (D. M. Cohen, S. R. Dalal, M. L. Fredman, G. C.
+//! Patton, "The AETG system", IEEE Trans. Softw. Eng. 23, 1997). The first missing combination is fixed, and the other
+//! factors are filled in random order, each with the level that adds most missing pairs. Of several such rows the best
+//! is kept, the cheapest among equals.
 
 pub(crate) use fem_dsl::testing::Random;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A level of each factor.
+/// One level per factor.
 pub(crate) type Row = Vec<usize>;
 
-/// Levels of some factors, in the order of the factors.
+/// Levels of some factors, in factor order.
 type Part = Vec<(usize, usize)>;
 
-/// Rows tried for one combination before it counts as impossible.
+/// Number of attempts for a combination before it counts as impossible.
 const TRIES: usize = 120;
-/// Rows that have all been refused for one reason where a combination of a product counts as impossible.
+/// Number of rows rejected for the same reason before a combination of a product counts as impossible.
 const SURE: usize = 24;
-/// Rows of which the best is kept.
+/// Number of candidate rows.
 const CANDIDATES: usize = 12;
 
-/// The numbers below `n` in a random order.
+/// Returns a random permutation of the numbers below `n`.
 fn order(random: &mut Random, n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {
@@ -32,19 +31,19 @@ fn order(random: &mut Random, n: usize) -> Vec<usize> {
     order
 }
 
-/// Pairs of levels of two factors that no row holds yet.
+/// Pairs of levels that no row contains yet.
 struct Missing {
-    /// Where the levels of each factor begin in a row of the table, and how many levels there are.
+    /// The first index of each factor's levels in the table, and the total number of levels.
     starts: Vec<usize>,
     count: usize,
-    /// For each two levels, that of the smaller factor first, whether the pair is missing.
+    /// For each pair of levels, the smaller factor first, whether it is missing.
     table: Vec<bool>,
-    /// No pair before this place is missing.
+    /// No pair before this index is missing.
     done: usize,
 }
 
 impl Missing {
-    /// All pairs.
+    /// Creates the list of all pairs.
     fn new(levels: &[usize]) -> Self {
         let starts = (0..levels.len()).map(|factor| levels[..factor].iter().sum()).collect();
         let count = levels.iter().sum();
@@ -67,7 +66,7 @@ impl Missing {
         self.table[self.place(one, other)]
     }
 
-    /// The first that is missing, which is so no longer.
+    /// Removes and returns the first missing pair.
     fn take_first(&mut self) -> Option<Part> {
         self.done += self.table[self.done..].iter().position(|&missing| missing)?;
         self.table[self.done] = false;
@@ -78,12 +77,12 @@ impl Missing {
         Some(vec![level(self.done / self.count), level(self.done % self.count)])
     }
 
-    /// How many a row holds.
+    /// Returns the number of missing pairs in a row.
     fn in_row(&self, row: &[usize]) -> usize {
         pairs(row.len()).filter(|&(a, b)| self.has((a, row[a]), (b, row[b]))).count()
     }
 
-    /// Takes away those that a row holds.
+    /// Removes the pairs of a row.
     fn take_row(&mut self, row: &[usize]) {
         for (a, b) in pairs(row.len()) {
             let at = self.place((a, row[a]), (b, row[b]));
@@ -92,30 +91,30 @@ impl Missing {
     }
 }
 
-/// Every two of `n` factors.
+/// Returns all pairs of `n` factors.
 fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n).flat_map(|b| (0..b).map(move |a| (a, b)))
 }
 
-/// The rows, and why combinations are in none, with how many.
+/// The rows, and the number of uncovered combinations by reason.
 pub(crate) struct Cover {
     pub(crate) rows: Vec<Row>,
     pub(crate) refused: BTreeMap<String, usize>,
 }
 
-/// What is to be covered: `levels[f]` levels of factor f.
+/// Definition of a covering array: `levels[f]` levels of factor f.
 pub(crate) struct Factors<'a> {
     pub(crate) levels: &'a [usize],
-    /// Factors of which every combination is required, not every pair alone.
+    /// Factors whose combinations are all required, not only pairs.
     pub(crate) product: &'a [usize],
-    /// All reasons why a row is not possible; none where it is.
+    /// The reasons against a row; empty for a supported row.
     pub(crate) reasons: &'a dyn Fn(&[usize]) -> Vec<String>,
-    /// What a row costs, about: of rows that bring as much, the cheapest is taken.
+    /// The approximate cost of a row; of equally good rows the cheapest is selected.
     pub(crate) cost: &'a dyn Fn(&[usize]) -> usize,
 }
 
 impl Factors<'_> {
-    /// Rows that hold all required combinations that some supported row holds.
+    /// Creates rows that contain all required combinations of supported rows.
     pub(crate) fn cover(&self, random: &mut Random) -> Cover {
         let mut missing = Missing::new(self.levels);
         let mut cover = Cover { rows: Vec::new(), refused: BTreeMap::new() };
@@ -130,15 +129,15 @@ impl Factors<'_> {
         cover
     }
 
-    /// Adds the best row found for a combination, or the reason why there is none.
+    /// Adds the best row found for a combination, or the reason against it.
     fn add(&self, part: Part, missing: &mut Missing, cover: &mut Cover, random: &mut Random) {
         let mut best: Option<((usize, Reverse<usize>), Row)> = None;
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         let mut found = 0;
-        // Of products most combinations are impossible.
+        // Most combinations of products are impossible.
         let many = part.len() > 2;
         for number in 0..TRIES {
-            // Greed may run into what is not supported again and again.
+            // The greedy choice may repeatedly lead to unsupported rows.
             let at_random = number >= TRIES / 3 || many && number >= SURE / 3 && found == 0;
             let row = self.fill(&part, missing, at_random, random);
             let against = (self.reasons)(&row);
@@ -161,14 +160,14 @@ impl Factors<'_> {
             missing.take_row(&row);
             cover.rows.push(row);
         } else if let Some((reason, _)) =
-            // What always speaks against it is the reason.
+            // The most frequent reason is reported.
             reasons.into_iter().max_by_key(|(_, count)| *count)
         {
             *cover.refused.entry(reason).or_default() += 1;
         }
     }
 
-    /// A row that holds `part`.
+    /// Creates a row that contains `part`.
     fn fill(&self, part: &Part, missing: &Missing, at_random: bool, random: &mut Random) -> Row {
         let mut row = vec![usize::MAX; self.levels.len()];
         for &(factor, level) in part {
@@ -200,7 +199,7 @@ impl Factors<'_> {
         row
     }
 
-    /// Every combination of the factors in `product`.
+    /// Returns all combinations of the factors in `product`.
     fn products(&self) -> Vec<Part> {
         if self.product.is_empty() {
             return Vec::new();
@@ -230,7 +229,7 @@ fn holds(row: &[usize], part: &Part) -> bool {
 #[test]
 fn every_supported_combination_is_covered() {
     let levels = [4, 3, 2, 2, 5];
-    // Level 3 of the first factor goes with level 0 of the second only.
+    // Level 3 of the first factor requires level 0 of the second.
     let reasons = |row: &[usize]| -> Vec<String> {
         let against = [(row[0] == 3 && row[1] != 0, "never"), (row[2] == row[3], "sometimes")];
         against.iter().filter(|(holds, _)| *holds).map(|(_, why)| (*why).to_owned()).collect()

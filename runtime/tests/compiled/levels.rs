@@ -1,4 +1,4 @@
-//! Levels of the factors that kernels for processors and for groups of threads have in common.
+//! Levels of factors common to CPU kernels and kernels for thread groups.
 
 use super::launch::Shape;
 use fem_dsl::point::PointForm;
@@ -9,18 +9,18 @@ use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Geometry, Linearisation, Task, largest_degree};
 
-/// How the points of the rule are chosen.
+/// Choice of the quadrature points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Points {
-    /// The default: p + 1 Gauss points a direction, or exact to degree 2p.
+    /// The default: p + 1 Gauss points per direction, or exact to degree 2p.
     Default,
-    /// One more a direction.
+    /// One more per direction.
     Finer,
     /// Three more.
     Finest,
-    /// p + 1 Gauss-Lobatto points a direction: the nodes.
+    /// p + 1 Gauss–Lobatto points per direction: the nodes.
     Collocated,
-    /// p + 2 Gauss-Lobatto points a direction.
+    /// p + 2 Gauss–Lobatto points per direction.
     Lobatto,
 }
 
@@ -30,7 +30,7 @@ pub(crate) const POINTS: [Points; 5] =
 pub(crate) const SHAPES: [Shape; 4] =
     [Shape::Affine, Shape::Multilinear, Shape::Curved(2), Shape::Curved(3)];
 
-/// What is computed, and where the part that depends on u comes from.
+/// The tasks, and the origin of the u-dependent part.
 pub(crate) const TASKS: [(Task, Linearisation); 5] = [
     (Task::Residual, Linearisation::Recompute),
     (Task::Action, Linearisation::Recompute),
@@ -41,21 +41,21 @@ pub(crate) const TASKS: [(Task, Linearisation); 5] = [
 
 pub(crate) const PRECISIONS: [Precision; 2] = [Precision::F64, Precision::F32];
 
-/// How a kernel comes to the map of a cell.
+/// Origin of the cell map in a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Map {
-    /// From numbers of the cell.
+    /// Cell data.
     Direct,
-    /// From the quadrature points.
+    /// Data at the quadrature points.
     Stored,
-    /// From its corners, which are gathered.
+    /// Gathered corner coordinates.
     Corners,
 }
 
 pub(crate) const MAPS: [Map; 3] = [Map::Direct, Map::Stored, Map::Corners];
 
 impl Map {
-    /// The geometry of cells of a shape.
+    /// Returns the geometry for a cell shape.
     pub(crate) fn geometry(self, shape: Shape) -> Geometry {
         match self {
             Self::Direct => shape.direct(),
@@ -65,7 +65,7 @@ impl Map {
     }
 }
 
-/// Why there is no such case, whatever the plan.
+/// Returns the reason against a case for any plan.
 pub(crate) fn against(
     rule: Option<Rule>,
     cell: Cell,
@@ -82,19 +82,19 @@ pub(crate) fn against(
     against.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why.to_owned()).collect()
 }
 
-/// Cells with all degrees up to the largest that each cell has, or with some up to 8 on tensor cells.
+/// Cells with all degrees up to the largest, or with selected ones up to 8 on tensor cells.
 pub(crate) fn cells(full: bool) -> Vec<(Cell, usize)> {
     let cells = [Cell::Triangle, Cell::Quadrilateral, Cell::Tetrahedron, Cell::Hexahedron];
     let cells = cells.into_iter().flat_map(|cell| {
         let most = if full { largest_degree(cell) } else { largest_degree(cell).min(8) };
-        // Of the higher ones, which differ by their tables, even and odd ones.
+        // Of the higher degrees, which differ by their tables, even and odd ones.
         let some = move |degree: &usize| full || !cell.is_tensor() || ![5, 7].contains(degree);
         (1..=most).filter(some).map(move |degree| (cell, degree))
     });
     cells.collect()
 }
 
-/// Forms in two and in three dimensions, one with each of [`OTHERS`], for asking what is supported.
+/// Forms in two and three dimensions, one with each of [`OTHERS`], for queries of support.
 pub(crate) fn plain() -> [Vec<PointForm>; 2] {
     [2, 3].map(|dim| {
         let of = |&other: &Option<Other>| {
@@ -110,7 +110,7 @@ pub(crate) const INDICES: [Indices; 3] = [Indices::Nodes, Indices::Runs, Indices
 pub(crate) const FIELDS: [FieldShape; 4] =
     [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(2), FieldShape::Tensor];
 
-/// A second field: none, one as a pressure, one of the same space, and one of a higher degree.
+/// The second field: none, a pressure, one of the same space, and one of higher degree.
 pub(crate) const OTHERS: [Option<Other>; 4] = [
     None,
     Some(Other { shape: FieldShape::Scalar, offset: -1 }),
@@ -118,7 +118,7 @@ pub(crate) const OTHERS: [Option<Other>; 4] = [
     Some(Other { shape: FieldShape::Scalar, offset: 1 }),
 ];
 
-/// The components of all fields.
+/// Returns the number of components of all fields.
 pub(crate) fn components(options: &Options) -> usize {
     let of = |shape: FieldShape| match shape {
         FieldShape::Scalar => 1,
@@ -129,7 +129,7 @@ pub(crate) fn components(options: &Options) -> usize {
     of(options.shape) + options.other.map_or(0, |other| of(other.shape))
 }
 
-/// Every function and operator that random forms may lack; `s` is at most 1/2, and away from kinks.
+/// Functions and operators that random forms may lack; `s` is at most 1/2, and away from kinks.
 pub(crate) const FUNCTIONS: &str = "form functions_NUMBER {
     field u: scalar;
     aux a: scalar on nodes;
@@ -144,7 +144,7 @@ pub(crate) const FUNCTIONS: &str = "form functions_NUMBER {
         + (if u > a { 1 / (3 + u) } else { exp(-c * u) }) * grad(u);
 }";
 
-/// The more components, the smaller the expressions, so that compilers take seconds and not minutes.
+/// Options with smaller expressions for more components, so that compilation takes seconds instead of minutes.
 pub(crate) fn options(
     dim: usize,
     shape: FieldShape,
@@ -165,7 +165,7 @@ pub(crate) fn options(
     Options { dim, shape, other, linear, aux, params, kinks, depth }
 }
 
-/// None where there are no such points.
+/// Returns the rule; `None` if there are no such points.
 pub(crate) fn rule(cell: Cell, degree: usize, shape: Shape, points: Points) -> Option<Rule> {
     if cell.is_tensor() {
         let line = match points {
@@ -189,7 +189,7 @@ pub(crate) fn rule(cell: Cell, degree: usize, shape: Shape, points: Points) -> O
     }
 }
 
-/// A form of a text.
+/// Parses a form.
 pub(crate) fn form(text: &str, name: &str, dim: usize) -> PointForm {
     let (program, found) = fem_dsl::program::compile(&Source::new(name, text));
     let program = program.unwrap_or_else(|| panic!("{text}\n{found:?}"));

@@ -1,5 +1,5 @@
-//! Integrals over facets of cells with every word of what may hang, by the interpreter: cells are turned so that their facet is
-//! ξ₀ = 0, and the reference takes them as they are.
+//! Facet integrals on cells with all hanging words, in the interpreter. Cells are rotated such that the facet is ξ₀ =
+//! 0; the reference uses them unrotated.
 
 use super::interpreter::Interpreted;
 use super::launch::{Launcher, Shape};
@@ -11,8 +11,8 @@ use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Plan, Target, Task};
 
 impl Setting {
-    /// The same with facets of cells, each a cell and the facet's number, in the place of cells: each cell is turned so that its
-    /// facet is ξ₀ = 0, as kernels over facets take it. Data at points is left as it is.
+    /// Replaces the cells by facets, given as cell and local facet: each cell is rotated such that the facet is ξ₀ = 0,
+    /// as facet kernels require. Point data is unchanged.
     fn turned(&self, elements: &Elements, facets: &[(usize, usize)]) -> Self {
         let numbering = |element: Lagrange, own: &Numbering| {
             let nodes = facets.iter().flat_map(|&(cell, facet)| {
@@ -67,7 +67,7 @@ impl Setting {
     }
 }
 
-/// Compares integrals over all facets of cells with every word, in batches that mix them, with the reference.
+/// Compares integrals over all facets of cells with all hanging words, in mixed batches, with the reference.
 pub(crate) fn facets_that_hang(form: &PointForm, cell: Cell, target: Target) {
     for degree in 1..=if cell == Cell::Quadrilateral { 4 } else { 2 } {
         let rule = default_rule(cell, degree, 1, None);

@@ -1,4 +1,4 @@
-//! Forms that between them use every input and every kind of coupling.
+//! Forms that together use every input and every kind of coupling.
 
 use fem_dsl::differentiate::differentiate;
 use fem_dsl::form::{ExprId, Exprs, Form, Integral, MatrixFunction, Row, Shape, Terminal};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const SCALAR: point::Shape = point::Shape::Scalar;
 
-/// Builds expressions with short names; every shape here is right by construction.
+/// Expression builder with short names; all shapes are correct by construction.
 struct Maker {
     dim: usize,
     field: point::Shape,
@@ -111,14 +111,14 @@ impl Maker {
     }
 }
 
-/// f0 = u
+/// Returns the form f0 = u.
 fn mass(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let u = m.u();
     m.finish("mass", Some(u), None)
 }
 
-/// f0 = −f, f1 = grad(u) / (0.05 + 2 x·x)
+/// Returns the form f0 = −f, f1 = grad(u) / (0.05 + 2 x·x).
 pub(crate) fn poisson(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let (x, grad_u, f) = (m.x(), m.grad_u(), m.param("f", SCALAR));
@@ -131,7 +131,7 @@ pub(crate) fn poisson(dim: usize) -> PointForm {
     m.finish("poisson", Some(f0), Some(f1))
 }
 
-/// f0 = u + a·grad(u), f1 = (1 + u²) grad(u), a a parameter
+/// Returns the form f0 = u + a·grad(u), f1 = (1 + u²) grad(u), with a parameter a.
 pub(crate) fn nonlinear_diffusion(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let (u, grad_u, a) = (m.u(), m.grad_u(), m.param("a", point::Shape::Vector(dim)));
@@ -143,7 +143,7 @@ pub(crate) fn nonlinear_diffusion(dim: usize) -> PointForm {
     m.finish("nonlinear_diffusion", Some(f0), Some(f1))
 }
 
-/// f1 = grad(u) / sqrt(1 + |grad(u)|²)
+/// Returns the form f1 = grad(u) / sqrt(1 + |grad(u)|²).
 fn minimal_surface(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let (grad_u, one) = (m.grad_u(), m.number(1.0));
@@ -154,7 +154,7 @@ fn minimal_surface(dim: usize) -> PointForm {
     m.finish("minimal_surface", None, Some(f1))
 }
 
-/// f0 = −g, f1 = λ tr(ε) I + 2 μ ε with λ, μ on cells
+/// Returns the form f0 = −g, f1 = λ tr(ε) I + 2 μ ε, with λ and μ on cells.
 fn elasticity(dim: usize) -> PointForm {
     let vector = point::Shape::Vector(dim);
     let mut m = Maker::new(dim, vector);
@@ -175,7 +175,7 @@ fn elasticity(dim: usize) -> PointForm {
     m.finish("elasticity", Some(f0), Some(f1))
 }
 
-/// Every other input: aux on nodes with its gradient, aux on points, t, h and k.
+/// Returns a form with all other inputs: data on nodes with its gradient, data at points, t, h and k.
 fn everything(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let a = m.aux("a", SCALAR, Location::Nodes(Space::H1(Degree::Fixed(1))));
@@ -196,7 +196,7 @@ fn everything(dim: usize) -> PointForm {
     m.finish("everything", f0, Some(f1))
 }
 
-/// A tensor field with a conditional: f0 = u − uᵀ where u₀₀ < 0.3, else u; f1 absent.
+/// Returns a tensor field with a conditional: f0 = u − uᵀ where u₀₀ < 0.3, else u; f1 absent.
 fn tensor(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, point::Shape::Matrix(dim, dim));
     let u = m.u();
@@ -207,8 +207,8 @@ fn tensor(dim: usize) -> PointForm {
     m.finish("tensor", Some(sum), None)
 }
 
-/// Several fields: spaces of one degree and of two, rows of values and of gradients, and a field whose own block is
-/// zero.
+/// Forms with several fields: one or two degrees, rows of values and of gradients, and a field with a zero diagonal
+/// block.
 const MIXED: [&str; 6] = [
     "form stokes {
         field u: vector in H1(k);
@@ -236,7 +236,7 @@ const MIXED: [&str; 6] = [
         f0[q] = [dot(v, v), q[1] + s];
         f1[s] = (2 + sin(q[0])) * grad(s) + v;
     }",
-    // Discontinuous pressures; where k is 1, they are constant in each cell and have no gradient.
+    // Discontinuous pressures; for k = 1 they are constant in each cell, without gradients.
     "form flow_jumps {
         field u: vector in H1(k);
         field p: scalar in L2(k - 1);
@@ -259,7 +259,7 @@ const MIXED: [&str; 6] = [
     "form alone { field u: vector in L2(k); aux a: scalar; f0[u] = a * u; f1[u] = dot(u, x) * grad(u) + sym(grad(u)) + grad(a)[0] * I; }",
 ];
 
-/// One field that is discontinuous, and data that is.
+/// Forms with a discontinuous field and discontinuous data.
 const PROJECTIONS: [&str; 2] = [
     "form constants { field u: scalar in L2(k - 1); aux a: scalar on nodes in H1(k); f0[u] = u - a; f1[u] = grad(u) + grad(a); }",
     "form project { field u: scalar in L2(k); aux a: scalar on nodes in L2(0); f0[u] = u^3 - a; f1[u] = a * grad(u); }",
@@ -272,7 +272,7 @@ fn from_text(text: &str, dim: usize) -> PointForm {
     program.point_form(name, dim).unwrap_or_else(|found| panic!("{text}\n{found:?}"))
 }
 
-/// Two fields, one of them discontinuous, and data, in an integral over the boundary alone.
+/// Returns a boundary integral with two fields, one of them discontinuous, and data.
 pub(crate) fn on_boundary(dim: usize) -> PointForm {
     let text = "form wall {
         field u: scalar;
@@ -290,12 +290,12 @@ pub(crate) fn on_boundary(dim: usize) -> PointForm {
     form
 }
 
-/// Those with several fields.
+/// Returns the forms with several fields.
 pub(crate) fn mixed(dim: usize) -> Vec<PointForm> {
     MIXED.iter().map(|text| from_text(text, dim)).collect()
 }
 
-/// All of them.
+/// Returns all forms.
 pub(crate) fn all(dim: usize) -> Vec<PointForm> {
     let makers =
         [mass, poisson, nonlinear_diffusion, minimal_surface, elasticity, everything, tensor];

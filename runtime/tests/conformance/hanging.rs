@@ -1,4 +1,4 @@
-//! Every word of what may hang, in batches that mix them, by the interpreter.
+//! All hanging words, in mixed batches, in the interpreter.
 
 use super::interpreter::Interpreted;
 use super::launch::{Launcher, Shape};
@@ -12,20 +12,20 @@ use kernels_gen::strategy::check;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
-/// Degrees up to the largest, where all is run.
+/// Returns the degrees; up to the largest in full runs.
 pub(crate) fn degrees(cell: Cell) -> RangeInclusive<usize> {
     let full = std::env::var_os("WF_FULL").is_some();
     if full || cell == Cell::Quadrilateral { 1..=8 } else { 1..=2 }
 }
 
-/// A way of making kernels, with its lanes.
+/// Kernel target and strategy, with the number of lanes.
 pub(crate) type Way = (Target, Strategy, usize);
 
-/// Cells that one job takes of all that hangs: several batches with different words.
+/// Cells per job: several batches with different words.
 const CELLS: usize = 24;
 
-/// Compares each task and precision at these degrees with the reference, which does its work once for all ways; jobs are spread
-/// over the processors, those that take longest first. How many kernels of each way ran: what a plan refuses is left out.
+/// Compares each task and precision with the reference, which is evaluated once for all strategies. Jobs run in
+/// parallel, longest first. Returns the number of kernels run per strategy; rejected plans are skipped.
 pub(crate) fn all_that_hangs(form: &PointForm, cell: Cell, ways: &[Way]) -> Vec<usize> {
     let geometry = Geometry::Vertices;
     let of_degree = |degree: usize| {

@@ -1,4 +1,4 @@
-//! Runs kernels by interpreting what the strategy wrote, legalised, and verified on the way.
+//! Runner that interprets legalised and verified kernels.
 
 use super::launch::{Data, Runner};
 use fem_dsl::point::PointForm;
@@ -7,11 +7,11 @@ use kernels_gen::kir::interpret::{Array, Interpreter};
 use kernels_gen::pass::{for_threads, for_vectors};
 use kernels_gen::plan::{Elements, Plan};
 
-/// Interprets the kernels of a form.
+/// Interpreter of the kernels of a form.
 pub(crate) struct Interpreted<'a> {
     pub(crate) form: &'a PointForm,
     pub(crate) elements: &'a Elements,
-    /// Whether the lanes of a batch are threads, as on a GPU, or parts of a vector.
+    /// True if the lanes of a batch are threads, as on a GPU; false for lanes of a vector.
     pub(crate) threads: bool,
 }
 
@@ -28,7 +28,7 @@ impl Runner for Interpreted<'_> {
         let (kernel, tables) = match self.threads {
             true => {
                 let mut kernels = [kernel];
-                // As in OpenCL, which hands over all large tables.
+                // As in OpenCL, which passes all large tables.
                 let placed = for_threads(&mut kernels, false).map_err(|error| error.to_string())?;
                 let [kernel] = kernels;
                 (kernel, placed.into_iter().next().unwrap_or_default().tables)

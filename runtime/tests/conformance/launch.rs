@@ -1,4 +1,4 @@
-//! Lays a setting out as a kernel's arguments, has it run, and compares with the reference.
+//! Conversion of a setting to kernel arguments, execution, and comparison with the reference.
 
 use super::setting::{Numbering, Setting};
 use fem_dsl::point::{Location, PointForm};
@@ -13,19 +13,19 @@ use runtime::device::Layout;
 use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close, functions};
 use std::collections::BTreeMap;
 
-/// The shape of the cells.
+/// Shape of the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Images of affine maps.
     Affine,
     /// Straight-sided tensor cells.
     Multilinear,
-    /// Isoparametric of an order.
+    /// Isoparametric of a given order.
     Curved(usize),
 }
 
 impl Shape {
-    /// The order of the geometry.
+    /// Returns the order of the geometry.
     pub(crate) fn order(self) -> usize {
         match self {
             Self::Affine | Self::Multilinear => 1,
@@ -33,7 +33,7 @@ impl Shape {
         }
     }
 
-    /// The geometry that reads the mesh itself.
+    /// Returns the geometry that reads the mesh itself.
     pub(crate) fn direct(self) -> Geometry {
         match self {
             Self::Affine => Geometry::Affine,
@@ -43,7 +43,7 @@ impl Shape {
     }
 }
 
-/// One argument's data.
+/// Data of an argument.
 #[derive(Clone)]
 pub(crate) enum Data {
     F64(Vec<f64>),
@@ -68,9 +68,9 @@ impl Data {
     }
 }
 
-/// What runs kernels: an interpreter, or code that was compiled of their text.
+/// Runner of kernels: an interpreter, or compiled code.
 pub(crate) trait Runner {
-    /// Runs all batches of the kernel of a plan on its arguments, which are in the order of the ABI.
+    /// Runs all batches of a plan's kernel; arguments are in ABI order.
     fn run(
         &self,
         plan: &Plan,
@@ -80,19 +80,19 @@ pub(crate) trait Runner {
     ) -> Result<(), String>;
 }
 
-/// Where a cell adds what it has for a node.
+/// The position at which a cell adds its contribution to a node.
 #[derive(Clone, Copy)]
 struct Pair {
     term: usize,
     slot: usize,
 }
 
-/// How well a kernel agrees with the reference.
+/// Agreement of a kernel with the reference.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreement {
-    /// The largest error as a part of what is allowed.
+    /// The largest error relative to the tolerance.
     pub(crate) worst: f64,
-    /// How many entries are larger than the error that is allowed, so that they are seen at all.
+    /// The number of entries that exceed the tolerance and so are significant.
     pub(crate) seen: usize,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Launcher<'a> {
     pub(crate) setting: &'a Setting,
 }
 
-/// What must have been computed at the points before a plan's kernel can run.
+/// Returns the plans whose point data a plan's kernel requires.
 pub(crate) fn companions(
     form: &PointForm,
     elements: &Elements,
@@ -113,8 +113,8 @@ pub(crate) fn companions(
     let plan = Plan { linearisation: Linearisation::Recompute, ..plan.clone() };
     let direct = |task: Task| {
         let own = Plan { task, geometry: shape.direct(), ..plan.clone() };
-        // Where the strategy is not up to a cell's map, a thread a cell is, with loops, since what is short
-        // for a line is long for a cell.
+        // If the strategy does not support the geometry, one thread per cell is used, with loops: unrolling that is
+        // short for a line is long for a cell.
         let unroll = plan.unroll.min(8);
         match kernels_gen::strategy::check(form, elements, &own) {
             Ok(()) => own,
@@ -130,12 +130,12 @@ pub(crate) fn companions(
 }
 
 impl Launcher<'_> {
-    /// Runs the kernel and compares its result with the reference's.
+    /// Runs the kernel and compares its result with the reference.
     pub(crate) fn compare(&self, plan: &Plan, runner: &dyn Runner) -> Result<Agreement, String> {
         self.agreement(plan, self.launch(plan, runner)?, None)
     }
 
-    /// How well what a kernel has computed over cells, or over facets of cells, agrees with the reference.
+    /// Compares the result of a kernel over cells, or over facets of cells, with the reference.
     pub(crate) fn agreement(
         &self,
         plan: &Plan,
@@ -145,7 +145,7 @@ impl Launcher<'_> {
         self.agreement_with(plan, got, &self.wanted(plan, facets))
     }
 
-    /// The same where what the reference has is known: it is the same for every strategy and precision.
+    /// Returns the same with a known reference result, which is equal for all strategies and precisions.
     pub(crate) fn agreement_with(
         &self,
         plan: &Plan,
@@ -158,7 +158,7 @@ impl Launcher<'_> {
         agreement(&got, want, runtime::algebra::vector::epsilon(plan.precision))
     }
 
-    /// What a kernel should compute.
+    /// Returns the expected result of a kernel.
     pub(crate) fn wanted(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<Bounded> {
         let mut want = self.reference(plan, facets);
         if plan.task != Task::Flux && plan.indices == Indices::Dofs {
@@ -172,7 +172,7 @@ impl Launcher<'_> {
         want
     }
 
-    /// What the reference computes, one field after another.
+    /// Returns the result of the reference, field by field.
     fn reference(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<Bounded> {
         let s = self.setting;
         let order = s.shape.order();
@@ -233,7 +233,7 @@ impl Launcher<'_> {
         vectors.concat()
     }
 
-    /// Runs a kernel and returns what it wrote; of several fields, one after another.
+    /// Runs a kernel and returns its output, field by field.
     pub(crate) fn launch(&self, plan: &Plan, runner: &dyn Runner) -> Result<Vec<f64>, String> {
         let lowered = kernels_gen::strategy::lower(self.form, self.elements, plan);
         let (_, abi) = lowered.map_err(|error| error.to_string())?;
@@ -257,13 +257,13 @@ impl Launcher<'_> {
             let own = written(Role::Result(number));
             let own =
                 own.map(|numbers| self.layout(plan, number).collect(&numbers, field.state.len()));
-            // A field whose rows are structurally zero is not written.
+            // A field with structurally zero rows is not written.
             all.extend(added.or(own).unwrap_or_else(|| vec![0.0; field.state.len()]));
         }
         Ok(all)
     }
 
-    /// What is stored at the points of batches, `[cell][point][number]`.
+    /// Returns the stored point data of batches, `[cell][point][number]`.
     fn cell_by_cell(&self, plan: &Plan, stored: &[f64]) -> Vec<f64> {
         let (points, lanes) = (self.setting.rule.count(), plan.lanes);
         let numbers = tested(self.form, self.elements, plan.integral).len();
@@ -279,13 +279,13 @@ impl Launcher<'_> {
         each.map(|at| stored[at]).collect()
     }
 
-    /// How a field's unknowns lie in the vectors of a plan's kernel.
+    /// Returns the layout of a field in the vectors of a plan's kernel.
     fn layout(&self, plan: &Plan, field: usize) -> Layout {
         let components = self.form.fields[field].shape.components();
         if plan.tiles { Layout::tiles(components) } else { Layout::plain(components) }
     }
 
-    /// The sums of what cells have stored, for all unknowns of a field that are not constrained.
+    /// Returns the sums of stored contributions for all unconstrained degrees of freedom of a field.
     fn added_up(&self, plan: &Plan, field: usize, stored: &[f64]) -> Vec<f64> {
         let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
         let components = self.form.fields[field].shape.components();
@@ -307,7 +307,7 @@ impl Launcher<'_> {
         sums
     }
 
-    /// The data of an argument; `extent` is its length where the kernel says so.
+    /// Returns the data of an argument; `extent` is its length if the kernel specifies it.
     fn data(
         &self,
         plan: &Plan,
@@ -391,15 +391,15 @@ impl Launcher<'_> {
         Ok(Data::reals(numbers, plan.precision))
     }
 
-    /// Where each node of each cell adds what the cell has for it, `[cell][node]`: pair k of a node in a batch has term
-    /// k mod V of the node's slot ⌊k / V⌋.
+    /// Returns the position for each node of each cell, `[cell][node]`: pair k of a node in a batch is term k mod V of
+    /// the node's slot ⌊k / V⌋.
     fn pairs(&self, plan: &Plan, field: usize) -> Vec<Pair> {
         let (s, slots) = (self.setting, plan.slots[field]);
         let nodes = &s.fields[field].numbering.nodes;
         let batch = nodes.len() / s.cells * plan.lanes;
         let mut all = Vec::new();
         for nodes in nodes.chunks(batch) {
-            // Of each node the number of its pairs and its last slot.
+            // The number of pairs of each node, and its last slot.
             let mut seen = BTreeMap::<u32, (usize, usize)>::new();
             let mut used = 0;
             for &node in nodes {
@@ -416,7 +416,7 @@ impl Launcher<'_> {
         all
     }
 
-    /// The same, `[batch][node][lane]`, as one number: term · stride + slot.
+    /// Returns the same positions, `[batch][node][lane]`, as one number: term · stride + slot.
     fn terms(&self, plan: &Plan, field: usize) -> Vec<u32> {
         let stride = plan.slots[field].stride();
         let pairs = self.pairs(plan, field).into_iter();
@@ -424,7 +424,7 @@ impl Launcher<'_> {
         batched(self.setting.cells, plan.lanes, &terms)
     }
 
-    /// The entries of an index array of a field, `[batch][node · each + component][lane]`, slot by slot:
+    /// Returns the entries of a field's index array, `[batch][node · each + component][lane]`, by slots:
     /// `[batch][component][slot]`.
     fn slots(&self, plan: &Plan, field: usize, map: &[u32]) -> Vec<u32> {
         let (cells, lanes, count) = (self.setting.cells, plan.lanes, plan.slots[field].count);
@@ -443,7 +443,7 @@ impl Launcher<'_> {
         slots
     }
 
-    /// An index array of the field with the digit of an axis, among those of a node's number, moved to the front.
+    /// Returns a field's index array with the digit of an axis moved to the front of the node number.
     fn by_lines(&self, map: &[u32], lanes: usize, owner: Owner, axis: usize) -> Vec<u32> {
         let element = match owner {
             Owner::Field(field) => self.elements.fields[field],
@@ -466,7 +466,7 @@ impl Launcher<'_> {
             .collect()
     }
 
-    /// What another kernel of the same operator computes at the points.
+    /// Returns the point data computed by another kernel of the same operator.
     fn computed(&self, plan: &Plan, task: Task, runner: &dyn Runner) -> Result<Vec<f64>, String> {
         let mut all = companions(self.form, self.elements, plan, self.setting.shape).into_iter();
         let plan = all.find(|plan| plan.task == task).expect("a companion");
@@ -478,7 +478,7 @@ impl Launcher<'_> {
         self.setting.coordinates.chunks(stride).flat_map(numbers).collect()
     }
 
-    /// The coordinates of the nodes of the first field, which is of degree 1.
+    /// Returns the coordinates at the nodes of the first field, which has degree 1.
     fn corners(&self, plan: &Plan) -> Vec<f64> {
         let (s, dim) = (self.setting, self.form.dim);
         if plan.tiles {
@@ -555,12 +555,12 @@ impl Launcher<'_> {
     }
 }
 
-/// How well two vectors agree, or the entry that is furthest off.
+/// Returns the agreement of two vectors, or the entry with the largest error.
 fn agreement(got: &[f64], want: &[Bounded], epsilon: f64) -> Result<Agreement, String> {
     assert_eq!(got.len(), want.len());
     let ratio = |got: f64, want: &Bounded| match (got - want.value).abs() {
         0.0 => 0.0,
-        // What is not a number is worse than anything.
+        // A NaN is the largest error.
         error => (error / want.tolerance(epsilon)).min(f64::INFINITY),
     };
     let ratios = got.iter().zip(want).map(|(&got, want)| ratio(got, want));
@@ -585,7 +585,7 @@ fn agreement(got: &[f64], want: &[Bounded], epsilon: f64) -> Result<Agreement, S
     Ok(Agreement { worst, seen })
 }
 
-/// `[cell][value]` → `[batch][value][lane]`; the last cell is repeated.
+/// Converts `[cell][value]` to `[batch][value][lane]`; the last cell is repeated.
 fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
     let stride = values.len() / cells;
     let mut all = Vec::new();
@@ -600,12 +600,12 @@ fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
     all
 }
 
-/// The words of what hangs, lane by lane.
+/// Returns the hanging words, lane by lane.
 fn batched_words(s: &Setting, lanes: usize) -> Vec<u32> {
     batched(s.cells, lanes, &s.hanging)
 }
 
-/// x_0 and the constant J, row-major, from the vertices of a cell.
+/// Returns the numbers x_0 and the constant J, row-major, from the vertices of a cell.
 fn affine(cell: Cell, coordinates: &[f64], dim: usize, x: bool) -> Vec<f64> {
     let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
     let mut numbers = Vec::new();
@@ -616,7 +616,7 @@ fn affine(cell: Cell, coordinates: &[f64], dim: usize, x: bool) -> Vec<f64> {
     numbers
 }
 
-/// The coefficients of the multilinear map, by monomial, from the vertices of a tensor cell.
+/// Returns the coefficients of the multilinear map, by monomial, from the vertices of a tensor cell.
 fn monomials(coordinates: &[f64], dim: usize) -> Vec<f64> {
     let coefficient = |m: usize, i: usize| -> f64 {
         (0..1usize << dim)

@@ -1,4 +1,4 @@
-//! Random cells, numberings and data for one form: what both the reference and a kernel are given.
+//! Random cells, numberings and data for a form: input of both the reference and the kernels.
 
 use super::launch::Shape;
 use fem_dsl::point::{Location, PointForm};
@@ -9,27 +9,26 @@ use kernels_gen::element::{Cell, Lagrange, Rule};
 use kernels_gen::plan::Geometry;
 use std::collections::BTreeSet;
 
-/// Nodes of a space: the node of each cell's local node, and on tensor cells the first node of each
-/// of the 3^d entities.
+/// Nodes of a space: the connectivity, and on tensor cells the first node of each of the 3^d entities.
 pub(crate) struct Numbering {
     pub(crate) count: usize,
     pub(crate) nodes: Vec<u32>,
     pub(crate) starts: Vec<u32>,
 }
 
-/// A field's nodes, and numbers at them.
+/// A field's nodes and nodal values.
 pub(crate) struct Unknowns {
     pub(crate) numbering: Numbering,
     pub(crate) state: Vec<f64>,
     pub(crate) direction: Vec<f64>,
-    /// Which unknowns are constrained where indices are one an unknown.
+    /// The constrained degrees of freedom, for index arrays with one index each.
     pub(crate) constrained: Vec<bool>,
 }
 
-/// All that a form needs on a handful of cells.
+/// Data of a form on a few cells.
 pub(crate) struct Setting {
     pub(crate) cell: Cell,
-    /// How many there are.
+    /// The number of cells.
     pub(crate) cells: usize,
     pub(crate) shape: Shape,
     pub(crate) rule: Rule,
@@ -38,19 +37,19 @@ pub(crate) struct Setting {
     /// `[cell][node][axis]`
     pub(crate) coordinates: Vec<f64>,
     pub(crate) fields: Vec<Unknowns>,
-    /// Numberings of nodal aux.
+    /// The numberings of nodal data.
     pub(crate) aux: Vec<Option<Numbering>>,
-    /// Values as the reference takes them.
+    /// Values in the form of the reference.
     pub(crate) aux_values: Vec<Vec<f64>>,
     pub(crate) params: Vec<f64>,
     pub(crate) time: f64,
-    /// What hangs of each cell, for plans that read it.
+    /// The hanging word of each cell, for plans that use it.
     pub(crate) hanging: Vec<u32>,
 }
 
 impl Setting {
-    /// `count` cells for kernels that read the geometry so. They share nodes, unless nodes have
-    /// coordinates: those are random cell by cell.
+    /// Creates `count` cells for kernels with this geometry. They share nodes, unless nodes have coordinates: those are
+    /// random cell by cell.
     pub(crate) fn new(
         form: &PointForm,
         degree: usize,
@@ -62,7 +61,7 @@ impl Setting {
         let number = if geometry == Geometry::Corners { number_apart } else { number };
         let cell = rule.cell();
         let mut random = Random(hash(&form.name).wrapping_add(degree as u64));
-        // Derivatives of functions with random values at the nodes grow with the degree.
+        // Derivatives of functions with random nodal values grow with the degree.
         let amplitude = 1.0 / degree.max(1) as f64;
         let element = |space| Lagrange::in_space(cell, space, degree).expect("a supported degree");
         let aux = form.aux.iter().map(|aux| match aux.location {
@@ -77,7 +76,7 @@ impl Setting {
                 _ => count,
             };
             let values = random.signed(places * aux.shape.components());
-            // Positive, as material data is.
+            // Positive, like material data.
             values.into_iter().map(|v| 1.2 + amplitude * v).collect()
         });
         let aux_values = aux_values.collect();
@@ -109,11 +108,11 @@ impl Setting {
     }
 }
 
-/// Unit cells, one beside another, pushed about as far as their shape allows.
+/// Returns adjacent unit cells, perturbed as far as their shape permits.
 fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagrange, Vec<f64>) {
     let dim = cell.dim();
     let geometry = Lagrange::continuous(cell, shape.order()).expect("a supported order");
-    // Nodes of a high order stand close: pushed further, they would turn the cell inside out.
+    // Nodes of high order are close together: larger perturbations would invert the cell.
     let order = shape.order() as f64;
     let reach = if shape == Shape::Affine { 0.0 } else { 0.04 / (order * order) };
     let mut coordinates = Vec::new();
@@ -123,8 +122,8 @@ fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagran
             for axis in 0..dim {
                 let tilt: f64 = (0..dim).map(|a| map[axis * dim + a] * point[a]).sum();
                 let push = reach * (2.0 * random.unit() - 1.0);
-                // No coordinate is a number that forms compare with, and none is large: a map's
-                // derivative is a sum in which they cancel.
+                // No coordinate equals a number in the forms, and none is large: the derivative of the map is a sum in
+                // which they cancel.
                 let origin = if axis == 0 { 0.013 + number as f64 % 7.0 * 0.05 } else { -0.317 };
                 coordinates.push(origin + point[axis] + tilt + push);
             }
@@ -133,7 +132,7 @@ fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagran
     (geometry, coordinates)
 }
 
-/// Words of all that may hang of a cell, and of nothing.
+/// Returns all hanging words, including none.
 pub(crate) fn words(dim: usize) -> Vec<u32> {
     let of = |bits: usize| {
         let bit = |at: usize| bits >> (dim + at) & 1 == 1;
@@ -141,12 +140,12 @@ pub(crate) fn words(dim: usize) -> Vec<u32> {
         let edges = [0, 1, 2].map(|axis| dim == 3 && bit(3 + axis));
         word(bits & ((1 << dim) - 1), faces, edges, dim)
     };
-    // An edge of a hanging face is none by itself, so that some words come about more than once.
+    // An edge of a hanging face is not marked itself, so some words occur more than once.
     let all: BTreeSet<u32> = (0..1usize << if dim == 3 { 9 } else { 4 }).map(of).collect();
     all.into_iter().collect()
 }
 
-/// What hangs of some cells: nothing of one in eight, else anything.
+/// Returns random hanging words: none for one cell in eight.
 fn hanging(dim: usize, count: usize, random: &mut Random) -> Vec<u32> {
     let words = words(dim);
     let word = |random: &mut Random| match random.below(8) {
@@ -156,14 +155,13 @@ fn hanging(dim: usize, count: usize, random: &mut Random) -> Vec<u32> {
     (0..count).map(|_| word(random)).collect()
 }
 
-/// Gives each cell nodes of its own.
+/// Numbers the nodes of each cell separately.
 fn number_apart(element: Lagrange, count: usize) -> Numbering {
     let total = element.nodes().len() * count;
     Numbering { count: total, nodes: (0..total as u32).collect(), starts: Vec::new() }
 }
 
-/// Numbers nodes entity by entity, so that neighbours share some and each cell keeps its interior; of discontinuous
-/// elements they share none.
+/// Numbers nodes entity by entity, so that neighbours share some; cells with discontinuous elements share none.
 fn number(element: Lagrange, count: usize) -> Numbering {
     if !element.is_continuous() {
         return number_apart(element, count);
@@ -176,8 +174,8 @@ fn number(element: Lagrange, count: usize) -> Numbering {
             (0..count).flat_map(|c| (0..nodes.len()).map(move |i| (3 * c + i) as u32)).collect();
         return Numbering { count: total, nodes: map, starts: Vec::new() };
     }
-    // Entity (t_x, t_y, t_z), t = 0 below, 1 inside, 2 above, takes block c or c + 1 of its kind:
-    // the blocks below belong to cell c, those above to the next, and the interior to c alone.
+    // Entity (t_x, t_y, t_z), t = 0 below, 1 inside, 2 above, uses block c or c + 1 of its kind: the lower blocks
+    // belong to cell c, the upper ones to the next, the interior to c only.
     let dim = cell.dim();
     let digit = |entity: usize, axis: usize| entity / 3usize.pow(axis as u32) % 3;
     let kinds = 2usize.pow(dim as u32);

@@ -1,10 +1,10 @@
-//! The devices with memory of their own that this build and this machine have.
+//! The devices of this build and this machine.
 
 use runtime::device::{Backend, Device, open};
 use std::io::Write as _;
 use std::sync::Arc;
 
-/// One device of each backend. A backend that is missing is left out with a notice, unless `WF_REQUIRE` names it: then
+/// Returns one device of each backend. A missing backend is skipped with a notice, unless `WF_REQUIRE` names it: then
 /// the test fails.
 pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
     let list = std::env::var("WF_REQUIRE").unwrap_or_default();

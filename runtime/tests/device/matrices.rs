@@ -7,7 +7,7 @@ use runtime::operator::BuildError;
 use runtime::support::memory::TooMuch;
 
 impl Setting {
-    /// J(u) w of a device that applies the Jacobian in another way, twice, and of its matrix, where it has one.
+    /// Computes J(u) w twice in another representation on a device, and by its matrix, if it has one.
     fn represented(
         &self,
         device: &Arc<dyn Device>,
@@ -39,8 +39,8 @@ impl Setting {
     }
 }
 
-/// Element matrices stored, made anew, and assembled, against the action on the processor. Where no entry has additions in
-/// any order, two assemblies give the same bits.
+/// Stored, recomputed and assembled element matrices against the action on the CPU. Without unordered additions, two
+/// assemblies give the same bits.
 #[test]
 fn element_matrices_give_the_action() {
     let (double, single) = (Precision::F64, Precision::F32);
@@ -68,7 +68,7 @@ fn element_matrices_give_the_action() {
             assembled(Assembly::Pattern),
         ),
         (("triangles", boxed("tri", 2.0, 8.0, 0.0), SCALAR, 1, double), assembled(Assembly::Acoo)),
-        // Alone its cells would sum first, batch by batch.
+        // Without it, cells would sum first, batch by batch.
         (
             ("triangles", boxed("tri", 2.0, 8.0, 0.0), SCALAR, 2, double),
             assembled(Assembly::Coloured),
@@ -81,7 +81,7 @@ fn element_matrices_give_the_action() {
             ("quadrilaterals, two fields", quads(9.0), JUMPS, 1, double),
             assembled(Assembly::Coloured),
         ),
-        // Rows of 8 · 216 elements, whose tables no group shares.
+        // Rows of 8 · 216 elements, with tables beyond shared memory.
         (
             ("hexahedra, long rows", boxed("hex", 3.0, 2.0, 0.0), SCALAR, 5, double),
             assembled(Assembly::Acoo),
@@ -101,7 +101,7 @@ fn element_matrices_give_the_action() {
             setting.compare_one(Task::Action, &found, &wanted[1], &what);
             assert_eq!(product.is_some(), matches!(how, Representation::Assembled(_)), "{what}");
             if let Some(product) = product {
-                // Rows of conditions are those of the identity there too, walls among them.
+                // Rows of conditions are those of the identity, including walls.
                 setting.compare_one(Task::Action, &product, &wanted[1], &format!("{what}, matrix"));
             }
             let in_order = [Assembly::Owner, Assembly::Coloured].map(assembled).contains(&how);
@@ -110,8 +110,8 @@ fn element_matrices_give_the_action() {
     }
 }
 
-/// What a representation takes is told where it is not there, and then nothing has been taken; where it is there, no more is
-/// taken than that. How many rows `acoo` leaves is known in an assembly, which tells what they take before they are made.
+/// Insufficient memory is reported before allocation; otherwise the predicted memory is not exceeded. The number of
+/// rows in `acoo` is known only during assembly, which checks the memory of the rows before their allocation.
 #[test]
 fn too_little_memory_is_told_before_any_is_taken() {
     let devices = devices();
@@ -152,13 +152,13 @@ fn too_little_memory_is_told_before_any_is_taken() {
         assert_eq!(room.bytes, (third - before) as f64, "{how:?}");
         let parts = bytes / taken as f64;
         let least = if how == Representation::Assembled(Assembly::Acoo) { 0.4 } else { 0.97 };
-        // Lists leave out elements of unknowns with conditions, which are many here.
+        // Lists omit elements of constrained degrees of freedom, which are many here.
         assert!((least..1.1).contains(&parts), "{text} of {taken} bytes, {how:?}");
         assert!(text.contains("what the device has"), "{text}");
         let (_, _, done) = try_with(before + (1.06 * bytes.max(taken as f64)) as usize);
         done.unwrap_or_else(|error| panic!("{error}, {how:?}"));
         if how == Representation::Assembled(Assembly::Acoo) {
-            // What is known beforehand fits, and then the rows do not.
+            // The predicted part fits, but the rows do not.
             let (_, _, done) = try_with(before + (1.02 * bytes) as usize);
             let error = done.expect_err("no room for rows").to_string();
             assert!(error.contains("of memory are wanted"), "{error}");

@@ -1,4 +1,4 @@
-//! Meshes on which operators of devices are compared with those of processors.
+//! Meshes for comparisons of operators on devices with those on CPUs.
 
 use fem_dsl::problem::Argument;
 use runtime::estimate::adapt::Adaptive;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The tag of nodes with a condition on a combination of components.
 pub(crate) const WALL: &str = "wall";
 
-/// A generated mesh.
+/// Generates a mesh.
 pub(crate) fn made(name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]) -> Mesh {
     let words = words.iter().map(|&(key, word)| (key, Argument::Word(word.to_owned())));
     let numbers = numbers.iter().map(|&(key, value)| (key, Argument::Number(value)));
@@ -18,7 +18,7 @@ pub(crate) fn made(name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]) 
     generate(name, &arguments).expect("a mesh")
 }
 
-/// A box with cells tagged `left` and `right`.
+/// Returns a box with cells tagged `left` and `right`.
 pub(crate) fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
     let numbers = [("dim", dim), ("cells", cells), ("deform", deform)];
     let mut mesh = made("box", &[("cell", cell)], &numbers);
@@ -27,14 +27,14 @@ pub(crate) fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
     mesh
 }
 
-/// The second pair of sides is the same.
+/// Returns a box whose second pair of sides is periodic.
 pub(crate) fn periodic(cell: &str, dim: f64, cells: f64) -> Mesh {
     let mut mesh = boxed(cell, dim, cells, 0.1);
     mesh.make_periodic(&[["y0", "y1"]]).expect("sides");
     mesh
 }
 
-/// Cells near a corner are divided again and again, so that nodes hang.
+/// Refines cells near a corner repeatedly, so that nodes hang.
 pub(crate) fn adapted(mesh: Mesh, times: usize) -> Mesh {
     let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
     for _ in 0..times {
@@ -49,7 +49,7 @@ pub(crate) fn adapted(mesh: Mesh, times: usize) -> Mesh {
     adaptive.mesh().expect("a mesh")
 }
 
-/// The last side is a wall that is not along the axes.
+/// Returns a box whose last side is an oblique wall.
 pub(crate) fn slipping(cell: &str, dim: f64, cells: f64) -> Mesh {
     let mut mesh = boxed(cell, dim, cells, 0.1);
     mesh.tag_like("x1", WALL);

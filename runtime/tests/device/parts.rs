@@ -1,17 +1,17 @@
-//! Cases dealt to as many processes as there are processors.
+//! Distribution of test cases to as many processes as there are processors.
 //!
-//! PoCL compiles one kernel at a time, whatever number of threads ask for one: threads would wait for each other, processes do
-//! not. Other devices are slowed by several processes at once, and a test of theirs is one.
+//! PoCL compiles one kernel at a time per process, so threads would wait for each other. Other devices are slowed down
+//! by several processes, and their tests run in one.
 
 use std::env::{current_exe, var};
 use std::process::{Command, Stdio};
 
 use runtime::device::Device;
 
-/// What a part is told: its number, and how many there are.
+/// Environment variable of a part: its number, and the number of parts.
 const PART: &str = "WF_TEST_PART";
 
-/// Which of many cases this process does.
+/// The part of the cases that this process runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     number: usize,
@@ -19,12 +19,12 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Whether the case of a number is this part's.
+    /// Returns whether a case belongs to this part.
     pub(crate) fn has(self, number: usize) -> bool {
         number % self.of == self.number
     }
 
-    /// What the process was told.
+    /// Returns the part given in the environment.
     fn told() -> Option<Self> {
         let text = var(PART).ok()?;
         let (own, all) = text.split_once(" of ").expect("a part");
@@ -33,13 +33,13 @@ impl Part {
     }
 }
 
-/// Whether a device compiles one kernel at a time: PoCL.
+/// Returns whether a device compiles one kernel at a time: PoCL.
 pub(crate) fn is_slow(device: &dyn Device) -> bool {
     device.name().contains("Portable Computing Language")
 }
 
-/// The part of `test` that this process does: everything, unless one of its devices is PoCL. Then there is none in the process
-/// that is the test: this same program has been started once for each part, and has not failed.
+/// Returns the part of `test` for this process: all cases, unless one of its devices is PoCL. Then the test process has
+/// no part itself: it starts this program once per part and checks the results.
 pub(crate) fn part<'d>(
     test: &str,
     devices: impl IntoIterator<Item = &'d dyn Device>,

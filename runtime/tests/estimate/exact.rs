@@ -1,4 +1,4 @@
-//! Solutions that are in the space, and residuals that are known: η is nothing but rounding, or a number.
+//! Solutions in the space, and known residuals: η is at rounding-error level, or a known number.
 
 use super::{estimated, of_state, problem};
 use fem_dsl::check::problem::Overrides;
@@ -9,7 +9,7 @@ use runtime::estimate::EstimateError;
 use runtime::mesh::{Arrange, Mesh, Parts};
 use runtime::reference::Bounded;
 
-/// η of a solution that is in the space, beside ‖u‖: rounding of the solver's last residual, which derivatives amplify.
+/// Bound of η / ‖u‖ for solutions in the space: rounding of the solver's last residual, amplified by derivatives.
 const ROUNDING: f64 = 1e-8;
 
 #[test]
@@ -20,7 +20,7 @@ fn solutions_in_the_space_have_no_error() {
         ("box(dim: 2, cells: 3, cell: tri, deform: 0.1)", 1..=4, "POLYNOMIAL"),
         ("box(dim: 3, cells: 2, cell: hex)", 1..=3, "POLYNOMIAL"),
         ("box(dim: 3, cells: 2, cell: tet, deform: 0.1)", 1..=3, "POLYNOMIAL"),
-        // A constant gradient, pulled back, is a polynomial that the points hold.
+        // The pull-back of a constant gradient is a polynomial that the quadrature points resolve.
         ("box(dim: 2, cells: 3, cell: quad, deform: 0.1)", 1..=3, "x[0] - 2 * x[1]"),
         ("box(dim: 3, cells: 2, cell: hex, deform: 0.1)", 2..=3, "x[0] - 2 * x[1] + x[2]"),
         ("ball(dim: 2, refine: 1, order: 2)", 2..=3, "x[0] - 2 * x[1]"),
@@ -29,7 +29,7 @@ fn solutions_in_the_space_have_no_error() {
         for degree in degrees {
             let polynomial = format!("(x[0] + 0.5 * x[1] - 0.3)^{degree}");
             let solution = solution.replace("POLYNOMIAL", &polynomial);
-            // Natural conditions on one side, which `manufactured` gives.
+            // Natural conditions on one side, from `manufactured`.
             let sides = if mesh.starts_with("box") { "\"x0\", \"y0\", \"y1\"" } else { "all" };
             let more = if mesh.contains("dim: 3") { ", \"z0\", \"z1\"" } else { "" };
             let text = format!(
@@ -58,7 +58,7 @@ fn several_fields_that_are_exact_have_no_error() {
     assert!(relative < ROUNDING, "{relative}");
 }
 
-/// u = x: σ · n is 1 on one side, and what an integral over it adds makes it less.
+/// For u = x, σ · n is 1 on one side; an integral over that side reduces it.
 #[test]
 fn what_is_left_on_the_boundary_counts() {
     for (mesh, cells) in [
@@ -97,7 +97,7 @@ fn what_is_left_on_the_boundary_counts() {
     }
 }
 
-/// A square turned by 30 degrees, with its sides tagged.
+/// Returns a square rotated by 30°, with its sides tagged.
 fn turned_square() -> Mesh {
     let n = 3u32;
     let mut parts = Parts::default();
@@ -120,11 +120,11 @@ fn turned_square() -> Mesh {
     mesh
 }
 
-/// Where nothing passes through a wall, what pushes against it is held, and only what pulls along it counts.
+/// On slip walls, normal forces are balanced by the constraint; only tangential ones contribute.
 #[test]
 fn walls_hold_what_is_normal_to_them() {
     let (sin, cos) = 30.0f64.to_radians().sin_cos();
-    // In the wall's own frame ∂u/∂y is `across` and `along`, and u is 0 at the wall.
+    // In the wall's frame, ∂u/∂y is `across` and `along`, and u is 0 at the wall.
     let total = |condition: &str, along: f64, across: f64| {
         let text = format!(
             "form f {{ field u: vector; f1[u] = grad(u); }} problem p solves f {{ mesh = \"square.msh\";
@@ -143,7 +143,7 @@ fn walls_hold_what_is_normal_to_them() {
     let free = total("dirichlet u = [0, 0] on \"others\";", 1.0, 0.0);
     assert!(free > 0.01);
     let both = total("dirichlet u = [0, 0] on \"others\";", 1.0, 2.0);
-    // η² is in units of the energy: of each alone it is the same.
+    // η² has the unit of the energy: equal for each alone.
     assert!((both - 5.0 * free).abs() < 1e-9, "{free} {both}");
     let slip = "dirichlet dot(u, n) = 0 on \"wall\";";
     assert!((total(slip, 1.0, 0.0) - free).abs() < 1e-9);
@@ -152,7 +152,7 @@ fn walls_hold_what_is_normal_to_them() {
     assert!(total("dirichlet u = [0, 0] on \"wall\";", 1.0, 2.0) < 1e-20);
 }
 
-/// Sides that are the same have jumps, not an end.
+/// Periodic sides have jumps and no boundary residual.
 #[test]
 fn periodic_sides_are_inner_facets() {
     let text = |sides: &str| {
@@ -168,11 +168,12 @@ fn periodic_sides_are_inner_facets() {
         estimate.expect("an estimate").fields[0].jumps
     };
     let [apart, joined] = ["", "periodic \"x0\" = \"x1\";"].map(total);
-    // Apart each side has (∂u/∂n)² = 1, and counts twice; joined ∂u/∂x jumps by 2: both cells of a facet have half of 4.
+    // Separately each side has (∂u/∂n)² = 1, with weight 2; identified, ∂u/∂x jumps by 2: both cells of a facet have
+    // half of 4.
     assert!(apart > 0.0 && (joined - apart).abs() < 1e-12 * apart, "{apart} {joined}");
     let smooth = |_: usize, x: &[f64; 3], u: &mut [f64]| u[0] = x[1] * x[1] + 3.0 * x[0];
     let (problem, mesh) = problem(&text("periodic \"x0\" = \"x1\";"));
-    // x is no function there; that of its nodes has a jump in one column of cells alone.
+    // x is not periodic; its nodal interpolant jumps in one column of cells only.
     let (on, estimate) = of_state(&problem, mesh, smooth);
     let estimate = estimate.expect("an estimate");
     let marked: Vec<f64> = (0..on.mesh.n_cells())
@@ -198,7 +199,7 @@ fn what_is_not_finite_is_named() {
     assert!(error.to_string().contains("`u`"), "{error}");
 }
 
-/// A state without an energy has no part of it, and its source still counts.
+/// A state with zero energy has a zero share of it, and its source still counts.
 #[test]
 fn nothing_has_no_energy() {
     let text = "form f { field u: scalar; f1[u] = 2 * grad(u); f0[u] = -1; }
@@ -211,7 +212,7 @@ fn nothing_has_no_energy() {
     assert!((estimate.total - 1.0 / (2.0 * 9.0 * 60.0)).abs() < 1e-12, "{}", estimate.total);
 }
 
-/// What several integrals test in a cell adds up, as in one form with a coefficient that says where.
+/// Several integrals over a cell add up like one form with a position-dependent coefficient.
 #[test]
 fn integrals_over_parts_of_the_cells_add_up() {
     let total = |form: &str, more: &str| {
@@ -243,7 +244,7 @@ fn integrals_over_parts_of_the_cells_add_up() {
     parts.squares.iter().zip(&whole.squares).for_each(|(a, b)| close(*a, *b));
 }
 
-/// Nothing joins the cells of a discontinuous field: all that flows out of them is left over.
+/// Cells of a discontinuous field are not coupled: the whole flux through facets is residual.
 #[test]
 fn discontinuous_fields_have_an_end_at_every_facet() {
     let text = "form f { field u: scalar in L2(k); f1[u] = grad(u); f0[u] = u; }

@@ -1,9 +1,9 @@
-//! Solutions that are not in the space: η beside the error that is known.
+//! Solutions outside the space: η against the known error.
 
 use super::{error, estimated, of_solution, problem, solved};
 
 const WAVE: &str = "sin(3 * x[0]) * exp(x[1])";
-/// 0 on the unit circle: what values at nodes miss of other conditions is no residual.
+/// Zero on the unit circle: boundary interpolation of other values is no residual.
 const HAT: &str = "(1 - dot(x, x)) * exp(2 * x[0])";
 const WAVES: &str = "sin(2 * x[0]) * exp(x[1]) * cos(x[2] + 1)";
 
@@ -43,7 +43,7 @@ fn the_estimate_is_near_the_error() {
     println!("between {:.3} and {:.3} of the error", worst[0], worst[1]);
 }
 
-/// η falls as fast as the error does, and finds where it is: at a layer.
+/// η decreases like the error, and localises it at a layer.
 #[test]
 fn the_estimate_finds_a_layer() {
     let text = poisson("box(dim: 2, cells: 8)", 2, "exp(-20 * x[0])", "");
@@ -54,7 +54,7 @@ fn the_estimate_finds_a_layer() {
     assert!(within > 0.95 * estimate.total, "{within} of {}", estimate.total);
 }
 
-/// Coefficients scale out of η / ‖u‖, also where they jump between cells.
+/// Coefficients cancel in η / ‖u‖, also if they jump between cells.
 #[test]
 fn the_estimate_has_the_units_of_the_energy() {
     let text = |kappa: &str| {
@@ -71,7 +71,7 @@ fn the_estimate_has_the_units_of_the_energy() {
         let factor: f64 = kappa.parse().expect("a number");
         assert!((other.total / (one.total * factor.abs()) - 1.0).abs() < 1e-6);
     }
-    // Layers across which κ ∂u/∂x is continuous: u bends where κ jumps.
+    // Layers across which κ ∂u/∂x is continuous: u has a kink where κ jumps.
     for contrast in ["1", "1e3", "1e-5"] {
         let (solution, estimate) = estimated(&format!(
             "form f {{ field u: scalar; aux kappa: scalar on cells; f1[u] = kappa * grad(u);
@@ -81,7 +81,7 @@ fn the_estimate_has_the_units_of_the_energy() {
                 exact u = if x[0] > 0.5 {{ (sin(3 * x[0]) / 9 - x[0] * cos(3) / 3 - sin(1.5) / 9 + cos(3) / 6) / {contrast}
                     + sin(1.5) / 9 - cos(3) / 6 }} else {{ sin(3 * x[0]) / 9 - x[0] * cos(3) / 3 }}; }}"
         ));
-        // The energy of the error, from the energies: ‖u‖² − ‖u_h‖² with the boundary fixed at 0.
+        // The energy of the error from energies, ‖u‖² − ‖u_h‖², with homogeneous boundary values.
         let flux = |x: f64| (3.0 * x).cos() / 3.0 - 3.0f64.cos() / 3.0;
         let n = 20_000;
         let factor: f64 = contrast.parse().expect("a number");
@@ -130,8 +130,8 @@ fn several_fields_have_one_estimate() {
 
 #[test]
 fn elasticity_and_nonlinear_forms_are_estimated() {
-    // u is the curl of sin² πx sin² πy, so that it is 0 on the boundary and has no divergence: ‖u‖² = ∫ |∇u|² = 2 π⁴, whatever λ is,
-    // and that of the error is ‖u‖² − ‖u_h‖².
+    // u is the curl of sin² πx sin² πy, so it vanishes on the boundary and is divergence-free: ‖u‖² = ∫ |∇u|² = 2 π⁴
+    // for any λ, and the error has ‖u‖² − ‖u_h‖².
     let elastic = "form f { field u: vector; param lambda = LAMBDA; let eps = sym(grad(u)); f1[u] = lambda * tr(eps) * I + 2 * eps; }
         problem p solves f { mesh = box(dim: 2, cells: 8); degree = 2; dirichlet u on all;
             manufactured u = [pi * sin(pi * x[0])^2 * sin(2 * pi * x[1]), -pi * sin(2 * pi * x[0]) * sin(pi * x[1])^2]; }";
@@ -140,7 +140,7 @@ fn elasticity_and_nonlinear_forms_are_estimated() {
         let error = (2.0 * std::f64::consts::PI.powi(4) - estimate.energy).sqrt();
         let ratio = estimate.total.sqrt() / error;
         println!("lambda = {lambda}: {ratio:.3}");
-        // The larger λ is, the more of the residual is what the space cannot make free of divergence.
+        // For larger λ, more of the residual comes from the divergence that the space cannot avoid.
         assert!((0.5..5.0).contains(&ratio), "{lambda}: {ratio}");
     }
     let text = |cells: usize| {
@@ -155,12 +155,13 @@ fn elasticity_and_nonlinear_forms_are_estimated() {
         let (solution, estimate) = estimated(&text(cells));
         ratios.push(estimate.total.sqrt() / error(&solution, 0));
     }
-    // The Jacobian's energy has the coefficient 1 + u², which lies between 1 and 8.4.
+    // The energy of the Jacobian has the coefficient 1 + u² between 1 and 8.4.
     assert!(ratios.iter().all(|ratio| (0.8..3.0).contains(ratio)), "{ratios:?}");
     assert!((ratios[0] / ratios[1] - 1.0).abs() < 0.2, "{ratios:?}");
 }
 
-/// At Fichera's corner the source of r^(1/2) has no finite norm: what it counts must not grow with the number of points that see it.
+/// At Fichera's corner the source of r^(1/2) has an infinite norm: its contribution must not grow with the number of
+/// quadrature points.
 #[test]
 fn a_singular_source_counts_as_its_moments_do() {
     let at_corner = |quadrature: usize| {
@@ -190,6 +191,6 @@ fn a_singular_source_counts_as_its_moments_do() {
         assert!((0.3..3.0).contains(&(total / error)), "{found:?}");
         assert!((corner / found[0].0 - 1.0).abs() < 0.5, "{found:?}");
     }
-    // From five to eight points a direction nothing is left to see.
+    // From five to eight points per direction the result is converged.
     assert!((found[2].0 / found[1].0 - 1.0).abs() < 0.1, "{found:?}");
 }

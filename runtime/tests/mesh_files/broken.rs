@@ -1,4 +1,4 @@
-//! Files that are refused: what is said, where, and what to do; and no panic on truncated and mutated ones.
+//! Rejected files: messages with position and remedy; no panic on truncated and mutated files.
 
 use super::plain::Plain;
 use super::write::{self, How, Xml};
@@ -10,7 +10,7 @@ fn message(format: Format, bytes: &[u8]) -> String {
     read::parse(format, bytes).expect_err("a broken file").to_string()
 }
 
-/// A hundred thousand attributes took half a minute.
+/// Regression: a hundred thousand attributes took half a minute.
 #[test]
 fn an_element_of_very_many_attributes_is_refused() {
     let attributes: String = (0..100_000).map(|i| format!(" a{i}=\"\"")).collect();
@@ -94,7 +94,7 @@ fn abaqus_files_that_are_refused_say_what_to_do() {
         let message = message(Format::Abaqus, text.as_bytes());
         assert!(message.contains(expected), "{expected}\n{message}");
     }
-    // What is counted up to a number that is not there takes no room.
+    // Ranges up to nonexistent numbers need no memory.
     let many = PARTS.replace("1, 6, 1", "1, 18446744073709551615, 1");
     assert_eq!(parsed(Format::Abaqus, many.as_bytes()).n_cells(), 2);
 }
@@ -168,7 +168,7 @@ fn vtk_files_that_are_refused_say_what_to_do() {
         message(Format::Vtk, tagged.as_bytes())
             .contains("1 values of \"material\", one a cell, found 2")
     );
-    // Halves are no tags.
+    // Non-integral values are no tags.
     tagged = good + "CELL_DATA 1\nSCALARS material float 1\nLOOKUP_TABLE default\n1.5\n";
     assert!(parsed(Format::Vtk, tagged.as_bytes()).cell_tags().is_empty());
 }
@@ -270,7 +270,7 @@ fn xml_files_that_are_refused_say_what_to_do() {
     );
 }
 
-/// What nests deeper than any mesh is refused or passed over, and exhausts no stack.
+/// Excessive nesting is rejected or ignored, without stack overflow.
 #[test]
 fn elements_of_xml_may_nest_deeply() {
     let head = "<VTKFile type=\"UnstructuredGrid\">";
@@ -284,7 +284,7 @@ fn elements_of_xml_may_nest_deeply() {
     assert!(message(Format::Vtu, laughs.as_bytes()).contains("expected an XML file"));
 }
 
-/// Small files of all formats, in text and binary.
+/// Returns small files of all formats, text and binary.
 fn files() -> Vec<(Format, Vec<u8>)> {
     let mut files = vec![(Format::Abaqus, PARTS.as_bytes().to_vec())];
     for (_, mesh, nodes) in meshes().into_iter().filter(|(_, _, nodes)| matches!(nodes, 3 | 4 | 8))
@@ -306,7 +306,7 @@ fn files() -> Vec<(Format, Vec<u8>)> {
     files
 }
 
-/// A part of a file of XML or of a legacy one lacks what it announces; of Abaqus's any beginning may be a file.
+/// Truncated XML and legacy files lack announced data; any beginning of an Abaqus file may be valid.
 #[test]
 fn truncated_files_are_errors() {
     for (format, all) in files() {
@@ -325,12 +325,12 @@ fn truncated_files_are_errors() {
     }
 }
 
-/// Whether nothing is missing but the end of the elements around appended data.
+/// Returns whether only the end tags after appended data are missing.
 fn tail(rest: &[u8]) -> bool {
     String::from_utf8_lossy(rest).trim_start().len() < 40
 }
 
-/// A small linear congruential generator: the same mutations in every run.
+/// A linear congruential generator, with equal mutations in every run.
 struct Dice(u64);
 
 impl Dice {

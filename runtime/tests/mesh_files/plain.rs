@@ -1,10 +1,10 @@
-//! Meshes as plain lists, with the orders in which each program lists the nodes of an element: tables of their own, digits
-//! from 0 to 2 of the reference coordinates.
+//! Meshes as plain lists, with independent tables of each program's node order: digits 0 to 2 of the reference
+//! coordinates.
 
 use kernels_gen::element::Lagrange;
 use runtime::mesh::{Cell, Mesh};
 
-/// How elements of a mesh are written.
+/// Element type of a written mesh.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Element {
     pub(crate) cell: Cell,
@@ -15,15 +15,15 @@ pub(crate) struct Element {
 pub(crate) struct Plain {
     pub(crate) element: Element,
     pub(crate) points: Vec<[f64; 3]>,
-    /// In the order of [`gmsh`] and so on, whichever is asked for.
+    /// Nodes by reference coordinates, independent of the order.
     cells: Vec<Vec<([u8; 3], usize)>>,
     pub(crate) tags: Vec<usize>,
     pub(crate) facets: Vec<(usize, Vec<usize>)>,
 }
 
 impl Plain {
-    /// A mesh of order 1 or 2, of which each cell keeps so many nodes. Its cells become 1 and 2, its boundary 3 and 4, each by
-    /// which half is meant.
+    /// Returns a mesh of order 1 or 2, with the given number of nodes per cell. Its cells have the tags 1 and 2, its
+    /// boundary 3 and 4, by halves.
     pub(crate) fn new(mesh: &Mesh, nodes: usize) -> Plain {
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
         let scale = (2 / mesh.order()) as u8;
@@ -35,7 +35,7 @@ impl Plain {
         let half = |i: usize, n: usize| usize::from(2 * i >= n);
         let cells: Vec<_> = (0..mesh.n_cells())
             .map(|cell| {
-                // As a program would write it: not inside out.
+                // Programs write cells with positive orientation.
                 let turned =
                     |[x, y, z]: [u8; 3]| if mirrored[cell] { [y, x, z] } else { [x, y, z] };
                 let nodes = digits.iter().zip(mesh.cell_nodes(cell));
@@ -49,7 +49,7 @@ impl Plain {
             let local = mesh.cell().facets()[facet.local as usize];
             let vertices = local.iter().map(|&v| mesh.vertices(facet.cell as usize)[v] as usize);
             let mut vertices: Vec<usize> = vertices.collect();
-            // Around, not along the axes.
+            // Cyclic instead of lexicographic order.
             if vertices.len() == 4 {
                 vertices.swap(2, 3);
             }
@@ -58,7 +58,7 @@ impl Plain {
         Plain { element, points: mesh.points().to_vec(), tags, facets: facets.collect(), cells }
     }
 
-    /// The nodes of a cell in a program's order.
+    /// Returns the nodes of a cell in a program's order.
     pub(crate) fn cell(&self, cell: usize, orders: Orders) -> Vec<usize> {
         let find = |at: &[u8; 3]| {
             let own = self.cells[cell].iter().find(|(own, _)| own == at);
@@ -72,7 +72,7 @@ impl Plain {
     }
 }
 
-/// For each element the nodes in a program's order.
+/// For each element, the nodes in a program's order.
 pub(crate) type Orders = &'static [(Cell, &'static str)];
 
 fn order(orders: Orders, element: Element) -> Vec<[u8; 3]> {
@@ -90,7 +90,7 @@ fn order(orders: Orders, element: Element) -> Vec<[u8; 3]> {
 const TRIANGLE: &str = "000 200 020 100 110 010";
 const QUADRILATERAL: &str = "000 200 220 020 100 210 120 010 110";
 
-/// Gmsh's reference manual, "Node ordering".
+/// From Gmsh's reference manual, "Node ordering".
 pub(crate) const GMSH: Orders = &[
     (Cell::Triangle, TRIANGLE),
     (Cell::Quadrilateral, QUADRILATERAL),
@@ -101,7 +101,7 @@ pub(crate) const GMSH: Orders = &[
     ),
 ];
 
-/// The figures of `vtkQuadraticHexahedron.h`, `vtkTriQuadraticHexahedron.h` and so on.
+/// From the figures of `vtkQuadraticHexahedron.h`, `vtkTriQuadraticHexahedron.h` and others.
 pub(crate) const VTK: Orders = &[
     (Cell::Triangle, TRIANGLE),
     (Cell::Quadrilateral, QUADRILATERAL),
@@ -112,7 +112,7 @@ pub(crate) const VTK: Orders = &[
     ),
 ];
 
-/// The Abaqus Elements Guide, "Three-dimensional solid element library".
+/// From the Abaqus Elements Guide, "Three-dimensional solid element library".
 pub(crate) const ABAQUS: Orders = &[
     (Cell::Triangle, TRIANGLE),
     (Cell::Quadrilateral, QUADRILATERAL),

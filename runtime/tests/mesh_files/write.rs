@@ -1,11 +1,11 @@
-//! Writers of all formats, for tests: a [`Plain`] mesh → the bytes of a file.
+//! Test writers of all formats: a [`Plain`] mesh → the bytes of a file.
 
 use std::fmt::Write as _;
 
 use super::plain::{ABAQUS, Element, GMSH, Orders, Plain, VTK};
 use runtime::mesh::Cell;
 
-/// The number of an element's type in Gmsh, VTK, and its name in Abaqus.
+/// Returns the element type in Gmsh, VTK and Abaqus.
 fn types(element: Element) -> (u8, u8, &'static str) {
     match (element.cell, element.nodes) {
         (Cell::Triangle, 3) => (2, 5, "CPS3"),
@@ -22,7 +22,7 @@ fn types(element: Element) -> (u8, u8, &'static str) {
     }
 }
 
-/// The same of a facet with these vertices.
+/// Returns the same for a facet with this number of vertices.
 fn facet_types(vertices: usize) -> (u8, u8, &'static str) {
     [(1, 3, "T3D2"), (2, 5, "SFM3D3"), (3, 9, "SFM3D4R")][vertices - 2]
 }
@@ -36,7 +36,7 @@ fn from_one(numbers: &[usize]) -> impl Iterator<Item = usize> + '_ {
     numbers.iter().map(|n| n + 1)
 }
 
-/// Format 2.2 of Gmsh; tags are called by their numbers.
+/// Writes Gmsh format 2.2, with unnamed groups.
 pub(crate) fn gmsh(plain: &Plain) -> Vec<u8> {
     let mut text =
         format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n{}\n", plain.points.len());
@@ -58,7 +58,7 @@ pub(crate) fn gmsh(plain: &Plain) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The lists of VTK: connectivity, offsets behind each cell, types, tags.
+/// The arrays of VTK: connectivity, end offsets, types, tags.
 pub(crate) struct Lists {
     pub(crate) connectivity: Vec<i64>,
     pub(crate) offsets: Vec<i64>,
@@ -86,12 +86,12 @@ pub(crate) fn lists(plain: &Plain) -> Lists {
     Lists { connectivity, offsets, types: types_of, tags }
 }
 
-/// How the arrays of an XML file are written.
+/// Encoding of the arrays of an XML file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Xml {
     pub(crate) how: How,
     pub(crate) big: bool,
-    /// Bytes of a number in a header.
+    /// Bytes per header integer.
     pub(crate) header: usize,
     pub(crate) zlib: bool,
 }
@@ -100,7 +100,7 @@ pub(crate) struct Xml {
 pub(crate) enum How {
     Ascii,
     Binary,
-    /// Header and numbers in one piece of base64, as some programs have it.
+    /// Header and numbers in one base64 text, as some programs write them.
     Together,
     AppendedRaw,
     AppendedBase64,
@@ -146,7 +146,7 @@ impl Array<'_> {
     }
 }
 
-/// A header and the bytes behind it.
+/// Returns a header and the bytes after it.
 fn packed(bytes: &[u8], xml: Xml) -> (Vec<u8>, Vec<u8>) {
     let number = |n: usize| {
         let mut bytes = n.to_le_bytes()[..xml.header].to_vec();
@@ -183,7 +183,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// An XML file. `change` may change the lists first.
+/// Writes an XML file.
 pub(crate) fn vtu(plain: &Plain, xml: Xml, name: &str) -> Vec<u8> {
     let lists = lists(plain);
     let (order, header) =
@@ -246,7 +246,7 @@ pub(crate) fn vtu(plain: &Plain, xml: Xml, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// A legacy file, in either form of the cells.
+/// Writes a legacy file, in either form of the cells.
 pub(crate) fn vtk(plain: &Plain, binary: bool, five: bool) -> Vec<u8> {
     let lists = lists(plain);
     let mut out = Vec::new();
@@ -311,14 +311,14 @@ pub(crate) fn vtk(plain: &Plain, binary: bool, five: bool) -> Vec<u8> {
     out
 }
 
-/// An input file of Abaqus. Facets are surfaces of faces, or elements in sets.
+/// Writes an Abaqus input file. Facets are surfaces of faces, or elements in sets.
 pub(crate) fn inp(plain: &Plain, faces: bool) -> Vec<u8> {
     let mut text = "*Heading\n a test\n** nodes\n*NODE, NSET=all\n".to_owned();
     for (i, [x, y, z]) in plain.points.iter().enumerate() {
         let _ = writeln!(text, "{}, {x}, {y}, {z}", i + 1);
     }
     let element = |text: &mut String, number: usize, nodes: &[usize]| {
-        // Lines of at most 16 numbers, which end with a comma.
+        // Lines of at most 16 numbers, continued after a comma.
         let all: Vec<usize> = [number].into_iter().chain(from_one(nodes)).collect();
         let lines: Vec<String> =
             all.chunks(16).map(|line| words(line.iter().copied(), ", ")).collect();
@@ -349,7 +349,7 @@ pub(crate) fn inp(plain: &Plain, faces: bool) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The faces of Abaqus by the first nodes of an element, from 1.
+/// The Abaqus faces by the first nodes of an element, from 1.
 const FACES: &[(Cell, &[&[usize]])] = &[
     (Cell::Triangle, &[&[1, 2], &[2, 3], &[3, 1]]),
     (Cell::Quadrilateral, &[&[1, 2], &[2, 3], &[3, 4], &[4, 1]]),
@@ -360,7 +360,7 @@ const FACES: &[(Cell, &[&[usize]])] = &[
     ),
 ];
 
-/// The cell and the face that a facet is.
+/// Returns the cell and the face of a facet.
 fn face(plain: &Plain, facet: &[usize]) -> (usize, String) {
     let orders: Orders = ABAQUS;
     let (_, faces) = FACES.iter().find(|(cell, _)| *cell == plain.element.cell).expect("faces");

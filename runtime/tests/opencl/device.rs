@@ -1,10 +1,10 @@
-//! The OpenCL device of this machine, or none, where that is allowed.
+//! The OpenCL device of this machine; `None` if that is permitted.
 
 use runtime::device::opencl::OpenCl;
 use std::io::Write as _;
 
-/// The device that the environment asks for. Where there is none, a test is left out, unless `WF_REQUIRE` names
-/// `opencl`: then it fails.
+/// Returns the device selected by the environment. Without one, a test is skipped, or fails if `WF_REQUIRE` names
+/// `opencl`.
 pub(crate) fn opencl() -> Option<OpenCl> {
     match OpenCl::new() {
         Ok(device) => Some(device),

@@ -1,5 +1,5 @@
-//! Parts of adaptive meshes, each made of the leaves of its process alone: operators, levels and functions that are moved to them are those
-//! of the whole.
+//! Parts of adaptive meshes, created from the leaves of each process: operators, levels and transferred functions agree
+//! with the whole mesh.
 
 use super::transfers::{self, Levels};
 use super::{compare_parts, evenly, numbers, places, problem, random, text};
@@ -11,7 +11,7 @@ use runtime::processes::Group;
 use runtime::processes::threads::each;
 use std::sync::Arc;
 
-/// Meshes whose trees are turned, periodic, curved, few and many.
+/// Meshes with rotated, periodic, curved, few and many trees.
 const MESHES: [(&str, usize, [&str; 2], &str); 7] = [
     ("box(dim: 2, cells: 4, deform: 0.1)", 3, ["x1", "y0"], ""),
     ("box(dim: 2, cells: 1)", 2, ["x1", "y0"], ""),
@@ -22,7 +22,7 @@ const MESHES: [(&str, usize, [&str; 2], &str); 7] = [
     ("\"meshes/plate_hole_quad9.msh\"", 2, ["right", "left"], ""),
 ];
 
-/// Divides some cells by chance, and puts some families together.
+/// Randomly refines some cells, and coarsens some families.
 fn adapt(adaptive: &mut Adaptive, times: usize, seed: u64) {
     let mut draw = random(seed);
     for _ in 0..times {
@@ -55,7 +55,7 @@ fn parts_of_leaves_add_up_to_the_whole() {
             Some(&evenly),
         );
         for part in each(2, |group| adaptive.part(&group).expect("a part")) {
-            // What is made where somebody asks for it is what one process has.
+            // The whole mesh, built on demand, equals that of one process.
             assert_eq!(**part.cut().expect("a part").whole().expect("room"), whole);
         }
     }
@@ -70,7 +70,7 @@ fn a_process_may_have_no_leaf() {
     compare_parts(None, &problem, adaptive.mesh().expect("a mesh"), &[2, 3], &part, None);
 }
 
-/// Nodes hang, and some processes have no cell.
+/// Hanging nodes, and processes without cells.
 #[test]
 fn a_process_may_have_no_leaf_where_nodes_hang() {
     let (problem, mesh) = problem(&text("box(dim: 2, cells: [2, 1])", 2, ["x1", "y0"], ""));
@@ -123,7 +123,7 @@ fn transfers_between_parts_of_forests_are_those_of_the_whole() {
     }
 }
 
-/// A function on one mesh of an adaptive one and on the next, whose cells other processes have.
+/// A function on two consecutive adaptive meshes with different distributions.
 #[test]
 fn functions_move_from_parts_to_parts() {
     let simplices = ("box(dim: 2, cells: 2, cell: tri)", 2, ["x1", "y0"], "");

@@ -1,4 +1,4 @@
-//! Estimates of errors of parts: what a cell has of the error does not depend on which process has it, nor what all have.
+//! Error estimates on mesh parts: the indicator of a cell does not depend on the distribution.
 
 use super::{FORM, numbers, places, problem, random_forest, scattered, target, text};
 use fem_dsl::problem::Problem;
@@ -8,7 +8,7 @@ use runtime::problem::{Setup, set_up, with_periodic_sides};
 use runtime::processes::threads::each;
 use std::sync::Arc;
 
-/// The estimate of a state that `u` gives by the discretisation.
+/// Returns the estimate of a state that `u` defines on the discretisation.
 fn estimated(
     problem: &Problem,
     mesh: Arc<Mesh>,
@@ -20,7 +20,7 @@ fn estimated(
     made.expect("kernels").estimate(&u(&on))
 }
 
-/// Cells of parts that are cut by chance have the squares that they have on the whole mesh.
+/// Compares the squares of cells on random parts with those on the whole mesh.
 #[track_caller]
 fn compare(problem: &Problem, mesh: Mesh, processes: usize, seed: u64) {
     let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
@@ -91,7 +91,7 @@ fn estimates_of_parts_of_simplices_are_those_of_the_whole() {
     }
 }
 
-/// A number that is none at one process is an error there, and what the others have says so.
+/// A NaN on one process is an error there; the estimate of the others reports it.
 #[test]
 fn a_process_without_an_estimate_is_noticed_by_all() {
     let text = text("box(dim: 2, cells: 4)", 2, ["x1", "y0"], "");

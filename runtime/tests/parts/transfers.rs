@@ -1,5 +1,6 @@
-//! Transfers between levels of parts, with nodes that hang on the cut: those of the whole, the same bits where several have an
-//! unknown, and each other's transposes.
+//! Grid transfers between the levels of partitioned meshes, including hanging nodes on partition boundaries.
+//! The results are those of the unpartitioned mesh, and all processes that share an unknown get the same bits.
+//! Prolongation and restriction are transposes of each other.
 
 use super::{numbers, places, problem, random_forest, scattered, with_hanging_nodes};
 use fem_dsl::problem::Problem;
@@ -25,11 +26,11 @@ pub(super) const FORM: &str = "form one { field u: vector; f1[u] = grad(u); }
         dirichlet u[0] = 1 on \"x0\";
     }";
 
-/// Two spaces, the finer one first, and the way between them.
+/// Two spaces, the finer one first, and the transfer between them.
 pub(super) struct Levels {
     on: [Arc<Discretisation>; 2],
     path: Path,
-    /// Of vectors on a device.
+    /// Vector operations on the device, for vectors in device memory.
     arithmetic: Option<Arc<Arithmetic>>,
 }
 
@@ -53,7 +54,7 @@ impl Levels {
         let place = place(device);
         let on = degrees.map(|degree| discretised(problem, mesh, degree));
         let between = Between::degrees(&on[1], &on[0], &place).expect("kernels");
-        // On devices states lie as operators have them.
+        // On devices, states have the layout of the operators.
         let state = device.is_none().then(|| {
             let by = Between::states(&on[1], &on[0], &place).expect("kernels");
             State::Interpolated(Box::new(by))
@@ -71,7 +72,7 @@ impl Levels {
         Self { on, path: Path { between, state }, arithmetic: None }
     }
 
-    /// The last two of the meshes that a part has below itself, where the finer one is so many below.
+    /// Returns the levels of the part after `times` coarsenings and of its next coarser mesh.
     pub(super) fn below(problem: &Problem, mut part: Arc<Mesh>, times: usize) -> Self {
         for _ in 0..times {
             part = part.coarsened().expect("a coarser part").mesh;
@@ -80,7 +81,7 @@ impl Levels {
         Self::of_meshes(problem, &part, &coarser)
     }
 
-    /// Of the finer space.
+    /// Returns the values as a vector of the finer space.
     fn vector(&self, values: &[f64]) -> Vector {
         let mut vector = match &self.arithmetic {
             None => Vector::zeros(values.len(), Precision::F64),
@@ -93,7 +94,8 @@ impl Levels {
         }
     }
 
-    /// y + P x, Pᵀ y and the state y, of numbers of the finer space and the coarser one, whether y · P x = x · Pᵀ y aside.
+    /// Checks y · P x = x · Pᵀ y and returns y + P x, Pᵀ y and the injected state y. The finer space has `y`, the
+    /// coarser `x`.
     fn found(&self, y: &[f64], x: &[f64]) -> [Vec<f64>; 3] {
         let (fine, mut coarse) = (self.vector(y), self.path.between.vector());
         coarse.set(x);
@@ -110,7 +112,7 @@ impl Levels {
     }
 }
 
-/// What the levels of each process find against what those of the whole do.
+/// Compares the transfers of every process with those of the unpartitioned mesh.
 #[track_caller]
 pub(super) fn compare(
     name: &str,
@@ -143,7 +145,7 @@ pub(super) fn compare(
     assert!(seen.iter().flatten().all(Option::is_some), "{name}: an unknown is nowhere");
 }
 
-/// Two processes and three, with pieces of the cells or any of them.
+/// Meshes are divided among two and three processes, into connected pieces or at random.
 #[test]
 fn transfers_between_degrees_are_those_of_the_whole() {
     let meshes = [
@@ -184,7 +186,7 @@ fn transfers_of_any_parts_of_random_forests_are_those_of_the_whole() {
     }
 }
 
-/// Cells of a forest are dealt out by the coarsest of its meshes that has enough of them, so that parts have coarser ones.
+/// Partitions of a forest follow its coarsest mesh with enough cells, so that each part has coarser levels.
 #[test]
 fn transfers_between_forests_are_those_of_the_whole() {
     for (mesh, seed) in [("box(dim: 2, cells: 8)", 1), ("box(dim: 3, cells: 4)", 2)] {
@@ -193,7 +195,7 @@ fn transfers_between_forests_are_those_of_the_whole() {
             let whole = Arc::new(random_forest(coarse.clone(), seed));
             let (mut fine, mut times) = (Arc::clone(&whole), 0);
             let part = |group: &Arc<dyn Group>| Arc::clone(&whole).part(group);
-            // Of each process as often as it can.
+            // Each process coarsens its part as often as possible.
             let depths = each(size, |group| {
                 let mut part = part(&group);
                 let mut depth = 0;
@@ -215,7 +217,7 @@ fn transfers_between_forests_are_those_of_the_whole() {
     }
 }
 
-/// Parts that their processes refine have the coarser meshes that they were refined from, down to what was dealt out.
+/// A part that its processes have refined has the coarser meshes of this refinement, down to the partitioned mesh.
 #[test]
 fn transfers_between_refined_parts_are_those_of_the_whole() {
     for (mesh, size) in [
@@ -226,7 +228,7 @@ fn transfers_between_refined_parts_are_those_of_the_whole() {
         let (problem, base) = problem(&FORM.replace("MESH", mesh));
         let mut base = Arc::new(base);
         if base.cell().is_tensor() {
-            // In the order of a forest's cells.
+            // The cells get the order of a forest's cells.
             base = Arc::new(Forest::new(&base).and_then(|own| own.mesh(&base)).expect("a mesh"));
         }
         let whole = match base.cell().is_tensor() {

@@ -1,4 +1,4 @@
-//! One random form on a small mesh, with all that its operator and the reference need.
+//! A random form on a small mesh, with the data of its operator and of the reference.
 
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::Argument;
@@ -22,7 +22,7 @@ use runtime::space::discretisation::{AuxValues, Discretisation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The cells, with as many of them along each axis as show what neighbours share.
+/// Cell types with the numbers of cells along the axes: the smallest counts at which neighbours share unknowns.
 const CELLS: [(&str, [f64; 3]); 4] = [
     ("tri", [2.0, 2.0, 0.0]),
     ("quad", [3.0, 2.0, 0.0]),
@@ -30,11 +30,11 @@ const CELLS: [(&str, [f64; 3]); 4] = [
     ("hex", [2.0, 1.0, 1.0]),
 ];
 
-/// Sides that are the same, in some cases: there is but one cell between some.
+/// Pairs of periodic sides. Some boxes have only one cell between the two sides.
 const PERIODIC: [&[[&str; 2]]; 6] =
     [&[], &[], &[], &[["x0", "x1"]], &[["y0", "y1"]], &[["x0", "x1"], ["y1", "y0"]]];
 
-/// SplitMix64, as a function.
+/// Returns number `number` of the SplitMix64 sequence of `seed`.
 fn mix(seed: u64, number: u64) -> u64 {
     let z = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number ^ 0xD1B5_4A32_D192_ED03);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -42,7 +42,7 @@ fn mix(seed: u64, number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Numbers between −1 and 1.
+/// Returns `n` pseudorandom numbers between −1 and 1.
 fn noise(n: usize, seed: u64) -> Vec<f64> {
     let number = |i: usize| mix(seed, i as u64) as f64 / u64::MAX as f64;
     (0..n).map(|i| 2.0 * number(i) - 1.0).collect()
@@ -56,10 +56,10 @@ pub(crate) struct Case {
     pub(crate) elements: Elements,
     on: Arc<Discretisation>,
     strategy: Option<Strategy>,
-    /// Parameters, and before them the time.
+    /// The time, followed by the parameters.
     params: Vec<f64>,
     state: Vec<f64>,
-    /// 0 where conditions hold.
+    /// Direction of the derivatives, 0 at constrained unknowns.
     direction: Vec<f64>,
 }
 
@@ -74,8 +74,8 @@ impl Case {
         let form = program.point_form(&format!("random_{seed}"), dim);
         let form = form.unwrap_or_else(|found| panic!("{}\n{found:?}", regions.text));
         let mut mesh = boxed(cell, &counts[..dim]);
-        // Where a side is the same as the one across its cell, derivatives are 0 but for rounding, whose sign a form
-        // that is not smooth may ask for.
+        // With one cell between periodic sides, some derivatives are 0 up to rounding. A non-smooth form may depend on
+        // their sign.
         let which = if regions.smooth { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
         if mesh.cell().is_tensor() && mix(seed, 20).is_multiple_of(4) {
@@ -115,7 +115,7 @@ impl Case {
         format!("k = {k} on {cells} {} cells{how}, {as_what}\n{}", mesh.cell(), self.regions.text)
     }
 
-    /// The operator, and whether kernels of it are for groups of threads. Their text is printed too.
+    /// Returns the operator and whether any of its kernels is for thread groups. Their source text is generated too.
     pub(crate) fn operator(&self) -> (Operator, bool) {
         let mut target = Target::native();
         target.execution = Execution::Interpreted;
@@ -133,7 +133,7 @@ impl Case {
         threads.wishes.strategy = self.strategy;
         threads.wishes.lanes = None;
         threads.wishes.shared_bytes = Some(200 << 10);
-        // A strategy that cannot do the form says so.
+        // An unsupported combination of form and strategy is a plan error.
         let compiled = match self.strategy.map(|_| made(&threads)) {
             None | Some(Err(CompileError::Plan(_))) => made(&target),
             Some(found) => found,
@@ -155,7 +155,7 @@ impl Case {
         (operator, by_threads)
     }
 
-    /// How the Jacobian is applied.
+    /// Returns the representation of the Jacobian.
     fn representation(&self) -> Representation {
         let assembled = Representation::Assembled;
         let all = [
@@ -169,7 +169,7 @@ impl Case {
         all.get(mix(self.seed, 30) as usize % 12).copied().unwrap_or_default()
     }
 
-    /// The operator gives what the reference does.
+    /// Compares residual, action and diagonal of the operator with the reference.
     pub(crate) fn compare(&self, operator: &mut Operator) {
         let want = self.reference(&self.state, |reference, inputs, directions| {
             [
@@ -202,7 +202,7 @@ impl Case {
         }
     }
 
-    /// Calls with the reference, its inputs at a state, and the direction.
+    /// Calls `what` with the reference, its inputs at a state, and the direction.
     fn reference<T>(
         &self,
         state: &[f64],
@@ -248,7 +248,7 @@ impl Case {
         self.state.iter().zip(&self.direction).map(|(u, w)| u + step * w).collect()
     }
 
-    /// The action against differences of the residual, where the form is smooth.
+    /// Compares the action with differences of the residual for a smooth form. Returns whether it did.
     pub(crate) fn taylor(&self, operator: &mut Operator) -> bool {
         if !self.regions.smooth {
             return false;
@@ -280,7 +280,7 @@ impl Case {
         true
     }
 
-    /// The residual against differences of the energy, where there is one.
+    /// Compares the residual with differences of the energy for a form that has one. Returns whether it did.
     pub(crate) fn energy(&self) -> bool {
         if !(self.regions.energy && self.regions.smooth) {
             return false;
@@ -301,8 +301,8 @@ impl Case {
         true
     }
 
-    /// Halving the step twice leaves a sixteenth of the error, once steps are short enough for a form that may be steep,
-    /// unless the error is rounding.
+    /// Checks second-order convergence: two halvings of a short enough step leave a sixteenth of the error, up to
+    /// rounding. An eighth is accepted, and steep forms get shorter steps.
     fn second_order(&self, what: &str, size: f64, error: impl Fn(f64) -> f64) {
         let mut errors = Vec::new();
         for halvings in (6..=16).step_by(2) {
@@ -316,17 +316,18 @@ impl Case {
     }
 }
 
-/// Functions of functions round more often than the reference counts: once in some thousand forms by a few times.
+/// Rounding unit of the error bound. Nested functions exceed the bound of the reference by a small factor in one of
+/// some thousand forms.
 const EPSILON: f64 = 4.0 * f64::EPSILON;
 
-/// What rounding makes of a difference over the shortest step, as a part of its terms.
+/// Rounding error of a difference over the shortest step, relative to its terms.
 const ROUNDING: f64 = 1e-10;
 
 fn norm(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum::<f64>().sqrt()
 }
 
-/// A box none of whose coordinates is a number that forms compare with.
+/// Returns a box mesh whose coordinates all differ from the constants that forms compare with.
 fn boxed(cell: &str, counts: &[f64]) -> Mesh {
     let dim = counts.len();
     let mut arguments = BTreeMap::from([
@@ -346,7 +347,7 @@ fn boxed(cell: &str, counts: &[f64]) -> Mesh {
     mesh
 }
 
-/// The mesh with some of its cells divided, so that nodes hang.
+/// Returns the mesh with some of its cells refined, so that it has hanging nodes.
 fn adapted(mesh: Mesh, seed: u64) -> Mesh {
     let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
     for step in 0..2 {
@@ -358,7 +359,7 @@ fn adapted(mesh: Mesh, seed: u64) -> Mesh {
     adaptive.mesh().expect("a mesh")
 }
 
-/// Spaces, conditions on a part of the boundary in some of the cases, and data.
+/// Returns the discretisation with its data, and in some cases Dirichlet conditions on a part of the boundary.
 fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh, seed: u64) -> Discretisation {
     let mut on = Discretisation::new(mesh, &elements.spaces()).expect("spaces");
     for (number, field) in on.fields.iter_mut().enumerate() {

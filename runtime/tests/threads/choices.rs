@@ -1,4 +1,4 @@
-//! The choices that make a kernel for groups of threads, and the case that a row of them stands for.
+//! The plan options of kernels for thread groups, and the test case of each row of options.
 
 use super::cover::Random;
 use super::launch::{Shape, companions};
@@ -11,17 +11,17 @@ use kernels_gen::choose;
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
 use kernels_gen::plan::{Elements, EvenOdd, Plan, Scatter, Strategy, Target, Task};
 
-/// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
-/// of [`Choices::levels`].
+/// The levels of every factor. A [`super::cover::Row`] holds one index into each list, in the order of
+/// [`Choices::levels`].
 pub(crate) struct Choices {
     cells: Vec<(Cell, usize)>,
-    /// Multiply-adds of a thread, about, from which on compilers take too long.
+    /// Approximate limit of multiply-adds per thread. Larger kernels take too long to compile.
     most: usize,
-    /// Forms in two and in three dimensions, for asking what is supported.
+    /// Simple forms in two and in three dimensions, for checking whether a plan is supported.
     plain: [Vec<PointForm>; 2],
 }
 
-/// Who does what, and how many threads, or lanes, a group has.
+/// Strategies, with the number of threads or lanes of a group.
 const STRATEGIES: [(Strategy, usize); 7] = [
     (Strategy::CellPerLane, 8),
     (Strategy::CellPerLane, 128),
@@ -32,7 +32,7 @@ const STRATEGIES: [(Strategy, usize); 7] = [
     (Strategy::ThreadTransposition { blocks: 3, batches: 1 }, 1),
 ];
 
-/// The plan with as many cells a batch as its strategy does well with a form.
+/// Returns the plan with the batch size that suits its strategy and the form.
 fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) -> Plan {
     let plan = &with_slots(elements, plan.clone());
     let plan = match plan.strategy {
@@ -50,7 +50,7 @@ fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) 
     with_slots(elements, plan)
 }
 
-/// The plan with slots for as many nodes as a batch can have, where its cells sum first.
+/// Returns the plan with slots for the largest possible number of nodes of a batch, for the block scatter only.
 fn with_slots(elements: &Elements, plan: Plan) -> Plan {
     if plan.scatter != Scatter::Block {
         return plan;
@@ -63,14 +63,13 @@ fn with_slots(elements: &Elements, plan: Plan) -> Plan {
     Plan { slots, ..plan }
 }
 
-/// How results come to their vector; cells of the same launch share unknowns here, so that what is coloured
-/// is tested by itself.
+/// Scatter modes. Cells of the same launch share unknowns here, so coloured scatter has a test of its own.
 const SCATTERS: [Scatter; 3] = [Scatter::Atomic, Scatter::Owner, Scatter::Block];
 
-/// Loops of at most so many entries are written out.
+/// Unroll limits: loops of at most this many entries are unrolled.
 const UNROLLS: [usize; 3] = [1 << 16, 0, 8];
 
-/// Names that mean something in the languages of kernels.
+/// A form whose names are keywords or built-in names in kernel languages.
 const WORDS: &str = "form words_NUMBER {
     field float4: scalar;
     aux double: scalar on nodes;
@@ -81,9 +80,9 @@ const WORDS: &str = "form words_NUMBER {
     f1[float4] = (1 + double^2) * grad(float4) + float4 * kernel;
 }";
 
-/// One kernel to be compiled, run and compared.
+/// A kernel to be compiled, run and compared.
 pub(crate) struct Case {
-    /// Of its form.
+    /// Seed of the form.
     pub(crate) seed: u64,
     pub(crate) form: PointForm,
     pub(crate) elements: Elements,
@@ -100,18 +99,18 @@ struct Setup {
     shape: Shape,
     plan: Plan,
     options: Options,
-    /// Why there is no such case.
+    /// Reasons against this combination of options.
     against: Vec<String>,
 }
 
 impl Choices {
-    /// All cells, to the degrees of every day or to the largest; kernels of at most `most`
-    /// multiply-adds a thread, about.
+    /// Includes all cells, up to the everyday degrees or, with `full`, the largest ones. `most` limits the approximate
+    /// multiply-adds per thread.
     pub(crate) fn new(full: bool, most: usize) -> Self {
         Self { cells: cells(full), most, plain: plain() }
     }
 
-    /// How many levels each factor has.
+    /// Returns the number of levels of each factor.
     pub(crate) fn levels(&self) -> Vec<usize> {
         vec![
             self.cells.len(),
@@ -136,8 +135,8 @@ impl Choices {
         ]
     }
 
-    /// Why a row is not run, whatever the form: what is no choice at all, what the plan refuses, and
-    /// what would take long.
+    /// Returns the reasons against a row that hold for every form: invalid options, refusals of the plan, and long run
+    /// times.
     pub(crate) fn reasons(&self, row: &[usize]) -> Vec<String> {
         let setup = self.setup(row);
         let mut reasons = setup.against.clone();
@@ -150,7 +149,7 @@ impl Choices {
         let form = &self.plain[setup.rule.cell().dim() - 2][row[17]];
         let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
         let plan = &setup.plan;
-        // The first reason of a plan may hide another, which its neighbours show.
+        // The first error of a plan may hide another one, which neighbouring plans reveal.
         let direct = Plan { geometry: setup.shape.direct(), ..plan.clone() };
         let nodes = Plan { indices: Indices::Nodes, ..plan.clone() };
         let refused = |plan: &Plan| match &elements {
@@ -170,20 +169,20 @@ impl Choices {
         reasons
     }
 
-    /// Multiply-adds of a row's thread, about.
+    /// Returns the approximate number of multiply-adds per thread of a row.
     pub(crate) fn cost(&self, row: &[usize]) -> usize {
         self.setup(row).work()
     }
 
-    /// The case of a row, with a random form; an error where the plan refuses this very form.
+    /// Returns the case of a row with a random form. Returns an error for a form that the plan refuses.
     pub(crate) fn case(&self, row: &[usize], seed: u64) -> Result<Case, String> {
         let setup = self.setup(row);
         let text = random_form(seed, &setup.options);
         setup.with_form(seed, &text, &format!("random_{seed}"))
     }
 
-    /// Small cases with every function of the language, one for each task, precision and strategy,
-    /// and cases whose names mean something in the languages of kernels.
+    /// Returns small cases with every function of the language, one for each task, precision and strategy.
+    /// More cases use names that are keywords or built-in names in kernel languages.
     pub(crate) fn small(&self, random: &mut Random, seed: u64) -> Vec<Case> {
         let mut cases = Vec::new();
         let mut seeds = seed..;
@@ -207,7 +206,7 @@ impl Choices {
         cases
     }
 
-    /// Any supported row.
+    /// Draws a supported row.
     pub(crate) fn row(&self, random: &mut Random) -> Vec<usize> {
         loop {
             let levels = self.levels().into_iter();
@@ -218,8 +217,8 @@ impl Choices {
         }
     }
 
-    /// What `case` makes of a supported row of degree 1 to 3 with some levels given; none where that is
-    /// seldom or never supported.
+    /// Applies `case` to random supported rows of degree 1 to 3 with some given levels, up to the first result.
+    /// Returns none for combinations that are seldom or never supported.
     fn case_with(
         &self,
         random: &mut Random,
@@ -232,7 +231,7 @@ impl Choices {
             let levels = self.levels().into_iter();
             let mut row: Vec<usize> = levels.map(|levels| random.below(levels)).collect();
             row[0] = small[random.below(small.len())];
-            // Forms of one field with one component.
+            // Forms have one field with one component.
             (row[10], row[17]) = (0, 0);
             given.iter().for_each(|&(factor, level)| row[factor] = level);
             row
@@ -278,7 +277,7 @@ impl Choices {
 }
 
 impl Setup {
-    /// The case with a form; with fewer cells a group where the group has no room for so many.
+    /// Returns the case with a form. Groups without room for their cells get fewer cells.
     fn with_form(self, seed: u64, text: &str, name: &str) -> Result<Case, String> {
         let Self { degree, rule, shape, mut plan, .. } = self;
         let form = form(text, name, rule.cell().dim());
@@ -300,7 +299,7 @@ impl Setup {
         Ok(Case { seed, form, elements, degree, rule, shape, plan })
     }
 
-    /// Multiply-adds that a thread does, about: interpolation and integration.
+    /// Returns the approximate number of multiply-adds per thread for interpolation and integration.
     fn work(&self) -> usize {
         let (cell, dim) = (self.rule.cell(), self.rule.cell().dim());
         let components = components(&self.options);
@@ -325,7 +324,7 @@ impl Setup {
                 let nodes = Lagrange::continuous(cell, self.degree).map_or(1, Lagrange::count);
                 (dim + 1) * (points + nodes) * (2 * components + aux + curved)
             }
-            // Each of its coefficients by itself.
+            // The diagonal takes one evaluation per coefficient.
             (Strategy::CellPerLane, Task::Diagonal) => both * (dim + 1),
             (Strategy::CellPerLane, _) => both,
         }

@@ -1,21 +1,21 @@
-//! Runs kernels on a device, in arrays with guards behind them.
+//! Runs kernels on a device, in arrays with guard elements after them.
 
 use super::launch::{Data, Runner};
 use kernels_gen::abi::{KernelAbi, Role};
 use kernels_gen::plan::Plan;
 use runtime::device::{Array, Device, DeviceError, Module};
 
-/// Elements behind every array that no kernel may write, and none may use.
+/// Number of guard elements after every array. Kernels must neither write nor use them.
 const GUARD: usize = 64;
 
-/// Kernels of one source on a device, with the interfaces that were printed with them.
+/// Kernels of one source on a device, with the interfaces from their generation.
 pub(crate) struct Running<'l> {
     pub(crate) device: &'l dyn Device,
     pub(crate) module: &'l Module,
 }
 
 impl Running<'_> {
-    /// Runs all batches of a kernel; whatever it writes is then in the arrays.
+    /// Runs all batches of a kernel and copies the arrays that it may write back to `data`.
     fn launch(&self, name: &str, batches: usize, data: &mut [Data]) -> Result<(), DeviceError> {
         let upload = |data: &Data| match data {
             Data::F64(values) => self.device.upload::<f64>(values),
@@ -46,7 +46,7 @@ impl Runner for Running<'_> {
         data: &mut [Data],
     ) -> Result<(), String> {
         let known = self.module.kernel(&abi.name).map_err(|error| error.to_string())?.abi();
-        // The number of threads and tables are added where the language is known.
+        // The generator adds the thread count and the tables, which depend on the language.
         let given = known.arguments.iter().filter(|argument| argument.role != Role::Tables);
         let same = given.eq(&abi.arguments);
         if !same || (known.lanes, known.hash) != (abi.lanes, abi.hash) {
@@ -63,7 +63,7 @@ impl Runner for Running<'_> {
     }
 }
 
-/// The same with a guard behind it.
+/// Returns the data with a guard after them.
 fn guard(data: &Data) -> Data {
     match data {
         Data::F64(values) => Data::F64([values, &[f64::NAN; GUARD][..]].concat()),
@@ -72,7 +72,7 @@ fn guard(data: &Data) -> Data {
     }
 }
 
-/// Copies what a kernel may have written; an error if it wrote what it may not.
+/// Copies the elements that a kernel may have written. Returns an error after a write outside of them.
 fn give_back(data: &mut Data, guarded: &Data, written: bool) -> Result<(), &'static str> {
     let (inside, whole) = match (&mut *data, guarded) {
         (Data::F64(values), Data::F64(all)) => {

@@ -1,4 +1,4 @@
-//! Draws cases: a covering array of all choices, more at random, and small ones of every kind.
+//! Draws test cases: a covering array of all options, random ones, and small ones of every kind.
 
 use super::choices::{Case, Choices};
 use super::cover::{Factors, Random};
@@ -7,21 +7,20 @@ use super::setting::Setting;
 use kernels_gen::plan::Strategy;
 use std::collections::BTreeMap;
 
-/// What is to be run.
+/// Limits of the test cases.
 pub(crate) struct Limits {
-    /// Degrees up to the largest.
+    /// Includes the largest degrees.
     pub(crate) full: bool,
-    /// Multiply-adds of a thread, about, from which on its compiler takes too long; `WF_WORK` says
-    /// otherwise.
+    /// Approximate limit of multiply-adds per thread. Larger kernels take too long to compile. `WF_WORK` overrides it.
     pub(crate) work: usize,
 }
 
-/// A number in the environment.
+/// Returns the number in an environment variable.
 pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|value| value.parse().ok())
 }
 
-/// The cases, and how many combinations are refused for which reason.
+/// Returns the cases, and the number of refused combinations for each reason.
 pub(crate) fn cases(
     limits: &Limits,
     seed: u64,
@@ -50,7 +49,7 @@ pub(crate) fn cases(
 }
 
 impl Case {
-    /// Everything that tells the case from others.
+    /// Returns a name with all properties of the case.
     pub(crate) fn name(&self) -> String {
         format!(
             "seed {} on {}, {:?}, degree {}, {:?}",
@@ -58,7 +57,7 @@ impl Case {
         )
     }
 
-    /// Runs the kernels and compares.
+    /// Runs the kernels and compares their results with the reference.
     pub(crate) fn compare(&self, runner: &dyn Runner) -> Result<Agreement, String> {
         let (geometry, cells) = (self.plan.geometry, self.cells());
         let setting = Setting::new(&self.form, self.degree, self.rule, self.shape, geometry, cells);
@@ -66,7 +65,7 @@ impl Case {
         launcher.compare(&self.plan, runner)
     }
 
-    /// A full group and a part of one; only the part where the reference would take long.
+    /// Returns a cell count with one full and one partial group. Expensive references get only the partial group.
     fn cells(&self) -> usize {
         let group = match self.plan.strategy {
             Strategy::CellPerLane | Strategy::ThreadPerDof => self.plan.lanes,

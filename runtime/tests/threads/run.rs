@@ -1,4 +1,4 @@
-//! Has cases compiled many at a time, runs them on a device, and tells what came of it.
+//! Compiles many cases in parallel, runs them on a device, and reports the results.
 
 use super::choices::Case;
 use super::device::Running;
@@ -15,35 +15,35 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Shown at once, whatever the test harness does with standard output.
+/// Prints at once to standard error, independent of the test harness's capture of standard output.
 macro_rules! say {
     ($($text:tt)*) => {
         let _ = writeln!(std::io::stderr(), $($text)*);
     };
 }
 
-/// Bytes of source that one compile takes, about.
+/// Approximate size of the source of one compilation in bytes.
 const SOURCE: usize = 400_000;
 
-/// Stack of the threads that compile and run kernels.
+/// Stack size of the threads that compile and run kernels, in bytes.
 const STACK: usize = 256 << 20;
 
 /// Cases of one precision with their source.
 struct Group {
-    /// Which of the devices compiles it.
+    /// Index of the device that compiles the source.
     device: usize,
     cases: Vec<Case>,
     source: Generated,
 }
 
-/// What came of the cases of one kind.
+/// Results of the cases of one kind.
 #[derive(Default)]
 struct Agreements {
     count: usize,
-    /// The largest error, as a part of what is allowed.
+    /// The largest error, relative to its bound.
     worst: f64,
-    /// Where what is allowed exceeds every entry: so it is where terms cancel that single precision
-    /// can hold no more of, at high degrees on curved cells.
+    /// Number of cases whose error bound exceeds every entry. It happens when terms cancel beyond single precision, at
+    /// high degrees on curved cells.
     blunt: usize,
 }
 
@@ -54,12 +54,13 @@ struct Tally {
     failures: Vec<String>,
 }
 
-/// Compares kernels of every kind with the reference: a covering array of all choices, and
-/// `WF_KERNELS` more, drawn at random from `WF_SEED`; `together` kernels are one source, and cases that are not `own` are another
-/// process's. Gives the number of kernels.
+/// Compares kernels of every kind with the reference and returns their number.
 ///
-/// The first device runs the first case of each strategy, precision and cell, the second, which may be the same without its
-/// compiler's passes, all others: of these what is printed is tested.
+/// The cases are a covering array of all options and `WF_KERNELS` random ones from the seed `WF_SEED`.
+/// Each source holds `together` kernels. Other processes test the cases for which `own` is false.
+///
+/// The first device runs the first case of each strategy, precision and cell, and the second device runs all others.
+/// The second may be the first without its compiler's optimisation passes, as a test of the generated source itself.
 pub(crate) fn compare(
     devices: [&dyn Device; 2],
     limits: &Limits,
@@ -102,7 +103,7 @@ pub(crate) fn compare(
     kernels
 }
 
-/// A reason without its numbers, so that reasons of one kind are counted together.
+/// Returns a reason without its numbers, so that reasons of one kind are counted together.
 fn without_numbers(reason: &str) -> String {
     let mut text = String::new();
     for character in reason.chars() {
@@ -115,7 +116,7 @@ fn without_numbers(reason: &str) -> String {
     text
 }
 
-/// Generates the kernels of all `own` cases, `together` to a source.
+/// Generates the kernels of all `own` cases, `together` per source.
 fn groups(
     cases: Vec<Case>,
     device: &dyn Device,
@@ -152,7 +153,7 @@ fn groups(
     done
 }
 
-/// Runs all groups, as many at a time as there are processors.
+/// Runs all groups, in parallel on all available processors.
 fn run_all(groups: &[Group], devices: [&dyn Device; 2]) -> Tally {
     let tally = Mutex::new(Tally::default());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -175,7 +176,7 @@ fn run_all(groups: &[Group], devices: [&dyn Device; 2]) -> Tally {
     tally.into_inner().expect("no thread should have failed")
 }
 
-/// Compiles and compares the kernels of a group; what took how long.
+/// Compiles and compares the kernels of a group. Returns a description of their number and of the times.
 fn run(group: &Group, device: &dyn Device, tally: &Mutex<Tally>) -> String {
     let started = Instant::now();
     let module = device.load(&group.source).map_err(|error| error.to_string());
@@ -183,7 +184,7 @@ fn run(group: &Group, device: &dyn Device, tally: &Mutex<Tally>) -> String {
     for (at, case) in group.cases.iter().enumerate() {
         let result = match &module {
             Ok(module) => case.compare(&Running { device, module }),
-            // Once is enough: it may be a long log.
+            // One copy is enough because the log may be long.
             Err(error) if at == 0 => Err(error.clone()),
             Err(_) => Err("its source was not compiled".to_owned()),
         };
@@ -224,7 +225,7 @@ impl Tally {
 }
 
 impl Case {
-    /// Its kernel, and those whose results it reads.
+    /// Returns the source of the kernel and of the kernels whose results it reads.
     fn source(&self, device: &dyn Device) -> Generated {
         let mut plans = vec![self.plan.clone()];
         let stored = self.plan.linearisation == Linearisation::Stored;

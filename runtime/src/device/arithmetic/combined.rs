@@ -1,18 +1,18 @@
-//! Nodes where combinations of components have conditions, N u = g, on a device.
+//! Conditions on combinations of a node's components, N u = g, on a device.
 
 use super::{Arithmetic, THREADS, groups};
 use crate::device::{Array, DeviceError, Given};
 
-/// Entries a node.
+/// Entries per node.
 pub const WIDTH: usize = 3;
 
-/// In the place of an entry that a node does not have.
+/// Placeholder for an entry that a node does not have.
 pub const NONE: u32 = u32::MAX;
 
-/// The tables of such nodes.
+/// Tables of the nodes with such conditions.
 #[derive(Clone, Debug, Default)]
 pub struct Combinations {
-    /// The places of the node's entries in a vector.
+    /// The entries of each node in a vector.
     pub dofs: Vec<[u32; WIDTH]>,
     /// N, symmetric with N² = N.
     pub given: Vec<[[f64; WIDTH]; WIDTH]>,
@@ -22,7 +22,7 @@ pub struct Combinations {
     pub weights: Vec<[f64; WIDTH]>,
 }
 
-/// Such nodes, on a device.
+/// These tables on a device.
 #[derive(Debug)]
 pub struct Combined {
     nodes: usize,
@@ -35,11 +35,11 @@ pub struct Combined {
 }
 
 impl Combined {
-    /// Those of vectors of length `len`.
+    /// Uploads the tables for vectors of length `len`.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Mismatch`] for entries that such vectors do not have; a driver that fails.
+    /// [`DeviceError::Mismatch`] for entries out of range; a driver error.
     pub fn new(
         arithmetic: &Arithmetic,
         len: usize,
@@ -59,12 +59,12 @@ impl Combined {
         })
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no such nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes == 0
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn n_values(&self) -> usize {
         self.nodes * WIDTH
     }
@@ -73,7 +73,7 @@ impl Combined {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Mismatch`] for another number of values; a driver that fails.
+    /// [`DeviceError::Mismatch`] for another number of values; a driver error.
     pub fn set(&mut self, arithmetic: &Arithmetic, values: &[f64]) -> Result<(), DeviceError> {
         if values.len() != self.n_values() {
             return Err(DeviceError::Mismatch { operation: "set conditions" });
@@ -99,17 +99,16 @@ impl Combined {
         given.push(Given::Array(&self.dofs));
         given.extend(tables.iter().chain(vectors).map(|array| Given::Array(array)));
         given.extend(after);
-        // SAFETY: these kernels of `TEXT` take n nodes, the places of three entries of each, which `new` has compared with
-        // the length of vectors, tables of as many nodes in this precision, made together there, and vectors of that
-        // length, as has just been checked.
+        // SAFETY: these kernels of `TEXT` take n nodes, three entries each, which `new` compared with the vector
+        // length, tables for as many nodes in this precision, created there, and vectors of that length, just checked.
         unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
     }
 
-    /// y ← P y, and + the values where these are wanted.
+    /// Computes y ← P y, plus the values if `values` is true.
     ///
     /// # Errors
     ///
-    /// For this and all that follows: vectors of another length, a driver that fails.
+    /// For this and all following functions: vectors of another length, or a driver error.
     pub fn hold(
         &self,
         arithmetic: &Arithmetic,
@@ -120,7 +119,7 @@ impl Combined {
         self.run(arithmetic, "hold_at", &[&self.given, &self.values], &[y], &[a])
     }
 
-    /// y ← P y + N (d x).
+    /// Computes y ← P y + N (d x).
     pub fn hold_as(
         &self,
         arithmetic: &Arithmetic,
@@ -131,7 +130,7 @@ impl Combined {
         self.run(arithmetic, "hold_as", &[&self.given], &[y, d, x], &[])
     }
 
-    /// The mean of a node's entries in what conditions leave, in each of them.
+    /// Sets all entries of a node to Σ_c w_c |y_c|, or to 1 if this is not positive.
     pub fn even(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
         self.run(arithmetic, "even_at", &[&self.weights], &[y], &[])
     }

@@ -1,15 +1,14 @@
-//! Entries of vectors that several processes have, on a device: what neighbours are sent and what comes from them, and sums that
-//! count each of them once.
+//! Shared entries of vectors on a device: exchange with neighbours, and sums that count each entry once.
 //!
 //! ```text
-//! exchange   pack what is for each neighbour → send and receive, while something else runs → y_i ← Σ over all that have i;
-//!            one kernel where devices write into each other's memory
-//! settle     what each group summed, less what others count there → the same of all processes, group by group
+//! exchange   pack entries per neighbour → send and receive during other work → y_i ← Σ over the processes of i;
+//!            a single kernel if devices write into each other's memory
+//! settle     group sums, less the entries that other processes count → group sums over all processes
 //! ```
 //!
-//! Between devices that reach each other ([`DeviceGroup`]) nothing passes by the host. Otherwise it carries the messages:
-//! entries of the cut come back, to memory that is pinned where the device's driver can do that, go to the others as any numbers
-//! do, and theirs are written; sums are those of one process until the host reads them and asks the others.
+//! Connected devices ([`DeviceGroup`]) do not involve the host. Otherwise the host carries the messages. Interface
+//! entries are copied to host memory (pinned, if the driver supports it), sent as ordinary numbers, and the received
+//! ones are copied back. Sums are local until the host reads them and reduces over all processes.
 
 use super::{Arithmetic, THREADS, groups};
 use crate::device::{Array, Common, DeviceError, DeviceGroup, Given, Kind, Record, Staging};
@@ -19,10 +18,10 @@ use std::error::Error;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Which entries several processes have.
+/// The shared entries of vectors.
 pub struct Joint {
     group: Arc<dyn Group>,
-    /// The neighbours, and what is theirs of what is sent and received.
+    /// The neighbours, each with its range of the message buffers.
     neighbours: Vec<(usize, Range<usize>)>,
     sent: Array,
     dofs: Array,
@@ -31,24 +30,24 @@ pub struct Joint {
     others: Array,
     /// The length of vectors.
     len: usize,
-    /// Groups that form a sum.
+    /// The number of thread groups of a sum.
     groups: usize,
-    /// As [`Common`] has it.
+    /// See [`Common::longest`].
     longest: usize,
-    /// What is sent, and what is received.
+    /// The send and the receive buffer.
     messages: Mutex<[Array; 2]>,
-    /// What carries them by way of the host.
+    /// Buffers for messages through the host.
     host: Option<Mutex<Host>>,
 }
 
-/// Messages on their way by the host.
+/// Messages through the host.
 struct Host {
-    /// What the device copies to, and then from.
+    /// Host memory for copies from and to the device.
     staging: Box<dyn Staging>,
     parcels: Vec<Parcel>,
 }
 
-/// The numbers of an array's bytes.
+/// Reads numbers from the bytes of an array.
 fn numbers(bytes: &[u8], kind: Kind) -> impl Iterator<Item = f64> {
     bytes.chunks_exact(kind.width()).map(move |own| match kind {
         Kind::F32 => f64::from(f32::from_ne_bytes(own.try_into().unwrap_or_default())),
@@ -56,7 +55,7 @@ fn numbers(bytes: &[u8], kind: Kind) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Puts numbers into an array's bytes.
+/// Writes numbers to the bytes of an array.
 fn put(bytes: &mut [u8], kind: Kind, numbers: impl Iterator<Item = f64>) {
     for (own, number) in bytes.chunks_exact_mut(kind.width()).zip(numbers) {
         match kind {
@@ -73,12 +72,11 @@ impl std::fmt::Debug for Joint {
 }
 
 impl Joint {
-    /// Of vectors of length `len`.
+    /// Creates the exchange for vectors of length `len`.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Mismatch`] for lists that do not go together, or with entries that such vectors do not have; a driver that
-    /// fails.
+    /// [`DeviceError::Mismatch`] for inconsistent lists or entries out of range; a driver error.
     pub fn new(
         arithmetic: &Arithmetic,
         len: usize,
@@ -102,7 +100,7 @@ impl Joint {
             return Err(DeviceError::Mismatch { operation: "list what others have" });
         }
         let device = &arithmetic.device;
-        // What comes at a place is of the entry that is sent there, and each place comes once.
+        // A received value belongs to the entry that is sent at the same position; each position occurs once.
         let mut seen = vec![false; all.len()];
         let of = |i: usize| &sources[starts[i] as usize..starts[i + 1] as usize];
         let alike = (0..dofs.len()).all(|i| {
@@ -119,7 +117,7 @@ impl Joint {
         group.reduce(Reduce::Largest, &mut most);
         let messages = [arithmetic.zeros(all.len())?, arithmetic.zeros(all.len())?];
         let host = if let Some(devices) = Self::devices(arithmetic) {
-            // The ways to neighbours are made when they are first taken.
+            // The first exchange establishes the connections.
             devices.exchange(&neighbours, &messages[0], &messages[1])?;
             None
         } else {
@@ -147,17 +145,17 @@ impl Joint {
         })
     }
 
-    /// The devices, where they reach each other.
+    /// Returns the connected devices, if any.
     fn devices(arithmetic: &Arithmetic) -> Option<&dyn DeviceGroup> {
         arithmetic.device.group()
     }
 
-    /// y_i ← what all that have i have there, added up in the order of the processes, or what the first of them has. What is
-    /// there when this is called is sent while `meanwhile` is done, which leaves those entries alone.
+    /// Sets shared entries y_i to the sum over their processes, in rank order, or to the value of the first process.
+    /// The current values are sent during `meanwhile`, which must not change these entries.
     ///
     /// # Errors
     ///
-    /// What `meanwhile` says; vectors of another length, a driver that fails.
+    /// Those of `meanwhile`; vectors of another length, or a driver error.
     pub fn exchange(
         &self,
         arithmetic: &Arithmetic,
@@ -172,7 +170,8 @@ impl Joint {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let [out, come] = &mut *messages;
         let n = self.sent.len();
-        // SAFETY: the kernel takes n places, a vector that has them all, which has just been compared, and room for n numbers.
+        // SAFETY: the kernel takes n positions, a vector that contains them all (just checked), and space for n
+        // numbers.
         unsafe {
             self.start(arithmetic, "get_at", n, &[&self.sent, y, out], None)?;
         }
@@ -181,8 +180,8 @@ impl Joint {
             None => self.by_the_host(arithmetic, out, come, meanwhile)?,
         }
         let all = Given::Size(u64::from(add));
-        // SAFETY: lists and their places were compared with each other and with the length of vectors when they were made, and
-        // what is received has as many numbers as sources name.
+        // SAFETY: lists and positions were compared with each other and with the vector length at creation, and the
+        // receive buffer has as many numbers as the sources address.
         unsafe {
             let tables = [&self.dofs, &self.starts, &self.sources, come, y];
             self.start(arithmetic, "meet", self.dofs.len(), &tables, Some(all))?;
@@ -190,16 +189,16 @@ impl Joint {
         Ok(())
     }
 
-    /// The same in one go, where devices do that.
+    /// Does the same in one kernel, if the devices support it.
     fn meet(&self, arithmetic: &Arithmetic, y: &Array, add: bool) -> Result<bool, DeviceError> {
         let Some(devices) = Self::devices(arithmetic) else { return Ok(false) };
         let Self { neighbours, longest, dofs, starts, sources, .. } = self;
         let common = Common { neighbours, longest: *longest, dofs, starts, sources, add };
-        // SAFETY: the lists were compared with each other and with the length of vectors when they were made.
+        // SAFETY: the lists were compared with each other and with the vector length at creation.
         unsafe { devices.meet(&common, y) }
     }
 
-    /// The same messages by way of the host.
+    /// Exchanges the same messages through the host.
     fn by_the_host(
         &self,
         arithmetic: &Arithmetic,
@@ -221,11 +220,11 @@ impl Joint {
         Ok(arithmetic.device.write(come, 0, bytes)?)
     }
 
-    /// Starts a kernel on n entries of a list.
+    /// Starts a kernel on n list entries.
     ///
     /// # Safety
     ///
-    /// The arrays must be those that the kernel takes behind n and the stride, with what it reads of them.
+    /// The arrays are the kernel's arguments after n and the stride, with the data that it reads.
     unsafe fn start(
         &self,
         arithmetic: &Arithmetic,
@@ -241,21 +240,22 @@ impl Joint {
         let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
         given.extend(arrays.iter().map(|array| Given::Array(array)));
         given.extend(after);
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
     }
 
-    /// How many groups form a sum: as many at each process, so that their sums can be added up one by one.
+    /// Returns the number of thread groups of a sum: equal on all processes, so that group sums can be added one by
+    /// one.
     pub(super) fn groups(&self) -> usize {
         self.groups
     }
 
-    /// Makes what groups summed over all entries, a·b, or a·(c b), or both one after the other, sums over those that this process
-    /// counts; of all processes where devices reach each other.
+    /// Converts group sums over all entries, of a·b, of a·(c b), or of both, to sums over the entries that this process
+    /// owns; with connected devices, over all processes.
     ///
     /// # Errors
     ///
-    /// Vectors of another length, a driver that fails.
+    /// Vectors of another length, or a driver error.
     pub(super) fn settle(
         &self,
         arithmetic: &Arithmetic,
@@ -283,8 +283,8 @@ impl Joint {
         ];
         if n > 0 {
             let groups = groups(n).min(self.groups);
-            // SAFETY: the entries are below the length of vectors, which has just been compared; there is room for two sums of as many
-            // groups as there can be, and each of these groups has its own.
+            // SAFETY: the entries are below the vector length (just checked); there is space for two sums of the
+            // largest number of groups, and each group has its own entry.
             unsafe { arithmetic.device.start(arithmetic.kernel("without")?, groups, &given)? };
         }
         match Self::devices(arithmetic) {
@@ -294,25 +294,25 @@ impl Joint {
         }
     }
 
-    /// Makes sums that the host has read those of all processes, where devices have not done so.
+    /// Reduces sums that the host has read over all processes, unless devices have done so.
     pub(super) fn total(&self, arithmetic: &Arithmetic, sums: &mut [f64]) {
         if Self::devices(arithmetic).is_none() {
             self.group.reduce(Reduce::Sum, sums);
         }
     }
 
-    /// Whether sums of all processes come about without the host.
+    /// Returns whether sums over all processes are formed without the host.
     pub fn is_on_devices(&self, arithmetic: &Arithmetic) -> bool {
         Self::devices(arithmetic).is_some()
     }
 }
 
 impl Arithmetic {
-    /// What vectors of so many unknowns have in common with those of other processes; made once.
+    /// Returns the shared entries of vectors with this number of degrees of freedom; created once.
     ///
     /// # Errors
     ///
-    /// As [`Joint::new`].
+    /// Those of [`Joint::new`].
     pub fn joint(
         &self,
         sharing: &Arc<Sharing>,
@@ -336,12 +336,12 @@ impl Arithmetic {
     }
 }
 
-/// Which of the sums a·b and a·(c b) groups have.
+/// Selection of the sums a·b and a·(c b).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The first.
+    /// Only the first.
     First,
-    /// The second alone.
+    /// Only the second.
     Second,
     /// Both.
     Both,

@@ -1,29 +1,29 @@
-//! Entries of vectors that are sums over lists of other entries, on a device.
+//! Affine constraints on a device: entries of vectors as sums over lists of other entries.
 //!
 //! ```text
 //! y_i ← keep · y_i + Σ_k c_ik y_k + a · g_i
 //! ```
 //!
-//! No entry that is written is in a list, so that all can be done at once. A list of some entries is added up by a thread.
-//! A longer one is cut into parts, each of which a group adds up; a group adds up the parts of a list. Sums are taken in
-//! one order that the lists alone fix.
+//! No written entry is in a list, so all lists are independent. A thread sums a short list. Long lists are split into
+//! parts, each summed by a thread group, and one group sums the parts. The order of summation depends on the lists
+//! only.
 
 use super::{Arithmetic, MOST, THREADS, groups};
 use crate::device::{Array, DeviceError, Given, Kind};
 
-/// Entries of a list that a thread adds up.
+/// Largest length of a list for a single thread.
 const SHORT: usize = 32;
-/// Entries of a part of a longer one.
+/// Entries per part of a longer list.
 const PART: usize = 1 << 13;
 
-/// Lists, in the places of a vector.
+/// Lists of vector entries.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
     /// The entries that are sums.
     pub dofs: Vec<u32>,
-    /// Where the list of each begins, and the end of the last.
+    /// The start of each list, and the end of the last.
     pub starts: Vec<usize>,
-    /// Entries of the lists; none is a sum.
+    /// The entries of the lists; none is a sum.
     pub terms: Vec<u32>,
     /// c.
     pub factors: Vec<f64>,
@@ -42,14 +42,14 @@ struct Tables {
     values: Array,
 }
 
-/// Long lists: `starts` are those of their parts.
+/// Long lists; `starts` refers to their parts.
 #[derive(Debug)]
 struct Long {
     lists: Tables,
     parts: usize,
     /// The first part of each list, and the end of the last.
     first: Array,
-    /// A sum for each part.
+    /// The sum of each part.
     partials: Array,
 }
 
@@ -63,7 +63,7 @@ pub struct Listed {
 }
 
 impl Lists {
-    /// The lists of some of the sums, in parts of at most so many entries; and where the parts of each list begin.
+    /// Returns the selected lists in parts of at most `most` entries, and the start of the parts of each list.
     fn some(
         &self,
         arithmetic: &Arithmetic,
@@ -100,7 +100,7 @@ impl Lists {
         Ok((lists, first))
     }
 
-    /// Whether indices are below `len`, no entry of a list is a sum, and tables have the lengths that go together.
+    /// Checks that indices are below `len`, that no list contains a sum, and that table lengths match.
     fn are_sound(&self, len: usize) -> bool {
         let mut sums = vec![false; len];
         let known = |dof: &u32| (*dof as usize) < len;
@@ -118,12 +118,11 @@ impl Lists {
 }
 
 impl Listed {
-    /// The sums of vectors of length `len`.
+    /// Uploads the lists for vectors of length `len`.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Mismatch`] for entries that such vectors do not have, and lists with sums among their entries; a
-    /// driver that fails.
+    /// [`DeviceError::Mismatch`] for entries out of range and for lists that contain sums; a driver error.
     pub fn new(arithmetic: &Arithmetic, len: usize, lists: &Lists) -> Result<Self, DeviceError> {
         if !lists.are_sound(len) {
             return Err(DeviceError::Mismatch { operation: "list sums" });
@@ -136,11 +135,11 @@ impl Listed {
         Ok(Self { short, long: Long { lists: long, parts, first, partials }, len })
     }
 
-    /// y_i = keep · y_i + Σ_k c_ik y_k + a · g_i.
+    /// Computes y_i = keep · y_i + Σ_k c_ik y_k + a · g_i.
     ///
     /// # Errors
     ///
-    /// A vector of another length, a driver that fails.
+    /// A vector of another length, or a driver error.
     pub fn sum(
         &self,
         arithmetic: &Arithmetic,
@@ -155,9 +154,9 @@ impl Listed {
                 let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
                 given.extend(arrays.iter().map(|array| Given::Array(array)));
                 given.extend_from_slice(after);
-                // SAFETY: these kernels of `TEXT` take n, the stride, and the arrays that `new` has made together of lists
-                // whose indices it has compared with the length of vectors, and which no entry that is written is in; the
-                // length and the precision of y have just been checked.
+                // SAFETY: these kernels of `TEXT` take n, the stride, and the arrays that `new` created together. Their
+                // indices were compared with the vector length, and no written entry is in a list; the length and the
+                // precision of y have just been checked.
                 unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
             };
         let (short, Long { lists: long, parts, first, partials }) = (&self.short, &self.long);

@@ -1,9 +1,9 @@
-//! Entries of one vector that go to places of another, on a device: y_j = x_i for pairs (i, j).
+//! Copies of entries between two vectors on a device: y_j = x_i for pairs (i, j).
 
 use super::{Arithmetic, THREADS, groups};
 use crate::device::{Array, DeviceError, Given};
 
-/// Pairs of places.
+/// Pairs of positions.
 #[derive(Debug)]
 pub struct Moved {
     from: Array,
@@ -13,11 +13,11 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Between vectors of these lengths. No place of the second is named twice.
+    /// Uploads the pairs for vectors of these lengths. Target positions are distinct.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Mismatch`] for places that such vectors do not have; a driver that fails.
+    /// [`DeviceError::Mismatch`] for positions out of range; a driver error.
     pub fn new(
         arithmetic: &Arithmetic,
         lens: [usize; 2],
@@ -36,11 +36,11 @@ impl Moved {
         Ok(Self { from: device.upload(&from)?, to: device.upload(&to)?, lens })
     }
 
-    /// y_j = x_i.
+    /// Sets y_j = x_i.
     ///
     /// # Errors
     ///
-    /// Vectors of other lengths, a driver that fails.
+    /// Vectors of other lengths, or a driver error.
     pub fn apply(
         &self,
         arithmetic: &Arithmetic,
@@ -57,8 +57,8 @@ impl Moved {
         let sizes = [Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
         let arrays = [&self.from, &self.to, x, &*y].map(Given::Array);
         let given: Vec<Given<'_>> = sizes.into_iter().chain(arrays).collect();
-        // SAFETY: the kernel takes two lists of n places, made together above, and vectors of this precision that have all of them,
-        // as has just been checked; no place is written twice.
+        // SAFETY: the kernel takes two lists of n positions, created together above, and vectors of this precision that
+        // contain all of them (just checked); target positions are distinct.
         unsafe { arithmetic.device.start(arithmetic.kernel("take_at")?, groups, &given) }
     }
 }

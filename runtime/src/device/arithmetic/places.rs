@@ -1,28 +1,27 @@
-//! Entries of vectors that are treated apart: those with essential conditions.
+//! Operations on selected vector entries, such as those with essential boundary conditions.
 
 use super::{Arithmetic, THREADS, groups};
 use crate::device::{Array, DeviceError, Given};
 
-/// Entries of vectors that a list names, on a device.
+/// A list of vector entries on a device.
 #[derive(Debug)]
 pub struct Places {
     dofs: Array,
     values: Array,
-    /// A bit for each entry of a vector, where [`Places::begin`] is asked for.
+    /// A bit per vector entry, for [`Places::begin`].
     mask: Option<Array>,
     /// The length of vectors.
     len: usize,
-    /// What all entries are below.
+    /// An upper bound of all entries.
     end: usize,
 }
 
 impl Places {
-    /// The entries of vectors of length `len`, and a value for each.
+    /// Uploads the entries of vectors of length `len`, with a value for each.
     ///
     /// # Errors
     ///
-    /// As [`Device::zeros`](super::super::Device::zeros); [`DeviceError::Mismatch`] for entries that such
-    /// vectors do not have.
+    /// Those of [`Device::zeros`](super::super::Device::zeros); [`DeviceError::Mismatch`] for entries out of range.
     pub fn new(
         arithmetic: &Arithmetic,
         len: usize,
@@ -42,11 +41,12 @@ impl Places {
         Ok(Self { dofs: device.upload(&dofs)?, values, mask: Some(mask), len, end })
     }
 
-    /// The entries of vectors of length `len` alone, without values and for no [`Places::begin`]: 4 bytes each.
+    /// Uploads the entries of vectors of length `len`, without values and without support for [`Places::begin`]: 4
+    /// bytes each.
     ///
     /// # Errors
     ///
-    /// As [`Places::new`].
+    /// Those of [`Places::new`].
     pub fn listed(arithmetic: &Arithmetic, len: usize, which: &[u32]) -> Result<Self, DeviceError> {
         let end = which.iter().max().map_or(0, |&last| last as usize + 1);
         if end > len {
@@ -60,7 +60,7 @@ impl Places {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Mismatch`] for another number of values; a driver that fails.
+    /// [`DeviceError::Mismatch`] for another number of values; a driver error.
     pub fn set(&mut self, arithmetic: &Arithmetic, values: &[f64]) -> Result<(), DeviceError> {
         if values.len() != self.dofs.len() {
             return Err(DeviceError::Mismatch { operation: "set conditions" });
@@ -68,7 +68,7 @@ impl Places {
         if values.is_empty() { Ok(()) } else { arithmetic.overwrite(&mut self.values, 0, values) }
     }
 
-    /// Whether there are none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.dofs.is_empty()
     }
@@ -92,22 +92,22 @@ impl Places {
         given.push(Given::Array(&self.dofs));
         given.extend(values.into_iter().chain([y]).map(Given::Array));
         given.extend(after);
-        // SAFETY: these kernels of `TEXT` take a list of n places and n values, made together above, and a vector of
-        // this precision, as has just been checked, which has all of the places. What comes after it is a number, or an array of
-        // which those who hand it over have checked the same: of `copy` another such vector, of `read` n numbers.
+        // SAFETY: these kernels of `TEXT` take a list of n positions and n values, created together above, and a vector
+        // of this precision (just checked) that contains all positions. Further arguments are numbers or arrays checked
+        // by the callers: for `copy` another such vector, for `read` n numbers.
         unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
     }
 
-    /// y_i = a in these entries.
+    /// Sets y_i = a for these entries.
     ///
     /// # Errors
     ///
-    /// For this and all that follows: vectors of another length, a driver that fails.
+    /// For this and all following functions: vectors of another length, or a driver error.
     pub fn fill(&self, arithmetic: &Arithmetic, y: &mut Array, a: f64) -> Result<(), DeviceError> {
         self.run(arithmetic, "fill_at", None, y, &[Given::Real(a)])
     }
 
-    /// y_k = the entry of x that is k-th among these.
+    /// Sets y_k to the k-th of these entries of x.
     pub fn read(
         &self,
         arithmetic: &Arithmetic,
@@ -119,7 +119,7 @@ impl Places {
         self.run(arithmetic, "get_at", None, x, &[Given::Array(y)])
     }
 
-    /// y_i = x_i in these entries, and nothing in others.
+    /// Sets y_i = x_i for these entries only.
     pub fn copy(
         &self,
         arithmetic: &Arithmetic,
@@ -130,17 +130,17 @@ impl Places {
         self.run(arithmetic, "copy_at", None, x, &[Given::Array(y)])
     }
 
-    /// y_i = the value of the entry, in these entries.
+    /// Sets y_i to the stored value for these entries.
     pub fn put(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
         self.run(arithmetic, "put_at", Some(&self.values), y, &[])
     }
 
-    /// What all of them are below.
+    /// Returns an upper bound of all entries.
     pub fn end(&self) -> usize {
         self.end
     }
 
-    /// y_i = x_i in these entries, and 0 in all others, among the first `n`.
+    /// Sets y_i = x_i for these entries and 0 for all others, among the first `n`.
     pub fn begin(
         &self,
         arithmetic: &Arithmetic,
@@ -155,7 +155,7 @@ impl Places {
         let Some(mask) = &self.mask else {
             return Err(DeviceError::Mismatch { operation: "begin" });
         };
-        // The mask has a bit for each of the `len` entries that x and y were compared with above.
+        // The mask has a bit for each of the `len` entries with which x and y were compared above.
         arithmetic.run_first("begin", n.min(self.len), &[x, y], &[Given::Array(mask)])
     }
 }

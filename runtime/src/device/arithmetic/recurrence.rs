@@ -1,49 +1,49 @@
-//! Iterations of the conjugate gradient method that follow one another on a device: their scalars stay there.
+//! Conjugate gradient iterations on a device, with all scalars in device memory.
 //!
 //! ```text
 //! α = r·z / p·Ap;  x += α p;  r −= α Ap;  β = (r·z)' / r·z;  p = z + β p
 //! ```
 //!
-//! Where p·Ap is not positive, r·z is not, a number is not finite or r·r has reached what is asked for, the iterations
-//! that follow stand still: x and r stay as they are. So any number of them can be asked for in advance. What each of
-//! the last [`Recurrence::MOST`] has found lies in a ring that the host reads when it likes.
+//! Iterations stop changing x and r if p·Ap or r·z is not positive, if a number is not finite, or if r·r has reached
+//! its target. Any number of iterations can therefore be enqueued in advance. A ring buffer stores the results of the
+//! last [`Recurrence::MOST`] iterations; the host reads it at any time.
 
 use super::{Arithmetic, Joint, Summed, Wanted, groups, groups_of};
 use crate::device::interface::{bytes, bytes_mut};
 use crate::device::{Array, DeviceError, Given};
 use std::sync::{Arc, PoisonError};
 
-/// Scalars before the ring: r·z, whether to stand still, iterations done, the r·r to stop at.
+/// Scalars before the ring: r·z, the stop flag, the number of iterations, and the target of r·r.
 const SCALARS: usize = 4;
-/// What is kept of an iteration: p·Ap, r·r, r·z.
+/// Scalars per iteration in the ring: p·Ap, r·r, r·z.
 const KEPT: usize = 3;
 
-/// Where the next direction comes from.
+/// Origin of the next search direction.
 #[derive(Clone, Copy, Debug)]
 pub enum Toward<'a> {
     /// z = r.
     Residual(&'a Array),
     /// z = D⁻¹r, from r and D⁻¹.
     Scaled(&'a Array, &'a Array),
-    /// z itself, which [`Recurrence::weigh`] has seen.
+    /// A preconditioned residual z, already passed to [`Recurrence::weigh`].
     Preconditioned(&'a Array),
 }
 
-/// The scalars of the method on a device, and its operations on vectors.
+/// The scalars of the method on a device, and its vector operations.
 #[derive(Debug)]
 pub struct Recurrence {
     arithmetic: Arc<Arithmetic>,
-    /// The groups' sums of p·Ap, later of r·z where z comes from an operator.
+    /// The group sums of p·Ap, later of r·z if z is the result of an operator.
     products: Option<Array>,
-    /// The groups' sums of r·r, and of r·D⁻¹r.
+    /// The group sums of r·r and r·D⁻¹r.
     sums: Option<Array>,
-    /// What the next direction leaves for the step, and the ring.
+    /// Scalars from the direction update for the step, and the ring.
     state: Option<Array>,
-    /// What the step leaves for the next direction.
+    /// Scalars from the step for the direction update.
     found: Option<Array>,
-    /// Iterations that the host knows.
+    /// The number of iterations read by the host.
     known: usize,
-    /// The entries that other processes have too.
+    /// The entries shared with other processes.
     joint: Option<Arc<Joint>>,
 }
 
@@ -55,7 +55,8 @@ impl Drop for Recurrence {
     }
 }
 
-/// The largest s with √s ≤ `target`, so that the device compares squares as the host compares norms.
+/// Returns the largest s with √s ≤ `target`, so that the device can compare squares with the same result as norms on
+/// the host.
 fn largest_square(target: f64) -> f64 {
     if target < 0.0 {
         return -1.0;
@@ -71,14 +72,14 @@ fn largest_square(target: f64) -> f64 {
 }
 
 impl Recurrence {
-    /// Iterations that the ring holds: no more may be asked for without reading.
+    /// The capacity of the ring: the largest number of iterations between two reads.
     pub const MOST: usize = 64;
 
-    /// Room for the scalars; vectors may have entries in common with those of other processes, whose devices this one reaches.
+    /// Allocates the scalars. `joint` are shared entries, if the devices of the processes are connected.
     ///
     /// # Errors
     ///
-    /// As [`Device::zeros`](crate::device::Device::zeros).
+    /// Those of [`Device::zeros`](crate::device::Device::zeros).
     pub fn new(
         arithmetic: &Arc<Arithmetic>,
         joint: Option<&Arc<Joint>>,
@@ -98,11 +99,11 @@ impl Recurrence {
         Ok(made)
     }
 
-    /// Begins anew with r·z; ‖r‖ ≤ `target` is what is asked for.
+    /// Restarts with r·z; the target is ‖r‖ ≤ `target`.
     ///
     /// # Errors
     ///
-    /// For this and all that follows: arrays that do not go together, a driver that fails.
+    /// For this and all following functions: arrays that do not match, or a driver error.
     pub fn start(&mut self, rz: f64, target: f64) -> Result<(), DeviceError> {
         self.known = 0;
         let scalars: [f64; SCALARS] = [rz, 0.0, 0.0, largest_square(target)];
@@ -110,14 +111,14 @@ impl Recurrence {
         self.arithmetic.device.write(state, 0, bytes(&scalars))
     }
 
-    /// p·q, where q = A p.
+    /// Computes p·q with q = A p.
     pub fn product(&self, p: &Array, q: &Array) -> Result<(), DeviceError> {
         let products = given(&self.products)?;
         self.arithmetic.run_by("dot", self.sized(p.len()), &[p, q], &[products])?;
         self.settle(&self.products, Wanted::First, [p, q, q])
     }
 
-    /// Makes sums of groups those of all processes.
+    /// Reduces group sums over all processes.
     fn settle(
         &self,
         sums: &Option<Array>,
@@ -128,12 +129,12 @@ impl Recurrence {
         joint.settle(&self.arithmetic, sums.as_ref().ok_or(DeviceError::Foreign)?, wanted, of)
     }
 
-    /// A number of entries, and how many groups form a sum over them.
+    /// Returns the number of entries, and the number of thread groups of a sum over them.
     fn sized(&self, n: usize) -> (usize, usize) {
         (n, groups_of(n, self.joint.as_ref()))
     }
 
-    /// x = x + α p, r = r − α q, and the new r·r and r·D⁻¹r, unless iterations stand still.
+    /// Updates x = x + α p, r = r − α q, r·r and r·D⁻¹r, unless stopped.
     pub fn step(
         &self,
         p: &Array,
@@ -162,12 +163,12 @@ impl Recurrence {
         }
     }
 
-    /// r·z for a z that an operator has made of r.
+    /// Computes r·z for the result z of a preconditioner.
     pub fn weigh(&self, r: &Array, z: &Array) -> Result<(), DeviceError> {
         self.product(r, z)
     }
 
-    /// p = z + β p, unless iterations stand still or do so from now on; ends the iteration.
+    /// Updates p = z + β p, unless stopped, and ends the iteration.
     pub fn advance(&self, toward: Toward<'_>, p: &mut Array) -> Result<(), DeviceError> {
         let n = p.len();
         let known = self.sized(n).1 as u64;
@@ -184,7 +185,7 @@ impl Recurrence {
             Given::Size(known),
             Given::Size(second),
         ];
-        // Scalars go on where a process has no entries, too.
+        // Scalars are updated even if a process has no entries.
         let advance = |name: &'static str, arrays: &[&Array]| {
             self.arithmetic.run_by(name, (n, groups(n)), arrays, &others)
         };
@@ -196,8 +197,8 @@ impl Recurrence {
         }
     }
 
-    /// What the iterations since the last reading have found, when all work before is done: r·r first, r·z second.
-    /// There is none of those that stood still.
+    /// Waits for earlier work and returns the results of the iterations since the last read, r·r and r·z. Stopped
+    /// iterations have none.
     pub fn read(&mut self) -> Result<Vec<Summed>, DeviceError> {
         let mut state = [0.0; SCALARS + KEPT * Self::MOST];
         let from = self.state.as_ref().ok_or(DeviceError::Foreign)?;

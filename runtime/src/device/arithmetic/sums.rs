@@ -1,11 +1,11 @@
-//! Sums over vectors that a device forms while the host goes on: those of groups, which are added up where they are read.
+//! Asynchronous sums over vectors: group sums on the device, added up on reading.
 
 use super::{Arithmetic, Joint, THREADS};
 use crate::device::interface::bytes_mut;
 use crate::device::{Array, DeviceError};
 use std::sync::{Arc, PoisonError};
 
-/// Adds up the sums of the groups in the order in which a group of the device would.
+/// Adds the group sums in the same order as a thread group of the device.
 fn add_up(partials: &[f64]) -> f64 {
     let mut sums = [0.0; THREADS];
     for (k, partial) in partials.iter().enumerate() {
@@ -21,7 +21,7 @@ fn add_up(partials: &[f64]) -> f64 {
     sums[0]
 }
 
-/// Sums that may still be on their way.
+/// Sums that may still be in progress.
 #[derive(Debug)]
 pub struct Sums {
     pub(super) arithmetic: Arc<Arithmetic>,
@@ -29,7 +29,7 @@ pub struct Sums {
     pub(super) groups: usize,
     pub(super) count: usize,
     pub(super) curvature: bool,
-    /// What makes them those of all processes.
+    /// The reduction over all processes.
     pub(super) joint: Option<Arc<Joint>>,
 }
 
@@ -47,11 +47,11 @@ impl Sums {
         self.partials.as_ref().ok_or(DeviceError::Foreign)
     }
 
-    /// The sums, when all work before is done.
+    /// Waits for earlier work and returns the sums.
     ///
     /// # Errors
     ///
-    /// A driver that fails, also at work that was asked for before.
+    /// A driver error, also of earlier work.
     pub fn values(&self) -> Result<Summed, DeviceError> {
         let mut partials = vec![0.0; self.count * self.groups + usize::from(self.curvature)];
         self.arithmetic.device.read(self.partials()?, 0, bytes_mut(&mut partials))?;
@@ -69,13 +69,13 @@ impl Sums {
     }
 }
 
-/// What [`Sums`] come to.
+/// Values of [`Sums`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summed {
-    /// The only sum, or the first.
+    /// The first or only sum.
     pub first: f64,
-    /// The second sum of kernels that form two; of others the first.
+    /// The second sum, if the kernel forms two; otherwise the first.
     pub second: f64,
-    /// p·q, as [`Arithmetic::conjugate`] has found it.
+    /// The product p·q, computed by [`Arithmetic::conjugate`].
     pub curvature: f64,
 }

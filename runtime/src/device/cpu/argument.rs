@@ -1,4 +1,4 @@
-//! What is lent to a kernel, and whether it fits: slices and index arrays → [`Argument`], checked against a `KernelAbi`.
+//! Kernel arguments: slices and index arrays, checked against a `KernelAbi`.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -8,46 +8,45 @@ use kernels_gen::abi::{self, KernelAbi, Precision, Role};
 use super::indices::Largest;
 use super::{IndexArray, LaunchError, Plain};
 
-/// Data lent to a kernel: where it lies, how much there is, and whether the kernel may write. What is lent for writing is
-/// lent to nobody else, and cannot be lent twice.
+/// Data lent to a kernel: pointer, length and access. Writable data is borrowed exclusively.
 #[derive(Debug)]
 pub struct Argument<'a> {
     pointer: *const u8,
     elements: usize,
     kind: &'static str,
     access: Access,
-    /// Whose numbers they are, where their largest is known.
+    /// The index array, if its largest index is known.
     indices: Option<&'a IndexArray>,
     borrows: PhantomData<&'a mut [u8]>,
 }
 
-/// What may be done with an argument.
+/// Access to an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
-    /// Others write the same vector, each where [`super::Schedule`] has them: see [`super::Shared`].
+    /// Several launches write parts of one vector, ordered by [`super::Schedule`]; see [`super::Shared`].
     Shared,
 }
 
-// SAFETY: an argument is a lent slice of plain numbers, which may be read and written from any thread. It is read where
-// it was lent for reading, and written only through `&mut Launch` or as a `Schedule` has proved that it may be.
+// SAFETY: an argument is a borrowed slice of plain numbers, which any thread may access. It is read if borrowed for
+// reading, and written only through `&mut Launch` or as a `Schedule` has proved sound.
 unsafe impl Send for Argument<'_> {}
-// SAFETY: through a shared argument nothing is read or written.
+// SAFETY: nothing is read or written through a shared argument.
 unsafe impl Sync for Argument<'_> {}
 
 impl<'a> Argument<'a> {
-    /// Data that the kernel only reads.
+    /// Borrows data for reading.
     pub fn read<T: Plain>(values: &'a [T]) -> Self {
         Self::new(values.as_ptr().cast(), values.len(), T::NAME, Access::Read)
     }
 
-    /// Data that the kernel reads and writes.
+    /// Borrows data for reading and writing.
     pub fn write<T: Plain>(values: &'a mut [T]) -> Self {
         Self::new(values.as_mut_ptr().cast(), values.len(), T::NAME, Access::Write)
     }
 
-    /// Indices, whose largest is known. Of others that are lent for reading it is found when they meet their kernel.
+    /// Borrows indices with known maximum. The maximum of other read-only indices is computed at binding.
     pub fn indices(indices: &'a IndexArray) -> Self {
         Self { indices: Some(indices), ..Self::read::<u32>(indices) }
     }
@@ -61,46 +60,46 @@ impl<'a> Argument<'a> {
         Self { pointer, elements, kind, access, indices: None, borrows: PhantomData }
     }
 
-    /// Where the data lies.
+    /// Returns the address of the data.
     pub(super) fn pointer(&self) -> *const u8 {
         self.pointer
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> usize {
         self.elements
     }
 
-    /// The name of the elements' type in Rust.
+    /// Returns the name of the element type in Rust.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// Whether the kernel may write it.
+    /// Returns whether the kernel may write the data.
     pub fn is_writable(&self) -> bool {
         self.access != Access::Read
     }
 
-    /// Whether others write it, too.
+    /// Returns whether other launches write the same vector.
     pub(super) fn is_shared(&self) -> bool {
         self.access == Access::Shared
     }
 
-    /// What tells its indices from others, where they are an [`IndexArray`].
+    /// Returns the identity of the index array, if the argument is an [`IndexArray`].
     pub(super) fn id(&self) -> Option<u64> {
         self.indices.map(IndexArray::id)
     }
 
-    /// The elements, which are of `T`.
+    /// Returns the elements; their type must be `T`.
     pub(super) fn slice<T: Plain>(&self) -> &'a [T] {
         assert!(self.kind == T::NAME && self.access != Access::Shared, "lent otherwise");
-        // SAFETY: the argument was made of a slice of this type and length, lent for 'a to nobody who writes it: indices and
-        // what is lent for reading are not written.
+        // SAFETY: the argument was created from a slice of this type and length, borrowed for 'a. Nobody writes it:
+        // indices and read-only data are not written.
         unsafe { std::slice::from_raw_parts(self.pointer.cast(), self.elements) }
     }
 }
 
-/// Compares arguments with an interface; the number of batches that all of them have data for.
+/// Compares arguments with an interface; returns the number of batches for which all have data.
 pub(super) fn fit(abi: &KernelAbi, arguments: &[Argument<'_>]) -> Result<usize, LaunchError> {
     let (expected, found) = (abi.arguments.len(), arguments.len());
     if found != expected {
@@ -126,7 +125,7 @@ pub(super) fn fit(abi: &KernelAbi, arguments: &[Argument<'_>]) -> Result<usize, 
     Ok(batches)
 }
 
-/// Compares an argument with what the interface says; the number of batches that it has data for.
+/// Compares an argument with the interface; returns the number of batches for which it has data.
 fn one(
     abi: &KernelAbi,
     given: &Argument<'_>,
@@ -152,7 +151,7 @@ fn one(
     }
 }
 
-/// The Rust type of an argument's elements.
+/// Returns the Rust type of an argument's elements.
 fn element(role: Role, precision: Precision) -> &'static str {
     match precision {
         _ if role.is_integer() => u32::NAME,
@@ -161,8 +160,8 @@ fn element(role: Role, precision: Precision) -> &'static str {
     }
 }
 
-/// Whether what a kernel touches through index arrays is there: `largest` gives the largest index of an argument among
-/// some elements of its rows, `elements` the length of one.
+/// Checks that accesses through index arrays are in range. `largest` gives the largest index of an argument, optionally
+/// within a part of its rows, `elements` the length of one.
 pub(in crate::device) fn indices_fit(
     abi: &KernelAbi,
     largest: impl Fn(usize, Option<&Range<usize>>) -> Result<Largest, LaunchError>,

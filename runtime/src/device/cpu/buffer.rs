@@ -1,8 +1,8 @@
-//! Aligned, zeroed or filled arrays of plain numbers, on 2 MiB pages where they are large.
+//! Aligned arrays of plain numbers, on 2 MiB pages if they are large.
 //!
-//! A kernel streams through vectors of many megabytes; with 4 KiB pages it spends a good part of its time in the
-//! page walker. Large buffers are therefore aligned to 2 MiB and marked with `MADV_HUGEPAGE` before their first
-//! touch, small ones to a cache line.
+//! Kernels stream through vectors of many megabytes; with 4 KiB pages, page walks take a substantial part of the time.
+//! Large buffers are therefore aligned to 2 MiB and marked with `MADV_HUGEPAGE` before first touch, small ones to a
+//! cache line.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
@@ -10,23 +10,23 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Bytes behind the last element of every [`Buffer`] that may be read (they are zero) but mean nothing.
+/// Number of readable zero bytes after the last element of every [`Buffer`].
 ///
-/// A gather of whole vectors may read past the end of the last run; this much is always there.
+/// A gather of whole SIMD vectors may read past the end of the last run by at most this.
 pub const PADDING: usize = 128;
 
-/// A cache line: the least alignment of a buffer, and the width of the widest vector.
+/// A cache line: the minimal alignment of a buffer, and the width of the widest SIMD vector.
 const LINE: usize = 64;
-/// A large page; buffers at least this long are aligned to it.
+/// A large page; buffers of at least this size are aligned to it.
 const PAGE: usize = 2 << 20;
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// A number without padding or forbidden bit patterns, for which all-zero bytes mean 0.
+/// Number type without padding or invalid bit patterns; all-zero bytes mean 0.
 pub trait Plain: sealed::Sealed + Copy + Default + Send + Sync + fmt::Debug + 'static {
-    /// The name of the type in Rust, used in messages.
+    /// The name of the type in Rust, for messages.
     const NAME: &'static str;
 }
 
@@ -48,33 +48,33 @@ pub struct Buffer<T: Plain> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: the buffer owns its memory alone, as a `Vec` does, and `T` is `Send`.
+// SAFETY: the buffer owns its memory exclusively, as a `Vec` does, and `T` is `Send`.
 unsafe impl<T: Plain> Send for Buffer<T> {}
 // SAFETY: shared access only reads, and `T` is `Sync`.
 unsafe impl<T: Plain> Sync for Buffer<T> {}
 
 impl<T: Plain> Buffer<T> {
-    /// A buffer of `len` zeros.
+    /// Creates a buffer of `len` zeros.
     ///
     /// # Panics
     ///
-    /// If the size in bytes overflows; a failed allocation ends the program, as it does for `Vec`.
+    /// The size in bytes overflows. A failed allocation ends the program, as for `Vec`.
     pub fn zeroed(len: usize) -> Self {
         let layout = layout_for::<T>(len);
         let raw = allocate(layout);
-        // SAFETY: `raw` is a fresh allocation of `layout.size()` bytes, and all-zero bytes are a valid `T`.
+        // SAFETY: `raw` is a new allocation of `layout.size()` bytes, and all-zero bytes are a valid `T`.
         unsafe { raw.as_ptr().write_bytes(0, layout.size()) };
         Self { pointer: raw.cast(), len, layout, owns: PhantomData }
     }
 
-    /// A buffer whose element `i` is `value(i)`; memory is touched once.
+    /// Creates a buffer whose element `i` is `value(i)`; memory is touched once.
     ///
     /// # Panics
     ///
-    /// As [`Buffer::zeroed`], and if `value` does.
+    /// Those of [`Buffer::zeroed`] and of `value`.
     pub fn from_fn(len: usize, mut value: impl FnMut(usize) -> T) -> Self {
         let layout = layout_for::<T>(len);
-        // The length stays 0 until every element is written, so a panic in `value` frees the memory and shows none.
+        // The length stays 0 until every element is written: a panic in `value` frees the memory without exposing it.
         let raw = allocate(layout);
         let mut buffer = Self { pointer: raw.cast(), len: 0, layout, owns: PhantomData };
         for i in 0..len {
@@ -88,13 +88,13 @@ impl<T: Plain> Buffer<T> {
         buffer
     }
 
-    /// A buffer with the elements of `values`.
+    /// Creates a buffer with the elements of `values`.
     pub fn from_slice(values: &[T]) -> Self {
         Self::from_fn(values.len(), |i| values[i])
     }
 }
 
-/// Room for `len` elements and the padding; whole pages of 2 MiB where there is at least one.
+/// Returns the layout of `len` elements and padding, in multiples of 2 MiB pages from one page on.
 fn layout_for<T: Plain>(len: usize) -> Layout {
     let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(PADDING));
     let layout = bytes.and_then(|bytes| {
@@ -104,15 +104,15 @@ fn layout_for<T: Plain>(len: usize) -> Layout {
     layout.expect("the size of a buffer should fit into the address space")
 }
 
-/// Uninitialised memory, marked for large pages before anyone touches it.
+/// Allocates uninitialised memory, marked for large pages before first touch.
 fn allocate(layout: Layout) -> NonNull<u8> {
     // SAFETY: the size is at least `PADDING`, so it is not zero.
     let raw = unsafe { alloc(layout) };
     let Some(raw) = NonNull::new(raw) else { handle_alloc_error(layout) };
     #[cfg(all(target_os = "linux", not(miri)))]
     if layout.align() >= PAGE {
-        // SAFETY: the range is exactly the fresh allocation, aligned to pages; the advice changes no contents. Its
-        // result is of no interest: without large pages everything works, only slower.
+        // SAFETY: the range is exactly the new allocation, aligned to pages; the advice changes no contents. Its result
+        // is ignored: without large pages everything works, only slower.
         unsafe { libc::madvise(raw.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
     }
     raw
@@ -120,7 +120,7 @@ fn allocate(layout: Layout) -> NonNull<u8> {
 
 impl<T: Plain> Drop for Buffer<T> {
     fn drop(&mut self) {
-        // SAFETY: allocated by `allocate` with this very layout, and freed nowhere else.
+        // SAFETY: allocated by `allocate` with this layout, and freed only here.
         unsafe { dealloc(self.pointer.as_ptr().cast(), self.layout) };
     }
 }
@@ -129,7 +129,7 @@ impl<T: Plain> Deref for Buffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements are initialised, and `&self` keeps writers away.
+        // SAFETY: `len` elements are initialised, and `&self` excludes writers.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.len) }
     }
 }

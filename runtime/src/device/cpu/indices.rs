@@ -1,7 +1,7 @@
-//! Index arrays of kernels, with what is largest in them: numbers → [`IndexArray`], which nobody changes.
+//! Immutable index arrays of kernels with their largest indices: [`IndexArray`].
 //!
-//! Whoever launches a kernel compares the largest index with the array that it goes into. It is found once, when the
-//! array is made.
+//! Launches compare the largest index with the length of the indexed array. It is computed once, when the array is
+//! created.
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +10,21 @@ use crate::support::parallel::*;
 
 use super::Buffer;
 
-/// Rows that one thread looks through at least.
+/// Minimal number of rows per thread.
 const ROWS: usize = 1024;
 
-/// What is known of some indices.
+/// Maximum of some indices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Largest {
-    /// What all of them are below but `u32::MAX`, which stands for nothing.
+    /// Largest index plus one, without `u32::MAX`, which means none.
     below: u32,
-    /// Whether `u32::MAX` is among them.
+    /// True if `u32::MAX` occurs.
     nothing: bool,
 }
 
 impl Largest {
     pub(crate) fn of(indices: &[u32]) -> Self {
-        // `u32::MAX` becomes 0, every other index the number that it is below.
+        // `u32::MAX` wraps to 0, every other index to index + 1.
         let (mut most, mut least) = (0, u32::MAX);
         for &index in indices {
             let below = index.wrapping_add(1);
@@ -38,32 +38,32 @@ impl Largest {
         Self { below: self.below.max(other.below), nothing: self.nothing | other.nothing }
     }
 
-    /// The largest index of a kernel for which `u32::MAX` is nothing (`masked`), or an index as any other; none where
-    /// there is nothing to index.
+    /// Returns the largest index for a kernel that ignores `u32::MAX` (`masked`) or treats it as an index; `None`
+    /// without indices.
     pub(crate) fn index(self, masked: bool) -> Option<u32> {
         if self.nothing && !masked { Some(u32::MAX) } else { self.below.checked_sub(1) }
     }
 }
 
-/// An index array `[batch][entry][lane]`, with the largest index of each entry. Its numbers stay what they are, so that
-/// this needs to be found once.
+/// Index array `[batch][entry][lane]` with the largest index of each entry, computed once because the values never
+/// change.
 #[derive(Clone, Debug)]
 pub struct IndexArray {
     values: Buffer<u32>,
     lanes: usize,
-    /// Of each entry.
+    /// The largest index of each entry.
     largest: Vec<Largest>,
     all: Largest,
-    /// No two arrays with other numbers have the same.
+    /// Unique identity of the values.
     id: u64,
 }
 
 impl IndexArray {
-    /// Indices of batches with so many numbers for each entry of each lane.
+    /// Creates an index array with `entries` entries of `lanes` lanes per batch.
     ///
     /// # Panics
     ///
-    /// If that is no whole number of batches.
+    /// The length is not a multiple of a batch.
     pub fn new(values: Buffer<u32>, entries: usize, lanes: usize) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (entries, lanes) = (entries.max(1), lanes.max(1));
@@ -88,13 +88,13 @@ impl IndexArray {
         Self { values, lanes, largest, all, id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Indices that are not told apart.
+    /// Creates an index array without separate entries.
     pub fn plain(values: Buffer<u32>) -> Self {
         Self::new(values, 1, 1)
     }
 
-    /// The largest in a part of all rows, which have `extent` elements; of all elements where rows are not those of this
-    /// array.
+    /// Returns the maximum in a part of rows of `extent` elements; over all elements without a part, or if this array
+    /// has other rows.
     pub(super) fn largest(&self, extent: usize, part: Option<&Range<usize>>) -> Largest {
         let part = part.filter(|_| extent == self.largest.len() * self.lanes);
         let some = part.and_then(|part| {
@@ -103,7 +103,7 @@ impl IndexArray {
         some.map_or(self.all, |some| some.iter().fold(Largest::default(), |a, &b| a.and(b)))
     }
 
-    /// What tells the array's numbers from those of others.
+    /// Returns the unique identity of the values.
     pub(super) fn id(&self) -> u64 {
         self.id
     }

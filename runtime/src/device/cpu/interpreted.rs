@@ -1,10 +1,10 @@
-//! Lent data as an interpreted kernel takes it: [`Argument`] → [`Array`].
+//! Conversion of borrowed data for interpreted kernels: [`Argument`] → [`Array`].
 
 use super::{Argument, Plain};
 use kernels_gen::interpreted::Array;
 use std::cell::Cell;
 
-/// The arrays behind `arguments`, for the thread that asks.
+/// Returns the arrays of `arguments`, for the calling thread.
 pub(super) fn arrays<'a>(arguments: &[Argument<'a>]) -> Vec<Array<'a>> {
     arguments.iter().map(array).collect()
 }
@@ -25,11 +25,11 @@ fn array<'a>(argument: &Argument<'a>) -> Array<'a> {
     }
 }
 
-/// The elements of an argument that is lent for writing, which is one of `T`.
+/// Returns the elements of a writable argument of type `T`.
 fn cells<'a, T: Plain>(argument: &Argument<'a>) -> &'a [Cell<T>] {
     assert!(argument.kind() == T::NAME && argument.is_writable(), "lent otherwise");
-    // SAFETY: the argument was made of a slice of this type and length, lent for 'a and for writing. `Cell<T>` has the
-    // layout of `T`, and cells of one place may exist several times: that two threads do not use one element at once
-    // is promised to `Launch::run_beside_others`, the only caller, as it is for compiled kernels.
+    // SAFETY: the argument was created from a slice of this type and length, borrowed for writing for 'a. `Cell<T>` has
+    // the layout of `T`, and several cells of one place may exist. The caller of `Launch::run_beside_others`, the only
+    // user, guarantees that no two threads access one element, as for compiled kernels.
     unsafe { std::slice::from_raw_parts(argument.pointer().cast(), argument.elements()) }
 }

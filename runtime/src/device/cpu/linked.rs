@@ -1,4 +1,4 @@
-//! Kernels that were compiled together with the program: hash → [`Entry`], no file and no compiler.
+//! Kernels compiled into the program: hash → [`Entry`], without files or a compiler.
 
 use super::Entry;
 use kernels_gen::dialect::rust::Isa;
@@ -11,32 +11,32 @@ pub struct Linked {
 }
 
 impl Linked {
-    /// Kernels with their hashes.
+    /// Creates a table of kernels with their hashes.
     ///
     /// # Safety
     ///
-    /// Each function is the entry that `kernels-gen` printed for the kernel whose
-    /// [`KernelAbi::hash`](kernels_gen::abi::KernelAbi::hash) stands beside it, for this instruction set.
+    /// Each function is the entry that `kernels-gen` printed for the kernel with that
+    /// [`KernelAbi::hash`](kernels_gen::abi::KernelAbi::hash), for this instruction set.
     pub const unsafe fn new(isa: Isa, kernels: &'static [(u64, Entry)]) -> Self {
         Self { isa, kernels }
     }
 
-    /// For which processors they are.
+    /// Returns the instruction set of the kernels.
     pub const fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// The kernel of this hash.
+    /// Returns the kernel with a hash.
     pub(super) fn entry(&self, hash: u64) -> Option<Entry> {
         self.kernels.iter().find(|(known, _)| *known == hash).map(|(_, entry)| *entry)
     }
 
-    /// How many kernels there are.
+    /// Returns the number of kernels.
     pub const fn len(&self) -> usize {
         self.kernels.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no kernels.
     pub const fn is_empty(&self) -> bool {
         self.kernels.is_empty()
     }

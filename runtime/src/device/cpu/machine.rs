@@ -1,4 +1,4 @@
-//! What this machine's processor can do, and who is asking.
+//! Properties of the host processor, and detection of vendor libraries.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use kernels_gen::dialect::rust::Isa;
 
-/// The vector instructions that kernels use on this machine.
+/// Vector instructions of kernels on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Simd {
     /// 512-bit vectors: 8 lanes of f64.
@@ -17,12 +17,12 @@ pub enum Simd {
     Sse2,
     /// 128-bit vectors of aarch64: 2 lanes of f64.
     Neon,
-    /// None that we know of: one lane.
+    /// No known vector instructions: one lane.
     Scalar,
 }
 
 impl Simd {
-    /// The number of f64 in one vector.
+    /// Returns the number of f64 in one vector.
     pub fn lanes_f64(self) -> usize {
         match self {
             Self::Avx512 => 8,
@@ -32,7 +32,7 @@ impl Simd {
         }
     }
 
-    /// The number of f32 in one vector.
+    /// Returns the number of f32 in one vector.
     pub fn lanes_f32(self) -> usize {
         match self {
             Self::Scalar => 1,
@@ -40,7 +40,7 @@ impl Simd {
         }
     }
 
-    /// The best instruction set of kernels that it serves.
+    /// Returns the best supported instruction set of kernels.
     pub fn isa(self) -> Isa {
         match self {
             Self::Avx512 => Isa::Avx512,
@@ -49,7 +49,7 @@ impl Simd {
         }
     }
 
-    /// Its usual name.
+    /// Returns the usual name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Avx512 => "AVX-512",
@@ -61,23 +61,23 @@ impl Simd {
     }
 }
 
-/// The processor that this program runs on.
+/// The host processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// The model's name, as the system gives it.
+    /// The model name reported by the system.
     pub model: String,
     /// The vector instructions that kernels use.
     pub simd: Simd,
-    /// Those features of the instruction set that matter to kernels.
+    /// The features of the instruction set that affect kernels.
     pub features: Vec<&'static str>,
-    /// The cores that this process may use.
+    /// The number of cores available to this process.
     pub cores: usize,
-    /// All that decides what code for this very processor looks like, as text: part of the key of compiled kernels.
+    /// Text that determines native code for this processor; part of the key of compiled kernels.
     pub identity: String,
 }
 
 impl Machine {
-    /// Asks the processor and the system.
+    /// Queries the processor and the system.
     pub fn detect() -> Self {
         let lines = processor_lines();
         let model = lines.iter().find_map(|line| {
@@ -100,9 +100,9 @@ impl Machine {
     }
 }
 
-/// The lines of the system's description of the first processor that tell its kind, in the system's order.
+/// Returns the lines of the system's processor description that identify the first processor, in order.
 ///
-/// Empty where the system has no such file; the features found by asking the processor then stand alone.
+/// Empty if the system has no such file; the detected features are then used alone.
 fn processor_lines() -> Vec<String> {
     const TELLING: [&str; 12] = [
         "vendor_id",
@@ -119,7 +119,7 @@ fn processor_lines() -> Vec<String> {
         "Features",
     ];
     let Ok(file) = File::open("/proc/cpuinfo") else { return Vec::new() };
-    // The file is made while it is read, one processor after another: stop at the first blank line.
+    // The file is generated while it is read, one processor after another: stop at the first blank line.
     let lines =
         BufReader::new(file).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
     lines
@@ -156,7 +156,7 @@ fn features() -> Vec<&'static str> {
 fn simd() -> Simd {
     let features = features();
     let has = |name: &str| features.contains(&name);
-    // All that kernels of these widths enable.
+    // The features that kernels of these widths enable.
     let avx2 = has("avx2") && has("fma") && has("bmi2");
     if avx2 && has("avx512f") && has("avx512dq") && has("avx512vl") {
         Simd::Avx512
@@ -171,14 +171,14 @@ fn simd() -> Simd {
     }
 }
 
-/// The instruction set that `WF_ISA` names, beyond which kernels use nothing.
+/// Returns the upper limit of the instruction set, from `WF_ISA`.
 pub fn limit() -> Option<Isa> {
     static LIMIT: LazyLock<Option<Isa>> =
         LazyLock::new(|| parse_limit(&std::env::var("WF_ISA").ok()?, simd().isa()));
     *LIMIT
 }
 
-/// The value of `WF_ISA`; none, with a warning, where it is unknown or `best` does not run it.
+/// Parses `WF_ISA`; `None`, with a warning, if it is unknown or not supported by `best`.
 fn parse_limit(text: &str, best: Isa) -> Option<Isa> {
     if text.is_empty() {
         return None;
@@ -193,7 +193,7 @@ fn parse_limit(text: &str, best: Isa) -> Option<Isa> {
     None
 }
 
-/// The vector instructions that are left under a limit.
+/// Returns the vector instructions within a limit.
 fn limited(own: Simd, limit: Option<Isa>) -> Simd {
     match limit {
         Some(isa) if isa > own.isa() => match isa {
@@ -205,19 +205,19 @@ fn limited(own: Simd, limit: Option<Isa>) -> Simd {
     }
 }
 
-/// The library of a vendor that a backend needs.
+/// Vendor library of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
-    /// CUDA's driver.
+    /// The CUDA driver.
     Cuda,
-    /// The compiler of CUDA's sources.
+    /// The CUDA compiler NVRTC.
     Nvrtc,
-    /// OpenCL's loader.
+    /// The OpenCL loader.
     OpenCl,
 }
 
 impl Vendor {
-    /// What its file may be called.
+    /// Returns the possible file names.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Cuda => &["libcuda.so.1", "nvcuda.dll"],
@@ -226,16 +226,16 @@ impl Vendor {
         }
     }
 
-    /// The file that the system's loader finds, if any; it is unloaded again at once.
+    /// Returns the name that the system's loader finds, if any; the library is unloaded at once.
     pub fn loads(self) -> Option<&'static str> {
         self.names().iter().copied().find(|name| loads(name))
     }
 }
 
-/// Whether the system's loader finds a library of a vendor.
+/// Returns whether the system's loader finds a library.
 fn loads(name: &'static str) -> bool {
-    // SAFETY: this runs the initialisers of a library that the system's administrator installed, as linking to it
-    // would; none of its functions is called. Only names of drivers come here.
+    // SAFETY: this runs the initialisers of a library that the administrator installed, as linking would; no function
+    // is called. All names are those of drivers.
     unsafe { libloading::Library::new(name) }.is_ok()
 }
 
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(limited(Simd::Avx512, Some(Isa::Avx2)), Simd::Avx2Fma);
         assert_eq!(limited(Simd::Avx512, Some(Isa::Portable)), Simd::Sse2);
         assert_eq!(limited(Simd::Avx512, None), Simd::Avx512);
-        // The only set of such a processor takes nothing from it.
+        // The only instruction set of such a processor is no restriction.
         assert_eq!(limited(Simd::Neon, Some(Isa::Portable)), Simd::Neon);
     }
 

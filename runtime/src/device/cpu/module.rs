@@ -1,15 +1,14 @@
-//! From a loaded library and its ABIs to kernels that run: [`Library`] → [`Module`] → [`Kernel`] → [`Launch`].
-//! Where there is no compiler, a module holds kernels to be interpreted instead; whoever launches them sees no
-//! difference.
+//! Executable kernels: [`Library`] → [`Module`] → [`Kernel`] → [`Launch`]. Without a compiler, a module holds
+//! interpreted kernels with the same interface.
 //!
-//! Every kernel has one signature, `unsafe extern "C" fn(begin, end, args)`: it works on the batches `begin..end`,
-//! and `args` points to one pointer for each argument, in the order that the kernel's ABI lists. A [`Launch`] holds
-//! those pointers for as long as the data is lent. It is run by one thread at a time, or by many in parts whose results lie
-//! apart; what several threads add to one vector is for [`super::Schedule`].
+//! Every kernel has the signature `unsafe extern "C" fn(begin, end, args)`. It processes the batches `begin..end`;
+//! `args` points to one pointer per argument, in the order of the kernel's ABI. A [`Launch`] holds these pointers while
+//! the data is borrowed. One thread at a time runs it, or several threads run parts with disjoint results.
+//! [`super::Schedule`] handles concurrent additions to one vector.
 //!
-//! Modules are made of text and interfaces that `kernels-gen` has printed together (`Jit::load`), of kernels that are
-//! part of the program ([`Linked`]), or of interpreted ones. Nobody outside of this crate can put other code or another
-//! interface into one: what a launch compares with its arguments is what the code does.
+//! Modules are created from text and interfaces printed together by `kernels-gen` (`Jit::load`), from kernels of the
+//! program ([`Linked`]), or from interpreted kernels. Code outside this crate cannot create a module with other code or
+//! another interface, so that launches can rely on interfaces.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,14 +21,14 @@ use super::argument::fit;
 use super::interpreted::arrays;
 use super::{Argument, Entry, Library, Linked, LoadError};
 
-/// Why a kernel was not launched.
+/// Error of a kernel launch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// The module was made without this kernel.
+    /// A kernel that the module does not contain.
     #[error("the module holds no kernel named `{0}`")]
     UnknownKernel(String),
-    /// Too many or too few arguments.
+    /// A wrong number of arguments.
     #[error("the kernel `{kernel}` takes {expected} arguments, not {found}")]
     WrongCount {
         /// The kernel.
@@ -39,7 +38,7 @@ pub enum LaunchError {
         /// The number given.
         found: usize,
     },
-    /// Elements of another type.
+    /// A wrong element type.
     #[error("the argument `{argument}` of `{kernel}` holds {expected}, not {found}")]
     WrongType {
         /// The kernel.
@@ -51,7 +50,7 @@ pub enum LaunchError {
         /// The type given.
         found: &'static str,
     },
-    /// Lent for reading only, though the kernel writes it.
+    /// Read-only data for an argument that the kernel writes.
     #[error("the kernel `{kernel}` writes its argument `{argument}`, which was lent for reading")]
     ReadOnly {
         /// The kernel.
@@ -59,7 +58,7 @@ pub enum LaunchError {
         /// The argument.
         argument: String,
     },
-    /// Indices that go beyond the array that they are for.
+    /// Indices beyond the indexed array.
     #[error(
         "the indices `{argument}` of `{kernel}` go up to {expected} elements of `{array}`, not {found}"
     )]
@@ -68,14 +67,14 @@ pub enum LaunchError {
         kernel: String,
         /// The index array.
         argument: String,
-        /// What it points into.
+        /// The indexed array.
         array: String,
-        /// The elements that there would have to be.
+        /// The required number of elements.
         expected: usize,
-        /// The elements that there are.
+        /// The number of elements.
         found: usize,
     },
-    /// Indices that were changed since they came to a device, or made there.
+    /// Indices that were changed or created on a device.
     #[error("nobody knows how large the indices `{argument}` of `{kernel}` are; upload them anew")]
     UnknownIndices {
         /// The kernel.
@@ -83,23 +82,23 @@ pub enum LaunchError {
         /// The index array.
         argument: String,
     },
-    /// Batches that some argument has no data for.
+    /// Batches for which an argument has no data.
     #[error("`{kernel}` was asked for batches {wanted:?}; its arguments hold {batches}")]
     NoSuchBatches {
         /// The kernel.
         kernel: String,
         /// The batches.
         wanted: Range<usize>,
-        /// How many there are.
+        /// The number of batches.
         batches: usize,
     },
-    /// Parts of a launch that would write what others write, too.
+    /// Parts of a launch with overlapping results.
     #[error("parts of `{kernel}` cannot run at once: they write to the same places")]
     NotApart {
         /// The kernel.
         kernel: String,
     },
-    /// One array that is written, and given a second time.
+    /// An array that is written and passed twice.
     #[error("`{kernel}` writes its argument `{argument}`, which it is given twice")]
     Aliased {
         /// The kernel.
@@ -107,12 +106,12 @@ pub enum LaunchError {
         /// The argument.
         argument: String,
     },
-    /// An interpreted kernel that does what no kernel may.
+    /// An interpreted kernel with an invalid operation.
     #[error("the kernel `{kernel}`: {fault}; this is a bug in weakform, please report it")]
     Fault {
         /// The kernel.
         kernel: String,
-        /// What it did.
+        /// The operation.
         fault: Fault,
     },
     /// Fewer elements than the kernel reads in any case.
@@ -122,23 +121,23 @@ pub enum LaunchError {
         kernel: String,
         /// The argument.
         argument: String,
-        /// The least number of elements.
+        /// The minimal number of elements.
         expected: usize,
         /// The number given.
         found: usize,
     },
 }
 
-/// What runs when a kernel is launched.
+/// Code of a kernel.
 #[derive(Clone, Copy, Debug)]
 enum Code<'m> {
     Compiled(Entry),
     Interpreted(&'m Interpreted),
 }
 
-/// Kernels with their ABIs, found by name.
+/// Kernels with their ABIs, accessible by name.
 ///
-/// Nobody outside of this crate says what the ABI of a kernel is:
+/// Code outside this crate cannot define the ABI of a kernel:
 ///
 /// ```compile_fail,E0624
 /// #![forbid(unsafe_code)]
@@ -160,31 +159,31 @@ enum Code<'m> {
 pub struct Module {
     compiled: BTreeMap<String, (Entry, KernelAbi)>,
     interpreted: BTreeMap<String, Interpreted>,
-    // Own the code that `compiled` points into, unless that is part of the program.
+    // Owners of the code that `compiled` points to, unless it is part of the program.
     code: Vec<Library>,
 }
 
 impl Module {
-    /// One without kernels.
+    /// Creates a module without kernels.
     pub(crate) fn empty() -> Self {
         Self { compiled: BTreeMap::new(), interpreted: BTreeMap::new(), code: Vec::new() }
     }
 
-    /// Takes the kernels of another module, too.
+    /// Adds the kernels of another module.
     pub(crate) fn join(&mut self, other: Self) {
         self.compiled.extend(other.compiled);
         self.interpreted.extend(other.interpreted);
         self.code.extend(other.code);
     }
 
-    /// Looks up each of `kernels` in `library`.
+    /// Looks up `kernels` in `library`.
     ///
-    /// The library must be compiled from a text whose functions of these names do what the interfaces say, and no more:
-    /// launches trust them. [`crate::device::jit::Jit::load`] sees to that, and the few texts of this crate that are written by hand.
+    /// In the library's text, the functions with these names must match their interfaces exactly: launches trust them.
+    /// [`crate::device::jit::Jit::load`] ensures this; so do the few hand-written texts of this crate.
     ///
     /// # Errors
     ///
-    /// [`LoadError::Missing`] if one is not there.
+    /// [`LoadError::Missing`] for a missing kernel.
     pub(crate) fn new(library: Library, kernels: &[KernelAbi]) -> Result<Self, LoadError> {
         let mut found = BTreeMap::new();
         for abi in kernels {
@@ -193,12 +192,12 @@ impl Module {
         Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: vec![library] })
     }
 
-    /// The `kernels` among those that were compiled together with the program. The interfaces must be those that
-    /// `kernels-gen` gives for these hashes.
+    /// Finds `kernels` among those compiled into the program. The interfaces must be those of `kernels-gen` for these
+    /// hashes.
     ///
     /// # Errors
     ///
-    /// The first of `kernels` that is not there.
+    /// The first missing kernel.
     pub(crate) fn linked<'k>(
         linked: &[Linked],
         kernels: &'k [KernelAbi],
@@ -211,22 +210,22 @@ impl Module {
         Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: Vec::new() })
     }
 
-    /// Kernels that are interpreted.
+    /// Creates a module of interpreted kernels.
     pub fn interpreted(kernels: Vec<Interpreted>) -> Self {
         let named = kernels.into_iter().map(|kernel| (kernel.abi().name.clone(), kernel));
         Self { compiled: BTreeMap::new(), interpreted: named.collect(), code: Vec::new() }
     }
 
-    /// Whether the kernels are interpreted.
+    /// Returns whether the kernels are interpreted.
     pub fn is_interpreted(&self) -> bool {
         !self.interpreted.is_empty()
     }
 
-    /// The kernel `name`.
+    /// Finds a kernel by name.
     ///
     /// # Errors
     ///
-    /// [`LaunchError::UnknownKernel`] if the module was made without it.
+    /// [`LaunchError::UnknownKernel`] if the module does not contain it.
     pub fn kernel(&self, name: &str) -> Result<Kernel<'_>, LaunchError> {
         if let Some((entry, abi)) = self.compiled.get(name) {
             return Ok(Kernel { code: Code::Compiled(*entry), abi });
@@ -236,11 +235,11 @@ impl Module {
         Ok(Kernel { code: Code::Interpreted(kernel), abi: kernel.abi() })
     }
 
-    /// Runs the batches `begin..end` of kernel `name` on this thread.
+    /// Runs batches `begin..end` of kernel `name` on this thread.
     ///
     /// # Errors
     ///
-    /// [`LaunchError`] if there is no such kernel, or the arguments do not fit it.
+    /// [`LaunchError`] if there is no such kernel or its arguments do not fit.
     pub fn launch<'a>(
         &'a self,
         name: &str,
@@ -252,7 +251,7 @@ impl Module {
     }
 }
 
-/// One kernel of a module.
+/// A kernel of a module.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<'m> {
     code: Code<'m>,
@@ -260,17 +259,17 @@ pub struct Kernel<'m> {
 }
 
 impl<'m> Kernel<'m> {
-    /// What the kernel takes.
+    /// Returns the kernel's interface.
     pub fn abi(&self) -> &'m KernelAbi {
         self.abi
     }
 
-    /// Ties the kernel to its arguments, in the order that its ABI lists.
+    /// Binds arguments, in the order of the ABI.
     ///
     /// # Errors
     ///
-    /// [`LaunchError`] if their number, types, access or lengths do not fit the ABI, or the largest index of an index
-    /// array goes beyond the array that it is for.
+    /// [`LaunchError`] if the number, types, access or lengths of the arguments do not fit the ABI, or if an index is
+    /// out of range.
     pub fn bind<'a>(
         self,
         arguments: impl Into<Vec<Argument<'a>>>,
@@ -285,19 +284,19 @@ impl<'m> Kernel<'m> {
     }
 }
 
-/// A pointer into lent data; as a type of its own, so that a launch can be shared between threads.
+/// A pointer to borrowed data; a separate type, so that launches can be shared between threads.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 struct Pointer(*const u8);
 
-// SAFETY: see `Argument`: lent plain numbers.
+// SAFETY: see `Argument`: borrowed plain numbers.
 unsafe impl Send for Pointer {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Pointer {}
 
-/// A kernel with its arguments, ready to run.
+/// A kernel with bound arguments.
 ///
-/// It is run by one thread at a time, whose additions nobody overwrites:
+/// Only one thread at a time can run it, so additions do not race:
 ///
 /// ```compile_fail,E0499
 /// #![forbid(unsafe_code)]
@@ -325,12 +324,12 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Up to which batch every argument holds data.
+    /// Returns the number of batches for which every argument has data.
     pub fn batches(&self) -> usize {
         self.batches
     }
 
-    /// The interface and the arguments.
+    /// Returns the interface and the arguments.
     pub(super) fn parts(&self) -> (&'a KernelAbi, &[Argument<'a>]) {
         (self.abi, &self.arguments)
     }
@@ -339,27 +338,27 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     ///
-    /// [`LaunchError::NoSuchBatches`] if the range ends behind the data of some argument.
+    /// [`LaunchError::NoSuchBatches`] if an argument has no data for the end of the range.
     pub fn run(&mut self, batches: Range<usize>) -> Result<(), LaunchError> {
         self.holds(&batches)?;
         if self.arguments.iter().any(Argument::is_shared) {
             return Err(self.not_apart());
         }
-        // SAFETY: what is written was lent to this launch alone, which this call has for itself.
+        // SAFETY: written data is borrowed exclusively by this launch, which this call borrows exclusively.
         unsafe { self.run_beside_others(batches) }
     }
 
-    /// Runs ranges of batches, in ascending order and each behind the one before, on the threads of the pool: for
-    /// kernels that write nothing but the rows of their batches.
+    /// Runs ascending, disjoint ranges of batches on the thread pool, for kernels that write only rows of their
+    /// batches.
     ///
     /// # Errors
     ///
-    /// As [`Launch::run`]; [`LaunchError::NotApart`] if the ranges overlap or the kernel writes elsewhere.
+    /// Those of [`Launch::run`]; [`LaunchError::NotApart`] if ranges overlap or the kernel writes elsewhere.
     pub fn run_apart(&mut self, parts: &[Range<usize>]) -> Result<(), LaunchError> {
         parts.iter().try_for_each(|part| self.holds(part))?;
         let filled = || parts.iter().filter(|part| !part.is_empty());
         let ordered = filled().zip(filled().skip(1)).all(|(a, b)| a.end <= b.start);
-        // What is not indexed is accessed within the rows of a batch, and not at all where these are empty.
+        // Arguments without index array are accessed in the rows of the batch only.
         let rows = |(at, argument): (usize, &kernels_gen::abi::Argument)| {
             !argument.written || self.abi.reaches.iter().all(|reach| reach.array != at)
         };
@@ -368,12 +367,12 @@ impl<'a> Launch<'a> {
             return Err(self.not_apart());
         }
         let launch = &*self;
-        // SAFETY: as in `run`; and the parts write rows of different batches, which lie apart.
+        // SAFETY: as in `run`; and the parts write disjoint rows of different batches.
         let run = |part: &Range<usize>| unsafe { launch.run_beside_others(part.clone()) };
         parts.par_iter().first(|part| run(part).err()).map_or(Ok(()), Err)
     }
 
-    /// Whether all arguments have data for these batches.
+    /// Checks that all arguments have data for these batches.
     pub(super) fn holds(&self, batches: &Range<usize>) -> Result<(), LaunchError> {
         if batches.end <= self.batches {
             return Ok(());
@@ -382,16 +381,17 @@ impl<'a> Launch<'a> {
         Err(LaunchError::NoSuchBatches { kernel, wanted, batches: self.batches })
     }
 
-    /// That it cannot run as it was asked to.
+    /// Returns the error for parts that cannot run concurrently.
     pub(super) fn not_apart(&self) -> LaunchError {
         LaunchError::NotApart { kernel: self.abi.name.clone() }
     }
 
-    /// Runs batches on this thread while others may run others.
+    /// Runs batches on this thread, possibly concurrently with others.
     ///
     /// # Safety
     ///
-    /// All arguments hold data for the batches ([`Launch::holds`]), and nobody touches meanwhile what these batches write.
+    /// All arguments have data for the batches ([`Launch::holds`]), and nobody else accesses the data that these
+    /// batches write.
     pub(super) unsafe fn run_beside_others(
         &self,
         batches: Range<usize>,
@@ -401,10 +401,10 @@ impl<'a> Launch<'a> {
         }
         match self.code {
             Code::Compiled(entry) => {
-                // SAFETY: the code is loaded as long as the module that outlives 'a, and the arguments are lent for
-                // 'a. `bind` compared their number, types, access, extents and largest indices with the ABI that was
-                // printed together with the code, and the range ends within them. `Pointer` is transparent. That
-                // nobody else touches what is written is the caller's promise.
+                // SAFETY: the code is loaded as long as the module, which outlives 'a, and the arguments are borrowed
+                // for 'a. `bind` compared their number, types, access, extents and largest indices with the ABI printed
+                // with the code, and the range is within them. `Pointer` is transparent. The caller guarantees
+                // exclusive access to written data.
                 unsafe { entry(batches.start, batches.end, self.pointers.as_ptr().cast()) };
                 Ok(())
             }

@@ -1,9 +1,8 @@
-//! What may run at once when many threads add to one vector: the chunks of a partition, and what each of them writes →
-//! [`Schedule`], a proof that chunks which are not ordered write to different places.
+//! Concurrent additions of chunks to one vector. A [`Schedule`] is a proof that unordered chunks of a partition write
+//! to disjoint places.
 //!
-//! The proof looks once at every index that is written through. Index arrays do not change ([`IndexArray`]), so it holds
-//! for every pass from then on, whose launches are only asked whether they write through the same ones. Chunks run on
-//! one thread or many, with the same result.
+//! The proof visits every written index once. Index arrays are immutable ([`IndexArray`]), so it remains valid for all
+//! passes. Each launch is only checked to use the same arrays. The result does not depend on the number of threads.
 
 use super::{IndexArray, Launch, LaunchError, Plain, Shared};
 use crate::mesh::partition::Partition;
@@ -13,7 +12,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Two chunks write to one place, and neither waits for the other.
+/// Two unordered chunks that write to one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the chunks {} and {} of the cells write to one place, and neither waits for the other; are mesh, spaces and partition \
@@ -25,56 +24,56 @@ pub struct Unordered {
     pub chunks: [usize; 2],
 }
 
-/// What batches write through an index array.
+/// Writes of batches through an index array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writes<'a> {
-    /// The interface of the kernel that writes.
+    /// The kernel's interface.
     pub(crate) abi: &'a KernelAbi,
-    /// The place of the index array among its arguments.
+    /// The position of the index array among the arguments.
     pub(crate) map: usize,
-    /// The place of what is written.
+    /// The position of the written array.
     pub(crate) array: usize,
     /// The indices.
     pub(crate) indices: &'a IndexArray,
     /// The batches of each chunk.
     pub(crate) parts: &'a [Range<usize>],
-    /// Where the part of the vector begins that the indices are for.
+    /// The start of the part of the vector to which the indices refer.
     pub(crate) first: usize,
 }
 
-/// What has been proved of an index array: that the batches of chunks may write through it to a part of the vector.
+/// Proof for an index array: the batches of each chunk may write through it to a part of the vector.
 #[derive(Debug)]
 struct Proved {
     id: u64,
-    /// Where the part of the vector begins.
+    /// The start of that part.
     first: usize,
     reaches: Vec<Reach>,
     parts: Vec<Range<usize>>,
 }
 
-/// Whether kernels touch the same, wherever these arrays stand among their arguments.
+/// Returns whether two accesses are equal up to the positions of their arguments.
 fn alike(a: &Reach, b: &Reach) -> bool {
     (a.scale, a.last, a.masked, &a.part) == (b.scale, b.last, b.masked, &b.part)
 }
 
-/// What a kernel touches of one argument through another.
+/// Returns the accesses of a kernel to one argument through another.
 fn through(abi: &KernelAbi, map: usize, array: usize) -> impl Iterator<Item = &Reach> {
     abi.reaches.iter().filter(move |reach| (reach.map, reach.array) == (map, array))
 }
 
-/// The order of chunks, and what they may write.
+/// The order of chunks and their permitted writes.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     len: usize,
     before: Vec<Vec<u32>>,
     after: Vec<Vec<u32>>,
-    /// What each chunk clears before its batches run.
+    /// The ranges that each chunk clears before its batches run.
     clears: Vec<Vec<Range<usize>>>,
     proved: Vec<Proved>,
 }
 
 impl Schedule {
-    /// Proves that the chunks of a partition may write to a vector of `len` elements as they are said to.
+    /// Proves that the chunks of a partition may perform these writes to a vector of `len` elements.
     pub(crate) fn new(
         partition: &Partition,
         len: usize,
@@ -93,8 +92,8 @@ impl Schedule {
                 proved.push(one);
             }
         }
-        // Of each element the last chunk that touches it. Chunks wait for those before them, so that it is enough to
-        // compare each with the one before.
+        // The last chunk that accesses each element. Chunks wait for their predecessors, so comparison with the last
+        // one suffices.
         let mut touched = Touched { partition, last: vec![NOBODY; len], known: (NOBODY, NOBODY) };
         for chunk in chunks.clone() {
             for range in clears.get(chunk).into_iter().flatten() {
@@ -121,12 +120,12 @@ impl Schedule {
         Ok(Self { len, before: before.collect(), after: after.collect(), clears, proved })
     }
 
-    /// Lends a vector to the launches of one pass.
+    /// Borrows a vector for the launches of one pass.
     pub(crate) fn lend<'a, T: Plain>(&self, vector: &'a mut [T]) -> Shared<'a, T> {
         Shared::new(vector)
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.before.len()
     }
@@ -140,7 +139,8 @@ impl Schedule {
         self.run_some(0..self.chunks(), vector, launches)
     }
 
-    /// The same of some chunks, in whose place nothing else is cleared or added to; those before them have been run.
+    /// Like [`run`](Self::run), for some chunks. Their ranges are not written otherwise, and their predecessors have
+    /// run.
     pub(crate) fn run_some<T: Plain>(
         &self,
         chunks: Range<usize>,
@@ -157,14 +157,14 @@ impl Schedule {
         let failed = OnceLock::new();
         self.execute(chunks, &|chunk| {
             for range in self.clears.get(chunk).into_iter().flatten() {
-                // SAFETY: chunks that clear or write these elements are ordered, as has been proved.
+                // SAFETY: chunks that clear or write these elements are ordered, as proved.
                 unsafe { vector.fill(range.clone(), T::default()) };
             }
             for (launch, parts) in &parts {
                 let Some(batches) = parts.get(chunk) else { continue };
-                // SAFETY: the arguments hold data for all parts. What the launch writes are elements of the vector by
-                // index arrays of which it has been proved that no two chunks write to one element at once; nobody
-                // else has the vector, which is lent for writing, and nobody writes what the launch reads.
+                // SAFETY: the arguments have data for all parts. The launch writes elements of the vector through index
+                // arrays for which `new` proved that no two concurrent chunks write one element. The vector is borrowed
+                // exclusively, and nobody writes the data that the launch reads.
                 if let Err(error) = unsafe { launch.run_beside_others(batches.clone()) } {
                     let _ = failed.set(error);
                 }
@@ -173,8 +173,8 @@ impl Schedule {
         failed.into_inner().map_or(Ok(()), Err)
     }
 
-    /// The batches of each chunk, if all that a launch writes is part of the vector and has been proved; none, if it
-    /// writes nothing.
+    /// Returns the batches of each chunk, if all writes of a launch are proved parts of the vector; `None` otherwise or
+    /// without writes.
     fn parts<T: Plain>(
         &self,
         vector: &Shared<'_, T>,
@@ -185,9 +185,9 @@ impl Schedule {
         for (array, wanted) in abi.arguments.iter().enumerate().filter(|(_, wanted)| wanted.written)
         {
             let first = vector.place_of(&arguments[array])?;
-            // What a kernel writes it writes through one index array.
+            // A kernel writes an array through one index array.
             let Some(map) = abi.reaches.iter().find(|reach| reach.array == array) else {
-                // Neither there nor in the rows of a batch: gradients of constants are tested, say.
+                // No access at all, for instance gradients of constant test functions.
                 if wanted.extent == 0 {
                     continue;
                 }
@@ -208,8 +208,8 @@ impl Schedule {
         Some(parts.unwrap_or_default())
     }
 
-    /// Calls `run` for each chunk, a chunk only after its neighbours that come before it in execution order. On one thread
-    /// that is execution order itself.
+    /// Calls `run` for each chunk after its neighbours that precede it. On one thread this is the execution order
+    /// itself.
     fn execute(&self, chunks: Range<usize>, run: &(impl Fn(usize) + Sync)) {
         if chunks.len() <= 1 || rayon::current_num_threads() == 1 {
             chunks.for_each(run);
@@ -218,14 +218,14 @@ impl Schedule {
         let within = |chunk: &&u32| chunks.contains(&(**chunk as usize));
         let count = |chunk: usize| match chunks.contains(&chunk) {
             true => self.before[chunk].iter().filter(within).count() as u32,
-            // Never run here.
+            // Not run here.
             false => u32::MAX,
         };
         let waiting: Vec<AtomicU32> =
             (0..self.before.len()).map(|chunk| AtomicU32::new(count(chunk))).collect();
         let state = State { after: &self.after, waiting: &waiting, run };
         rayon::scope(|scope| {
-            // The last task spawned is the first that this thread takes.
+            // The last spawned task is the first that this thread takes.
             for chunk in chunks.clone().rev().filter(|&chunk| count(chunk) == 0) {
                 scope.spawn(move |scope| state.visit(scope, chunk));
             }
@@ -234,13 +234,13 @@ impl Schedule {
 }
 
 impl Proved {
-    /// Whether this is what a kernel touches.
+    /// Returns whether these are the accesses of a kernel.
     fn is_of<'a>(&self, mut reaches: impl Iterator<Item = &'a Reach>) -> bool {
         let mut own = self.reaches.iter();
         reaches.all(|reach| own.next().is_some_and(|own| alike(own, reach))) && own.next().is_none()
     }
 
-    /// Whether this proves all that another one would.
+    /// Returns whether this proof implies another one.
     fn covers(&self, other: &Self) -> bool {
         let same = (self.id, self.first) == (other.id, other.first) && self.parts == other.parts;
         same && self.is_of(other.reaches.iter())
@@ -250,18 +250,18 @@ impl Proved {
 /// No chunk.
 const NOBODY: u32 = u32::MAX;
 
-/// The last chunk that touches each element.
+/// The last chunk that accesses each element.
 struct Touched<'p> {
     partition: &'p Partition,
     last: Vec<u32>,
-    /// The last pair of chunks that was found to be ordered.
+    /// The last pair of chunks known to be ordered.
     known: (u32, u32),
 }
 
 impl Touched<'_> {
-    /// Elements that a chunk touches, which comes after all that have been named before.
+    /// Records the elements that a chunk accesses; chunks come in ascending order.
     fn touch(&mut self, chunk: u32, elements: Range<usize>) -> Result<(), Unordered> {
-        // Beyond the vector nothing is written: launches with such indices are refused.
+        // Launches with indices beyond the vector are rejected.
         let end = elements.end.min(self.last.len());
         for last in self.last.get_mut(elements.start..end).unwrap_or_default() {
             if *last == chunk {
@@ -279,10 +279,10 @@ impl Touched<'_> {
     }
 }
 
-/// What all tasks share.
+/// State shared by all tasks.
 struct State<'s, F> {
     after: &'s [Vec<u32>],
-    /// For each chunk how many neighbours it waits for.
+    /// For each chunk, the number of neighbours to wait for.
     waiting: &'s [AtomicU32],
     run: &'s F,
 }
@@ -299,7 +299,7 @@ impl<'s, F: Fn(usize) + Sync> State<'s, F> {
     fn visit(self, scope: &Scope<'s>, chunk: usize) {
         (self.run)(chunk);
         for &next in self.after[chunk].iter().rev() {
-            // The last neighbour to finish sees what all of them wrote.
+            // The last neighbour sees the writes of all others.
             if self.waiting[next as usize].fetch_sub(1, Ordering::AcqRel) == 1 {
                 scope.spawn(move |scope| self.visit(scope, next as usize));
             }

@@ -1,12 +1,12 @@
-//! A vector that many threads write at once, each its own part: the result of an operator.
+//! A vector that several threads write concurrently in parts: the result of an operator.
 
 use super::argument::Access;
 use super::{Argument, Plain};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A slice lent to the launches of one pass, each of which may write parts of it: when, a
-/// [`Schedule`](super::Schedule) says, which alone runs them. It is this crate's alone:
+/// A slice borrowed for the launches of one pass, each of which writes parts of it. Only a
+/// [`Schedule`](super::Schedule) runs them. It is private to this crate:
 ///
 /// ```compile_fail,E0603
 /// #![forbid(unsafe_code)]
@@ -19,36 +19,36 @@ pub(crate) struct Shared<'a, T: Plain> {
     borrows: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a lent slice of plain numbers, which may be written from any thread; it is written in `fill` alone, whose
-// callers promise to be alone with the elements.
+// SAFETY: a borrowed slice of plain numbers, which any thread may write. Only `fill` writes it; its callers guarantee
+// exclusive access to the elements.
 unsafe impl<T: Plain> Send for Shared<'_, T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Plain> Sync for Shared<'_, T> {}
 
 impl<'a, T: Plain> Shared<'a, T> {
-    /// Lends `values`.
+    /// Borrows `values`.
     pub(super) fn new(values: &'a mut [T]) -> Self {
         Self { pointer: values.as_mut_ptr(), len: values.len(), borrows: PhantomData }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// A part of the slice as an argument that a kernel writes.
+    /// Returns a part of the slice as a writable argument.
     ///
     /// # Panics
     ///
-    /// If the range leaves the slice.
+    /// The range is not within the slice.
     pub(crate) fn part(&self, range: Range<usize>) -> Argument<'a> {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
-        // SAFETY: the part begins within the lent slice, or at its end.
+        // SAFETY: the part starts within the borrowed slice, or at its end.
         let first = unsafe { self.pointer.add(range.start) };
         Argument::new(first.cast(), range.len(), T::NAME, Access::Shared)
     }
 
-    /// Where an argument begins in the slice, if it is a part of it.
+    /// Returns the start of an argument in the slice, if it is a part of it.
     pub(super) fn place_of(&self, argument: &Argument<'_>) -> Option<usize> {
         let bytes = (argument.pointer() as usize).checked_sub(self.pointer as usize)?;
         let first = bytes / size_of::<T>();
@@ -57,19 +57,19 @@ impl<'a, T: Plain> Shared<'a, T> {
         (argument.is_shared() && inside && whole).then_some(first)
     }
 
-    /// Sets the elements of `range` to `value`.
+    /// Sets the elements in `range` to `value`.
     ///
     /// # Safety
     ///
-    /// Nobody touches these elements meanwhile.
+    /// Nobody else accesses these elements concurrently.
     ///
     /// # Panics
     ///
-    /// If the range leaves the slice.
+    /// The range is not within the slice.
     pub(super) unsafe fn fill(&self, range: Range<usize>, value: T) {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         for i in range {
-            // SAFETY: the element lies within the lent slice, and nobody else touches it now.
+            // SAFETY: the element is within the borrowed slice, and nobody else accesses it.
             unsafe { self.pointer.add(i).write(value) };
         }
     }
@@ -84,7 +84,7 @@ mod tests {
         let mut values = vec![1.0_f64; 100];
         let shared = Shared::new(&mut values);
         std::thread::scope(|scope| {
-            // SAFETY: the parts lie apart.
+            // SAFETY: the parts are disjoint.
             scope.spawn(|| unsafe { shared.fill(0..40, 2.0) });
             // SAFETY: as above.
             scope.spawn(|| unsafe { shared.fill(40..90, 3.0) });
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "10..21 of 20")]
     fn a_range_outside_is_refused() {
-        // SAFETY: nobody else knows the numbers.
+        // SAFETY: nobody else accesses the numbers.
         unsafe { Shared::new(&mut [0u32; 20]).fill(10..21, 1) };
     }
 }

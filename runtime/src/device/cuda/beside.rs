@@ -1,4 +1,4 @@
-//! Work beside other work: a further stream, which begins where the stream of all work is, and for which that then waits.
+//! Concurrent work: a second stream that forks from the main stream, which later joins it.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 use super::error::driver;
 use crate::device::Record;
 
-/// A stream for what one thread at a time has done beside other work.
+/// A stream for concurrent work, used by one thread at a time.
 pub(super) struct Beside {
     other: Arc<CudaStream>,
     open: Mutex<Option<ThreadId>>,
 }
 
 impl Beside {
-    /// A stream of its own, the work of which comes `first` where both wait for room.
+    /// Creates a stream; `first` gives its work priority over others.
     pub(super) fn new(context: &Arc<CudaContext>, first: bool) -> Result<Self, DriverError> {
         let other = if first {
             context.bind_to_thread()?;
-            // The greatest of the priorities, which are the smaller the sooner.
+            // Greater priorities have smaller numbers.
             let (_, greatest) = result::stream::get_priority_range()?;
             context.new_stream_with_priority(greatest)?
         } else {
@@ -33,12 +33,12 @@ impl Beside {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where this thread's work is to go, if it is beside other work.
+    /// Returns the stream for this thread's work, if it is concurrent work.
     pub(super) fn stream(&self) -> Option<&Arc<CudaStream>> {
         (*self.open() == Some(thread::current().id())).then_some(&self.other)
     }
 
-    /// Starts `aside` on the other stream and `own` on `stream`; one behind the other where the other stream is taken.
+    /// Starts `aside` on the other stream and `own` on `stream`; one after the other if the other stream is in use.
     pub(super) fn start(
         &self,
         stream: &CudaStream,
@@ -55,7 +55,7 @@ impl Beside {
             aside()?;
             return own();
         }
-        // The stream waits for the other in any case, so that nothing is done with memory while that still works on it.
+        // The stream waits for the other in any case, so that memory in use is not reused.
         let forked = self.other.join(stream).map_err(driver("begin work beside other work"));
         let begun = forked.map_err(Into::into).and_then(|()| aside());
         self.open().take();

@@ -1,5 +1,5 @@
-//! NVRTC: CUDA source → the code of one architecture, from the cache where it is known. Needs no GPU, and for what is
-//! in the cache not even the library.
+//! NVRTC: CUDA source → code for one architecture, from the cache if known. It needs no GPU, and for cached code no
+//! library.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,24 +13,24 @@ use super::CudaError;
 use crate::device::jit::{Foreign, Jit};
 use crate::support::doing::doing;
 
-/// The language, and nothing that changes the arithmetic of the sources.
+/// The language version, and nothing that changes arithmetic.
 const FLAGS: &str = "--std=c++17";
-/// What the assembler is told where it is to keep about to the order of a source.
+/// Assembler options that roughly preserve the order of a source.
 const IN_ORDER: &str = "--ptxas-options=-O1";
-/// The same, as the cache writes it down.
+/// The same options, as part of the cache key.
 const FLAGS_IN_ORDER: &str = "--std=c++17 --ptxas-options=-O1";
 
-/// Whether NVRTC can be loaded.
+/// Returns whether NVRTC can be loaded.
 pub fn find_nvrtc() -> bool {
-    // SAFETY: looks for the library and loads it, no more.
+    // SAFETY: only searches for the library and loads it.
     unsafe { sys::is_culib_present() }
 }
 
-/// The version of NVRTC.
+/// Returns the version of NVRTC.
 ///
 /// # Errors
 ///
-/// There is none.
+/// NVRTC is missing.
 pub fn version() -> Result<(i32, i32), CudaError> {
     if !find_nvrtc() {
         return Err(CudaError::NoCompiler);
@@ -42,7 +42,7 @@ pub fn version() -> Result<(i32, i32), CudaError> {
     Ok((major, minor))
 }
 
-/// The version, without loading the library where that is known: loading it takes longer than a warm start may.
+/// Returns the version, from the cache if possible: loading the library takes too long for a warm start.
 fn remembered_version(jit: &Jit) -> Result<String, CudaError> {
     let ask = || version().map(|(major, minor)| format!("{major}.{minor}"));
     match places() {
@@ -51,7 +51,7 @@ fn remembered_version(jit: &Jit) -> Result<String, CudaError> {
     }
 }
 
-/// Everything that decides which file the loader takes for NVRTC, and which file that is.
+/// Returns everything that determines which file the loader uses for NVRTC, and the version of that file.
 #[cfg(target_os = "linux")]
 fn places() -> Option<String> {
     let stamp = |path: &Path| {
@@ -75,7 +75,7 @@ fn places() -> Option<String> {
     Some(places.join("\n"))
 }
 
-/// Elsewhere nothing is remembered.
+/// On other systems the version is not cached.
 #[cfg(not(target_os = "linux"))]
 fn places() -> Option<String> {
     None
@@ -85,11 +85,11 @@ fn failed(what: &str) -> impl Fn(result::NvrtcError) -> CudaError + '_ {
     move |error| CudaError::Driver { what: what.to_owned(), error: format!("{error:?}") }
 }
 
-/// The code of a source for an architecture such as `sm_90`, and whether it was in the cache.
+/// Returns the code of a source for an architecture such as `sm_90`, and whether it was cached.
 ///
 /// # Errors
 ///
-/// There is no NVRTC, or it refuses the source, which can be read where the error says.
+/// NVRTC is missing, or it rejects the source, which is saved; the error names the file.
 pub fn compile_through(
     jit: &Jit,
     source: &SourceFile,
@@ -107,12 +107,12 @@ pub fn compile_through(
     Ok((image, false))
 }
 
-/// The code of each part of a source, and whether all was in the cache. What was not is compiled at once, by as many
-/// threads as there are processors.
+/// Returns the code of each part of a source, and whether all was cached. Missing code is compiled in parallel on all
+/// processors.
 ///
 /// # Errors
 ///
-/// As [`compile_through`], for the first part that is refused.
+/// Those of [`compile_through`], for the first rejected part.
 pub fn compile_parts(
     jit: &Jit,
     parts: &[SourceFile],
@@ -144,7 +144,7 @@ pub fn compile_parts(
     for (part, image) in made {
         images[part] = Some(image?.0);
     }
-    // Where no thread could be started, by this one.
+    // On this thread, if no thread could be started.
     let image = |(part, image): (&SourceFile, Option<Vec<u8>>)| match image {
         Some(image) => Ok(image),
         None => compile_through(jit, part, arch).map(|(image, _)| image),
@@ -153,53 +153,53 @@ pub fn compile_parts(
     Ok((images, cached))
 }
 
-/// Stack of a thread that compiles: NVRTC goes as deep as the expressions of a kernel.
+/// Stack size of a compiling thread: NVRTC recurses over the expressions of a kernel.
 const STACK: usize = 64 << 20;
 
-/// What the cache knows a source by.
+/// Returns the cache key of a source.
 fn foreign<'a>(source: &'a SourceFile, compiler: &'a str) -> Foreign<'a> {
     let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
     let flags = if in_order(source) { FLAGS_IN_ORDER } else { FLAGS };
     Foreign { name, extension: "cu", compiler, flags, source: &source.text }
 }
 
-/// Whether the assembler is to keep about to the order of a source.
+/// Returns whether the assembler shall roughly preserve the order of a source.
 fn in_order(source: &SourceFile) -> bool {
     !source.kernels.is_empty() && source.kernels.iter().all(|abi| abi.in_order)
 }
 
-/// The code of a text for an architecture, without the cache.
+/// Returns the code of a text for an architecture, without the cache.
 ///
 /// # Errors
 ///
-/// As [`compile_through`].
+/// Those of [`compile_through`].
 pub fn compile(text: &str, arch: &str) -> Result<Vec<u8>, CudaError> {
     Ok(compile_with(text, arch, &[])?.0)
 }
 
-/// The code of a text and the compiler's log.
+/// Returns the code of a text and the compiler's log.
 fn compile_with(text: &str, arch: &str, more: &[&str]) -> Result<(Vec<u8>, String), CudaError> {
     let (name, extension) = ("kernels", "cu");
     let foreign = Foreign { name, extension, compiler: arch, flags: FLAGS, source: text };
     accepted(Jit::global(), &foreign, arch, build(text, arch, more)?)
 }
 
-/// What a thread of a kernel takes, as the assembler says.
+/// Resources of a kernel's thread, as reported by the assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
     /// The kernel's name.
     pub kernel: String,
-    /// Registers of 32 bits.
+    /// The number of 32-bit registers.
     pub registers: usize,
-    /// Bytes on the stack: arrays, and what registers do not hold.
+    /// Bytes of stack: arrays and register spills.
     pub stack: usize,
 }
 
-/// What the threads of a source's kernels take on an architecture. Needs no GPU.
+/// Returns the resources of the kernels of a source on an architecture. It needs no GPU.
 ///
 /// # Errors
 ///
-/// As [`compile`].
+/// Those of [`compile`].
 pub fn resources(source: &SourceFile, arch: &str) -> Result<Vec<Resources>, CudaError> {
     let mut all = Vec::new();
     for part in source.parts() {
@@ -211,7 +211,7 @@ pub fn resources(source: &SourceFile, arch: &str) -> Result<Vec<Resources>, Cuda
     Ok(all)
 }
 
-/// Reads `Function properties for NAME`, `N bytes stack frame` and `Used N registers`.
+/// Parses `Function properties for NAME`, `N bytes stack frame` and `Used N registers`.
 fn told(log: &str) -> Vec<Resources> {
     let number = |line: &str, before: &str| -> Option<usize> {
         let text = &line[..line.find(before)?];
@@ -229,7 +229,7 @@ fn told(log: &str) -> Vec<Resources> {
     all
 }
 
-/// The code, or an error that says where the source can be read that was refused.
+/// Returns the code, or an error with the path of the saved source.
 fn accepted(
     jit: &Jit,
     foreign: &Foreign<'_>,
@@ -245,7 +245,7 @@ fn accepted(
     })
 }
 
-/// The code of a text and the compiler's log, or the log of its refusal.
+/// Returns the code of a text and the compiler's log, or the log of a rejected text.
 fn build(
     text: &str,
     arch: &str,
@@ -261,7 +261,7 @@ fn build(
     let program = Program(made.map_err(failed("make a program of the source"))?);
     let mut options = vec![format!("--gpu-architecture={arch}"), FLAGS.to_owned()];
     options.extend(more.iter().map(|&option| option.to_owned()));
-    // SAFETY: the program is alive until the end of this function.
+    // SAFETY: the program lives until the end of this function.
     let compiled = unsafe { result::compile_program(program.0, &options) };
     // SAFETY: as above.
     let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
@@ -276,18 +276,18 @@ fn build(
     let asked = unsafe { sys::nvrtcGetCUBINSize(program.0, &mut size) };
     asked.result().map_err(failed("ask for the size of the code"))?;
     let mut image = vec![0_u8; size];
-    // SAFETY: the image has room for the size that NVRTC has just named.
+    // SAFETY: the image has the size that NVRTC has just returned.
     let read = unsafe { sys::nvrtcGetCUBIN(program.0, image.as_mut_ptr().cast()) };
     read.result().map_err(failed("read the code"))?;
     Ok(Ok((image, log)))
 }
 
-/// Destroyed when it goes out of scope.
+/// Owning handle of a program.
 struct Program(sys::nvrtcProgram);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: made by `create_program` and destroyed once.
+        // SAFETY: created by `create_program` and destroyed once.
         let _ = unsafe { result::destroy_program(self.0) };
     }
 }

@@ -1,34 +1,34 @@
-//! What goes wrong on the way to a GPU or on it, each with its remedy.
+//! Errors of GPUs, with remedies.
 
 use cudarc::driver::DriverError;
 
-/// Why a GPU cannot do something.
+/// Error of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
-    /// There is no driver.
+    /// No driver.
     #[error(
         "no CUDA driver: libcuda was not found\nhelp: install NVIDIA's driver, or use another backend"
     )]
     NoDriver,
-    /// There is no NVRTC.
+    /// No NVRTC.
     #[error(
         "NVRTC was not found\nhelp: install CUDA's toolkit, or `pip install nvidia-cuda-nvrtc-cu12`, \
          and put the folder of libnvrtc on LD_LIBRARY_PATH"
     )]
     NoCompiler,
-    /// There is no such GPU.
+    /// No GPU with the given number or name.
     #[error(
         "there is no GPU `{wanted}`: CUDA finds {count}\n\
          help: name one by its number, from 0, or by a part of its name; or use another backend"
     )]
     NoDevice {
-        /// What was asked for.
+        /// The given number or name.
         wanted: String,
-        /// How many there are.
+        /// The number of GPUs.
         count: usize,
     },
-    /// The GPU has too little memory.
+    /// Insufficient GPU memory.
     #[error(
         "{device} has no room for {bytes} bytes: {free} of its {memory} bytes are free\n\
          help: take a smaller problem, or single precision, or another GPU"
@@ -36,41 +36,41 @@ pub enum CudaError {
     OutOfMemory {
         /// The GPU.
         device: String,
-        /// How much was asked for.
+        /// The requested bytes.
         bytes: usize,
-        /// How much is free.
+        /// The free bytes.
         free: usize,
-        /// How much there is.
+        /// The total bytes.
         memory: usize,
     },
-    /// The driver refused something.
+    /// A driver error.
     #[error("CUDA could not {what}: {error}")]
     Driver {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What the driver says.
+        /// The driver's message.
         error: String,
     },
-    /// The kernels do not compile.
+    /// Kernels that do not compile.
     #[error("NVRTC does not compile {name} for {arch}; the source is {dump}\n{log}")]
     Rejected {
-        /// What the source is about.
+        /// The description of the source.
         name: String,
         /// The architecture.
         arch: String,
-        /// Where the source can be read.
+        /// The saved source.
         dump: String,
-        /// What NVRTC says.
+        /// The log of NVRTC.
         log: String,
     },
 }
 
-/// What the driver says.
+/// Returns the driver's message.
 pub(super) fn text(error: DriverError) -> String {
     error.to_string()
 }
 
-/// The error of something that the driver refused.
+/// Returns the error of an operation that the driver rejects.
 pub(super) fn driver(what: &str) -> impl Fn(DriverError) -> CudaError + '_ {
     move |error| CudaError::Driver { what: what.to_owned(), error: error.to_string() }
 }

@@ -1,7 +1,7 @@
-//! GPUs of several processes, or threads, that reach each other: by NCCL, which is looked for while the program runs.
+//! Communication between GPUs of several processes or threads by NCCL, loaded at run time.
 //!
-//! Each message takes its place on the stream to which the thread's work goes, so that it is recorded and goes beside other work as
-//! kernels do.
+//! Messages are enqueued on the stream of the calling thread's work, so they can be recorded and overlapped like
+//! kernels.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
@@ -15,30 +15,30 @@ use super::reach::agreed;
 use crate::device::{Apart, Kind};
 use crate::processes::Group;
 
-/// What the library is called: packages of it have the first name alone.
+/// The file names of the library; packages contain only the first.
 const FILES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
-/// Bytes of what names a group of GPUs.
+/// Bytes of a group's unique id.
 const NAME: usize = 128;
 
-/// What names a group of GPUs: it is passed by value.
+/// Unique id of a group of GPUs, passed by value.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Name([c_char; NAME]);
 
-/// A group of GPUs, as the library has it.
+/// A communicator of the library.
 type Comm = *mut c_void;
 
-/// A CUDA stream, as the library takes it.
+/// A CUDA stream in the library's interface.
 type Stream = *mut c_void;
 
-/// `ncclSum`, and the numbers of `ncclUint32`, `ncclFloat32` and `ncclFloat64`.
+/// The values of `ncclSum`, `ncclUint32`, `ncclFloat32` and `ncclFloat64`.
 const SUM: c_int = 0;
 const UINT32: c_int = 3;
 const FLOAT32: c_int = 7;
 const FLOAT64: c_int = 8;
 
-/// The functions of NCCL that are used, as `nccl.h` declares them.
+/// The used functions of NCCL, as declared in `nccl.h`.
 struct Calls {
     version: unsafe extern "C" fn(*mut c_int) -> c_int,
     error: unsafe extern "C" fn(c_int) -> *const c_char,
@@ -58,22 +58,22 @@ struct Calls {
     receive: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Comm, Stream) -> c_int,
     start: unsafe extern "C" fn() -> c_int,
     end: unsafe extern "C" fn() -> c_int,
-    /// Keeps them where they are.
+    /// Keeps the functions loaded.
     _file: Library,
 }
 
 impl Calls {
-    /// The library, which is looked for once.
+    /// Returns the library, searched for once.
     fn get() -> Option<&'static Self> {
         static FOUND: OnceLock<Option<Calls>> = OnceLock::new();
         FOUND.get_or_init(Self::load).as_ref()
     }
 
     fn load() -> Option<Self> {
-        // SAFETY: what NCCL does when it is loaded is sound.
+        // SAFETY: the initialisers of NCCL are sound.
         let file = FILES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())?;
-        // SAFETY: the functions have these types in every version 2 that has them all, and live as long as the file, which is kept
-        // beside them.
+        // SAFETY: the functions have these types in every version 2 that has all of them. They live as long as the
+        // file, which is stored with them.
         unsafe {
             Some(Self {
                 version: *file.get(b"ncclGetVersion\0").ok()?,
@@ -91,25 +91,25 @@ impl Calls {
         }
     }
 
-    /// What a function has returned.
+    /// Checks a return code.
     fn said(&self, code: c_int) -> Result<(), String> {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: the text is one of the library's own, which ends with a zero.
+        // SAFETY: a zero-terminated text of the library.
         let text = unsafe { CStr::from_ptr((self.error)(code)) };
         Err(text.to_string_lossy().into_owned())
     }
 }
 
-/// The GPUs as NCCL knows them.
+/// A group of GPUs connected by NCCL.
 pub(super) struct Nccl {
     calls: &'static Calls,
     comm: Comm,
 }
 
-// SAFETY: NCCL takes a communicator from any thread, one at a time; the device that has it is used by one thread at a time where
-// several processes work together, in the order that all of them keep.
+// SAFETY: NCCL accepts a communicator from any thread, one at a time. In a process group, one thread at a time uses the
+// device, in the same order on all processes.
 unsafe impl Send for Nccl {}
 // SAFETY: as above.
 unsafe impl Sync for Nccl {}
@@ -120,7 +120,7 @@ impl fmt::Debug for Nccl {
     }
 }
 
-/// NCCL's version; none where it is not found.
+/// Returns the version of NCCL; `None` if it is not found.
 pub fn nccl_version() -> Option<String> {
     let (calls, mut version) = (Calls::get()?, 0);
     // SAFETY: writes a number.
@@ -128,7 +128,7 @@ pub fn nccl_version() -> Option<String> {
     Some(format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100))
 }
 
-/// The number of a kind of numbers.
+/// Returns NCCL's number for an element type.
 fn number_of(kind: Kind) -> c_int {
     match kind {
         Kind::F64 => FLOAT64,
@@ -138,14 +138,14 @@ fn number_of(kind: Kind) -> c_int {
 }
 
 impl Nccl {
-    /// Connects the GPUs of all processes of a group, each of which has its own; all call it.
+    /// Connects the GPUs of all processes of a group, one each. Collective.
     pub(super) fn connect(stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<Self, Apart> {
         let context = stream.context();
         let all = agreed(group, Calls::get().ok_or(String::new()));
         let calls = all.map_err(|_| Apart::NoLibrary)?;
         let mut name = Name([0; NAME]);
         let named = match group.rank() {
-            // SAFETY: writes a name to its place.
+            // SAFETY: writes the id to its place.
             0 => calls.said(unsafe { (calls.name)(&raw mut name) }).is_ok(),
             _ => false,
         };
@@ -159,12 +159,12 @@ impl Nccl {
         let (size, rank) = (group.size() as c_int, group.rank() as c_int);
         let bound = context.bind_to_thread().map_err(|error| error.to_string());
         let made = bound.and_then(|()| {
-            // SAFETY: the place for the communicator is ours; the name has just come from the first process to all.
+            // SAFETY: the place for the communicator is local; all processes have just received the id from the first.
             calls.said(unsafe { (calls.init)(&raw mut comm, size, name, rank) })
         });
         let library = |error| Apart::Library { error };
         let made = agreed(group, made.map(|()| Self { calls, comm })).map_err(library)?;
-        // NCCL makes its ways when it first takes them.
+        // NCCL establishes connections at the first use.
         let first = stream.alloc_zeros::<u8>(8).map_err(|error| error.to_string());
         let first = first.and_then(|memory| made.sum(stream, &memory, (1, Kind::F64)));
         let first = first.and_then(|()| stream.synchronize().map_err(|error| error.to_string()));
@@ -172,7 +172,7 @@ impl Nccl {
         Ok(made)
     }
 
-    /// The sum of each of the first n numbers, of which the memory has as many.
+    /// Sums each of the first n numbers over all GPUs; the memory has at least n.
     pub(super) fn sum(
         &self,
         stream: &CudaStream,
@@ -182,13 +182,13 @@ impl Nccl {
         let (start, _guard) = memory.device_ptr(stream);
         let (start, stream, kind) =
             (start as *mut c_void, stream.cu_stream().cast(), number_of(kind));
-        // SAFETY: the memory has n numbers of this kind, as has been checked, and lives until the stream is done; that it is what is
-        // read and written is allowed.
+        // SAFETY: the memory has n numbers of this kind (checked) and lives until the stream is done; in-place
+        // operation is allowed.
         let done = unsafe { (self.calls.sum)(start, start, n, kind, SUM, self.comm, stream) };
         self.calls.said(done)
     }
 
-    /// Numbers to and from neighbours, of which both memories have the ranges.
+    /// Exchanges ranges with neighbours; both memories contain the ranges.
     pub(super) fn exchange(
         &self,
         stream: &CudaStream,
@@ -201,13 +201,14 @@ impl Nccl {
         let ((out, _sent), (come, _received)) =
             (sent.device_ptr(stream), received.device_ptr(stream));
         let stream: Stream = stream.cu_stream().cast();
-        // SAFETY: it changes nothing but how what follows is taken.
+        // SAFETY: only affects the processing of the following calls.
         calls.said(unsafe { (calls.start)() })?;
         let mut done = Ok(());
         for (rank, range) in neighbours {
             let (first, n, rank) = ((range.start * width) as u64, range.len(), *rank as c_int);
             let (out, come) = ((out + first) as *const c_void, (come + first) as *mut c_void);
-            // SAFETY: both arrays have the range, as has been checked, in numbers of this kind, and live until the stream is done.
+            // SAFETY: both arrays contain the range (checked), in numbers of this kind, and live until the stream is
+            // done.
             let codes = unsafe {
                 [
                     (calls.send)(out, n, kind, rank, *comm, stream),
@@ -216,7 +217,7 @@ impl Nccl {
             };
             done = codes.into_iter().fold(done, |done, code| done.and(calls.said(code)));
         }
-        // SAFETY: as its begin.
+        // SAFETY: as for the start.
         calls.said(unsafe { (calls.end)() })?;
         done
     }
@@ -224,7 +225,7 @@ impl Nccl {
 
 impl Drop for Nccl {
     fn drop(&mut self) {
-        // SAFETY: the communicator is ours, and nothing uses it any more.
+        // SAFETY: the communicator is owned, and nothing uses it any longer.
         unsafe { (self.calls.destroy)(self.comm) };
     }
 }

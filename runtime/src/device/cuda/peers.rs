@@ -1,13 +1,13 @@
-//! GPUs of one host that reach each other's memory: a kernel writes what it sends where the other GPU reads it.
+//! Communication between GPUs of one host by peer access: a kernel writes messages into the memory of the other GPU.
 //!
 //! ```text
-//! array → the other's memory, each word beside the number of its message → array        one kernel, that waits for what comes
+//! array → memory of the other GPU, each word with its message number → array        one kernel, which waits for data
 //! ```
 //!
-//! Messages take their places on the stream, as kernels do, and the host waits for none; between two of NVIDIA's large GPUs one
-//! takes some six microseconds, which is a fifth of what it takes by NCCL. Processes open each other's memory by handles of the
-//! driver (CUDA driver API, section "Memory Management", `cuIpcGetMemHandle`), threads of one program as it is. A GPU has room for the
-//! blocks of one kernel that waits: it takes part in one group at a time.
+//! Messages are enqueued on the stream like kernels; the host does not wait. A message between two large NVIDIA GPUs
+//! takes about six microseconds, a fifth of NCCL's time. Processes open each other's memory by driver handles (CUDA
+//! driver API, section "Memory Management", `cuIpcGetMemHandle`); threads of one program use it directly. A GPU has
+//! room for the blocks of one waiting kernel, so it takes part in one group at a time.
 
 use std::ffi::c_char;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -29,24 +29,24 @@ use crate::device::jit::Jit;
 use crate::device::{Apart, Common, Kind};
 use crate::processes::Group;
 
-/// The kernels, with `$` before each constant.
+/// The source of the kernels, with `$` before each constant.
 const TEXT: &str = include_str!("peers.c.txt");
 
-/// Other GPUs of a host at most.
+/// The largest number of other GPUs of a host.
 const MOST: usize = 15;
-/// Words of a message; what is longer goes in several.
+/// Words per message; longer data is split.
 const WORDS: usize = 1 << 17;
-/// Bytes of a word: a number, or two of 32 bits, beside the number of its message.
+/// Bytes per word: one 64-bit or two 32-bit numbers, and the message number.
 const WORD: usize = 16;
-/// Threads of a block.
+/// Threads per block.
 const THREADS: usize = 512;
-/// Blocks at most; fewer where a GPU does not have room for as many at once: they wait for those of other GPUs, which may wait for the
-/// ones that have found none.
+/// The largest number of blocks; fewer if a GPU cannot run as many at once. Blocks wait for those of other GPUs, which
+/// could otherwise wait for blocks that are not running.
 const BLOCKS: usize = 128;
-/// How long the first messages may take, in nanoseconds.
+/// The time limit of the first messages, in nanoseconds.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// The kernels as the compiler takes them.
+/// Returns the source of the kernels for the compiler.
 pub fn peer_kernels() -> SourceFile {
     let constants = [("$MOST", MOST), ("$SLOT", WORDS * WORD), ("$THREADS", THREADS)];
     let text = constants
@@ -55,13 +55,14 @@ pub fn peer_kernels() -> SourceFile {
     SourceFile { text, ..SourceFile::empty(Language::Cuda) }
 }
 
-/// Whether each GPU of this machine reaches the memory of all others; none where there is one, or no driver.
+/// Returns whether each GPU of this machine can access the memory of all others; `None` for a single GPU or without a
+/// driver.
 pub fn have_peer_access() -> Option<bool> {
     let numbers = 0..super::count().ok().filter(|&count| count > 1)? as i32;
     let of = |number| result::device::get(number).ok();
     let reaches = |own, other| {
         let mut yes = 0;
-        // SAFETY: writes a number; both devices are there.
+        // SAFETY: writes a number; both devices exist.
         let asked = unsafe { sys::cuDeviceCanAccessPeer(&raw mut yes, of(own)?, of(other)?) };
         asked.result().ok().map(|()| yes != 0)
     };
@@ -70,7 +71,7 @@ pub fn have_peer_access() -> Option<bool> {
     Some(apart.all(|(own, other)| reaches(own, other) == Some(true)))
 }
 
-/// What is sent to another GPU and comes from it, as the kernels have it.
+/// A message to and from another GPU, as declared in the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 struct Message {
@@ -81,7 +82,7 @@ struct Message {
     count: u64,
 }
 
-/// All that goes at once.
+/// Messages of one launch.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Messages {
@@ -89,11 +90,11 @@ struct Messages {
     n: u64,
 }
 
-// SAFETY: numbers of 64 bits beside each other, as the kernels declare them.
+// SAFETY: consecutive 64-bit numbers, as declared in the kernels.
 unsafe impl DeviceRepr for Messages {}
 
-/// What is sent, in messages of so many words at most: of each neighbour and range of numbers, which is its slots and which part
-/// of the range, time after time.
+/// Splits the data into messages of at most `most` words: for each launch, the neighbours and the parts of their
+/// ranges.
 fn in_pieces(neighbours: &[(usize, Range<usize>)], most: usize) -> Vec<Vec<(usize, Range<usize>)>> {
     let longest = neighbours.iter().map(|(_, range)| range.len()).max().unwrap_or(0);
     let piece = |first: usize| {
@@ -106,24 +107,24 @@ fn in_pieces(neighbours: &[(usize, Range<usize>)], most: usize) -> Vec<Vec<(usiz
     (0..longest).step_by(most).map(piece).collect()
 }
 
-/// The GPUs as they reach each other.
+/// A group of GPUs with peer access.
 pub(super) struct Peers {
     rank: usize,
     size: usize,
-    /// Of each process where its slots begin, of two for each that writes there.
+    /// For each process, the address of its slots; two per writing process.
     slots: Vec<sys::CUdeviceptr>,
-    /// How many blocks of a kernel have come to their end, and how many messages went to and from each process.
+    /// Counters: finished blocks of a kernel, and messages to and from each process.
     state: CudaSlice<u64>,
     kernels: Kernels,
 }
 
-/// The kernels, as the device has them.
+/// The kernels loaded on the device.
 struct Kernels {
     exchange: CudaFunction,
     sum: CudaFunction,
-    /// Of numbers of 64 and 32 bits.
+    /// For 64-bit and 32-bit numbers.
     meet: [CudaFunction; 2],
-    /// Blocks of each of them at most.
+    /// The largest number of blocks of each.
     blocks: usize,
 }
 
@@ -151,32 +152,32 @@ impl Drop for Peers {
     }
 }
 
-/// Memory that others may open: where the slots of a process are.
+/// Memory of a process's slots that others can open.
 #[derive(Clone, Copy)]
 struct Exported {
-    /// The program that has them.
+    /// The program that owns it.
     program: u64,
-    /// The context, and the address in it: threads of one program share both.
+    /// The context, and the address in it; threads of one program share both.
     context: u64,
     start: u64,
-    /// What opens the memory elsewhere.
+    /// The handle for other processes.
     handle: [u8; HANDLE],
 }
 
-/// A number that this program alone has: those that systems give are given again in another container.
+/// Returns a number unique to this program: process numbers may repeat in another container.
 fn program() -> u64 {
     static OWN: OnceLock<u64> = OnceLock::new();
     *OWN.get_or_init(|| RandomState::new().build_hasher().finish())
 }
 
-/// Bytes of a handle.
+/// Bytes per handle.
 const HANDLE: usize = size_of::<sys::CUipcMemHandle>();
 
 impl Exported {
-    /// Of memory that this process has.
+    /// Exports memory of this process.
     fn of(memory: &Plain) -> Result<Self, DriverError> {
         let mut handle = sys::CUipcMemHandle { reserved: [0; HANDLE] };
-        // SAFETY: the memory is from `cuMemAlloc`, and never given back.
+        // SAFETY: the memory is from `cuMemAlloc`, and never freed.
         unsafe { sys::cuIpcGetMemHandle(&raw mut handle, memory.start()) }.result()?;
         Ok(Self {
             program: program(),
@@ -202,7 +203,7 @@ impl Exported {
         })
     }
 
-    /// Where this GPU reaches it.
+    /// Opens the memory on this GPU and returns its address.
     fn open(&self, context: &Arc<CudaContext>) -> Result<sys::CUdeviceptr, DriverError> {
         context.bind_to_thread()?;
         if self.program == program() {
@@ -216,14 +217,14 @@ impl Exported {
         let handle = sys::CUipcMemHandle { reserved: self.handle.map(|byte| byte as c_char) };
         let flag = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
         let mut start = 0;
-        // SAFETY: the handle is one of another process, which has just sent it and keeps the memory.
+        // SAFETY: the handle was just received from another process, which keeps the memory.
         unsafe { sys::cuIpcOpenMemHandle_v2(&raw mut start, handle, flag) }.result()?;
         Ok(start)
     }
 }
 
 impl Peers {
-    /// Opens the memory of the GPUs of all processes of a group, each of which has its own; all call it.
+    /// Opens the memory of the GPUs of all processes of a group, one each. Collective.
     pub(super) fn connect(
         stream: &Arc<CudaStream>,
         arch: &str,
@@ -243,7 +244,7 @@ impl Peers {
         let own = own
             .and_then(|memory| Ok((Exported::of(&memory)?, memory, stream.alloc_zeros(1 + size)?)));
         let (own, memory, state) = agreed(group, own.map_err(text)).map_err(closed)?;
-        // Others have the memory open for as long as they run: till then the context must live.
+        // Others keep the memory open until they end: the context must live as long.
         std::mem::forget(Arc::clone(context));
         let opened = group.gather(&own.bytes()).into_iter().enumerate().map(|(other, bytes)| {
             let theirs = Exported::from_bytes(&bytes).ok_or("another build of this program")?;
@@ -257,7 +258,7 @@ impl Peers {
         Ok(made)
     }
 
-    /// Sends numbers once, and compares what comes: whoever cannot wait for ever must not meet memory that others do not reach.
+    /// Exchanges test messages with a time limit: memory that others do not reach must not block forever.
     fn try_out(&self, stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<(), String> {
         let others: Vec<usize> = (0..self.size).filter(|&other| other != self.rank).collect();
         let number = |from: usize, to: usize| (from * self.size + to) as f64 + 0.5;
@@ -265,7 +266,7 @@ impl Peers {
         let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_ne_bytes()).collect();
         let out = stream.clone_htod(&bytes).map_err(text);
         let come = stream.alloc_zeros::<u8>(bytes.len()).map_err(text);
-        // A failure here leaves the others with a message that never comes, so it is told first.
+        // Errors are reported first: a failing process would leave the others waiting for a message.
         let (out, come) = agreed(group, out.and_then(|out| Ok((out, come?))))?;
         let neighbours: Vec<_> = others.iter().copied().zip((0..).map(|i| i..i + 1)).collect();
         let sent = self.exchange_within(stream, &neighbours, [&out, &come], Kind::F64, PATIENCE);
@@ -280,7 +281,7 @@ impl Peers {
         right(found[0] == (0..self.size).map(first).sum::<f64>())
     }
 
-    /// The messages of one launch of numbers of a kind.
+    /// Returns the messages of one launch.
     fn messages(&self, parts: &[(usize, Range<usize>)], width: usize) -> Messages {
         let mut messages = Messages { all: [Message::default(); MOST], n: parts.len() as u64 };
         let counts = self.state.device_ptr(self.state.stream()).0 + 8;
@@ -297,14 +298,14 @@ impl Peers {
         messages
     }
 
-    /// How a kernel is launched for messages of which the longest has so many words.
+    /// Returns the launch configuration if the longest message has `words` words.
     fn shape(&self, words: usize) -> LaunchConfig {
         let blocks = words.div_ceil(THREADS).min(self.kernels.blocks).max(1) as u32;
         let (grid_dim, block_dim) = ((blocks, 1, 1), (THREADS as u32, 1, 1));
         LaunchConfig { grid_dim, block_dim, shared_mem_bytes: 0 }
     }
 
-    /// What is sent to neighbours and comes from them, in messages that slots have room for, and how a kernel is launched for them.
+    /// Splits an exchange into messages that fit the slots, with launch configurations.
     fn launches(
         &self,
         neighbours: &[(usize, Range<usize>)],
@@ -317,7 +318,7 @@ impl Peers {
         })
     }
 
-    /// Numbers to and from neighbours, of which both memories have the ranges.
+    /// Exchanges ranges with neighbours; both memories contain the ranges.
     pub(super) fn exchange(
         &self,
         stream: &Arc<CudaStream>,
@@ -340,14 +341,14 @@ impl Peers {
         for (messages, shape) in self.launches(neighbours, kind) {
             let mut builder = stream.launch_builder(&self.kernels.exchange);
             builder.arg(sent).arg(received).arg(&messages).arg(&width).arg(&most).arg(&self.state);
-            // SAFETY: both arrays have the ranges, as has been checked, in numbers of this kind, and live until the stream is done;
-            // slots have the words of a message, and all GPUs start the same messages in the same order.
+            // SAFETY: both arrays contain the ranges (checked), in numbers of this kind, and live until the stream is
+            // done. Slots have space for a message, and all GPUs start the same messages in the same order.
             unsafe { builder.launch(shape) }.map_err(text)?;
         }
         Ok(())
     }
 
-    /// Entries that several processes have become one, where each neighbour's are no more than words of a message; false otherwise.
+    /// Updates shared entries in one kernel. Returns false if a neighbour's entries exceed a message.
     pub(super) fn meet(
         &self,
         stream: &Arc<CudaStream>,
@@ -360,21 +361,21 @@ impl Peers {
         }
         let ([dofs, starts, sources], (memory, kind)) = (tables, y);
         let (n, all) = (common.dofs.len() as u64, u32::from(common.add));
-        // All go at once; those with nothing in common are left out.
+        // All messages go at once; processes without common entries skip the launch.
         let Some(parts) = in_pieces(common.neighbours, WORDS).pop() else { return Ok(true) };
-        // Each number is a word here, and counted as one.
+        // Each number takes a whole word here.
         let messages = self.messages(&parts, 1);
         let kernel = &self.kernels.meet[usize::from(kind == Kind::F32)];
         let mut builder = stream.launch_builder(kernel);
         builder.arg(dofs).arg(starts).arg(sources).arg(&n).arg(memory);
         builder.arg(&messages).arg(&all).arg(&self.state);
-        // SAFETY: entries lie in y and sources among what is sent, as `Common` says; slots have as many words as each neighbour is sent,
-        // and all GPUs start the same messages in the same order.
+        // SAFETY: entries lie in y, and sources among the sent values, as `Common` requires. Slots have space for each
+        // neighbour's words, and all GPUs start the same messages in the same order.
         unsafe { builder.launch(self.shape(common.dofs.len())) }.map_err(text)?;
         Ok(true)
     }
 
-    /// The sum of each of the first n numbers, of which the memory has as many.
+    /// Sums each of the first n numbers over all GPUs; the memory has at least n.
     pub(super) fn sum(
         &self,
         stream: &Arc<CudaStream>,

@@ -1,4 +1,4 @@
-//! Pinned memory of the host: the GPU copies to and from it by itself, where other memory has to pass by the driver's own.
+//! Pinned host memory: the GPU accesses it directly, whereas other memory is copied by the driver.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cudarc::driver::{CudaContext, PinnedHostSlice};
 use super::error::driver;
 use crate::device::{DeviceError, Staging};
 
-/// Pinned memory.
+/// Pinned host memory.
 struct Pinned {
     memory: PinnedHostSlice<u8>,
     bytes: usize,
@@ -27,15 +27,15 @@ impl Staging for Pinned {
     }
 }
 
-/// So many bytes: pinned, or any where the system has no more to pin.
+/// Allocates `bytes` bytes: pinned, or pageable if no more can be pinned.
 pub(super) fn staging(context: &Arc<CudaContext>, bytes: usize) -> Box<dyn Staging> {
-    // Memory that is combined on writing, which the driver also has, is read by the processor at a crawl.
+    // No write-combined memory: the host reads it very slowly.
     let ordinary = 0;
     // SAFETY: it is filled before it is read.
     let memory = unsafe { context.alloc_pinned_with_flags::<u8>(bytes.max(1), ordinary) };
     let filled = memory.and_then(|mut memory| {
         let (start, all) = (memory.as_mut_ptr()?, memory.len());
-        // SAFETY: the memory has so many bytes, and nobody else.
+        // SAFETY: the memory has this size and is not shared.
         unsafe { start.write_bytes(0, all) };
         Ok(memory)
     });

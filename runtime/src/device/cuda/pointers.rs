@@ -1,11 +1,11 @@
-//! GPUs of several processes that reach each other by MPI, which takes device pointers.
+//! Communication between GPUs of several processes by CUDA-aware MPI.
 //!
 //! ```text
 //! array → memory for MPI → (the host waits) → MPI → memory for MPI → array        copies in the order of the stream
 //! ```
 //!
-//! Arrays come from a pool, which other processes cannot open, and whose addresses go from one array to another, while an MPI keeps
-//! open what it has once opened. So MPI sees only memory that stays, till the program ends: a copy on the GPU takes a few microseconds.
+//! Arrays come from a pool that other processes cannot open. Their addresses are reused, while MPI keeps memory open.
+//! MPI therefore only sees permanent buffers; a copy on the GPU takes a few microseconds.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -24,14 +24,14 @@ use super::error::text;
 use super::plain::Plain;
 use super::reach::{agreed, numbers};
 
-/// Bytes that memory for MPI has at least.
+/// Minimal size of the MPI buffers in bytes.
 const LEAST: usize = 1 << 16;
 
-/// What MPI reads, and what it writes.
+/// The send and the receive buffer of MPI.
 struct Memory {
     out: Plain,
     come: Plain,
-    /// Of each of them.
+    /// The size of each in bytes.
     bytes: usize,
 }
 
@@ -40,12 +40,12 @@ impl Memory {
         Ok(Self { out: Plain::new(context, bytes)?, come: Plain::new(context, bytes)?, bytes })
     }
 
-    /// Where both are.
+    /// Returns the addresses of both.
     fn addresses(&self) -> [*mut c_void; 2] {
         [&self.out, &self.come].map(|memory| memory.start() as *mut c_void)
     }
 
-    /// Has so many bytes from now on, at least; what it had is half of that at most.
+    /// Enlarges the buffers to at least `bytes`, doubling them, so that abandoned buffers are smaller in total.
     fn hold(&mut self, bytes: usize) -> Result<(), DriverError> {
         if self.bytes < bytes {
             *self = Self::new(&Arc::clone(self.out.context()), bytes.next_power_of_two())?;
@@ -54,16 +54,16 @@ impl Memory {
     }
 }
 
-/// The GPUs as MPI knows them.
+/// A group of GPUs connected by MPI.
 pub(super) struct Pointers {
     direct: Direct,
     memory: Mutex<Memory>,
-    /// When what is to be sent is there, and when what has come was taken.
+    /// Events: the send buffer is filled, the receive buffer has been read.
     ready: CudaEvent,
     taken: CudaEvent,
 }
 
-/// Messages that MPI has not been given yet.
+/// Messages not yet passed to MPI.
 pub(super) struct Sent<'a> {
     pointers: &'a Pointers,
     memory: MutexGuard<'a, Memory>,
@@ -75,13 +75,13 @@ pub(super) struct Sent<'a> {
 }
 
 impl Pointers {
-    /// Connects the GPUs of all processes of a group, which all call it.
+    /// Connects the GPUs of all processes of a group. Collective.
     pub(super) fn connect(stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<Self, Apart> {
         let direct = Direct::of(group).ok_or(Apart::NoMpi)?;
         let takes = agreed(group, takes_device_pointers().filter(|&yes| yes).ok_or_else(version));
         takes.map_err(|library| Apart::NoPointers { library })?;
         let context = stream.context();
-        // MPI closes what it has opened of other GPUs when it ends, behind all that is here: till then the context must live.
+        // MPI closes the opened memory when it is finalised, after everything here: the context must live until then.
         std::mem::forget(Arc::clone(context));
         let made = Memory::new(context, LEAST).and_then(|memory| {
             let [ready, taken] = [context.new_event(None)?, context.new_event(None)?];
@@ -98,7 +98,7 @@ impl Pointers {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends numbers once, and compares what comes: what carries the addresses' own bits would do so without a word.
+    /// Exchanges test messages: an MPI that treats addresses as host memory would transfer wrong data silently.
     fn try_out(&self, stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<(), String> {
         let (own, size) = (group.rank(), group.size());
         let mut neighbours = vec![((own + 1) % size, 0..1), ((own + size - 1) % size, 1..2)];
@@ -109,11 +109,11 @@ impl Pointers {
         let bytes: Vec<u8> = sent.iter().flat_map(|number| number.to_ne_bytes()).collect();
         let out = stream.clone_htod(&bytes).map_err(text);
         let come = stream.alloc_zeros::<u8>(bytes.len()).map_err(text);
-        // A failure here leaves the others with a message that never comes, so it is told first.
+        // Errors are reported first: a failing process would leave the others waiting for a message.
         let (out, come) = agreed(group, out.and_then(|out| Ok((out, come?))))?;
         let sent = agreed(group, self.send(stream, &neighbours, [&out, &come], Kind::F64))?;
         let found = agreed(group, sent.receive().and_then(|()| numbers(stream, &come)))?;
-        // To the next goes the first number, to the one before the second; between two the first alone.
+        // The next process gets the first number, the previous one the second; two processes exchange only the first.
         let known = |(with, range): &(usize, Range<usize>)| match (size, range.start) {
             (2, _) | (_, 1) => *with as f64 + 0.5,
             _ => *with as f64 + 0.25,
@@ -128,7 +128,7 @@ impl Pointers {
         }
     }
 
-    /// The sum of each of the first n numbers, of which the memory has as many, behind what was started on the stream.
+    /// Sums each of the first n numbers over all GPUs, after earlier work on the stream; the memory has at least n.
     pub(super) fn sum(
         &self,
         stream: &CudaStream,
@@ -139,25 +139,26 @@ impl Pointers {
         stream.context().bind_to_thread().map_err(text)?;
         own.hold(bytes).map_err(text)?;
         let (start, _guard) = memory.device_ptr(stream);
-        // SAFETY: both have so many bytes, as the caller has compared, and live until the copy is done, for which this waits.
+        // SAFETY: both have this many bytes (checked by the caller) and live until the copy is done, for which this
+        // waits.
         unsafe { copy(stream, start, own.out.start(), bytes)? };
         self.ready.record(stream).map_err(text)?;
         self.wait()?;
         let [out, come] = own.addresses();
-        // SAFETY: the memory is ours alone as long as it is locked; all that was started with it is done.
+        // SAFETY: the buffers are locked, and all work with them is done.
         unsafe { self.direct.sum(out, come, n, kind)? };
-        // SAFETY: as above; it is not freed before the driver is done with it.
+        // SAFETY: as above; the memory is not freed before the driver is done with it.
         unsafe { copy(stream, own.come.start(), start, bytes)? };
         self.taken.record(stream).map_err(text)
     }
 
-    /// Waits until MPI can read and write.
+    /// Waits until MPI may access the buffers.
     fn wait(&self) -> Result<(), String> {
         self.ready.synchronize().and_then(|()| self.taken.synchronize()).map_err(text)
     }
 
-    /// Takes what is to be sent, behind what was started on the stream, from memory that has the ranges of all neighbours, as has
-    /// that which is for what comes.
+    /// Copies the data to send to the buffer, after earlier work on the stream. Both memories contain the ranges of all
+    /// neighbours.
     pub(super) fn send<'a>(
         &'a self,
         stream: &'a CudaStream,
@@ -170,7 +171,7 @@ impl Pointers {
         stream.context().bind_to_thread().map_err(text)?;
         memory.hold(bytes).map_err(text)?;
         let (start, _guard) = sent.device_ptr(stream);
-        // SAFETY: both have so many bytes; MPI has read what was sent before, since it is given messages and waited for at once.
+        // SAFETY: both have this many bytes; MPI has read earlier messages, because each transfer is completed at once.
         unsafe { copy(stream, start, memory.out.start(), bytes)? };
         self.ready.record(stream).map_err(text)?;
         Ok(Sent { pointers: self, memory, stream, neighbours, received, kind, bytes })
@@ -178,26 +179,27 @@ impl Pointers {
 }
 
 impl Sent<'_> {
-    /// Waits until it is there, gives it to MPI and waits for what comes, which is there for what is started on the stream from then on.
+    /// Waits for the copy, passes the data to MPI and waits for the messages. Later work on the stream sees the
+    /// received data.
     pub(super) fn receive(self) -> Result<(), String> {
         let Self { pointers, memory, stream, neighbours, received, kind, bytes } = self;
         pointers.wait()?;
         stream.context().bind_to_thread().map_err(text)?;
-        // SAFETY: the memory is ours alone as long as it is locked and has the ranges; what is sent is there, and what came before was
-        // taken.
+        // SAFETY: the buffers are locked and contain the ranges; the data to send is complete, and earlier messages
+        // have been read.
         unsafe { pointers.direct.exchange(neighbours, memory.addresses(), kind)? };
         let (start, _guard) = received.device_ptr(stream);
-        // SAFETY: both have so many bytes; the memory is not freed before the driver is done with it.
+        // SAFETY: both have this many bytes; the memory is not freed before the driver is done with it.
         unsafe { copy(stream, memory.come.start(), start, bytes)? };
         pointers.taken.record(stream).map_err(text)
     }
 }
 
-/// Copies on the GPU, in the order of a stream.
+/// Copies memory on the GPU, in stream order.
 ///
 /// # Safety
 ///
-/// There are so many bytes at both places, until the stream is done.
+/// Both places have this many bytes until the stream is done.
 unsafe fn copy(
     stream: &CudaStream,
     from: sys::CUdeviceptr,
@@ -207,6 +209,6 @@ unsafe fn copy(
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { result::memcpy_dtod_async(to, from, bytes, stream.cu_stream()) }.map_err(text)
 }

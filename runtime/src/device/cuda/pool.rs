@@ -1,26 +1,26 @@
-//! The pool that a GPU's memory comes from: what is given back stays there for whoever asks next, until the device goes.
+//! Memory pool of a GPU: freed memory is kept for reuse as long as the device.
 //!
-//! By itself the driver returns what nobody uses whenever somebody waits for the GPU, and maps it anew for the next array: some
-//! milliseconds of a solve of 20 million unknowns.
+//! By default the driver releases unused memory at each synchronisation and maps it again for the next array. This
+//! takes some milliseconds in a solve with 20 million degrees of freedom.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, DriverError, result, sys};
 
-/// The pool of a device.
+/// Memory pool of a device.
 pub(super) struct Pool {
     context: Arc<CudaContext>,
-    /// None where the driver has no pools.
+    /// `None` if the driver does not support pools.
     pool: Option<sys::CUmemoryPool>,
 }
 
-// SAFETY: the driver's pools may be asked by any thread.
+// SAFETY: any thread may query the driver's pools.
 unsafe impl Send for Pool {}
-// SAFETY: as above; nothing here is changed.
+// SAFETY: as above; nothing is changed here.
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// The one of a device, which keeps from now on what is given back.
+    /// Configures the pool of a device to keep freed memory.
     pub(super) fn keep(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
         let context = Arc::clone(context);
         if !context.has_async_alloc() {
@@ -34,34 +34,34 @@ impl Pool {
         Ok(own)
     }
 
-    /// Keeps so many bytes that nobody uses, if the driver lets it.
+    /// Sets the number of unused bytes that the pool keeps, if the driver supports it.
     fn hold(&self, mut bytes: u64) {
         let kept = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         if let (Some(pool), Ok(())) = (self.pool, self.context.bind_to_thread()) {
-            // SAFETY: the pool is the device's, and the attribute a number of 64 bits.
+            // SAFETY: the pool belongs to the device, and the attribute is a 64-bit number.
             let _ = unsafe { result::mem_pool::set_attribute(pool, kept, (&raw mut bytes).cast()) };
         }
     }
 
-    /// Keeps nothing more: others share the GPU.
+    /// Stops keeping unused memory, because others share the GPU.
     pub(super) fn share(&self) {
         self.hold(0);
         self.give_back();
     }
 
-    /// Gives back what nobody uses, once all that was started is done.
+    /// Releases unused memory after all enqueued work.
     pub(super) fn give_back(&self) {
         if let (Some(pool), Ok(())) = (self.pool, self.context.synchronize()) {
-            // SAFETY: the pool is the device's; what is in use stays.
+            // SAFETY: the pool belongs to the device; memory in use is unaffected.
             let _ = unsafe { result::mem_pool::trim_to(pool, 0) };
         }
     }
 
-    /// Bytes that it has and nobody uses.
+    /// Returns the number of unused bytes in the pool.
     pub(super) fn unused(&self) -> u64 {
         let of = |which| {
             let (pool, mut bytes) = (self.pool?, 0u64);
-            // SAFETY: the pool is the device's, and the attribute a number of 64 bits.
+            // SAFETY: the pool belongs to the device, and the attribute is a 64-bit number.
             let asked =
                 unsafe { result::mem_pool::get_attribute(pool, which, (&raw mut bytes).cast()) };
             asked.ok().map(|()| bytes)

@@ -1,4 +1,5 @@
-//! How a GPU reaches those of other processes ([`Reach`]): the first [`Way`] that all of them have, or the one that they are asked for.
+//! Connection of GPUs of several processes ([`Reach`]): the first [`Way`] that works on all of them, or the requested
+//! one.
 
 use std::error::Error;
 use std::ops::Range;
@@ -18,14 +19,14 @@ use crate::device::{
 };
 use crate::processes::Group;
 
-/// The GPUs of other processes.
+/// Connection to the GPUs of other processes.
 pub(super) struct Reach {
     by: By,
-    /// Whether all are of one host.
+    /// True if all are on one host.
     near: bool,
 }
 
-/// What carries messages.
+/// The transport.
 enum By {
     Peers(Peers),
     Nccl(Nccl),
@@ -33,9 +34,9 @@ enum By {
     Mpi(Pointers),
 }
 
-/// What all processes have come to: one that fails keeps the others from it.
+/// Makes a result collective: the error of any process becomes that of all.
 pub(super) fn agreed<T>(group: &Arc<dyn Group>, own: Result<T, String>) -> Result<T, String> {
-    // What fails may have nothing to say.
+    // An error may have an empty message.
     let said = own.as_ref().err().map_or_else(Vec::new, |error| [b"!", error.as_bytes()].concat());
     match group.gather(&said).into_iter().find(|error| !error.is_empty()) {
         Some(error) => Err(String::from_utf8_lossy(&error[1..]).into_owned()),
@@ -43,7 +44,7 @@ pub(super) fn agreed<T>(group: &Arc<dyn Group>, own: Result<T, String>) -> Resul
     }
 }
 
-/// The numbers in some memory, behind what was started on a stream: what was sent for trial is compared with what should come.
+/// Downloads numbers after earlier work on a stream, to check test messages.
 pub(super) fn numbers(
     stream: &Arc<CudaStream>,
     memory: &CudaSlice<u8>,
@@ -54,7 +55,7 @@ pub(super) fn numbers(
     Ok(numbers.map(f64::from_ne_bytes).collect())
 }
 
-/// The way that all processes are asked for, each by a word; none where it is empty.
+/// Returns the requested transport, which must be equal on all processes; `None` if unset.
 fn asked(group: &Arc<dyn Group>, own: &[u8]) -> Result<Option<Way>, Apart> {
     let all = group.gather(own);
     if let Some(other) = all.iter().position(|word| *word != all[0]) {
@@ -68,7 +69,7 @@ fn asked(group: &Arc<dyn Group>, own: &[u8]) -> Result<Option<Way>, Apart> {
     way.map_or_else(|| Err(Apart::Unknown { word: word.into_owned() }), |way| Ok(Some(way)))
 }
 
-/// The way that was asked for, or the first that there is; all processes find the same where each way does.
+/// Returns the requested or the first available transport; all processes agree if each transport is collective.
 fn choose<R>(
     asked: Option<Way>,
     peers: impl FnOnce() -> Result<R, Apart>,
@@ -84,14 +85,14 @@ fn choose<R>(
         None => {
             match peers() {
                 Ok(made) => return Ok(joined(Way::Peers, None)(made)),
-                // Of several hosts, or of GPUs that are made so, there is nothing to be done about it.
+                // With several hosts or unsuitable GPUs there is no remedy.
                 Err(why) => tracing::debug!("GPUs do not reach each other's memory: {why}"),
             }
             match nccl() {
                 Ok(made) => Ok(joined(Way::Nccl, None)(made)),
                 Err(why) => match mpi() {
                     Ok(made) => Ok(joined(Way::Mpi, Some(why))(made)),
-                    // Threads are not started by MPI: that says nothing of what could be done for them.
+                    // Threads are not started by MPI, so this error gives no advice.
                     Err(Apart::NoMpi) => Err(why),
                     Err(also) => Err(Apart::Neither(Box::new(why), Box::new(also))),
                 },
@@ -100,7 +101,7 @@ fn choose<R>(
     }
 }
 
-/// Whether each process has a GPU of its own: where one does not, or does not say, none keeps memory that nobody uses.
+/// Checks that each process has its own GPU. Otherwise, or if this is unknown, pools do not keep unused memory.
 fn apart(stream: &CudaStream, pool: &Pool, group: &Arc<dyn Group>) -> Result<(), Apart> {
     let uuid = stream.context().uuid().ok();
     let own = uuid.map_or_else(Vec::new, |uuid| uuid.bytes.map(|byte| byte as u8).to_vec());
@@ -117,7 +118,7 @@ fn apart(stream: &CudaStream, pool: &Pool, group: &Arc<dyn Group>) -> Result<(),
 }
 
 impl Reach {
-    /// Connects the GPUs of all processes of a group, which all call it.
+    /// Connects the GPUs of all processes of a group. Collective.
     pub(super) fn connect(
         (stream, arch): (&Arc<CudaStream>, &str),
         pool: &Pool,
@@ -138,7 +139,7 @@ impl Reach {
         Ok((Self { by, near }, joined))
     }
 
-    /// The way that it takes.
+    /// Returns the selected transport.
     pub(super) fn way(&self) -> Way {
         match self.by {
             By::Peers(_) => Way::Peers,
@@ -153,7 +154,7 @@ fn failed(what: &'static str) -> impl Fn(String) -> DeviceError {
     move |error| CudaError::Driver { what: what.to_owned(), error }.into()
 }
 
-/// What is sent and what is received, and the type of both.
+/// The send and the receive buffer, and their type.
 struct Messages<'a> {
     memory: [&'a CudaSlice<u8>; 2],
     kind: Kind,
@@ -164,7 +165,7 @@ impl Cuda {
         self.reach.get().ok_or(DeviceError::Foreign)
     }
 
-    /// Arrays that have the ranges of all neighbours.
+    /// Checks that both arrays contain the ranges of all neighbours.
     fn messages<'a>(
         &self,
         neighbours: &[(usize, Range<usize>)],
@@ -179,7 +180,7 @@ impl Cuda {
         Ok(Messages { memory, kind: sent.kind() })
     }
 
-    /// What MPI is to send, in the order of this thread's work, which is not recorded.
+    /// Copies the data for MPI in the order of this thread's work, which must not be recorded.
     #[cfg(feature = "mpi")]
     fn send<'a>(
         &'a self,
@@ -268,23 +269,23 @@ impl DeviceGroup for Cuda {
         meanwhile: Record<'_>,
     ) -> Result<(), Box<dyn Error>> {
         match &self.connected()?.by {
-            // So soon done that another stream would take longer.
+            // Too short to benefit from another stream.
             By::Peers(_) => {
                 self.exchange(neighbours, sent, received)?;
                 meanwhile()
             }
-            // On a stream of its own, which the other work need not wait for.
+            // On a separate stream, so that the other work need not wait.
             By::Nccl(_) => {
                 let aside = &mut || Ok(self.exchange(neighbours, sent, received)?);
                 self.start_beside(&self.ahead, aside, meanwhile)
             }
-            // The host waits for messages: the GPU has the other work by then.
+            // The host waits for messages while the GPU has other work.
             #[cfg(feature = "mpi")]
             By::Mpi(pointers) => {
                 let messages = self.messages(neighbours, [sent, received])?;
                 let sent = self.send(pointers, neighbours, &messages)?;
                 let done = meanwhile();
-                // Others wait for what is sent, whatever has become of the other work.
+                // Other processes wait for the messages, even if the other work failed.
                 sent.receive().map_err(failed("send and receive"))?;
                 done
             }
@@ -338,7 +339,7 @@ mod tests {
             };
         let far = || Err(Apart::Far);
         assert_eq!(taken(None, Ok(0), Ok(1), Ok(2)), Ok((0, joined(Peers, None))));
-        // That GPUs of several hosts do not reach each other's memory is nothing to speak of.
+        // Lack of peer access between hosts is not reported.
         assert_eq!(taken(None, far(), Ok(1), Ok(2)), Ok((1, joined(Nccl, None))));
         assert_eq!(taken(None, far(), shared(), Ok(2)), Ok((2, joined(Mpi, shared().err()))));
         let by_request = |way| joined(way, Some(Apart::Asked));
@@ -352,7 +353,7 @@ mod tests {
             Err(Apart::Shared { first: 0, second: 1 })
         );
         assert_eq!(taken(Some(Mpi), Ok(0), Ok(1), none()).err(), none().err());
-        // What is not wanted is not asked.
+        // Unwanted transports are not tried.
         let never = || -> Result<u8, Apart> { panic!("it was not asked for") };
         assert!(choose(Some(Mpi), never, never, || Ok(2)).is_ok());
         assert!(choose(Some(Nccl), never, || Ok(1), never).is_ok());

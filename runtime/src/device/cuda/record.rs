@@ -1,8 +1,8 @@
-//! Work that is recorded once and then started with one call: stream capture → a CUDA graph.
+//! Recording of device work for repeated launches: stream capture → a CUDA graph.
 //!
-//! What is recorded goes to a stream of its own, on which nothing is ever executed, so that the stream of all other
-//! work neither notices nor has to wait. Only the thread that records is sent there: others may use the device
-//! meanwhile. A graph keeps the memory and the modules that its nodes name, because the driver does not.
+//! Recorded work goes to a stream of its own, on which nothing ever executes, so it does not delay other streams. Only
+//! the recording thread uses this stream; other threads may use the device in the meantime. A graph keeps the memory
+//! and the modules of its nodes alive, because the driver does not.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,24 @@ use super::error::{CudaError, driver};
 use crate::device::Record;
 use crate::device::interface::Own;
 
-/// Our stream depends on no other and no legacy stream, so that nothing that this thread or another asks of the driver
-/// meanwhile can be unsafe: loading a module late, say.
+/// The capturing stream depends on no other stream and on no legacy stream. Driver calls of any thread during the
+/// capture, such as loading a module, are therefore safe.
 const MODE: sys::CUstreamCaptureMode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
 
-/// What a thread has recorded so far.
+/// An unfinished recording of a thread.
 struct Open {
     thread: ThreadId,
     kept: Vec<Own>,
 }
 
-/// Where work is recorded.
+/// Recording of work on a stream of its own.
 pub(super) struct Recorder {
     side: Arc<CudaStream>,
     open: Mutex<Option<Open>>,
 }
 
 impl Recorder {
-    /// A recorder with a stream of its own.
+    /// Creates a recorder with a stream of its own.
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
         Ok(Self { side: context.new_stream()?, open: Mutex::default() })
     }
@@ -40,7 +40,7 @@ impl Recorder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where this thread's work is to go, if it is recording: then what `needs` it is kept with the recording.
+    /// Returns the capturing stream if this thread is recording, and keeps `needs` alive with the recording.
     pub(super) fn stream(&self, needs: impl Iterator<Item = Own>) -> Option<&Arc<CudaStream>> {
         let mut open = self.open();
         let open = open.as_mut().filter(|open| open.thread == thread::current().id())?;
@@ -48,7 +48,7 @@ impl Recorder {
         Some(&self.side)
     }
 
-    /// Refuses what cannot be recorded while this thread is recording.
+    /// Returns an error if this thread is recording, for operations that cannot be recorded.
     pub(super) fn refuse(&self, what: &str) -> Result<(), CudaError> {
         match self.stream(std::iter::empty()) {
             None => Ok(()),
@@ -59,7 +59,7 @@ impl Recorder {
         }
     }
 
-    /// Records what `work` asks for; why there is no recording otherwise.
+    /// Records the calls of `work`. Returns the reason if they cannot be recorded.
     pub(super) fn record(&self, work: Record<'_>) -> Result<Graph, String> {
         let session = Session::begin(self)?;
         let done = work();
@@ -69,7 +69,7 @@ impl Recorder {
     }
 }
 
-/// A recording that is going on; it ends in any case.
+/// An unfinished capture, which ends when dropped.
 struct Session<'a> {
     recorder: &'a Recorder,
     ended: bool,
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
         self.ended = true;
         let Self { recorder, .. } = &self;
         let graph = recorder.side.end_capture(sys::CUgraphInstantiate_flags(0));
-        // Whoever comes next finds the stream free.
+        // The stream is free for the next recording.
         let open = recorder.open().take();
         let graph = graph.map_err(|error| driver("record")(error).to_string())?;
         let graph = graph.ok_or("what was recorded is lost")?;
@@ -111,15 +111,15 @@ impl Drop for Session<'_> {
     }
 }
 
-/// A graph's handles.
+/// Driver handles of a graph.
 struct Handle(CudaGraph);
 
-// SAFETY: the driver takes a graph's handles from any thread, one at a time; here a mutex lets in one at a time.
+// SAFETY: the driver accepts a graph's handles from any thread, one at a time; the mutex ensures this.
 unsafe impl Send for Handle {}
 
 /// Recorded work.
 pub(super) struct Graph {
-    /// Goes before what its nodes name; the driver itself waits for the last launch.
+    /// Dropped before the memory and modules of its nodes; the driver itself waits for the last launch.
     graph: Mutex<Handle>,
     context: Arc<CudaContext>,
     _kept: Vec<Own>,
@@ -132,24 +132,24 @@ impl fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Whether it belongs to a context.
+    /// Returns whether the graph belongs to the context.
     pub(super) fn is_of(&self, context: &Arc<CudaContext>) -> bool {
         Arc::ptr_eq(&self.context, context)
     }
 
-    /// Starts the work in the order of a stream.
+    /// Launches the work on a stream.
     pub(super) fn launch(&self, stream: &CudaStream) -> Result<(), DriverError> {
         self.context.bind_to_thread()?;
         let graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: both handles are alive. The nodes are kernels whose arguments their callers answered for, and fills;
-        // all memory and modules that they name are kept here.
+        // SAFETY: both handles are alive. The nodes are fills and kernels whose launch arguments the callers vouched
+        // for; the graph keeps all their memory and modules.
         unsafe { result::graph::launch(graph.0.cu_graph_exec(), stream.cu_stream()) }
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // Graphs are destroyed in the thread's context, whichever thread that is.
+        // The thread's context must be the graph's when it is destroyed, on any thread.
         let _ = self.context.bind_to_thread();
     }
 }

@@ -1,7 +1,7 @@
-//! Products with a sparse matrix by NVIDIA's cuSPARSE: how assembled operators are applied, and what others are measured against.
+//! Products with a sparse matrix by NVIDIA's cuSPARSE, for assembled operators and as a reference for measurements.
 //!
-//! From compressed rows on the GPU to y = A x in double precision, with the library's own choice of algorithm. Indices take 32
-//! bits, as in any code that wants to be fast.
+//! Matrices are in compressed rows on the GPU, in double precision with 32-bit indices. The library chooses the
+//! algorithm of y = A x.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -15,17 +15,17 @@ use super::record::Recorder;
 use crate::device::interface::{Own, Owner};
 use crate::device::{Array, DeviceError, SparseMatrix};
 
-/// The type of the entries.
+/// Data type of the entries.
 const REAL: sys::cudaDataType = sys::cudaDataType::CUDA_R_64F;
-/// The type of rows and columns, counted from 0.
+/// Data type of row starts and columns, counted from 0.
 const INDEX: sys::cusparseIndexType_t = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
 const BASE: sys::cusparseIndexBase_t = sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO;
-/// The matrix as it is, not transposed.
+/// The matrix itself, not its transpose.
 const AS_IS: sys::cusparseOperation_t = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
-/// The library chooses.
+/// The algorithm is the library's choice.
 const DEFAULT: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT;
 
-/// The error of something that cuSPARSE refused.
+/// Returns the error of a failed cuSPARSE call.
 fn refused(what: &str) -> impl Fn(result::CusparseError) -> CudaError + '_ {
     move |error| CudaError::Driver { what: what.to_owned(), error: format!("{:?}", error.0) }
 }
@@ -38,27 +38,27 @@ pub(super) struct Sparse {
     handle: sys::cusparseHandle_t,
     matrix: sys::cusparseSpMatDescr_t,
     rows: usize,
-    /// Starts, columns and values: what the descriptor points to.
+    /// Row starts, columns and values: the arrays of the descriptor.
     arrays: [Own; 3],
-    /// The library's own room; made with the first product.
+    /// Work space of the library, allocated at construction.
     buffer: CudaSlice<u8>,
 }
 
-/// An address as cuSPARSE takes it.
+/// Returns an address as a pointer for cuSPARSE.
 fn address(pointer: u64) -> *mut c_void {
     pointer as *mut c_void
 }
 
 impl Sparse {
-    /// The square matrix with these starts, columns and values, which stay where they are; nothing where cuSPARSE is not
-    /// installed, or the matrix has more entries than 32-bit indices number.
+    /// Creates the square matrix with these row starts, columns and values, without copying them. Returns `None` if
+    /// cuSPARSE is not installed, or if row or entry counts exceed 32-bit indices or are zero.
     pub(super) fn new(
         owner: Owner,
         (stream, recorder): (&Arc<CudaStream>, &Arc<Recorder>),
         rows: usize,
         arrays: [&Array; 3],
     ) -> Result<Option<Self>, DeviceError> {
-        // SAFETY: looks for the library and loads it, no more.
+        // SAFETY: the call only looks for the library and loads it.
         let present = unsafe { sys::is_culib_present() };
         let entries = arrays[2].len();
         let fits = i32::try_from(entries).is_ok() && i32::try_from(rows).is_ok();
@@ -85,7 +85,7 @@ impl Sparse {
         Ok(Some(sparse))
     }
 
-    /// Makes the descriptor.
+    /// Creates the matrix descriptor.
     fn describe(&mut self, arrays: [&Array; 3]) -> Result<(), DeviceError> {
         let (rows, entries) = (self.rows as i64, arrays[2].len() as i64);
         let [starts, columns, values] =
@@ -93,8 +93,8 @@ impl Sparse {
         let (starts, _starts) = starts?.device_ptr(&self.stream);
         let (columns, _columns) = columns?.device_ptr(&self.stream);
         let (values, _values) = values?.device_ptr(&self.stream);
-        // SAFETY: the stream lives as long as the handle; the three arrays live as long as the descriptor and have the
-        // lengths and types that it is told.
+        // SAFETY: the stream lives as long as the handle. The three arrays live as long as the descriptor, and have the
+        // lengths and types given here.
         unsafe {
             sys::cusparseSetStream(self.handle, self.stream.cu_stream().cast())
                 .result()
@@ -118,7 +118,7 @@ impl Sparse {
         Ok(())
     }
 
-    /// Reserves what a product needs.
+    /// Allocates the work space of a product.
     fn make_room(&mut self) -> Result<(), CudaError> {
         let room = driver("reserve memory for cuSPARSE");
         let x = self.stream.alloc_zeros::<f64>(self.rows).map_err(&room)?;
@@ -128,7 +128,7 @@ impl Sparse {
             let (x, _x) = x.device_ptr(&self.stream);
             let (y, _y) = y.device_ptr_mut(&self.stream);
             self.with_vectors(x, y, |x, y, one, zero| {
-                // SAFETY: the descriptors are those of this matrix and of vectors of its length.
+                // SAFETY: the descriptors belong to this matrix and to vectors of its length.
                 unsafe {
                     sys::cusparseSpMV_bufferSize(
                         self.handle,
@@ -172,7 +172,7 @@ impl Sparse {
         };
         let (x, y) = (describe(x)?, describe(y)?);
         let done = call(x.cast_const(), y, (&raw const one).cast(), (&raw const zero).cast());
-        // SAFETY: both were just made, and nobody else knows them.
+        // SAFETY: both were created above and are not used elsewhere.
         unsafe {
             let _ = sys::cusparseDestroyDnVec(x.cast_const());
             let _ = sys::cusparseDestroyDnVec(y.cast_const());
@@ -181,13 +181,13 @@ impl Sparse {
     }
 }
 
-// SAFETY: a handle of cuSPARSE may be used by any thread, one at a time, and nobody can use it through a shared reference of
-// another thread: this type is not `Sync`.
+// SAFETY: any thread may use a cuSPARSE handle, one at a time. The type is not `Sync`, so shared references stay on one
+// thread.
 unsafe impl Send for Sparse {}
 
 impl SparseMatrix for Sparse {
     fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
-        // Its work goes to one stream, and not to where work is recorded.
+        // The product runs on the handle's stream, so it cannot be recorded.
         self.recorder.refuse("multiply with cuSPARSE")?;
         let bytes = self.rows * size_of::<f64>();
         let x = x.memory::<CudaSlice<u8>>(self.owner)?;
@@ -198,11 +198,11 @@ impl SparseMatrix for Sparse {
         let (x, _x) = x.device_ptr(&self.stream);
         let (y, _y) = y.device_ptr(&self.stream);
         let (buffer, _buffer) = self.buffer.device_ptr(&self.stream);
-        // What it reads is there as long as this is.
+        // The arrays live as long as this matrix.
         debug_assert!(self.arrays.iter().all(|array| Arc::strong_count(array) > 0));
         let done = self.with_vectors(x, y, |x, y, one, zero| {
-            // SAFETY: the descriptors are those of this matrix and of vectors of its length; the buffer has the size
-            // that cuSPARSE asked for. One stream orders all that use them.
+            // SAFETY: the descriptors belong to this matrix and to vectors of its length. The buffer has the size that
+            // cuSPARSE requested, and all its uses are ordered on one stream.
             unsafe {
                 sys::cusparseSpMV(
                     self.handle,
@@ -224,7 +224,7 @@ impl SparseMatrix for Sparse {
 
 impl Drop for Sparse {
     fn drop(&mut self) {
-        // SAFETY: both are this value's own, and no work with them is begun after this.
+        // SAFETY: this value owns both handles, and no work with them starts afterwards.
         unsafe {
             if !self.matrix.is_null() {
                 let _ = sys::cusparseDestroySpMat(self.matrix.cast_const());

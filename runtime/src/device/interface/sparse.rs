@@ -1,24 +1,24 @@
-//! Sparse matrices that the library of a device's vendor multiplies with.
+//! Sparse matrices for the sparse library of a device's vendor.
 
 use super::{Array, Device, DeviceError, Kind};
 
-/// A sparse matrix in a device's memory, multiplied by the vendor's library.
+/// Sparse matrix in device memory, multiplied by the vendor's library.
 pub trait SparseMatrix: Send {
-    /// y = A x in double precision.
+    /// Computes y = A x in double precision.
     ///
     /// # Errors
     ///
-    /// A driver that fails; vectors of another device, or too short.
+    /// A driver error; vectors of another device, or too short ones.
     fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError>;
 }
 
 impl dyn Device + '_ {
-    /// A square matrix in compressed rows for the vendor's library, which operators are measured against; nothing
-    /// where there is no such library. Row i has the columns and values from `starts[i]` to `starts[i + 1]`.
+    /// Creates a square CSR matrix for the vendor's library, as a benchmark reference for operators; `None` without
+    /// such a library. Row i has the columns and values from `starts[i]` to `starts[i + 1]`.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Mismatch`] if that is no square matrix; too little memory, a driver that fails.
+    /// [`DeviceError::Mismatch`] if it is no square matrix; insufficient memory, or a driver error.
     pub fn sparse(
         &self,
         starts: &[usize],
@@ -36,11 +36,11 @@ impl dyn Device + '_ {
         let starts: Vec<u32> = starts.iter().map(|&start| start as u32).collect();
         let (starts, columns) = (self.upload(&starts)?, self.upload(columns)?);
         let values = self.upload(values)?;
-        // SAFETY: that has just been checked.
+        // SAFETY: these conditions have just been checked.
         unsafe { self.sparse_matrix(rows, [&starts, &columns, &values]) }
     }
 
-    /// The same of rows that lie on the device: those that this crate has made there, of a matrix that is square.
+    /// Like `sparse`, for rows on the device that this crate created, of a square matrix.
     pub(crate) fn sparse_in_place(
         &self,
         rows: usize,
@@ -55,8 +55,8 @@ impl dyn Device + '_ {
         if !typed || !inside || starts.len() <= rows {
             return Ok(None);
         }
-        // SAFETY: lengths and the largest indices have just been compared; that starts do not descend is the callers' word,
-        // who are in this crate and have made them as sums of counts.
+        // SAFETY: lengths and largest indices have just been compared. Starts ascend: the callers, in this crate,
+        // create them as sums of counts.
         unsafe { self.sparse_matrix(rows, arrays) }
     }
 }

@@ -1,10 +1,10 @@
-//! Compiled modules on disk, found by everything that can change them: [`Key`] → the path of a shared object.
+//! Disk cache of compiled modules: [`Key`] → the path of a shared object.
 //!
-//! An entry is a folder named after the key's hash. It holds the module and `key.txt`: the key in clear text, the
-//! module's checksum, and a seal over both. An entry whose key is another, or whose checksum does not fit, is never
-//! run but built again. Entries are made in a folder aside and renamed into place, so that processes that build the
-//! same one at the same time do not see each other's halves. The whole is the user's alone: what others could have
-//! written is not trusted, and a folder in which somebody keeps something else is left as it is.
+//! An entry is a folder named by the key's hash. It contains the module and `key.txt`: the key in clear text, the
+//! module's checksum, and a seal over both. Entries with another key or a wrong checksum are never run but rebuilt.
+//! Entries are created in a separate folder and renamed into place, so that concurrent processes never see partial
+//! ones. The cache is private to the user: data that others could have written is not trusted, and folders with foreign
+//! files are left unchanged.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -17,39 +17,39 @@ use crate::support::scratch::{self, Folder};
 
 /// The file name of a module in its entry.
 pub(super) const MODULE: &str = "module.so";
-/// The file name of a key beside its module.
+/// The file name of a key, next to its module.
 const KEY: &str = "key.txt";
-/// The folders of a cache: entries, workplaces, what compilers said of themselves, sources that they refused, and files that
-/// are locked by whoever makes an entry.
+/// The folders of a cache: entries, work folders, compiler information, rejected sources, and lock files for entries
+/// under construction.
 const FOLDERS: [&str; 5] = ["modules", "building", "compilers", "rejected", "turns"];
-/// Marks a folder as a cache, to us and to programs that make backups (<https://bford.info/cachedir/>).
+/// File that marks a folder as a cache, also for backup programs (<https://bford.info/cachedir/>).
 const TAG: &str = "CACHEDIR.TAG";
-/// What the mark says. The first line is the same in all caches.
+/// The contents of that file; the first line is prescribed.
 const TAG_TEXT: &str =
     "Signature: 8a477f597d28d172789f06886806bc55\n# Kernels compiled by weakform.\n";
-/// How often a rename into place is tried against other processes that do the same.
+/// Number of attempts to rename an entry into place.
 const TRIES: usize = 4;
 
-/// Why compiled modules are not kept.
+/// Error of the cache.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// No folder is named and the user has no home.
+    /// No folder is given and the user has no home.
     #[error("the user has no folder for caches\nhelp: name one with WF_CACHE_DIR")]
     Nowhere,
-    /// The folder is somebody else's, or others may write it.
+    /// A folder that belongs to another user, or that others may write to.
     #[error(
         "the cache {} is not trusted: {reason}\n\
          help: name another folder with WF_CACHE_DIR, or remove this one",
         folder.display()
     )]
     Untrusted {
-        /// The cache's folder.
+        /// The folder of the cache.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// The folder holds something else, and a cache is closed to everybody but the user.
+    /// A folder with foreign files; a cache must be private.
     #[error(
         "{} holds other files and is no cache\n\
          help: name a folder with WF_CACHE_DIR that is empty, or not there yet",
@@ -59,17 +59,17 @@ pub enum CacheError {
         /// The folder.
         folder: PathBuf,
     },
-    /// The file system refused.
+    /// A failed file operation.
     #[error("cannot write the cache {}: {error}\nhelp: name another folder with WF_CACHE_DIR", path.display())]
     Write {
-        /// The file or folder that could not be written.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// Everything that can change a module, as text, and the hash of that text.
+/// Everything that affects a module, as text, and its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     text: String,
@@ -77,7 +77,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A key of named parts. The last may have any length; lengths keep parts from running into one another.
+    /// Creates a key from named parts. Lengths separate the parts unambiguously.
     pub(super) fn new(parts: &[(&str, &str)]) -> Self {
         let mut text = String::new();
         for (name, value) in parts {
@@ -87,38 +87,38 @@ impl Key {
         Self { text, hash }
     }
 
-    /// 128 bits of hash, in hexadecimal.
+    /// Returns the first 128 bits of the hash, in hexadecimal.
     pub(super) fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// The content of `key.txt` beside `module`.
+    /// Returns the content of `key.txt` for `module`.
     fn label(&self, module: &[u8]) -> String {
         seal(&format!("{}module: {}\n", self.text, blake3::hash(module).to_hex()))
     }
 }
 
-/// What a cache holds.
+/// Statistics of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// The number of compiled modules.
     pub modules: usize,
-    /// Their size, keys included.
+    /// Their size in bytes, including keys.
     pub bytes: u64,
 }
 
-/// A folder of compiled modules that is the user's alone.
+/// A private folder of compiled modules.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
 }
 
 impl Cache {
-    /// Opens the cache in `folder`, and makes it where there is none.
+    /// Opens the cache in `folder`, or creates it.
     ///
     /// # Errors
     ///
-    /// [`CacheError`] if it cannot be made, if others could have written there, or if it holds something else.
+    /// [`CacheError`] if it cannot be created, if others could have written to it, or if it contains foreign files.
     pub fn open(folder: &Path) -> Result<Self, CacheError> {
         let failed = |error| CacheError::Write { path: folder.into(), error };
         make_private(folder).map_err(failed)?;
@@ -137,7 +137,7 @@ impl Cache {
         }
         close(folder, &found).map_err(|reason| untrusted(folder, reason))?;
         if !names.iter().any(|name| name == TAG) {
-            // A cache without its mark is one still.
+            // A cache without the tag file remains usable.
             let _ = fs::write(folder.join(TAG), TAG_TEXT);
         }
         let cache = Self { folder: folder.into() };
@@ -145,12 +145,12 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Where it is.
+    /// Returns the folder of the cache.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Counts what it holds.
+    /// Counts the entries.
     pub fn contents(&self) -> Contents {
         let entries = fs::read_dir(self.folder.join("modules")).into_iter().flatten().flatten();
         let length = |path: PathBuf| fs::metadata(path).ok().map(|file| file.len());
@@ -164,7 +164,7 @@ impl Cache {
         })
     }
 
-    /// The module of this key, if there is one and it is whole.
+    /// Finds the intact module of a key.
     pub(super) fn lookup(&self, key: &Key) -> Option<PathBuf> {
         let entry = self.entry(key);
         if self.is_whole(key) {
@@ -179,32 +179,32 @@ impl Cache {
         None
     }
 
-    /// Whether there is a module of this key, and it is whole.
+    /// Returns whether the cache has an intact module for the key.
     pub(super) fn is_whole(&self, key: &Key) -> bool {
         let entry = self.entry(key);
         let Ok(module) = fs::read(entry.join(MODULE)) else { return false };
         fs::read(entry.join(KEY)).is_ok_and(|label| label == key.label(&module).as_bytes())
     }
 
-    /// Removes the module of this key. It goes the way it came: by one rename, so that nobody sees half of it.
+    /// Removes the module of a key by a single rename, so that nobody sees a partial entry.
     pub(super) fn discard(&self, key: &Key) {
         if let Ok(aside) = self.workplace() {
             let _ = fs::rename(self.entry(key), aside.path().join("discarded"));
         }
     }
 
-    /// Waits until no other process makes the module of this key, and has others wait as long as the file is held. Where files
-    /// cannot be locked, several make it at once, which is a loss of time alone.
+    /// Waits until no other process builds the module of this key, and blocks others while the file is held. Without
+    /// file locks, several processes may build it, which only costs time.
     pub(super) fn turn(&self, key: &Key) -> Option<fs::File> {
         let folder = self.folder.join("turns");
         make_private(&folder).ok()?;
-        // Few files that stay: who removed one could not know that nobody is about to lock it.
+        // A few permanent files: removing one would race with a process about to lock it.
         let file = fs::File::create(folder.join(&key.hash[..2])).ok()?;
         file.lock().ok()?;
         Some(file)
     }
 
-    /// A fresh folder in which a module can be made, on the file system of the entries.
+    /// Creates a work folder on the file system of the entries.
     pub(super) fn workplace(&self) -> Result<Folder, CacheError> {
         let folder = self.building();
         let failed = |error| CacheError::Write { path: folder.clone(), error };
@@ -216,9 +216,9 @@ impl Cache {
         self.folder.join("building")
     }
 
-    /// Moves a workplace with its finished module to where `lookup` finds it; gives it back where that fails.
+    /// Moves a work folder with a finished module into place; returns it on failure.
     ///
-    /// Where another process was faster with the same key, its entry is used.
+    /// An entry that another process created first takes precedence.
     pub(super) fn store(
         &self,
         key: &Key,
@@ -226,7 +226,7 @@ impl Cache {
     ) -> Result<PathBuf, (CacheError, Folder)> {
         match self.place(key, &workplace) {
             Ok(Placed::Ours) => {
-                // It lies elsewhere now: there is nothing left to remove.
+                // The folder has moved: nothing is left to remove.
                 workplace.keep();
                 Ok(self.entry(key).join(MODULE))
             }
@@ -262,7 +262,7 @@ impl Cache {
         Err(failed(&entry, error))
     }
 
-    /// Keeps a source that does not compile, to be read.
+    /// Saves a rejected source for the user.
     pub(super) fn keep_rejected(&self, file: &str, source: &str) -> Result<PathBuf, CacheError> {
         let path = self.folder.join("rejected").join(file);
         self.write(&path, source)
@@ -270,14 +270,14 @@ impl Cache {
         Ok(path)
     }
 
-    /// The text that was remembered under `key`, if it is whole.
+    /// Finds the intact text stored under `key`.
     pub(crate) fn recall(&self, key: &str) -> Option<String> {
         let text = fs::read_to_string(self.memory(key)).ok()?;
         let body = unseal(&text)?;
         body.strip_prefix(key)?.strip_prefix("\n\n").map(str::to_owned)
     }
 
-    /// Remembers `text` under `key`. A failure costs time, nothing else.
+    /// Stores `text` under `key`. A failure only costs time.
     pub(crate) fn remember(&self, key: &str, text: &str) {
         let path = self.memory(key);
         if let Err(error) = self.write(&path, &seal(&format!("{key}\n\n{text}"))) {
@@ -285,7 +285,7 @@ impl Cache {
         }
     }
 
-    /// Writes a file in one step, in a folder of the cache that is made where needed.
+    /// Writes a file atomically, in a folder of the cache that is created if needed.
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         make_private(path.parent().unwrap_or(&self.folder))?;
         make_private(&self.building())?;
@@ -305,24 +305,24 @@ impl Cache {
     }
 }
 
-/// Whose entry is in place.
+/// The creator of an entry.
 enum Placed {
     Ours,
     Theirs,
 }
 
-/// The text, and a last line that tells whether it is whole.
+/// Appends a checksum line to a text.
 fn seal(text: &str) -> String {
     format!("{text}seal: {}\n", blake3::hash(text.as_bytes()).to_hex())
 }
 
-/// The text without its seal, if that is right.
+/// Returns the text without its checksum line, if that is correct.
 fn unseal(text: &str) -> Option<&str> {
     let (body, mark) = text.strip_suffix('\n')?.rsplit_once("seal: ")?;
     (mark == blake3::hash(body.as_bytes()).to_hex().as_str()).then_some(body)
 }
 
-/// Makes a folder, with those above it, that only the user can enter.
+/// Creates a folder and its parents, accessible only to the user.
 fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -334,18 +334,18 @@ fn make_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// What lies in a folder.
+/// Returns the names in a folder.
 fn names(folder: &Path) -> io::Result<Vec<OsString>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-/// Whether a folder has our mark.
+/// Returns whether a folder has the cache tag.
 fn is_tagged(folder: &Path) -> bool {
     fs::read(folder.join(TAG)).is_ok_and(|text| text == TAG_TEXT.as_bytes())
 }
 
-/// Whether nobody but the user can have written into a folder. An empty one can still be closed to others, but for those
-/// where everybody may keep what is his.
+/// Checks that only the user can have written to a folder. An empty one can still be closed to others, unless it is
+/// sticky.
 #[cfg(unix)]
 fn trust(found: &Metadata, is_empty: bool) -> Result<(), &'static str> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -359,7 +359,7 @@ fn trust(found: &Metadata, is_empty: bool) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether nobody but the user can have written into a folder of the cache, if it is there.
+/// Checks that only the user can have written to an existing subfolder of the cache.
 #[cfg(unix)]
 fn trust_part(part: &Path) -> Result<(), &'static str> {
     let Ok(found) = fs::symlink_metadata(part) else { return Ok(()) };
@@ -369,7 +369,7 @@ fn trust_part(part: &Path) -> Result<(), &'static str> {
     trust(&found, false)
 }
 
-/// Closes the folder to others.
+/// Makes the folder private.
 #[cfg(unix)]
 fn close(folder: &Path, found: &Metadata) -> Result<(), &'static str> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -380,7 +380,7 @@ fn close(folder: &Path, found: &Metadata) -> Result<(), &'static str> {
     fs::set_permissions(folder, private).map_err(|_| "it cannot be closed to others")
 }
 
-/// Where folders have no owner in this sense, the user's own folder for caches is taken as it is.
+/// On systems without such owners, the user's own cache folder is trusted.
 #[cfg(not(unix))]
 fn trust(_: &Metadata, _: bool) -> Result<(), &'static str> {
     Ok(())

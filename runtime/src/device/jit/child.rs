@@ -1,8 +1,8 @@
-//! A compiler that runs: never longer than is allowed, never longer than this program.
+//! Compiler processes with a time limit, which never outlive this program.
 //!
-//! It is one of a group of processes with all that it starts (a linker, as a rule). The group's leader reads from a
-//! pipe whose other end only this program has, and ends the group when the pipe is closed: when the compiler is done or
-//! late, and also when this program ends, whatever ended it.
+//! The compiler and its children (usually a linker) form a process group. The group leader reads from a pipe whose
+//! other end only this program holds, and kills the group when the pipe is closed: when the compiler is done or late,
+//! or when this program ends for any reason.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -10,16 +10,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a compiler may take where the user does not say.
+/// The default time limit of a compiler.
 pub(super) const BOUND: Duration = Duration::from_secs(600);
-/// After how long it is said what is waited for; after half the bound where that is less.
+/// The delay before the first progress message; half the limit if that is less.
 const NOTICE: Duration = Duration::from_secs(5);
-/// How often a compiler is looked at that says nothing.
+/// The polling interval for a silent compiler.
 const TICK: Duration = Duration::from_millis(50);
-/// What is kept of each stream.
+/// The largest number of bytes kept per stream.
 const MOST: usize = 4 << 20;
 
-/// Runs a program to its end; none if it did not end within `bound`. `slow` is called once if it takes its time.
+/// Runs a program to completion; `None` if it exceeds `bound`. `slow` is called once if it takes long.
 pub(super) fn run(
     command: &mut Command,
     bound: Duration,
@@ -34,11 +34,11 @@ pub(super) fn run(
     let status = wait(&mut child, &pieces, &mut streams, bound, slow);
     drop(group);
     if !matches!(status, Ok(Some(_))) {
-        // The group is ended already where there is one.
+        // The group, if any, is already killed.
         let _ = child.kill();
         let _ = child.wait();
     }
-    // What left the group and holds the streams open is not waited for.
+    // Processes that left the group and keep the streams open are not waited for.
     while let Ok((stream, bytes)) = pieces.recv_timeout(TICK) {
         streams.keep(stream, &bytes);
     }
@@ -71,7 +71,7 @@ fn wait(
                 continue;
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // Both streams are closed: as a rule because it ends.
+            // Both streams are closed, usually because the process ends.
             Err(RecvTimeoutError::Disconnected) => {
                 thread::sleep(pause);
                 pause = TICK.min(2 * pause);
@@ -83,10 +83,10 @@ fn wait(
     }
 }
 
-/// Some bytes, and which stream they are from.
+/// Output of a process: stream number and bytes.
 type Piece = (usize, Vec<u8>);
 
-/// What has been read from the standard output and the standard error.
+/// The standard output and the standard error so far.
 #[derive(Default)]
 struct Streams([Vec<u8>; 2]);
 
@@ -98,7 +98,7 @@ impl Streams {
     }
 }
 
-/// Reads both streams, each on a thread of its own.
+/// Reads both streams, each on its own thread.
 fn listen(child: &mut Child) -> io::Result<Receiver<Piece>> {
     let (sender, pieces) = sync_channel(16);
     if let Some(stream) = child.stdout.take() {
@@ -132,13 +132,13 @@ fn read(
     thread::Builder::new().spawn(copy).map(drop)
 }
 
-/// A group of processes that ends with this value, and with this program.
+/// A process group that ends with this value and with this program.
 #[cfg(unix)]
 struct Group(Option<(crate::support::scratch::Pipe, Child)>);
 
 #[cfg(unix)]
 impl Group {
-    /// Starts the leader. Without a shell there is no group, and the compiler alone is ended when it is late.
+    /// Starts the leader. Without a shell there is no group, and only the compiler itself is killed when late.
     fn start() -> Self {
         use std::os::unix::process::CommandExt as _;
         let mut leader = Command::new("/bin/sh");
@@ -148,7 +148,7 @@ impl Group {
         Self(leader.stdin.take().map(|pipe| (crate::support::scratch::Pipe::hold(pipe), leader)))
     }
 
-    /// Makes the program that the command starts one of the group.
+    /// Adds the process of a command to the group.
     fn take(&self, command: &mut Command) {
         use std::os::unix::process::CommandExt as _;
         if let Some((_, leader)) = &self.0 {
@@ -166,7 +166,7 @@ impl Drop for Group {
     }
 }
 
-/// Where there are no such groups, the compiler alone is ended when it is late.
+/// Without process groups, only the compiler itself is killed when late.
 #[cfg(not(unix))]
 struct Group;
 
@@ -190,7 +190,7 @@ mod tests {
         command
     }
 
-    /// Whether a process does something still: not one that waits to be buried.
+    /// Returns whether a process is running (zombies are not).
     fn is_alive(process: &str) -> bool {
         let status = std::fs::read_to_string(Path::new("/proc").join(process).join("status"));
         status.is_ok_and(|status| !status.contains("State:\tZ"))
@@ -215,7 +215,7 @@ mod tests {
         assert!(output.is_none() && told);
         assert!(started.elapsed() < Duration::from_secs(20));
         let linker = std::fs::read_to_string(folder.path().join("linker")).expect("a number");
-        // It has been told to end, and does as soon as it comes to run again.
+        // The process has been killed and ends when scheduled.
         let ends = Instant::now() + Duration::from_secs(20);
         while is_alive(linker.trim()) {
             assert!(Instant::now() < ends, "the linker lives on");
@@ -229,7 +229,7 @@ mod tests {
         let output = run(&mut shell("sleep 60 & echo done"), BOUND, || {}).expect("runs");
         assert_eq!(output.expect("in time").stdout, b"done\n");
         assert!(started.elapsed() < Duration::from_secs(20));
-        // Nor what closes its streams and goes on.
+        // The same for a process that closes its streams and continues.
         let bound = Duration::from_millis(200);
         let closed = &mut shell("exec >&- 2>&-; sleep 60");
         assert!(run(closed, bound, || {}).expect("runs").is_none());

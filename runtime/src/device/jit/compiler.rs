@@ -1,8 +1,8 @@
-//! Which `rustc` compiles, and what it calls itself: [`Environment`] → [`Compiler`].
+//! Selection and identification of `rustc`: [`Environment`] → [`Compiler`].
 //!
-//! A warm start must not pay for starting `rustc`, so its answer to `-vV` is remembered in the cache, under the path,
-//! size and time of the file. rustup's `rustc` is a proxy that picks a toolchain; the toolchain's own compiler is
-//! asked for once and then called directly, and both files must be unchanged for the memory to hold.
+//! To avoid starting `rustc` in each run, the cache stores its answer to `-vV` by path, size and time of the file. The
+//! `rustc` of rustup is a proxy that selects a toolchain. It is asked once for the toolchain's compiler, which is then
+//! called directly; the stored answer is valid only if both files are unchanged.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -14,20 +14,20 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::notice::waiting;
 use super::{Cache, Environment, child};
 
-/// The oldest release that knows all that printed sources use; that of our own `rust-version`.
+/// The oldest release that supports generated sources: this package's `rust-version`.
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// Why there is no usable compiler.
+/// Error of the search for a compiler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompilerError {
-    /// None on the search path.
+    /// No compiler on the search path.
     #[error(
         "there is no `rustc` on the search path\n\
          help: install Rust (https://rustup.rs), or name a compiler with WF_RUSTC"
     )]
     None,
-    /// The one that a variable names is not there.
+    /// A compiler named by a variable that does not exist.
     #[error(
         "{variable} names the compiler {}, which is not there\n\
          help: correct {variable} or unset it",
@@ -39,15 +39,15 @@ pub enum CompilerError {
         /// Its value.
         path: PathBuf,
     },
-    /// It does not run or does not answer like `rustc`.
+    /// A compiler that does not run or does not respond like `rustc`.
     #[error("the compiler {} does not work: {reason}", path.display())]
     Broken {
         /// The compiler.
         path: PathBuf,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
-    /// It is too old.
+    /// An outdated compiler.
     #[error(
         "the compiler {} is release {release}, but generated kernels need {OLDEST}\n\
          help: update Rust (`rustup update`), or name another compiler with WF_RUSTC",
@@ -59,7 +59,7 @@ pub enum CompilerError {
         /// Its release.
         release: String,
     },
-    /// It did not end in time.
+    /// A compiler that exceeded the time limit.
     #[error(
         "the compiler {} was ended: {task} took more than {} s\n\
          help: allow more with WF_COMPILE_SECONDS, or name another compiler with WF_RUSTC",
@@ -69,12 +69,12 @@ pub enum CompilerError {
     Late {
         /// The compiler.
         path: PathBuf,
-        /// What it was to do.
+        /// The task.
         task: String,
-        /// How long it was waited for.
+        /// The time limit.
         bound: Duration,
     },
-    /// What it made is no library, or lies where nothing may be run.
+    /// A compiler whose output is not loadable, or is in a folder without execution rights.
     #[error(
         "what the compiler {} made cannot be loaded: {reason}\n\
          help: name a folder that is not mounted `noexec` with TMPDIR, or another compiler with WF_RUSTC",
@@ -83,12 +83,12 @@ pub enum CompilerError {
     Unloadable {
         /// The compiler.
         path: PathBuf,
-        /// What the system's loader said.
+        /// The message of the system's loader.
         reason: String,
     },
 }
 
-/// A `rustc` that runs.
+/// A working `rustc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
     path: PathBuf,
@@ -97,7 +97,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Finds the compiler of an environment, with the help of what the cache remembers of it.
+    /// Finds the compiler of an environment, using the information in the cache.
     pub(super) fn find(
         environment: &Environment,
         cache: Option<&Cache>,
@@ -117,22 +117,22 @@ impl Compiler {
         Ok(compiler)
     }
 
-    /// The compiler itself, never rustup's proxy.
+    /// Returns the path of the compiler itself, never of rustup's proxy.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The first line of its answer to `-vV`.
+    /// Returns the first line of its answer to `-vV`.
     pub fn version(&self) -> &str {
         self.version.lines().next().unwrap_or_default()
     }
 
-    /// All that tells it from other compilers.
+    /// Returns a text that identifies the compiler.
     pub(super) fn identity(&self) -> String {
         format!("{}\n{}\n{}", self.path.display(), self.stamp, self.version)
     }
 
-    /// Runs the compiler to learn its version, through the proxy if it is one.
+    /// Runs the compiler to query its version, through the proxy if it is one.
     fn ask(found: &Path, bound: Duration) -> Result<Self, CompilerError> {
         let path = if is_proxy(found) {
             let sysroot = answer(found, &["--print", "sysroot"], bound)?;
@@ -152,14 +152,14 @@ impl Compiler {
         Ok(Self { path, stamp, version })
     }
 
-    /// What [`Self::from_memory`] reads: path and stamp on a line each, then the version.
+    /// Returns the text for [`Self::from_memory`]: path and stamp on one line each, then the version.
     fn to_memory(&self) -> String {
-        // A path that is not Unicode, or that holds a line break, is asked each time instead.
+        // Paths with line breaks or invalid Unicode are not stored.
         let path = self.path.to_str().filter(|path| !path.contains('\n')).unwrap_or_default();
         format!("{path}\n{}\n{}", self.stamp, self.version)
     }
 
-    /// The compiler that was remembered, if its file is still the same.
+    /// Returns the stored compiler, if its file is unchanged.
     fn from_memory(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '\n');
         let (path, remembered, version) = (parts.next()?, parts.next()?, parts.next()?);
@@ -169,14 +169,14 @@ impl Compiler {
     }
 }
 
-/// The file to call: what a variable names, else the first `rustc` on the search path.
+/// Returns the file to run: named by a variable, else the first `rustc` on the search path.
 fn locate(environment: &Environment) -> Result<PathBuf, CompilerError> {
     let Some((variable, named)) = &environment.rustc else {
         let path = environment.path.as_deref();
         return path.and_then(|path| search(path, "rustc")).ok_or(CompilerError::None);
     };
     let path = Path::new(named);
-    // As a shell does: a bare name is looked for on the search path, anything with a separator is a file.
+    // As in a shell: a bare name is searched for, a path with a separator is a file.
     let found = if path.components().count() > 1 {
         std::path::absolute(path).ok().filter(|path| is_program(path))
     } else {
@@ -188,7 +188,7 @@ fn locate(environment: &Environment) -> Result<PathBuf, CompilerError> {
 
 fn search(path: &OsStr, name: impl AsRef<OsStr>) -> Option<PathBuf> {
     let name = program(name);
-    // An empty or relative entry would make the answer depend on the current folder.
+    // Empty or relative entries would depend on the current folder.
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join(&name)).find(|path| is_program(path))
 }
@@ -213,7 +213,7 @@ fn is_program(path: &Path) -> bool {
     file.is_file()
 }
 
-/// Whether this is rustup under the name of `rustc`: a link to it, or a copy beside it.
+/// Returns whether this is rustup under the name `rustc`: a link to it, or a copy next to it.
 fn is_proxy(path: &Path) -> bool {
     let is_rustup = |path: &Path| path.file_stem().is_some_and(|stem| stem == "rustup");
     if fs::canonicalize(path).is_ok_and(|path| is_rustup(&path)) {
@@ -224,14 +224,14 @@ fn is_proxy(path: &Path) -> bool {
     beside.is_some() && beside == length(path)
 }
 
-/// Size and time of the last change; another compiler in the same place has another stamp.
+/// Returns the size and modification time, which identify a version of the file.
 fn stamp(path: &Path) -> Option<String> {
     let file = fs::metadata(path).ok()?;
     let changed = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(format!("{} bytes, changed {}", file.len(), changed.as_nanos()))
 }
 
-/// What decides which compiler a file stands for. rustup picks a toolchain by variable, or by its settings.
+/// Returns the key of the stored compiler. rustup selects a toolchain by variable or by its settings.
 fn memory_key(found: &Path) -> String {
     let mut key = format!("{}\n{}", found.display(), stamp(found).unwrap_or_default());
     if is_proxy(found) {
@@ -244,7 +244,7 @@ fn memory_key(found: &Path) -> String {
     key
 }
 
-/// What the compiler prints for `arguments`. It runs in the root folder, where no project's file picks a toolchain.
+/// Returns the output of the compiler for `arguments`. It runs in the root folder, without toolchain files of projects.
 fn answer(path: &Path, arguments: &[&str], bound: Duration) -> Result<String, CompilerError> {
     let broken = |reason: String| CompilerError::Broken { path: path.into(), reason };
     let mut command = Command::new(path);
@@ -266,7 +266,7 @@ fn answer(path: &Path, arguments: &[&str], bound: Duration) -> Result<String, Co
     String::from_utf8(output.stdout).map_err(|_| broken("its answer is not UTF-8".into()))
 }
 
-/// The numbers of a release, `1.89.0-nightly` → `[1, 89, 0]`.
+/// Returns the version numbers of a release, `1.89.0-nightly` → `[1, 89, 0]`.
 fn numbers(release: &str) -> Vec<u32> {
     let numeric = release.split('-').next().unwrap_or_default();
     let mut numbers: Vec<u32> = numeric.split('.').map_while(|part| part.parse().ok()).collect();

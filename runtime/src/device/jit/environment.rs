@@ -1,4 +1,4 @@
-//! What the user says about the JIT through environment variables, read in one place.
+//! JIT settings from environment variables.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,23 +8,23 @@ use std::time::Duration;
 use super::child::BOUND;
 use super::notice::warn_once;
 
-/// Where the compiler, the cache and the dumps are.
+/// Paths of the compiler, the cache and the dumps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The compiler that `$WF_RUSTC` or `$RUSTC` names, with the variable's name; else it is looked for in `path`.
+    /// The compiler named by `$WF_RUSTC` or `$RUSTC`, with the variable's name; else `path` is searched.
     pub rustc: Option<(&'static str, OsString)>,
     /// The search path for programs.
     pub path: Option<OsString>,
-    /// The folder for compiled kernels; none where neither it nor the user's home is known.
+    /// The folder for compiled kernels; `None` without a home folder.
     pub cache_dir: Option<PathBuf>,
-    /// The folder where sources are written to be read, if any.
+    /// The folder for copies of sources, if any.
     pub dump_dir: Option<PathBuf>,
-    /// How long a compiler may take; ten minutes without it.
+    /// The time limit of a compiler; default: ten minutes.
     pub bound: Option<Duration>,
 }
 
 impl Environment {
-    /// That of this process. A variable that is set but empty counts as not set.
+    /// Reads the environment of this process. Empty variables count as unset.
     pub fn from_process() -> Self {
         let rustc = |name| Some((name, variable(name)?));
         Self {
@@ -36,13 +36,13 @@ impl Environment {
         }
     }
 
-    /// How long a compiler may take.
+    /// Returns the time limit of a compiler.
     pub fn bound(&self) -> Duration {
         self.bound.unwrap_or(BOUND)
     }
 }
 
-/// The value of `WF_COMPILE_SECONDS`; none, with a warning, where it is no time.
+/// Returns the value of `WF_COMPILE_SECONDS`; `None`, with a warning, if it is invalid.
 fn seconds(text: &OsStr) -> Option<Duration> {
     let number = text.to_str().and_then(|text| text.trim().parse::<f64>().ok());
     let bound = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
@@ -61,12 +61,12 @@ fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// `$WF_CACHE_DIR`, else `weakform` in the user's folder for caches. A relative folder is taken from here.
+/// Returns `$WF_CACHE_DIR`, else `weakform` in the user's cache folder. Relative paths start at the current folder.
 fn cache_dir() -> Option<PathBuf> {
     if let Some(folder) = variable("WF_CACHE_DIR") {
         return std::path::absolute(folder).ok();
     }
-    // A relative XDG_CACHE_HOME is to be ignored, says its specification.
+    // The specification requires to ignore a relative XDG_CACHE_HOME.
     let xdg = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = xdg.or_else(|| Some(env::home_dir()?.join(".cache")));
     caches.filter(|path| path.is_absolute()).map(|path| path.join("weakform"))

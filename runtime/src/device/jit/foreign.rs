@@ -1,7 +1,6 @@
-//! Sources for compilers that are part of a driver (CUDA's, OpenCL's): dumped, cached and, where they are refused,
-//! kept to be read, as those for `rustc` are.
+//! Sources for driver compilers (CUDA, OpenCL): dumped, cached and, if rejected, saved, like those for `rustc`.
 //!
-//! The device compiles; `Jit::recall_code` and `Jit::keep_code` find and keep what its compiler made.
+//! The device compiles; `Jit::recall_code` and `Jit::keep_code` access the cache.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,10 +8,10 @@ use std::path::PathBuf;
 use super::cache::{Key, MODULE};
 use super::{Jit, JitError, dump_name, warn_unkept};
 
-/// A source, and everything that decides what a driver's compiler makes of it.
+/// A source, with everything that affects the compiled code.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign<'a> {
-    /// What it is about; names the files that are dumped.
+    /// A description, used in names of dumped files.
     pub name: &'a str,
     /// The extension of those files.
     pub extension: &'a str,
@@ -24,7 +23,7 @@ pub struct Foreign<'a> {
     pub source: &'a str,
 }
 
-/// What is kept. Only what this crate's devices have had compiled is ever run.
+/// Kind of a cache entry. Only code compiled by this crate's devices is ever run.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Code,
@@ -48,13 +47,12 @@ impl Foreign<'_> {
 }
 
 impl Jit {
-    /// What [`Jit::keep`] has kept, if it is whole.
+    /// Returns the intact bytes stored by [`Jit::keep`], if any.
     pub fn recall(&self, foreign: &Foreign<'_>) -> Option<Vec<u8>> {
         self.find(foreign, Kind::Bytes)
     }
 
-    /// What the compiler made of this source before, if that is in the cache and whole. The source is dumped where the
-    /// user wants that.
+    /// The intact compiled code of this source in the cache, if any. The source is also dumped on request.
     #[cfg_attr(
         not(any(feature = "cuda", feature = "opencl")),
         allow(dead_code, reason = "without these features no driver compiles")
@@ -72,7 +70,8 @@ impl Jit {
         Some(binary)
     }
 
-    /// The answer to a question that holds everything that can change it: from the cache, or from `ask`.
+    /// Returns the answer to a question, which must contain everything that affects the answer: from the cache, or from
+    /// `ask`.
     ///
     /// # Errors
     ///
@@ -93,12 +92,12 @@ impl Jit {
         Ok(answer)
     }
 
-    /// Keeps bytes beside the code, as safely, which no device ever takes for code.
+    /// Stores bytes next to the code, equally protected; no device uses them as code.
     pub fn keep(&self, foreign: &Foreign<'_>, bytes: &[u8]) {
         self.store(foreign, Kind::Bytes, bytes);
     }
 
-    /// Keeps what the compiler made of this source. A failure costs time at the next run, nothing else.
+    /// Stores compiled code. A failure only costs time in the next run.
     #[cfg_attr(
         not(any(feature = "cuda", feature = "opencl")),
         allow(dead_code, reason = "without these features no driver compiles")
@@ -123,11 +122,11 @@ impl Jit {
         }
     }
 
-    /// Where a source that the compiler refused can be read.
+    /// Saves a rejected source for the user and returns its path.
     ///
     /// # Errors
     ///
-    /// [`JitError::Files`] if it can be written nowhere.
+    /// [`JitError::Files`] if it cannot be written.
     pub fn keep_rejected(&self, foreign: &Foreign<'_>) -> Result<PathBuf, JitError> {
         let file = dump_name(&foreign.key(Kind::Code), foreign.name, foreign.extension);
         self.dump_rejected(&file, foreign.source)

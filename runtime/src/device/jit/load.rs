@@ -1,7 +1,7 @@
-//! From what the generator has printed to kernels that can be launched: [`Generated`] → [`Module`].
+//! Loading of generated kernels: [`Generated`] → [`Module`].
 //!
-//! Text and interfaces come from one printer and nobody can change either on the way, so that a module's launches may
-//! trust its interfaces. Text from elsewhere is compiled for this crate alone.
+//! One printer produces text and interfaces, and neither can be changed afterwards. Launches may therefore trust the
+//! interfaces. Only this crate can compile other text.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -13,10 +13,10 @@ use kernels_gen::dialect::{Generated, Language};
 use super::{Jit, JitError, Options};
 use crate::device::cpu::{Argument, Module};
 
-/// Bytes of kernels for which another compiler is started: for fewer it takes longer to begin than to compile.
+/// Bytes of source per compiler process: for less, starting another one takes longer than compiling.
 const LEAST: usize = 32 << 10;
 
-/// A kernel that is written by hand, with the interface [`probe`].
+/// A hand-written kernel with the interface [`probe`].
 const PROBE: &str = "#[unsafe(no_mangle)]
     pub unsafe extern \"C\" fn probe(begin: usize, end: usize, args: *const *const u8) { unsafe {
         let values = *args as *mut f64;
@@ -29,12 +29,12 @@ fn probe() -> KernelAbi {
 }
 
 impl Options {
-    /// Those of a source that is about this.
+    /// Creates the options of a source with this description.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Code that takes the compiler the least time: for kernels that do little, or once.
+    /// Disables optimisation: for kernels that do little, or run once.
     #[must_use]
     pub fn unoptimised(mut self) -> Self {
         for flag in self.flags.iter_mut().filter(|flag| flag.starts_with("-Copt-level=")) {
@@ -43,7 +43,7 @@ impl Options {
         self
     }
 
-    /// Code for any processor with an instruction set, not for this one alone.
+    /// Generates code for any processor with an instruction set, instead of this one.
     #[must_use]
     pub fn tuned_for(mut self, isa: Isa) -> Self {
         let processor = match isa {
@@ -60,8 +60,8 @@ impl Options {
 }
 
 impl Jit {
-    /// Compiles generated kernels, by as many compilers at once as there are processors, or finds them in the cache; and
-    /// whether all were there.
+    /// Compiles generated kernels, in parallel on all processors, or finds them in the cache. Also returns whether all
+    /// were cached.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Jit {
         Ok((module, cached))
     }
 
-    /// Compiles sources at once, each by a compiler of its own.
+    /// Compiles sources in parallel, each with its own compiler process.
     fn load_all(
         &self,
         parts: &[Generated],
@@ -103,18 +103,18 @@ impl Jit {
             let mut made = vec![one(own)];
             made.extend(others.into_iter().map(|(part, thread)| match thread {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // No thread was to be had.
+                // No thread was available.
                 Err(_) => one(part),
             }));
             made
         })
     }
 
-    /// Compiles, loads and runs a small kernel, to see whether that works.
+    /// Compiles, loads and runs a small kernel as a test.
     ///
     /// # Errors
     ///
-    /// [`JitError`], also where the kernel does not give what it should.
+    /// [`JitError`], also for a wrong result.
     pub fn try_kernel(&self) -> Result<(), JitError> {
         let library = self.compile(PROBE, &Options::new("doctor"))?;
         let module = Module::new(library, &[probe()])?;

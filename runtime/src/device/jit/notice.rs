@@ -1,11 +1,11 @@
-//! Events of `tracing`: warnings that are given once in a program, and waits for a compiler.
+//! Events of `tracing`: one-time warnings, and progress messages of compilations.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Warns, unless the same was said before.
+/// Emits a warning once per program.
 pub(crate) fn warn_once(text: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let is_new = SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned());
@@ -14,7 +14,7 @@ pub(crate) fn warn_once(text: &str) {
     }
 }
 
-/// Says that a compiler is waited for, for what, and how long.
+/// Reports a running compilation, its task and its time limit.
 pub(super) fn waiting(compiler: &Path, task: &str, bound: Duration) {
     let (compiler, seconds) = (compiler.display(), bound.as_secs_f64());
     tracing::warn!(

@@ -1,4 +1,4 @@
-//! The JIT against what can go wrong: damage, other processes, no compiler, no place to write.
+//! The JIT under faults: damaged entries, concurrent processes, missing compiler, unwritable folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use kernels_gen::abi::{self, KernelAbi, Precision, Role};
 use super::*;
 use crate::device::cpu::{Argument, LaunchError, Module};
 
-/// Adds `factor` times the first argument to the second.
+/// Returns a kernel that adds `factor` times the first argument to the second.
 fn source(factor: f64) -> String {
     format!(
         "#[unsafe(no_mangle)]
@@ -20,7 +20,7 @@ fn source(factor: f64) -> String {
     )
 }
 
-/// The ABI that goes with [`source`].
+/// Returns the interface of [`source`].
 fn axpy() -> KernelAbi {
     let argument =
         |name: &str, role, written| abi::Argument { role, name: name.into(), extent: 1, written };
@@ -32,7 +32,7 @@ fn jit(cache: &Path) -> Jit {
     Jit::new(Environment { cache_dir: Some(cache.into()), ..Environment::from_process() })
 }
 
-/// What the compiled kernel makes of y = 10 and x = 1.
+/// Returns the result of the compiled kernel for y = 10 and x = 1.
 fn run(library: Library) -> f64 {
     let module = Module::new(library, &[axpy()]).expect("a kernel");
     let (x, mut y) = ([1.0; 4], [10.0; 4]);
@@ -42,7 +42,7 @@ fn run(library: Library) -> f64 {
     y[1]
 }
 
-/// The files of the one entry that a cache holds.
+/// Returns the folder of the only entry of a cache.
 fn only_entry(cache: &Path) -> PathBuf {
     let mut entries = fs::read_dir(cache.join("modules")).expect("modules");
     let entry = entries.next().expect("an entry").expect("readable").path();
@@ -110,7 +110,7 @@ fn damaged_and_foreign_entries_are_built_again_and_never_run() {
         let (source, options) = (source(2.0), Options::default());
         jit(cache.path()).compile(&source, &options).expect("compiles");
         let entry = only_entry(cache.path());
-        // A new file each time: the first is still mapped by nobody, but a write into a mapped one would crash.
+        // A new file each time: writing into a mapped file would crash.
         damage(&entry);
         let library = jit(cache.path()).compile(&source, &options).expect("compiles again");
         assert!(!library.is_cached(), "{what} was used");
@@ -244,7 +244,7 @@ fn the_cache_is_the_users_alone() {
     assert_eq!(mode(&shared), 0o777, "a folder that is not trusted is left alone");
 }
 
-/// `$HOME`, say: closing it to others would lock them out of what is none of ours.
+/// A folder such as `$HOME` must not be closed to others.
 #[cfg(unix)]
 #[test]
 fn a_folder_that_holds_something_else_is_no_cache_and_stays_as_it_is() {
@@ -260,7 +260,7 @@ fn a_folder_that_holds_something_else_is_no_cache_and_stays_as_it_is() {
         assert_eq!(mode(home.path()), 0o755);
         assert_eq!(fs::read_dir(home.path()).expect("a folder").count(), 1);
     }
-    // Empty, and then ours whatever else is put there.
+    // An empty folder becomes a cache, even if other files are added later.
     let cache = home.path().join("cache");
     fs::create_dir(&cache).expect("made");
     Cache::open(&cache).expect("ours");
@@ -268,7 +268,7 @@ fn a_folder_that_holds_something_else_is_no_cache_and_stays_as_it_is() {
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o755)).expect("rights");
     Cache::open(&cache).expect("still ours");
     assert_eq!(mode(&cache), 0o700);
-    // One of before the mark was made.
+    // A cache without the tag file.
     fs::remove_file(cache.join("note.txt")).expect("removed");
     fs::remove_file(cache.join("CACHEDIR.TAG")).expect("removed");
     fs::create_dir(cache.join("modules")).expect("made");
@@ -291,7 +291,7 @@ fn folders_of_a_cache_that_others_could_have_written_are_refused() {
     refused("others may write to it");
     fs::set_permissions(&modules, fs::Permissions::from_mode(0o755)).expect("rights");
     Cache::open(cache.path()).expect("ours again");
-    // Only the system's own user can give folders away.
+    // Only root can change the owner of a folder.
     if std::os::unix::fs::chown(&modules, Some(12345), None).is_ok() {
         refused("it belongs to another user");
     }
@@ -301,7 +301,7 @@ fn folders_of_a_cache_that_others_could_have_written_are_refused() {
     refused("it is no folder");
 }
 
-/// Counts the warnings of a program that contain some words.
+/// Counts the warnings that contain some text.
 struct Warnings(&'static str, std::sync::Arc<std::sync::atomic::AtomicUsize>);
 
 impl tracing::field::Visit for Warnings {
@@ -348,7 +348,7 @@ fn a_damaged_entry_is_warned_of_once() {
     let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     tracing::subscriber::with_default(Warnings("is damaged", count.clone()), || {
         for damage in damages {
-            // A test beside this one may have met the warning first, when nobody listened.
+            // A concurrent test may have met the warning first, without a subscriber.
             tracing::callsite::rebuild_interest_cache();
             damage();
             assert_eq!(cache.lookup(&key), None);

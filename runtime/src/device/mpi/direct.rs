@@ -1,4 +1,4 @@
-//! Messages between memory that MPI is told by address: that of devices, where it takes device pointers ([`Direct`]).
+//! Messages between addresses, such as those of devices if MPI is CUDA-aware ([`Direct`]).
 
 use super::{Mpi, STARTED};
 use crate::device::Kind;
@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::ptr::addr_eq;
 use std::sync::{Arc, PoisonError};
 
-/// Numbers of one message at most: MPI counts them by an `int`.
+/// The largest number of entries of a message: MPI counts them by an `int`.
 const MOST: usize = 1 << 30;
 
-/// The processes that MPI has started.
+/// The processes of MPI.
 pub(in crate::device) struct Direct(Arc<Mpi>);
 
-/// What a function has returned. By itself MPI ends all processes where one fails.
+/// Checks a return code. By default MPI aborts all processes on errors.
 fn said(code: c_int) -> Result<(), String> {
     match code {
         0 => Ok(()),
@@ -24,7 +24,7 @@ fn said(code: c_int) -> Result<(), String> {
 }
 
 fn datatype(kind: Kind) -> MPI_Datatype {
-    // SAFETY: constants, which MPI has set before the program began.
+    // SAFETY: constants that MPI sets before the program starts.
     unsafe {
         match kind {
             Kind::F64 => ffi::RSMPI_DOUBLE,
@@ -34,25 +34,25 @@ fn datatype(kind: Kind) -> MPI_Datatype {
     }
 }
 
-/// A range in pieces that a message can have.
+/// Splits a range into messages.
 fn pieces(range: Range<usize>) -> impl Iterator<Item = (usize, c_int)> {
     let Range { start, end } = range;
     (start..end).step_by(MOST).map(move |at| (at, (end - at).min(MOST) as c_int))
 }
 
 impl Direct {
-    /// The processes of a group, if MPI has started them.
+    /// Returns the processes of a group, if MPI has started them.
     pub(in crate::device) fn of(group: &Arc<dyn Group>) -> Option<Self> {
         let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         addr_eq(Arc::as_ptr(group), Arc::as_ptr(&started)).then_some(Self(started))
     }
 
-    /// The sum over all processes of each of n numbers; the same bits at all, as far as MPI's own sums are.
+    /// Sums n entries over all processes; the result has the same bits on all, as far as MPI guarantees it.
     ///
     /// # Safety
     ///
-    /// There are n numbers of this kind at both addresses, apart from each other, which nobody writes, nor the second reads,
-    /// before this returns; MPI takes addresses of this memory. All processes call this with the same n and kind.
+    /// Both addresses have n numbers of this kind, do not overlap, and support MPI. Before this returns, nobody writes
+    /// either of them or reads the second. All processes call this with the same n and kind.
     pub(in crate::device) unsafe fn sum(
         &self,
         from: *const c_void,
@@ -64,7 +64,7 @@ impl Direct {
         for (at, count) in pieces(0..n) {
             let (offset, of) = (at * kind.width(), datatype(kind));
             let (from, to) = (from.wrapping_byte_add(offset), to.wrapping_byte_add(offset));
-            // SAFETY: the caller answers for the memory; the others are constants of MPI, which has started.
+            // SAFETY: the caller guarantees the memory; the other arguments are constants of MPI, which is initialised.
             said(unsafe {
                 ffi::MPI_Allreduce(from, to, count, of, ffi::RSMPI_SUM, ffi::RSMPI_COMM_WORLD)
             })?;
@@ -72,12 +72,12 @@ impl Direct {
         Ok(())
     }
 
-    /// Sends each neighbour a range of numbers at one address, and receives as many in the same range at another.
+    /// Sends each neighbour a range of entries at one address, and receives the same range at another.
     ///
     /// # Safety
     ///
-    /// As [`Direct::sum`], for numbers up to the ends of the ranges, which do not overlap; each neighbour calls it with a range of the
-    /// same length for this process.
+    /// As for [`Direct::sum`], for entries up to the ends of the ranges, which do not overlap. Each neighbour passes a
+    /// range of the same length for this process.
     pub(in crate::device) unsafe fn exchange(
         &self,
         neighbours: &[(usize, Range<usize>)],
@@ -88,11 +88,11 @@ impl Direct {
         let of = datatype(kind);
         let mut open: Vec<MPI_Request> = Vec::with_capacity(2 * neighbours.len());
         let mut done = Ok(());
-        // What is received first, so that nothing that comes has to be kept elsewhere.
+        // Receives are posted first, so that no message needs a buffer.
         for (rank, range) in neighbours {
             for (at, count) in pieces(range.clone()) {
                 let to = received.wrapping_byte_add(at * kind.width());
-                // SAFETY: as above; requests are waited for below.
+                // SAFETY: as above; requests are completed below.
                 unsafe {
                     let (mut request, comm) = (ffi::RSMPI_REQUEST_NULL, ffi::RSMPI_COMM_WORLD);
                     let rank = *rank as c_int;
@@ -115,7 +115,7 @@ impl Direct {
                 }
             }
         }
-        // SAFETY: so many requests, each open or none.
+        // SAFETY: the number of requests is right; each is active or null.
         let waited = unsafe {
             let ignored = ffi::RSMPI_STATUSES_IGNORE;
             ffi::MPI_Waitall(open.len() as c_int, open.as_mut_ptr(), ignored)
@@ -146,7 +146,7 @@ mod tests {
         assert!(each(2, |group| Direct::of(&group).is_none()).into_iter().all(|none| none));
     }
 
-    /// Without a launcher this starts itself by `mpirun`; addresses of the host's memory are addresses to MPI.
+    /// Without a launcher the test restarts itself by `mpirun`; host addresses are valid addresses for MPI.
     #[test]
     fn addresses_carry_what_groups_carry() {
         if launched() {
@@ -189,7 +189,7 @@ mod tests {
         // Sums that depend on their order, in both precisions.
         let number = |at: usize| 0.1 * (own * own + 1) as f64 / (at + 1) as f64;
         let (from, mut to) = ((0..1000).map(number).collect::<Vec<f64>>(), vec![0.0; 1000]);
-        // SAFETY: there are a thousand at each.
+        // SAFETY: both have a thousand entries.
         let done = unsafe {
             direct.sum(from.as_ptr().cast(), to.as_mut_ptr().cast(), from.len(), Kind::F64)
         };
@@ -203,14 +203,14 @@ mod tests {
         };
         alike(to.iter().flat_map(|x| x.to_ne_bytes()).collect());
         let (from, mut to) = ([0.1_f32 * own as f32, 1.0], [0.0_f32; 2]);
-        // SAFETY: there are two at each.
+        // SAFETY: both have two entries.
         let done =
             unsafe { direct.sum(from.as_ptr().cast(), to.as_mut_ptr().cast(), 2, Kind::F32) };
         done.expect("summed");
         assert!((to[0] - 0.3).abs() < 1e-6 && to[1] == size as f32, "{to:?}");
         alike(to.iter().flat_map(|x| x.to_ne_bytes()).collect());
 
-        // Between all pairs, of different lengths, none among them.
+        // Between all pairs, with different lengths, including 0.
         let others = (0..size).filter(|&other| other != own);
         let (mut neighbours, mut end) = (Vec::new(), 0);
         for other in others {
@@ -221,7 +221,7 @@ mod tests {
         let mut sent: Vec<f64> = (0..end).map(|at| (own * 10_000 + at) as f64 + 0.5).collect();
         let mut received = vec![f64::NAN; end];
         let addresses = [sent.as_mut_ptr().cast(), received.as_mut_ptr().cast()];
-        // SAFETY: both have what the ranges say.
+        // SAFETY: both buffers have the entries of the ranges.
         unsafe { direct.exchange(&neighbours, addresses, Kind::F64) }.expect("exchanged");
         let parcel = |(with, range): &(usize, Range<usize>)| Parcel {
             with: *with,

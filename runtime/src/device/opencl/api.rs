@@ -1,7 +1,7 @@
-//! The calls of OpenCL 1.2 that weakform makes, with handles that release what they hold and errors that are numbers.
+//! Bindings to the used OpenCL 1.2 functions, with owning handles and numeric errors.
 //!
-//! Only the bindings of the crate `ocl` are used: its own wrappers panic at error codes of a vendor, and wait ten
-//! seconds for a platform where there is none.
+//! Only the raw bindings of the crate `ocl` are used. Its wrappers panic on vendor error codes, and wait ten seconds if
+//! there is no platform.
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -14,7 +14,7 @@ use ocl::ffi::{self, c_void, cl_bool, cl_int, cl_uint, cl_ulong, size_t};
 pub struct Status(pub i32);
 
 impl Status {
-    /// Whether memory is short.
+    /// Returns whether the error is a lack of memory.
     pub fn is_memory(self) -> bool {
         [
             ffi::CL_MEM_OBJECT_ALLOCATION_FAILURE,
@@ -55,14 +55,14 @@ impl fmt::Display for Status {
     }
 }
 
-/// What a call gives.
+/// Result of a call.
 pub(super) type Outcome<T> = Result<T, Status>;
 
 fn check(code: cl_int) -> Outcome<()> {
     if code == ffi::CL_SUCCESS { Ok(()) } else { Err(Status(code)) }
 }
 
-/// Answers of a variable length: `ask(size, place, needed)` says how long, and then what.
+/// Queries a value of variable length: `ask(size, place, needed)` first returns the length, then the value.
 fn answer(ask: impl Fn(size_t, *mut c_void, *mut size_t) -> cl_int) -> Outcome<Vec<u8>> {
     let mut size = 0;
     check(ask(0, ptr::null_mut(), &mut size))?;
@@ -80,48 +80,48 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// A driver.
+/// An OpenCL platform.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Platform(ffi::cl_platform_id);
 
-/// The platforms; none where no driver is installed.
+/// Returns the platforms; empty without drivers.
 pub(super) fn platforms() -> Outcome<Vec<Platform>> {
     let mut count: cl_uint = 0;
-    // SAFETY: asks for the number alone.
+    // SAFETY: queries the number only.
     match check(unsafe { ffi::clGetPlatformIDs(0, ptr::null_mut(), &mut count) }) {
         Err(Status(ffi::CL_PLATFORM_NOT_FOUND_KHR)) => return Ok(Vec::new()),
         other => other?,
     }
     let mut ids = vec![ptr::null_mut(); count as usize];
     if count > 0 {
-        // SAFETY: `ids` has room for `count`.
+        // SAFETY: `ids` has space for `count`.
         check(unsafe { ffi::clGetPlatformIDs(count, ids.as_mut_ptr(), ptr::null_mut()) })?;
     }
     Ok(ids.into_iter().map(Platform).collect())
 }
 
 impl Platform {
-    /// Its name and version.
+    /// Returns the name and version.
     pub(super) fn words(self) -> Outcome<(String, String)> {
         let ask = |what| {
             answer(|size, place, needed| {
-                // SAFETY: the platform exists as long as the program, and `place` has room for `size` bytes.
+                // SAFETY: the platform exists as long as the program, and `place` has space for `size` bytes.
                 unsafe { ffi::clGetPlatformInfo(self.0, what, size, place, needed) }
             })
         };
         Ok((text(ask(ffi::CL_PLATFORM_NAME)?), text(ask(ffi::CL_PLATFORM_VERSION)?)))
     }
 
-    /// Its devices.
+    /// Returns the devices of the platform.
     pub(super) fn devices(self) -> Outcome<Vec<DeviceId>> {
         let (all, mut count) = (ffi::CL_DEVICE_TYPE_ALL, 0);
-        // SAFETY: asks for the number alone.
+        // SAFETY: queries the number only.
         match check(unsafe { ffi::clGetDeviceIDs(self.0, all, 0, ptr::null_mut(), &mut count) }) {
             Err(Status(ffi::CL_DEVICE_NOT_FOUND)) => return Ok(Vec::new()),
             other => other?,
         }
         let mut ids = vec![ptr::null_mut(); count as usize];
-        // SAFETY: `ids` has room for `count`.
+        // SAFETY: `ids` has space for `count`.
         check(unsafe {
             ffi::clGetDeviceIDs(self.0, all, count, ids.as_mut_ptr(), ptr::null_mut())
         })?;
@@ -129,11 +129,11 @@ impl Platform {
     }
 }
 
-/// A device; it exists as long as the program.
+/// An OpenCL device; it exists as long as the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceId(ffi::cl_device_id);
 
-// SAFETY: a root device is never released, and OpenCL's calls may come from any thread.
+// SAFETY: root devices are never released, and any thread may call OpenCL.
 unsafe impl Send for DeviceId {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for DeviceId {}
@@ -141,7 +141,7 @@ unsafe impl Sync for DeviceId {}
 impl DeviceId {
     fn ask(self, what: ffi::cl_device_info) -> Outcome<Vec<u8>> {
         answer(|size, place, needed| {
-            // SAFETY: `place` has room for `size` bytes.
+            // SAFETY: `place` has space for `size` bytes.
             unsafe { ffi::clGetDeviceInfo(self.0, what, size, place, needed) }
         })
     }
@@ -155,21 +155,21 @@ impl DeviceId {
     }
 }
 
-/// A handle that is released when it goes out of scope.
+/// Defines an owning handle.
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $raw:ident, $release:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub(super) struct $name(ffi::$raw);
 
-        // SAFETY: OpenCL counts references with atomic operations, and its calls may come from any thread.
+        // SAFETY: OpenCL counts references atomically, and any thread may call it.
         unsafe impl Send for $name {}
-        // SAFETY: as for `Send`; arguments of kernels, the exception, are set by `&mut` alone.
+        // SAFETY: as for `Send`; kernel arguments, the exception, are set through `&mut` only.
         unsafe impl Sync for $name {}
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: the handle was made with one reference, which is given back once.
+                // SAFETY: the handle was created with one reference, which is released once.
                 let _ = unsafe { ffi::$release(self.0) };
             }
         }
@@ -177,15 +177,15 @@ macro_rules! handle {
 }
 
 handle!(
-    /// What buffers, programs and queues belong to.
+    /// An OpenCL context, the owner of buffers, programs and queues.
     Context, cl_context, clReleaseContext
 );
 handle!(
-    /// Work for a device, done in its order.
+    /// An in-order command queue of a device.
     Queue, cl_command_queue, clReleaseCommandQueue
 );
 handle!(
-    /// Memory of a device.
+    /// A device buffer.
     Memory, cl_mem, clReleaseMemObject
 );
 handle!(
@@ -197,7 +197,7 @@ handle!(
     Kernel, cl_kernel, clReleaseKernel
 );
 handle!(
-    /// A place in a queue.
+    /// A marker in a queue.
     Event, cl_event, clReleaseEvent
 );
 
@@ -211,20 +211,20 @@ impl Context {
         check(code).map(|()| Self(raw))
     }
 
-    /// A queue whose events know when they happened.
+    /// Creates a queue with profiling.
     pub(super) fn queue(&self, device: DeviceId) -> Outcome<Queue> {
         let mut code = 0;
-        // SAFETY: the device is the context's.
+        // SAFETY: the device belongs to the context.
         let raw = unsafe {
             ffi::clCreateCommandQueue(self.0, device.0, ffi::CL_QUEUE_PROFILING_ENABLE, &mut code)
         };
         check(code).map(|()| Queue(raw))
     }
 
-    /// Uninitialised memory.
+    /// Allocates uninitialised memory.
     pub(super) fn memory(&self, bytes: usize) -> Outcome<Memory> {
         let (flags, mut code) = (ffi::CL_MEM_READ_WRITE, 0);
-        // SAFETY: without data there is nothing to read.
+        // SAFETY: without data nothing is read.
         let raw = unsafe { ffi::clCreateBuffer(self.0, flags, bytes, ptr::null_mut(), &mut code) };
         check(code).map(|()| Memory(raw))
     }
@@ -259,23 +259,23 @@ impl Context {
 
 impl Program {
     pub(super) fn build(&self, device: DeviceId, flags: &CStr) -> Outcome<()> {
-        // SAFETY: the device is the context's; without a callback the call waits for the end.
+        // SAFETY: the device belongs to the context; without a callback the call blocks.
         check(unsafe {
             ffi::clBuildProgram(self.0, 1, &device.0, flags.as_ptr(), None, ptr::null_mut())
         })
     }
 
-    /// What the compiler wrote.
+    /// Returns the compiler's log.
     pub(super) fn log(&self, device: DeviceId) -> Outcome<String> {
         let what = ffi::CL_PROGRAM_BUILD_LOG;
         let log = answer(|size, place, needed| {
-            // SAFETY: `place` has room for `size` bytes.
+            // SAFETY: `place` has space for `size` bytes.
             unsafe { ffi::clGetProgramBuildInfo(self.0, device.0, what, size, place, needed) }
         });
         log.map(text)
     }
 
-    /// What the compiler made for the only device.
+    /// Returns the binary for the only device.
     pub(super) fn made(&self) -> Outcome<Vec<u8>> {
         let mut length: size_t = 0;
         let mut place = (&raw mut length).cast();
@@ -287,7 +287,7 @@ impl Program {
         let mut binary = vec![0_u8; length];
         let mut start = binary.as_mut_ptr();
         place = (&raw mut start).cast();
-        // SAFETY: one pointer, to as many bytes as the call before has named.
+        // SAFETY: one pointer to as many bytes as the previous call returned.
         check(unsafe {
             let what = ffi::CL_PROGRAM_BINARIES;
             ffi::clGetProgramInfo(self.0, what, size_of::<*mut u8>(), place, ptr::null_mut())
@@ -298,13 +298,13 @@ impl Program {
     pub(super) fn kernel(&self, name: &str) -> Outcome<Kernel> {
         let name = CString::new(name).map_err(|_| Status(ffi::CL_INVALID_KERNEL_NAME))?;
         let mut code = 0;
-        // SAFETY: a text that ends with a zero.
+        // SAFETY: a zero-terminated text.
         let raw = unsafe { ffi::clCreateKernel(self.0, name.as_ptr(), &mut code) };
         check(code).map(|()| Kernel(raw))
     }
 }
 
-/// What is given to a kernel.
+/// Argument of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Given<'a> {
     Size(u64),
@@ -313,11 +313,11 @@ pub(super) enum Given<'a> {
 }
 
 impl Kernel {
-    /// Bytes of memory that a thread has for itself, as where registers do not suffice.
+    /// Returns the private memory per thread in bytes, including register spills.
     pub(super) fn private_bytes(&self, device: DeviceId) -> Outcome<u64> {
         let mut bytes: cl_ulong = 0;
         let place = (&raw mut bytes).cast();
-        // SAFETY: one number, to a place that has room for it.
+        // SAFETY: one number, to a place of its size.
         check(unsafe {
             let (what, none) = (ffi::CL_KERNEL_PRIVATE_MEM_SIZE, ptr::null_mut());
             ffi::clGetKernelWorkGroupInfo(
@@ -332,15 +332,15 @@ impl Kernel {
         Ok(bytes)
     }
 
-    /// Sets an argument. The caller sees to it that the kernel's parameter is of that kind.
+    /// Sets an argument. The caller ensures that the parameter has that type.
     pub(super) fn set(&mut self, at: u32, given: Given<'_>) -> Outcome<()> {
         let (size, place): (usize, *const c_void) = match &given {
             Given::Size(number) => (size_of::<cl_ulong>(), ptr::from_ref(number).cast()),
             Given::Real(number) => (size_of::<f64>(), ptr::from_ref(number).cast()),
             Given::Memory(memory) => (size_of::<ffi::cl_mem>(), (&raw const memory.0).cast()),
         };
-        // SAFETY: `place` points to `size` bytes, which are copied; the memory object is retained until the kernel's
-        // commands that use it are done.
+        // SAFETY: `place` points to `size` bytes, which are copied; the memory object is retained until the commands
+        // that use it are done.
         check(unsafe { ffi::clSetKernelArg(self.0, at, size, place) })
     }
 }
@@ -350,7 +350,7 @@ impl Queue {
     ///
     /// # Safety
     ///
-    /// Every argument must be set, and the kernel must stay within what it was given.
+    /// Every argument is set, and the kernel stays within its arrays.
     pub(super) unsafe fn launch(
         &self,
         kernel: &Kernel,
@@ -358,7 +358,7 @@ impl Queue {
         threads: usize,
     ) -> Outcome<()> {
         let (global, local) = (groups * threads, threads);
-        // SAFETY: one dimension; the caller answers for the kernel.
+        // SAFETY: one dimension; the caller guarantees the kernel.
         check(unsafe {
             let (none, nothing) = (ptr::null(), ptr::null_mut());
             ffi::clEnqueueNDRangeKernel(
@@ -375,11 +375,11 @@ impl Queue {
         })
     }
 
-    /// Copies bytes to a device's memory, from its byte `at` on, and waits for it.
+    /// Copies bytes to device memory at byte offset `at`, and waits.
     pub(super) fn write(&self, memory: &Memory, at: usize, bytes: &[u8]) -> Outcome<()> {
         let wait: cl_bool = ffi::CL_TRUE;
         let (from, none, nothing) = (bytes.as_ptr().cast(), ptr::null(), ptr::null_mut());
-        // SAFETY: the driver compares the length with the memory's, and the call returns when the copy is done.
+        // SAFETY: the driver checks the length, and the call returns after the copy.
         check(unsafe {
             ffi::clEnqueueWriteBuffer(
                 self.0,
@@ -395,7 +395,7 @@ impl Queue {
         })
     }
 
-    /// Copies `bytes.len()` bytes of a device's memory, from its byte `at` on, and waits for it.
+    /// Copies `bytes.len()` bytes of device memory from byte offset `at`, and waits.
     pub(super) fn read(&self, memory: &Memory, at: usize, bytes: &mut [u8]) -> Outcome<()> {
         let wait: cl_bool = ffi::CL_TRUE;
         let (length, to) = (bytes.len(), bytes.as_mut_ptr().cast());
@@ -406,10 +406,10 @@ impl Queue {
         })
     }
 
-    /// Sets bytes to zero; their number is a multiple of four.
+    /// Sets bytes to zero; the number must be a multiple of four.
     pub(super) fn clear(&self, memory: &Memory, bytes: usize) -> Outcome<()> {
         let zero = 0_u32;
-        // SAFETY: the pattern is copied, and the driver compares the length with the memory's.
+        // SAFETY: the pattern is copied, and the driver checks the length.
         check(unsafe {
             let (none, nothing) = (ptr::null(), ptr::null_mut());
             let pattern = ptr::from_ref(&zero).cast();
@@ -417,16 +417,16 @@ impl Queue {
         })
     }
 
-    /// Waits for everything.
+    /// Waits for all commands.
     pub(super) fn finish(&self) -> Outcome<()> {
-        // SAFETY: waits, no more.
+        // SAFETY: only waits.
         check(unsafe { ffi::clFinish(self.0) })
     }
 
-    /// An event that happens when all work before it is done.
+    /// Creates an event that completes after all earlier commands.
     pub(super) fn mark(&self) -> Outcome<Event> {
         let mut raw = ptr::null_mut();
-        // SAFETY: waits for what is in the queue; `raw` is written before it is read.
+        // SAFETY: waits for the queue; `raw` is written before it is read.
         check(unsafe { ffi::clEnqueueMarkerWithWaitList(self.0, 0, ptr::null(), &mut raw) })?;
         Ok(Event(raw))
     }
@@ -438,12 +438,12 @@ impl Event {
         check(unsafe { ffi::clWaitForEvents(1, &self.0) })
     }
 
-    /// When it happened, in nanoseconds of the device's clock.
+    /// Returns the completion time in nanoseconds of the device clock.
     pub(super) fn time(&self) -> Outcome<u64> {
         let mut time: cl_ulong = 0;
         let (place, size) = ((&raw mut time).cast(), size_of::<cl_ulong>());
         let what = ffi::CL_PROFILING_COMMAND_END;
-        // SAFETY: `place` has room for `size` bytes.
+        // SAFETY: `place` has space for `size` bytes.
         check(unsafe { ffi::clGetEventProfilingInfo(self.0, what, size, place, ptr::null_mut()) })?;
         Ok(time)
     }

@@ -1,4 +1,4 @@
-//! OpenCL source → a program of one device, by the driver's compiler or from the cache.
+//! Compilation of OpenCL source to a program, by the driver's compiler or from the cache.
 
 use std::ffi::CString;
 
@@ -11,12 +11,12 @@ use super::error::{OpenClError, driver};
 use crate::device::jit::{Foreign, Jit};
 use crate::support::doing::doing;
 
-/// Options of the compiler: the language that the sources are written in, no warnings, which say nothing of kernels that
-/// are correct, and nothing that changes their arithmetic.
+/// Compiler options: the language version; no warnings, which are irrelevant for correct kernels; nothing that changes
+/// arithmetic.
 const FLAGS: &str = "-cl-std=CL1.2 -w";
 
-/// The programs of a source with their kernels, in the order of the source; and whether all of them had been compiled
-/// before. Where the compiler can be told how many registers a thread may have, each kernel is a program of its own.
+/// Returns the programs of a source with their kernels, in source order, and whether all were cached. If the compiler
+/// supports a register limit, each kernel is a separate program.
 pub(super) fn build(
     context: &Context,
     device: &Facts,
@@ -50,7 +50,7 @@ pub(super) fn build(
     Ok((programs, cached))
 }
 
-/// Compiles a source, or takes what was compiled of it before; and whether it was.
+/// Compiles a source or takes it from the cache; also returns whether it was cached.
 fn build_with(
     context: &Context,
     device: &Facts,
@@ -87,8 +87,8 @@ fn build_with(
     if let Err(status) = program.build(device.id, &flags) {
         return Err(rejected(status, program.log(device.id).unwrap_or_default()));
     }
-    // To ask PoCL for its binary is to have every kernel compiled once more, for groups of any size; and it keeps what it
-    // compiles for the groups that are launched.
+    // PoCL recompiles every kernel for any group size if asked for its binary; it has its own cache of launched
+    // kernels.
     if !device.keeps_kernels()
         && let Ok(binary) = program.made()
     {

@@ -1,4 +1,4 @@
-//! Which device: every one of every platform, and the one to use.
+//! Selection of an OpenCL device.
 
 use std::env;
 use std::fmt;
@@ -9,37 +9,37 @@ use ocl::ffi;
 use super::api::{self, DeviceId, Outcome};
 use super::error::{OpenClError, driver};
 
-/// The environment variable that names the platform or the device to use.
+/// The environment variable that selects a platform or a device by name.
 pub const VARIABLE: &str = "WF_OPENCL";
 
-/// What is known of a device.
+/// Properties of a device.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The name of its platform.
+    /// The name of the platform.
     pub platform: String,
-    /// Its own name.
+    /// The name of the device.
     pub name: String,
-    /// The versions of its platform and of its driver.
+    /// The versions of the platform and the driver.
     pub driver: String,
-    /// Whether it is anything but a CPU.
+    /// True for devices other than CPUs.
     pub accelerator: bool,
-    /// Whether it computes in double precision and exchanges 64 bits atomically.
+    /// True if the device supports double precision and 64-bit atomics.
     pub doubles: bool,
     /// Bytes of memory.
     pub memory: u64,
-    /// Bytes that one array may have.
+    /// The largest size of an array in bytes.
     pub largest: u64,
-    /// Bytes of memory that the threads of a group share.
+    /// Bytes of local memory per thread group.
     pub shared: u64,
-    /// Threads that a group may have.
+    /// The largest number of threads per group.
     pub threads: usize,
-    /// Whether its compiler can be told how many registers a thread may have.
+    /// True if the compiler supports a register limit per thread.
     pub bounds_registers: bool,
     pub(super) id: DeviceId,
 }
 
 impl Facts {
-    /// Whether its platform has a cache of compiled kernels.
+    /// Returns whether the platform has its own kernel cache.
     pub fn keeps_kernels(&self) -> bool {
         self.platform.contains("Portable Computing Language")
     }
@@ -51,13 +51,13 @@ impl fmt::Display for Facts {
     }
 }
 
-/// Every device of every platform, in the order of the drivers.
+/// Returns all devices of all platforms, in driver order.
 ///
 /// # Errors
 ///
-/// [`OpenClError::NoPlatform`], or a driver that does not answer.
+/// [`OpenClError::NoPlatform`], or a driver error.
 pub fn devices() -> Result<Vec<Facts>, OpenClError> {
-    // While a driver starts, PoCL tells other threads that it has no devices.
+    // While a driver initialises, PoCL reports no devices to other threads.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let all = api::platforms().and_then(|platforms| {
@@ -94,13 +94,13 @@ fn facts(id: DeviceId, platform: &str, version: &str) -> Outcome<Facts> {
     })
 }
 
-/// The name that the environment asks for; a variable that is set but empty counts as not set.
+/// Returns the name in the environment; an empty variable counts as unset.
 pub(super) fn wanted() -> Option<String> {
     env::var(VARIABLE).ok().filter(|name| !name.is_empty())
 }
 
-/// The first device with double precision that is no CPU, else the first with double precision; where a name is
-/// given, among those whose platform or whose own name has it as a part.
+/// Returns the first accelerator with double precision, else the first device with double precision; a name restricts
+/// the choice to devices and platforms whose name contains it.
 pub(super) fn choose(all: Vec<Facts>, wanted: Option<&str>) -> Result<Facts, OpenClError> {
     let names = |all: &[Facts]| match all {
         [] => "none".to_owned(),

@@ -1,39 +1,39 @@
-//! What goes wrong on the way to an OpenCL device or on it, each with its remedy.
+//! Errors of OpenCL devices, with remedies.
 
 use super::api::Status;
 
-/// Why an OpenCL device cannot do something.
+/// Error of an OpenCL device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenClError {
-    /// No driver is installed.
+    /// No installed driver.
     #[error(
         "there is no OpenCL platform\n\
          help: install a driver and the ICD file that names it (Debian, on the CPU: apt-get install \
          pocl-opencl-icd; NVIDIA: a file in /etc/OpenCL/vendors that says libnvidia-opencl.so.1)"
     )]
     NoPlatform,
-    /// No platform and no device of that name.
+    /// No platform or device with the given name.
     #[error(
         "no OpenCL platform or device is called `{wanted}`; there are {found}\n\
          help: WF_OPENCL takes a part of a platform's or a device's name"
     )]
     Unknown {
-        /// What was asked for.
+        /// The given name.
         wanted: String,
-        /// What there is.
+        /// The available devices.
         found: String,
     },
-    /// No device computes in double precision.
+    /// No device with double precision.
     #[error(
         "no OpenCL device computes in double precision (cl_khr_fp64); there are {found}\n\
          help: use another backend, or install PoCL, which computes on the CPU"
     )]
     NoDoubles {
-        /// What there is.
+        /// The available devices.
         found: String,
     },
-    /// The device has too little memory.
+    /// Insufficient device memory.
     #[error(
         "{device} has no room for {bytes} bytes: {status}; it has {memory} bytes in all, and at \
          most {largest} for one array\n\
@@ -42,30 +42,30 @@ pub enum OpenClError {
     OutOfMemory {
         /// The device.
         device: String,
-        /// How much was asked for.
+        /// The requested bytes.
         bytes: usize,
-        /// How much it has.
+        /// The total memory in bytes.
         memory: u64,
-        /// How much one array may have.
+        /// The largest array in bytes.
         largest: u64,
-        /// What the driver said.
+        /// The driver's status.
         status: Status,
     },
-    /// The driver's compiler refused the source.
+    /// A source that the driver's compiler rejects.
     #[error("{device} could not compile {name}: {status}; its source is {dump}\n{log}")]
     Rejected {
         /// The device.
         device: String,
-        /// What the source is about.
+        /// The description of the source.
         name: String,
-        /// What the driver said.
+        /// The driver's status.
         status: Status,
-        /// What its compiler wrote.
+        /// The compiler's log.
         log: String,
-        /// Where the source can be read.
+        /// The saved source.
         dump: String,
     },
-    /// A kernel needs more threads a group than the device has.
+    /// A kernel that needs more threads per group than the device supports.
     #[error(
         "`{kernel}` needs {threads} threads a group, and {device} has {most}\n\
          help: plan with fewer cells a batch"
@@ -73,24 +73,24 @@ pub enum OpenClError {
     TooManyThreads {
         /// The kernel.
         kernel: String,
-        /// Its threads a group.
+        /// The kernel's threads per group.
         threads: usize,
         /// The device.
         device: String,
-        /// The device's most.
+        /// The device's limit.
         most: usize,
     },
-    /// The driver refused something else.
+    /// Another driver error.
     #[error("OpenCL could not {what}: {status}")]
     Driver {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What the driver said.
+        /// The driver's status.
         status: Status,
     },
 }
 
-/// The error of something that the driver refused.
+/// Returns the error of an operation that the driver rejects.
 pub(super) fn driver(what: &str) -> impl Fn(Status) -> OpenClError + '_ {
     move |status| OpenClError::Driver { what: what.to_owned(), status }
 }

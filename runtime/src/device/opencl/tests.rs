@@ -1,4 +1,4 @@
-//! What an OpenCL device does with sources, arrays, launches and clocks, and what it says when something is wrong.
+//! OpenCL devices: sources, arrays, launches, timers and errors.
 
 #[path = "../../../tests/opencl/device.rs"]
 mod device;
@@ -13,7 +13,7 @@ use kernels_gen::dialect::{Language, SourceFile};
 use std::fs;
 use std::path::Path;
 
-/// Threads of a group.
+/// Threads per group.
 const LANES: usize = 64;
 
 /// y ← 2 x + y on batches of `LANES` elements.
@@ -44,7 +44,7 @@ fn jit(folder: &Path) -> Jit {
     Jit::new(Environment { cache_dir: Some(folder.join("cache")), ..Environment::default() })
 }
 
-/// The device with a cache in a folder.
+/// Returns the device with a cache in a folder.
 fn keeping(folder: &Path) -> Option<OpenCl> {
     Some(opencl()?.with_jit(jit(folder)))
 }
@@ -138,7 +138,7 @@ fn what_was_compiled_is_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
     for round in 0..2 {
         let Some(device) = keeping(folder.path()) else { return };
-        // PoCL finds it again by itself.
+        // PoCL has its own cache.
         let ours = !device.facts().keeps_kernels();
         let device: &dyn Device = &device;
         let module = device.load_written(&source(SOURCE)).expect("a module");

@@ -1,5 +1,5 @@
-//! Sparse matrices as files of Matrix Market (math.nist.gov/MatrixMarket/formats.html): a line of what it is, one of rows,
-//! columns and entries, and a line an entry, counted from 1. Of symmetric matrices the lower triangle is written.
+//! Sparse matrices in Matrix Market format (math.nist.gov/MatrixMarket/formats.html): a banner, a line with rows,
+//! columns and entries, and one line per entry, counted from 1. Symmetric matrices are written as lower triangle.
 
 use super::{OutputError, failed};
 use crate::algebra::csr::Csr;
@@ -7,8 +7,8 @@ use crate::support::atomic_file;
 use std::io::{Result, Write};
 use std::path::Path;
 
-/// Writes a square matrix, whole or not at all; numbers are read back to the bit. `symmetric` says that the upper triangle
-/// is that of the lower one.
+/// Writes a square matrix atomically; numbers are restored exactly on reading. `symmetric` means that the upper
+/// triangle mirrors the lower one.
 ///
 /// # Errors
 ///

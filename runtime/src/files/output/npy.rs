@@ -1,19 +1,19 @@
-//! Arrays as NumPy's files (numpy.org, "numpy.lib.format", version 1.0).
+//! NumPy array files (numpy.org, "numpy.lib.format", version 1.0).
 
 use super::{OutputError, failed};
 use crate::support::atomic_file;
 use std::io::{Result, Write};
 use std::path::Path;
 
-/// The multiple of bytes at which numbers begin.
+/// Alignment of the numbers in bytes.
 const ALIGNED: usize = 64;
 
-/// Numbers that NumPy knows.
+/// Number types supported by NumPy.
 pub trait Number: Copy {
-    /// Its name of the type, with the order of the bytes.
+    /// NumPy's name of the type, with byte order.
     const DESCR: &'static str;
 
-    /// The number's bytes.
+    /// Returns the bytes of the number.
     fn bytes(self) -> Vec<u8>;
 }
 
@@ -33,7 +33,7 @@ impl Number for bool {
     }
 }
 
-/// Writes an array, whole or not at all: rows of `columns` numbers, or a list where there are no columns.
+/// Writes an array atomically: rows of `columns` numbers, or a one-dimensional array.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ fn fill<T: Number>(out: &mut dyn Write, values: &[T], columns: Option<usize>) ->
     };
     let mut header =
         format!("{{'descr': '{}', 'fortran_order': False, 'shape': {shape}, }}", T::DESCR);
-    // Six bytes of the name, two of the version and two of the length are before it, and a line ends it.
+    // The name has six bytes, version and length two each; a newline ends the header.
     let before = 10;
     let whole = (before + header.len() + 1).next_multiple_of(ALIGNED);
     header.push_str(&" ".repeat(whole - before - header.len() - 1));

@@ -1,26 +1,26 @@
-//! The points of a file and the values of fields there.
+//! Output points and the values of fields there.
 //!
-//! Points are the equispaced nodes of one degree on each cell. Where all fields are continuous, cells
-//! share the points on shared vertices, edges and faces; otherwise each cell has its own.
+//! Points are the equispaced nodes of one degree on each cell. If all fields are continuous, cells share the points on
+//! common vertices, edges and faces; otherwise each cell has its own.
 
 use super::{MAX_DEGREE, Output};
 use crate::mesh::{Cell, Mesh, vtk_order};
 use kernels_gen::element::{Lagrange, entity_permutation, interpolation};
 use std::collections::HashMap;
 
-/// The points of a file.
+/// Points of an output file.
 pub(super) struct Points {
-    /// The degree of the cells that are written.
+    /// The degree of the output cells.
     pub(super) degree: usize,
-    /// Points a cell.
+    /// The number of points per cell.
     pub(super) per_cell: usize,
-    /// How many there are.
+    /// The total number of points.
     pub(super) count: usize,
-    /// `[cell][node in VTK's order]`.
+    /// `[cell][node in VTK order]`.
     of_cell: Vec<u64>,
-    /// Reference coordinates in VTK's order.
+    /// Reference coordinates in VTK order.
     reference: Vec<[f64; 3]>,
-    /// For each node, in VTK's order, its image when the first two axes are exchanged.
+    /// For each node, in VTK order, its image after exchange of the first two axes.
     mirror: Vec<usize>,
 }
 
@@ -46,8 +46,8 @@ impl Points {
         Points { degree, per_cell, count, of_cell, reference, mirror }
     }
 
-    /// The points of all cells, each turned so that its Jacobian determinant is positive: VTK takes
-    /// the outside of a cell from its numbering.
+    /// Returns the points of all cells, renumbered such that the Jacobian determinant is positive: VTK derives the
+    /// orientation of a cell from its numbering.
     pub(super) fn connectivity(&self, mesh: &Mesh) -> Vec<u64> {
         let mut all = Vec::with_capacity(self.of_cell.len());
         for (points, mirrored) in self.of_cell.chunks_exact(self.per_cell).zip(mesh.mirrored()) {
@@ -60,8 +60,8 @@ impl Points {
         all
     }
 
-    /// The values of a field at the points, `components` each. `nodes` are its nodes,
-    /// `[cell][local node]`, `values` the values of its nodes.
+    /// Returns the values of a field at the points, `components` each. `nodes` is its connectivity `[cell][local
+    /// node]`, `values` are its nodal values.
     pub(super) fn values(
         &self,
         element: Lagrange,
@@ -98,7 +98,7 @@ pub(super) struct Rows {
     entries: Vec<(usize, f64)>,
 }
 
-/// Weights below this come from rounding.
+/// Smaller weights are rounding errors.
 const NOTHING: f64 = 1e-14;
 
 impl Rows {
@@ -113,16 +113,16 @@ impl Rows {
         rows
     }
 
-    /// The weights of a point, by local node.
+    /// Returns the weights of a point, by local node.
     pub(super) fn of(&self, row: usize) -> &[(usize, f64)] {
         &self.entries[self.starts[row]..self.starts[row + 1]]
     }
 }
 
-/// Numbers the points vertex by vertex, edge by edge, face by face, cell by cell.
+/// Numbers the points by vertices, edges, faces and cells.
 fn shared(mesh: &Mesh, degree: usize, lattice: &[[usize; 3]]) -> (usize, Vec<u64>) {
     let (cell, topology) = (mesh.cell(), mesh.topology());
-    // INVARIANT: `MAX_DEGREE` and the mesh's own limits keep the degree within the element's.
+    // INVARIANT: `MAX_DEGREE` and the limits of meshes keep the degree within the element's.
     let Ok(element) = Lagrange::continuous(cell, degree) else { return (0, Vec::new()) };
     let by_lattice = element.lattice();
     let all = element.nodes();
@@ -159,8 +159,7 @@ fn shared(mesh: &Mesh, degree: usize, lattice: &[[usize; 3]]) -> (usize, Vec<u64
     (count, of_cell)
 }
 
-/// The places of nodes on entities whose cells disagree about directions, by the order of the
-/// entity's vertices.
+/// The order of nodes on entities whose cells disagree on directions, by the order of the entity's vertices.
 struct Agreed {
     cell: Cell,
     degree: usize,

@@ -1,36 +1,36 @@
-//! Files that ParaView opens as one: a name with [`STEP`] in it → the name of each step's file, and a collection of them.
+//! File series for ParaView: a name with [`STEP`] → the file name of each step, and a collection file.
 //!
-//! `u-{step}.vtu` stands for `u-0.vtu`, `u-1.vtu`, … and the collection `u.pvd`, an XML file that gives each a time. It is
-//! written anew behind every file, whole or not at all, so that what a run leaves that is ended early is a series.
+//! `u-{step}.vtu` stands for `u-0.vtu`, `u-1.vtu`, … and the collection `u.pvd`, an XML file with the time of each. The
+//! collection is rewritten atomically after every file, so that an interrupted run leaves a valid series.
 
 use super::{OutputError, write_text};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What stands in a name for the number of a step.
+/// Placeholder of the step number in a name.
 pub const STEP: &str = "{step}";
 
-/// The extension of a file that names those of several processes.
+/// The extension of a file that lists those of several processes.
 const IN_PIECES: &str = "pvtu";
 
-/// The collection where a name is nothing but [`STEP`].
+/// The name of the collection if a name consists of [`STEP`] only.
 const UNNAMED: &str = "steps";
 
-/// Files of a name with [`STEP`] in it, and those that there are.
+/// Series of files with [`STEP`] in the name, and the files written so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     folder: PathBuf,
     name: String,
-    /// Times and names.
+    /// The times and names of the files.
     files: Vec<(f64, String)>,
 }
 
 impl Series {
-    /// The series that a path stands for; none where it has no [`STEP`].
+    /// Parses a path; `None` without [`STEP`].
     ///
     /// # Errors
     ///
-    /// It stands in a folder's name, or the name is no text for a collection.
+    /// [`STEP`] is in a folder's name, or the name is unsuitable for a collection.
     pub fn of(path: &Path) -> Result<Option<Self>, OutputError> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let name = path.file_name().unwrap_or_default();
@@ -56,7 +56,7 @@ impl Series {
         }
     }
 
-    /// The file of a step.
+    /// Returns the path of a step's file.
     pub fn file(&self, step: usize) -> PathBuf {
         self.folder.join(self.name_of(step))
     }
@@ -65,8 +65,8 @@ impl Series {
         self.name.replace(STEP, &step.to_string())
     }
 
-    /// Goes on behind so many files of the collection that an earlier run has written, of however many processes; from the first where
-    /// that has fewer.
+    /// Continues after the first `count` files of an existing collection, for any number of processes; starts from the
+    /// beginning if it has fewer.
     pub fn resume(&mut self, count: usize) {
         let text = std::fs::read_to_string(self.collection()).unwrap_or_default();
         let Ok(document) = roxmltree::Document::parse(&text) else { return };
@@ -84,17 +84,17 @@ impl Series {
         }
     }
 
-    /// How many files there are: the number of the next.
+    /// Returns the number of files, which is the number of the next step.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there is none yet.
+    /// Returns whether there are no files yet.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// The collection: `u-{step}.vtu` has `u.pvd`.
+    /// Returns the path of the collection: `u.pvd` for `u-{step}.vtu`.
     pub fn collection(&self) -> PathBuf {
         let (stem, _) = self.name.rsplit_once('.').unwrap_or((&self.name, ""));
         let joins: &[char] = &['-', '_', '.', ' '];
@@ -110,17 +110,17 @@ impl Series {
         self.folder.join(format!("{stem}.pvd"))
     }
 
-    /// Adds the next file, which has been written, and writes the collection.
+    /// Records the next file, which has been written, and writes the collection.
     ///
     /// # Errors
     ///
-    /// It cannot be written; then the one before stays.
+    /// It cannot be written; the old collection is then kept.
     pub fn add(&mut self, time: f64) -> Result<(), OutputError> {
         self.files.push((time, self.name_of(self.files.len())));
         self.write()
     }
 
-    /// Adds the next file of several processes, which is one that names theirs: it has the extension `.pvtu`.
+    /// Records the next `.pvtu` file of several processes.
     pub fn add_in_pieces(&mut self, time: f64) {
         self.files.push((time, self.name_in_pieces(self.files.len())));
     }
@@ -134,7 +134,7 @@ impl Series {
     ///
     /// # Errors
     ///
-    /// It cannot be written; then the one before stays.
+    /// It cannot be written; the old collection is then kept.
     pub fn write(&self) -> Result<(), OutputError> {
         write_text(&self.collection(), &self.text())
     }
@@ -151,7 +151,7 @@ impl Series {
     }
 }
 
-/// Text as the value of an attribute.
+/// Escapes an attribute value.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

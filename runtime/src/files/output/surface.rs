@@ -1,10 +1,9 @@
-//! What is seen of a solution: a field on a mesh → triangles with values at their corners, and the edges of cells.
+//! Visible surfaces of a solution: a field on a mesh → triangles with values at their corners, and cell edges.
 //!
-//! [`outside`] gives the boundary of a body, or all of a mesh in the plane; [`cut()`] gives what a plane meets of a body.
-//! Each facet (each cell in the plane) is divided into n parts a direction, so that curved geometry and fields of high
-//! degree are followed: at the corners of the triangles the values are those of the field's own basis and the places
-//! those of the geometry's, exactly; between them a drawing interpolates linearly. A facet shares no points with its
-//! neighbours: what jumps in the form jumps in the picture.
+//! [`outside`] gives the boundary of a body, or a whole plane mesh; [`cut()`] gives the intersection of a body with a
+//! plane. Each facet (in two dimensions, each cell) is divided into n parts per direction, to resolve curved geometry
+//! and fields of high degree. Triangle corners have exact positions and values, by the bases of the geometry and the
+//! field; drawings interpolate linearly between them. Facets share no points, so that discontinuities remain visible.
 
 mod cut;
 mod lattice;
@@ -20,39 +19,39 @@ use crate::support::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange};
 use lattice::{Lattice, edge_points};
 
-/// Parts of a facet for each degree, where there are few facets: straight pieces of a parabola's eighth look round.
+/// Parts of a facet per degree for few facets: an eighth of a parabola looks round.
 const PARTS: usize = 4;
-/// The most parts of a facet in a direction.
+/// The largest number of parts of a facet per direction.
 const MOST_PARTS: usize = 24;
 
-/// What is looked at.
+/// Selection of the displayed field and quantity.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The mesh.
     pub mesh: &'a Mesh,
     /// The field.
     pub shown: Shown<'a>,
-    /// Which number of it.
+    /// The displayed quantity.
     pub quantity: Quantity,
-    /// What the mesh is displaced by.
+    /// The displacement of the mesh.
     pub warp: Option<Warp<'a>>,
 }
 
-/// The field that gives the values.
+/// Displayed field.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown<'a> {
-    /// One with values at nodes.
+    /// A field with values at nodes.
     Points(PointField<'a>),
-    /// One with a value in each cell.
+    /// A field with one value per cell.
     Cells(CellField<'a>),
 }
 
-/// Which number of a field's value is drawn.
+/// Displayed scalar quantity of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// A component; of a scalar there is the first.
+    /// A component; 0 for scalars.
     Component(usize),
-    /// The root of the sum of the components' squares.
+    /// The Euclidean norm of the components.
     Magnitude,
 }
 
@@ -65,38 +64,38 @@ pub struct Warp<'a> {
     pub factor: f64,
 }
 
-/// Triangles with values, and lines over them.
+/// Triangles with values, and lines on top of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Triangles {
-    /// The places of points, displaced; the third coordinate is 0 in two dimensions.
+    /// The displaced points; the third coordinate is 0 in two dimensions.
     pub points: Vec<[f64; 3]>,
-    /// At each point the unit normal of the surface, on either side; 0 where it has none.
+    /// The unit normal at each point, on either side; 0 if it has none.
     pub normals: Vec<[f64; 3]>,
     /// The values at the points.
     pub values: Vec<f64>,
     /// The points of each triangle.
     pub corners: Vec<[u32; 3]>,
-    /// The edges of cells, each a chain of places.
+    /// The edges of cells, as chains of points.
     pub edges: Vec<Vec<[f64; 3]>>,
 }
 
-/// Why nothing is seen.
+/// Error of a surface.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SurfaceError {
-    /// A field that does not fit.
+    /// A field that does not match.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// Geometry of an order that there is no element of.
+    /// Geometry of an unsupported order.
     #[error(transparent)]
     Element(#[from] ElementError),
 }
 
-/// The boundary of a body, or all cells of a mesh in the plane, in about `most` triangles where more would be too many.
+/// Returns the boundary of a body, or all cells of a plane mesh, in at most about `most` triangles.
 ///
 /// # Errors
 ///
-/// A field does not fit the mesh.
+/// A field does not match the mesh.
 pub fn outside(view: &View<'_>, most: usize) -> Result<Triangles, SurfaceError> {
     view.check()?;
     let (mesh, cell) = (view.mesh, view.mesh.cell());
@@ -148,7 +147,7 @@ impl Triangles {
         }
     }
 
-    /// The sum of the areas of all triangles.
+    /// Returns the total area of all triangles.
     pub fn area(&self) -> f64 {
         let area = |corners: &[u32; 3]| {
             let normal = cross(corners.map(|c| self.points[c as usize]));
@@ -159,7 +158,7 @@ impl Triangles {
 }
 
 impl View<'_> {
-    /// Whether all fields fit the mesh.
+    /// Checks that all fields match the mesh.
     fn check(&self) -> Result<(), OutputError> {
         match &self.shown {
             Shown::Points(field) => check_points(self.mesh, field)?,
@@ -168,12 +167,12 @@ impl View<'_> {
         self.warp.iter().try_for_each(|warp| check_points(self.mesh, &warp.field))
     }
 
-    /// Whether places are linear functions of reference coordinates along the edges of a cell.
+    /// Returns whether positions are linear in the reference coordinates along cell edges.
     fn is_straight(&self) -> bool {
         self.mesh.order() == 1 && self.warp.is_none_or(|warp| warp.field.element.degree() == 1)
     }
 
-    /// How many parts a direction a cell or a facet is divided into, if one part of all of them makes `least` triangles.
+    /// Returns the number of parts per direction of a cell or facet, if one part each gives `least` triangles.
     fn parts(&self, least: usize, most: usize) -> usize {
         let shown = match &self.shown {
             Shown::Points(field) => field.element.degree(),
@@ -189,7 +188,7 @@ impl View<'_> {
         wanted.min(bound.max(1))
     }
 
-    /// The displaced place of a point of a cell.
+    /// Returns the displaced position of a point of a cell.
     fn place(&self, cell: usize, tables: &Tables, row: usize) -> [f64; 3] {
         let mut x = self.undisplaced(cell, tables.geometry.of(row));
         if let (Some(warp), Some(rows)) = (&self.warp, &tables.warp) {
@@ -198,7 +197,7 @@ impl View<'_> {
         x
     }
 
-    /// The place of a point of a cell by the geometry's basis there.
+    /// Returns the undisplaced position of a point of a cell, by the geometry's basis values.
     fn undisplaced(&self, cell: usize, weights: &[(usize, f64)]) -> [f64; 3] {
         let nodes = self.mesh.cell_nodes(cell);
         let mut x = [0.0; 3];
@@ -211,7 +210,7 @@ impl View<'_> {
 }
 
 impl Warp<'_> {
-    /// Adds the displacement at a point of a cell; one that is no number is none.
+    /// Adds the displacement at a point of a cell, unless it is not finite.
     fn add(&self, cell: usize, weights: &[(usize, f64)], x: &mut [f64; 3]) {
         let components = self.field.shape.components().min(3);
         for (component, x) in x.iter_mut().enumerate().take(components) {
@@ -222,7 +221,7 @@ impl Warp<'_> {
 }
 
 impl Shown<'_> {
-    /// The number at a point of a cell, by the field's own basis there.
+    /// Returns the quantity at a point of a cell, by the field's basis values.
     fn value(&self, quantity: Quantity, cell: usize, weights: &[(usize, f64)]) -> f64 {
         let components = match self {
             Self::Points(field) => field.shape.components(),
@@ -241,7 +240,7 @@ impl Shown<'_> {
     }
 }
 
-/// Σ_i w_i u_i of a component.
+/// Returns Σ_i w_i u_i of a component.
 fn sum(field: &PointField<'_>, component: usize, cell: usize, weights: &[(usize, f64)]) -> f64 {
     let (nodes, components) = (field.element.count(), field.shape.components());
     let nodes = &field.nodes[cell * nodes..][..nodes];
@@ -249,7 +248,7 @@ fn sum(field: &PointField<'_>, component: usize, cell: usize, weights: &[(usize,
     weights.iter().map(|&(local, weight)| weight * value(local)).sum()
 }
 
-/// The bases of all that is evaluated, at the same points.
+/// Tables of all bases at the same points.
 struct Tables {
     geometry: Rows,
     shown: Option<Rows>,
@@ -272,7 +271,7 @@ impl Tables {
     }
 }
 
-/// The edges of all facets, or of all cells in the plane, each once.
+/// Adds the edges of all facets, or of all cells in two dimensions, without duplicates.
 fn add_edges(
     all: &mut Triangles,
     view: &View<'_>,
@@ -305,13 +304,13 @@ fn add_edges(
     Ok(())
 }
 
-/// The local edges of a facet.
+/// Returns the local edges of a facet.
 fn edges_within(cell: Cell, facet: &[usize]) -> Vec<usize> {
     let edges = cell.entities(1).iter().enumerate();
     edges.filter(|(_, edge)| edge.iter().all(|v| facet.contains(v))).map(|(e, _)| e).collect()
 }
 
-/// Unit normals at the points of one smooth piece: the mean of those of the triangles around, by area.
+/// Adds the unit normals at the points of a smooth part: the area-weighted mean of the adjacent triangles.
 fn add_normals(points: &[[f64; 3]], triangles: &[[u32; 3]], normals: &mut [[f64; 3]]) {
     for corners in triangles {
         let normal = cross(corners.map(|c| points[c as usize]));
@@ -326,7 +325,7 @@ fn add_normals(points: &[[f64; 3]], triangles: &[[u32; 3]], normals: &mut [[f64;
     }
 }
 
-/// (b − a) × (c − a)
+/// Returns the vector product (b − a) × (c − a).
 fn cross([a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
     let (u, v) = ([0, 1, 2].map(|i| b[i] - a[i]), [0, 1, 2].map(|i| c[i] - a[i]));
     [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]]

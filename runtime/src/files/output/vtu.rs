@@ -1,4 +1,4 @@
-//! The VTU file: its XML header and the numbers appended to it.
+//! Format of VTU files: XML header and appended data.
 
 use super::sample::Points;
 use super::{Output, StateField};
@@ -9,7 +9,7 @@ use kernels_gen::element::Lagrange;
 use std::fmt::Write as _;
 use std::io::{Result, Write};
 
-/// One array of numbers.
+/// An array of numbers.
 struct Array {
     name: String,
     components: usize,
@@ -18,7 +18,7 @@ struct Array {
 
 enum Numbers {
     Bytes(Vec<u8>),
-    /// Whole numbers from 0 on, or with a sign in two's complement.
+    /// Integers, unsigned or in two's complement.
     Integers(Vec<u64>),
     Reals(Vec<f64>),
 }
@@ -40,7 +40,7 @@ impl Array {
         }
     }
 
-    /// The size in bytes and then the numbers, little-endian.
+    /// Writes the size in bytes, then the numbers, little-endian.
     fn write(&self, out: &mut dyn Write) -> Result<()> {
         out.write_all(&self.bytes().to_le_bytes())?;
         match &self.numbers {
@@ -51,7 +51,7 @@ impl Array {
     }
 }
 
-/// A file ready to be written.
+/// A file that is ready to be written.
 pub(super) struct File {
     n_points: usize,
     n_cells: usize,
@@ -70,7 +70,7 @@ impl File {
         let mesh = output.mesh;
         let points = Points::new(output);
         let coordinates: Vec<f64> = mesh.points().iter().flatten().copied().collect();
-        // INVARIANT: a mesh has an order that its geometry's element exists for.
+        // INVARIANT: the geometry's element exists for the order of a mesh.
         let positions = match Lagrange::continuous(mesh.cell(), mesh.order()) {
             Ok(geometry) => points.values(geometry, mesh.nodes(), &coordinates, 3),
             Err(_) => Vec::new(),
@@ -100,7 +100,7 @@ impl File {
             n_cells,
             time: output.time,
             states: states(output),
-            // More programs read 1.0, but there the nodes of Lagrange hexahedra are in an older order.
+            // More programs read 1.0, but it has an older node order of Lagrange hexahedra.
             version: match (mesh.cell(), points.degree) {
                 (Cell::Hexahedron, 3..) => "2.2",
                 _ => "1.0",
@@ -122,7 +122,7 @@ impl File {
         out.write_all(b"\n  </AppendedData>\n</VTKFile>\n")
     }
 
-    /// The text of a file that names others of the same arrays as pieces of one mesh.
+    /// Returns the text of a `.pvtu` file with the same arrays, which lists files as pieces.
     pub(super) fn in_pieces(&self, names: &[String]) -> String {
         let mut text = format!(
             "<?xml version=\"1.0\"?>\n\
@@ -153,13 +153,13 @@ impl File {
         text
     }
 
-    /// All arrays in the order in which they are appended.
+    /// Returns all arrays in appended order.
     fn arrays(&self) -> impl Iterator<Item = &Array> {
         let data = self.point_data.iter().chain(&self.cell_data);
         self.states.iter().chain(std::iter::once(&self.points)).chain(&self.cells).chain(data)
     }
 
-    /// The data of the file as a whole; gives back how many bytes of it are appended.
+    /// Writes the field data; returns the number of its appended bytes.
     fn field_data(&self, text: &mut String) -> u64 {
         if self.time.is_none() && self.states.is_empty() {
             return 0;
@@ -226,7 +226,7 @@ impl File {
     }
 }
 
-/// The coefficients of fields, and what they are of.
+/// Returns the coefficients of fields, and the description of their spaces.
 fn states(output: &Output<'_>) -> Vec<Array> {
     if output.states.is_empty() {
         return Vec::new();
@@ -247,7 +247,7 @@ fn states(output: &Output<'_>) -> Vec<Array> {
     arrays
 }
 
-/// An array in which vectors and matrices of a plane have a third direction, as VTK has them.
+/// Returns an array whose vectors and matrices are padded to three dimensions, as VTK requires.
 fn padded(name: &str, shape: Shape, dim: usize, values: Vec<f64>) -> Array {
     let name = name.to_owned();
     let (rows, columns) = match shape {
@@ -273,7 +273,7 @@ fn padded(name: &str, shape: Shape, dim: usize, values: Vec<f64>) -> Array {
     Array { name, components: 3 * wide, numbers: Numbers::Reals(all) }
 }
 
-/// Text for an XML attribute.
+/// Escapes an XML attribute.
 fn escaped(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {

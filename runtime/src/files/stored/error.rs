@@ -1,4 +1,4 @@
-//! Why a file gives no data and no state: each message says what there is, and what was needed.
+//! Errors of data and state files; messages give the content found and the content required.
 
 use super::NpyError;
 use crate::mesh::read::ReadError;
@@ -7,20 +7,20 @@ use crate::support::memory::TooMuch;
 use fem_dsl::source::shortened;
 use thiserror::Error;
 
-/// Why a file gives no values.
+/// Error of a data or state file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// It cannot be opened or read.
+    /// A file that cannot be opened or read.
     #[error("it cannot be read: {0}")]
     Open(std::io::Error),
-    /// A folder, a pipe, a device.
+    /// A folder, a pipe or a device.
     #[error("it is no file\nhelp: save the data to a file")]
     NoFile,
-    /// More than there is memory for.
+    /// Insufficient memory.
     #[error(transparent)]
     Memory(#[from] TooMuch),
-    /// Neither of the formats.
+    /// An unknown format.
     #[error(
         "it is neither a `.vtu` of VTK nor a `.npy` of NumPy\nhelp: ParaView saves data as `.vtu`, `numpy.save` as `.npy`"
     )]
@@ -31,93 +31,93 @@ pub enum FileError {
     /// A damaged `.npy`.
     #[error(transparent)]
     Npy(#[from] NpyError),
-    /// A name for what has none.
+    /// A name for an unnamed array.
     #[error("a `.npy` file holds one array, which has no name\nhelp: leave \"{}\" out", shortened(.name))]
     Named {
         /// The name.
         name: String,
     },
-    /// No such array where it should be.
+    /// No array with this name and association.
     #[error("it has no array \"{}\" {place}; {}", shortened(.name), listed(.there))]
     NoArray {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Where it should be.
+        /// The expected association.
         place: &'static str,
-        /// All arrays that there are.
+        /// All arrays of the file.
         there: Vec<String>,
     },
-    /// Another number of components.
+    /// A wrong number of components.
     #[error("a value has {found} components there, but {expected} here")]
     Components {
-        /// Those of the array.
+        /// The number in the array.
         found: usize,
-        /// Those of the data.
+        /// The required number.
         expected: usize,
     },
-    /// Another number of values.
+    /// A wrong number of values.
     #[error("it has values for {found} {what}, but the mesh has {}", either(.expected))]
     Count {
-        /// Cells or nodes.
+        /// The kind of values: cells or nodes.
         what: &'static str,
-        /// How many there are in the file.
+        /// The number in the file.
         found: usize,
-        /// How many there are in the mesh, in each way of counting.
+        /// The numbers in the mesh, one per numbering.
         expected: Vec<usize>,
     },
-    /// Cells or nodes in other places.
+    /// Cells or nodes with other positions.
     #[error(
         "it is of another mesh with as many {what}: number {number} is at {} there, and at {} here\n\
          help: values stand in the order in which the mesh file has its {what}",
         shown(.there), shown(.here)
     )]
     Elsewhere {
-        /// Cells or nodes.
+        /// The kind of values: cells or nodes.
         what: &'static str,
-        /// Which, from 0.
+        /// The index, from 0.
         number: usize,
-        /// Where it is in the file.
+        /// The position in the file.
         there: [f64; 3],
-        /// Where it is in the mesh.
+        /// The position in the mesh.
         here: [f64; 3],
     },
-    /// A mesh with nodes that its file did not have.
+    /// A mesh with nodes that its file does not have.
     #[error(
         "the mesh has nodes that its file lacks (they complete cells, or cut them), for which there is no value\n\
          help: give this data on cells"
     )]
     AddedNodes,
-    /// A generated mesh whose nodes have no numbers.
+    /// A generated mesh without node numbers.
     #[error(
         "a generated mesh of order {order} has no numbering of its nodes\nhelp: give this data on cells, or take `order: 1`"
     )]
     Unnumbered {
-        /// Its order.
+        /// The geometry order.
         order: usize,
     },
-    /// Rows for the nodes of a refined mesh, whose order nothing outside of this program knows.
+    /// Rows for the nodes of a refined mesh, whose order is internal.
     #[error(
         "the nodes of a refined mesh have no order that the rows of a `.npy` could follow\n\
          help: give this data on cells, or as an array of a `.vtu` of that mesh, or read a mesh that needs no `refine`"
     )]
     Refined,
-    /// A state on another mesh.
+    /// A state of another mesh.
     #[error("it was written on {}", other_mesh(.counts))]
     OtherMesh {
-        /// Cells, vertices and order of the geometry there, and here.
+        /// Cells, vertices and geometry order, in the file and of the mesh.
         counts: [[i64; 3]; 2],
     },
-    /// A state of another version of the library.
+    /// A state of another version.
     #[error(
         "its coefficients are of version {found}, and this program reads version {known}\nhelp: solve again"
     )]
     Version {
-        /// What the file says.
+        /// The version of the file.
         found: i64,
-        /// What is read.
+        /// The supported version.
         known: i64,
     },
-    /// A state whose numbers do not go together.
+    /// A state with inconsistent numbers.
     #[error("its array \"{}\" is damaged", shortened(.array))]
     Damaged {
         /// The array.
@@ -129,9 +129,9 @@ pub enum FileError {
          help: let the field live in `L2({degree})` here too", shortened(.name)
     )]
     Discontinuous {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its degree.
+        /// The degree.
         degree: usize,
     },
     /// A space that cannot be numbered.
@@ -140,7 +140,7 @@ pub enum FileError {
 }
 
 fn listed(names: &[String]) -> String {
-    /// As many are named.
+    /// Number of arrays in a message.
     const MOST: usize = 20;
     match names.len() {
         0 => "it has none at all".to_owned(),

@@ -1,4 +1,4 @@
-//! From the rows of an array to the values of cells and nodes.
+//! Conversion of array rows to values on cells and at nodes.
 
 use super::FileError;
 use crate::mesh::Mesh;
@@ -7,10 +7,10 @@ use crate::space::Space;
 use fem_dsl::point::Shape;
 use kernels_gen::element::{Lagrange, interpolation};
 
-/// Weights that differ less from 0 or 1 come from rounding.
+/// Smaller deviations of weights from 0 or 1 are rounding errors.
 const NOTHING: f64 = 1e-14;
 
-/// The components that a value needs. VTK has three directions in a plane, too: what is 0 in the third is left out.
+/// Selects the required components. VTK pads plane vectors to three components; zero third components are dropped.
 pub(super) fn components(
     values: &[f64],
     found: usize,
@@ -36,13 +36,13 @@ pub(super) fn components(
     Ok(all)
 }
 
-/// The rows in the order of the mesh.
+/// Returns the rows in the order of the mesh.
 pub(super) fn taken(rows: &Rows, values: &[f64], components: usize) -> Vec<f64> {
     let own = |&row: &u32| &values[row as usize * components..][..components];
     rows.of.iter().flat_map(own).copied().collect()
 }
 
-/// Values on cells as the coefficients of a space of degree 0.
+/// Returns the cell values as coefficients of a space of degree 0.
 pub(super) fn by_cell(space: &Space, values: &[f64]) -> Vec<f64> {
     let components = space.components();
     let mut all = vec![0.0; space.n_dofs()];
@@ -52,7 +52,7 @@ pub(super) fn by_cell(space: &Space, values: &[f64]) -> Vec<f64> {
     all
 }
 
-/// Values at the geometry nodes of a mesh, by rows, and the element that they belong to.
+/// Values at the geometry nodes of a mesh, by rows, and their element.
 pub(super) fn at_points(
     mesh: &Mesh,
     rows: &Rows,
@@ -69,9 +69,8 @@ pub(super) fn at_points(
     Ok((make(mesh.cell(), mesh.order()).map_err(unnumbered)?, own))
 }
 
-/// The values at the nodes of quadratic cells that came without nodes on their faces and inside: by the serendipity
-/// functions, of which those of the vertices are −1/4 there, and those of the edges 1/2 in the middle of a face and 1/4 in
-/// that of a hexahedron. None where more than these nodes have no row.
+/// Completes nodal values of serendipity cells at face and interior nodes. There the functions of vertices are −1/4,
+/// those of edges 1/2 at a face centre and 1/4 at the centre of a hexahedron. `None` if other nodes have no row either.
 fn completed(mesh: &Mesh, rows: &Rows, values: &[f64], components: usize) -> Option<Vec<f64>> {
     if mesh.order() != 2 || !mesh.cell().is_tensor() {
         return None;
@@ -109,7 +108,7 @@ fn completed(mesh: &Mesh, rows: &Rows, values: &[f64], components: usize) -> Opt
     Some(all)
 }
 
-/// The values of one element's functions, `nodes` being its nodes `[cell][local node]`, at the nodes of a space.
+/// Interpolates a function of one element, with connectivity `nodes` (`[cell][local node]`), at the nodes of a space.
 pub(super) fn interpolated(from: Lagrange, nodes: &[u32], values: &[f64], to: &Space) -> Vec<f64> {
     let components = to.components();
     let rounded = |weight: f64| if (weight - 1.0).abs() < NOTHING { 1.0 } else { weight };

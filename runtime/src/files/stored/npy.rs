@@ -1,7 +1,7 @@
-//! NumPy's files of one array (`.npy`): bytes → [`Table`].
+//! NumPy array files (`.npy`): bytes → [`Table`].
 //!
-//! Six bytes that name the format, two of its version, the length of a header, which is a dictionary of Python with the
-//! type (`descr`), the order (`fortran_order`) and the extents (`shape`), and the numbers
+//! The format consists of six magic bytes, two version bytes, the length of the header, the header and the numbers. The
+//! header is a Python dictionary with the type (`descr`), the order (`fortran_order`) and the extents (`shape`)
 //! (numpy.org, "numpy.lib.format").
 
 use crate::mesh::read::vtk::numbers::Type;
@@ -9,41 +9,41 @@ use thiserror::Error;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Numbers in rows.
+/// A table of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Table {
     pub(super) rows: usize,
-    /// Numbers in a row.
+    /// The number of columns.
     pub(super) columns: usize,
     pub(super) values: Vec<f64>,
 }
 
-/// Why a file is no array of numbers.
+/// Error of a NumPy file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NpyError {
-    /// The header is not one, or the file ends in it.
+    /// An invalid or truncated header.
     #[error("its header is damaged: {0}")]
     Header(&'static str),
-    /// Another type than numbers.
+    /// An unsupported element type.
     #[error(
         "its numbers are of type {0}, which is not read\nhelp: save floating-point numbers or integers: `a.astype(float)`"
     )]
     Type(String),
-    /// More than two dimensions, or none.
+    /// A shape other than one or two dimensions.
     #[error("its shape is ({0}), but data has one row a cell or node: one or two dimensions")]
     Shape(String),
-    /// More or fewer bytes than the shape says.
+    /// A length that does not match the shape.
     #[error("it announces {expected} bytes of numbers, but {found} follow")]
     Length {
-        /// What the header says.
+        /// The length by the header.
         expected: u64,
-        /// What there is.
+        /// The length found.
         found: usize,
     },
 }
 
-/// Whether the bytes begin as such a file.
+/// Returns whether the bytes start with the magic bytes.
 pub(super) fn is_one(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
@@ -80,7 +80,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Table, NpyError> {
     Ok(Table { rows, columns, values })
 }
 
-/// What stands behind a key of the dictionary, with all that follows.
+/// Returns the rest of the text after a key of the dictionary.
 fn value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     ['\'', '"'].iter().find_map(|quote| {
         let (_, rest) = header.split_once(&format!("{quote}{key}{quote}"))?;
@@ -88,7 +88,7 @@ fn value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// `'<f8'`: the order of the bytes, the sort of number, its bytes.
+/// Parses `'<f8'`: byte order, kind and size.
 fn number_type(text: &str) -> Result<(Type, bool), NpyError> {
     let other = || {
         let end = text.find("'fortran_order'").unwrap_or(text.len());
@@ -117,7 +117,7 @@ fn number_type(text: &str) -> Result<(Type, bool), NpyError> {
     Ok((kind, big))
 }
 
-/// `(100, 3)`: rows and columns.
+/// Parses `(100, 3)`: rows and columns.
 fn shape(text: &str) -> Result<(usize, usize), NpyError> {
     let inside = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let (inside, _) = inside.ok_or(NpyError::Header("`shape` is no tuple"))?;
@@ -166,7 +166,7 @@ mod tests {
             };
             assert_eq!(table.values, known, "{kind}");
         }
-        // Version 2 has a longer length.
+        // Version 2 has a longer length field.
         let text = header("<f8", "False", "(4,)");
         let long = [MAGIC, &[2, 0], &(text.len() as u32).to_le_bytes(), text.as_bytes(), &reals];
         assert_eq!(read(&long.concat()).map(|table| table.rows), Ok(4));

@@ -1,7 +1,7 @@
-//! Data of a mesh → that of the mesh which was refined from it.
+//! Data of a mesh on its refinement.
 //!
-//! Cells inherit. What stands at geometry nodes is a function on each coarse cell, in the basis of its geometry, and is
-//! taken at the nodes of the parts; these have the same degree, so that nothing is lost.
+//! Cell data is inherited. Data at geometry nodes is a function on each coarse cell, in the geometry's basis, and is
+//! evaluated at the nodes of its children. These have the same degree, so nothing is lost.
 
 use crate::mesh::Mesh;
 use crate::mesh::refine::bisect::{Path, Steps};
@@ -11,15 +11,15 @@ use fem_dsl::point::Shape;
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::BTreeMap;
 
-/// Tables that are kept: a cell that is divided more often has as many parts as its mesh has cells.
+/// Largest number of cached tables: after many refinements a cell has as many children as the mesh has cells.
 const KEPT: usize = 4096;
 
-/// The values of all parts of the coarse cells.
+/// Returns the values of all children of the coarse cells.
 pub(super) fn on_cells(refined: &Refined, values: &[f64], components: usize) -> Vec<f64> {
     refined.parents().flat_map(|cell| &values[cell * components..][..components]).copied().collect()
 }
 
-/// The values at the geometry nodes of a refined mesh of a function that is given at those of the coarse one.
+/// Interpolates a function given at the geometry nodes of the coarse mesh to those of the refined mesh.
 pub(super) fn at_points(
     mesh: &Mesh,
     refined: &Refined,
@@ -27,7 +27,7 @@ pub(super) fn at_points(
     shape: Shape,
 ) -> (Lagrange, Vec<f64>) {
     let (coarse, components) = (&refined.coarse, shape.components());
-    // INVARIANT: a mesh has an order that its geometry's element exists for.
+    // INVARIANT: the geometry's element exists for the order of a mesh.
     let to = Lagrange::continuous(mesh.cell(), mesh.order()).unwrap_or(from);
     let (places, points) = (Places::of(refined), to.points());
     let mut tables: BTreeMap<(u128, [u8; 4]), Vec<f64>> = BTreeMap::new();
@@ -58,7 +58,7 @@ pub(super) fn at_points(
     (to, all)
 }
 
-/// What the places of cells in those of the coarser mesh are made of.
+/// Maps of cells into those of the coarser mesh.
 enum Places {
     Divided { children: Children, times: usize },
     Bisected(Steps),
@@ -79,7 +79,7 @@ impl Places {
         }
     }
 
-    /// The place that a number stands for.
+    /// Returns the map for a position number.
     fn at(&self, number: u128) -> Affine {
         match self {
             Self::Divided { children, times } => {

@@ -1,6 +1,6 @@
-//! A field's own coefficients in a `.vtu`: written beside the values at VTK's nodes, and read back to the bit.
+//! Exact coefficients of a field in a `.vtu`: stored in addition to the values at VTK's nodes.
 //!
-//! They are arrays of the FieldData, of whole numbers and of reals, so that every reader of the format takes them:
+//! They are arrays of integers and reals in the FieldData, which every reader of the format accepts:
 //!
 //! | array | numbers |
 //! | --- | --- |
@@ -8,8 +8,8 @@
 //! | `weakform:u:space` | 1 where u is continuous, else 0; degree; components; nodes |
 //! | `weakform:u:coefficients` | the coefficients of u, node by node |
 //!
-//! How a space numbers its nodes depends on what is solved beside it. In a file they come as the cells first touch them,
-//! each cell's in the order of its element, which the mesh and the element alone decide.
+//! The node numbering of a space depends on the other fields of a problem. In files, nodes are ordered by first touch,
+//! cell by cell in element order, which depends on the mesh and the element only.
 
 use super::FileError;
 use crate::mesh::Mesh;
@@ -19,30 +19,30 @@ use crate::space::Space;
 use crate::support::fingerprint::Fingerprint;
 use kernels_gen::element::Lagrange;
 
-/// What all these arrays are called by.
+/// Prefix of the array names.
 const NAME: &str = "weakform";
 
-/// The version of what is written.
+/// The version of the format.
 const VERSION: i64 = 1;
 
-/// The array that says of which mesh a file is.
+/// Returns the array that identifies the mesh.
 pub(crate) fn mesh_name() -> String {
     format!("{NAME}:mesh")
 }
 
-/// The arrays of a field: its space and its coefficients.
+/// Returns the arrays of a field: its space and its coefficients.
 pub(crate) fn names(field: &str) -> [String; 2] {
     ["space", "coefficients"].map(|what| format!("{NAME}:{field}:{what}"))
 }
 
-/// The fields whose coefficients a file has.
+/// Returns the fields with stored coefficients.
 pub(super) fn fields(data: &Data) -> impl Iterator<Item = &str> {
     data.arrays.iter().filter(|array| array.section == Section::File).filter_map(|array| {
         array.name.strip_prefix(NAME)?.strip_prefix(':')?.strip_suffix(":coefficients")
     })
 }
 
-/// What a file says of its mesh.
+/// Returns the description of a mesh in a file.
 pub(crate) fn of_mesh(mesh: &Mesh) -> [i64; 5] {
     [
         VERSION,
@@ -53,7 +53,7 @@ pub(crate) fn of_mesh(mesh: &Mesh) -> [i64; 5] {
     ]
 }
 
-/// A number that tells meshes apart, and the same mesh in another order.
+/// Returns a hash of the mesh, including its order.
 fn hash(mesh: &Mesh) -> u64 {
     let mut hash = Fingerprint::new();
     hash.text(mesh.cell().name());
@@ -61,30 +61,30 @@ fn hash(mesh: &Mesh) -> u64 {
     hash.number()
 }
 
-/// What a file says of a field's space.
+/// Returns the description of a field's space in a file.
 pub(crate) fn of_space(space: &Space) -> [i64; 4] {
     let element = space.element();
     let continuous = i64::from(element.is_continuous());
     [continuous, element.degree() as i64, space.components() as i64, space.n_nodes() as i64]
 }
 
-/// The nodes of a space in the order of a file.
+/// Returns the nodes of a space in file order.
 pub(crate) fn order(space: &Space) -> Vec<u32> {
     let mut seen = vec![false; space.n_nodes()];
     let first = |node: &u32| !std::mem::replace(&mut seen[*node as usize], true);
     space.nodes().iter().copied().filter(first).collect()
 }
 
-/// A field of a file.
+/// A field stored in a file.
 pub(super) struct State {
     pub(super) element: Lagrange,
     pub(super) components: usize,
-    /// Node by node, in the order of a file.
+    /// Coefficients by node, in file order.
     coefficients: Vec<f64>,
 }
 
 impl State {
-    /// The coefficients of a field in a file that is of this mesh; none where it has none.
+    /// Reads the coefficients of a field, if the file has them, and checks that its mesh is this one.
     pub(super) fn of(data: &Data, field: &str, mesh: &Mesh) -> Result<Option<Self>, FileError> {
         let [space, coefficients] = names(field);
         let of = |name: &str| data.array(Section::File, name)?.numbers.as_ref();
@@ -120,7 +120,7 @@ impl State {
         Ok(Some(Self { element, components, coefficients: all.clone() }))
     }
 
-    /// The coefficients in the numbering of a space of the same element.
+    /// Returns the coefficients in the numbering of a space with the same element.
     pub(super) fn numbered(&self, space: &Space) -> Vec<f64> {
         let mut values = vec![0.0; space.n_dofs()];
         let rows = self.coefficients.chunks_exact(self.components);

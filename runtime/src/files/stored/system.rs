@@ -1,12 +1,12 @@
-//! Linear systems of any code from files: a matrix, a right-hand side and a solution → [`Residual`].
+//! Linear systems of any program from files: matrix, right-hand side and solution → [`Residual`].
 //!
 //! ```text
 //! r = b − A x        relative: ‖r‖₂ / ‖b‖₂, backward: ‖r‖_∞ / (‖A‖_∞ ‖x‖_∞ + ‖b‖_∞)
 //! ```
 //!
-//! Matrices are Matrix Market's coordinates (math.nist.gov/MatrixMarket/formats.html), real, integer or pattern, general,
-//! symmetric or skew-symmetric; entries that stand twice are added up. Vectors are NumPy's arrays, Matrix Market's arrays of one
-//! column, or a number a line.
+//! Matrices have the coordinate format of Matrix Market (math.nist.gov/MatrixMarket/formats.html): real, integer or
+//! pattern; general, symmetric or skew-symmetric. Duplicate entries are summed. Vectors are NumPy arrays, Matrix Market
+//! arrays with one column, or one number per line.
 
 use super::npy::{self, NpyError};
 use crate::algebra::csr::Csr;
@@ -17,77 +17,78 @@ use crate::support::parallel::*;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What Matrix Market's files begin with.
+/// The first word of a Matrix Market file.
 const BANNER: &str = "%%matrixmarket";
 
-/// Bytes of a row without entries: where it begins, and its part of a residual.
+/// Bytes of a row without entries: its start, and its entry of the residual.
 const A_ROW: f64 = 24.0;
 
-/// Why a file is no matrix or no vector.
+/// Error of a matrix or vector file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SystemError {
-    /// It cannot be read.
+    /// A file that cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// More than there is memory for.
+    /// Insufficient memory.
     #[error("{}: {error}", path.display())]
     Memory {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The allocation.
         error: TooMuch,
     },
-    /// A line that is not what should stand there.
+    /// An invalid line.
     #[error("{}:{line}: {what}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// Its number, from 1 on.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The defect.
         what: String,
     },
-    /// An array of NumPy's that is none of numbers.
+    /// An invalid NumPy array.
     #[error("{}: {error}", path.display())]
     Npy {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         error: NpyError,
     },
-    /// Another number of entries than the matrix has rows.
+    /// A vector whose length is not the number of rows.
     #[error("{} has {found} numbers, but the matrix has {wanted} rows", path.display())]
     Length {
         /// The file.
         path: PathBuf,
-        /// Its numbers.
+        /// The length of the vector.
         found: usize,
-        /// Rows.
+        /// The number of rows.
         wanted: usize,
     },
 }
 
-/// How far a solution is from solving a system.
+/// Residual norms of a solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
-    /// ‖b − A x‖₂, in the units of b.
+    /// The norm ‖b − A x‖₂.
     pub absolute: f64,
-    /// The same over ‖b‖₂; 0 where nothing is left, infinite where b alone is 0.
+    /// The ratio ‖b − A x‖₂ / ‖b‖₂; 0 for a zero residual, infinite if only b is 0.
     pub relative: f64,
-    /// ‖b − A x‖_∞ over ‖A‖_∞ ‖x‖_∞ + ‖b‖_∞: x solves a system whose numbers differ by so much of the largest ones.
+    /// The backward error ‖b − A x‖_∞ / (‖A‖_∞ ‖x‖_∞ + ‖b‖_∞): x solves a system perturbed by this, relative to its
+    /// largest entries.
     pub backward: f64,
-    /// The row with the largest entry of the residual, from 0 on.
+    /// The row with the largest residual, from 0.
     pub worst: usize,
 }
 
 impl Residual {
-    /// That of x, which like b has an entry for each row of A.
+    /// Creates the residual of x; x and b have one entry per row of A.
     pub fn new(matrix: &Csr, x: &[f64], b: &[f64]) -> Self {
         let rows = (0..matrix.size()).into_par_iter().with_min_len(1 << 12);
         let row = |i: usize| {
@@ -97,7 +98,7 @@ impl Residual {
         };
         let rows: Vec<(f64, f64)> = rows.map(row).listed();
         let absolute = norm(rows.iter().map(|(left, _)| *left));
-        // A number that is none is the largest of all.
+        // A NaN counts as the largest.
         let largest = |most: f64, value: f64| if value.abs() <= most { most } else { value.abs() };
         let most = |values: &[f64]| values.iter().copied().fold(0.0, largest);
         let (mut worst, mut left) = (0, 0.0);
@@ -107,7 +108,7 @@ impl Residual {
             }
         }
         let sums = rows.iter().map(|(_, sum)| *sum).fold(0.0, largest);
-        // Nothing that is left is nothing of 0, too.
+        // A zero residual is 0 relative to 0, too.
         let part = |left: f64, of: f64| if left == 0.0 { 0.0 } else { left / of };
         let relative = part(absolute, norm(b.iter().copied()));
         Self { absolute, relative, backward: part(left, sums * most(x) + most(b)), worst }
@@ -120,17 +121,17 @@ impl Residual {
 ///
 /// [`SystemError`], with the line.
 pub fn read_matrix(path: &Path) -> Result<Csr, SystemError> {
-    // The shortest entry, `1 1` and a line's end, stands for two of 16 bytes each.
+    // The shortest entry, `1 1` and a newline, becomes two entries of 16 bytes.
     let bytes = bytes_of(path, 9.0, |bytes| bytes.starts_with(b"%%"))?;
     let text = text_of(path, &bytes)?;
     matrix(text).map_err(|(line, what)| SystemError::Line { path: path.to_owned(), line, what })
 }
 
-/// Reads a vector of so many numbers.
+/// Reads a vector with `wanted` entries.
 ///
 /// # Errors
 ///
-/// [`SystemError`], with the line where it has lines.
+/// [`SystemError`], with the line of a text file.
 pub fn read_vector(path: &Path, wanted: usize) -> Result<Vec<f64>, SystemError> {
     let fits = |bytes: &[u8]| npy::is_one(bytes) || input::is_text(bytes);
     let bytes = bytes_of(path, 5.0, fits)?;
@@ -162,16 +163,16 @@ fn text_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, SystemError> {
     })
 }
 
-/// A line and what is wrong with it.
+/// A line number and the defect.
 type Wrong = (usize, String);
 
-/// Lines with their numbers, without comments and empty ones.
+/// Returns the numbered lines without comments and empty lines.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('%'))
 }
 
-/// The words behind `%%MatrixMarket matrix`, in small letters.
+/// Returns the words after `%%MatrixMarket matrix`, in lower case.
 fn banner(text: &str) -> Result<Vec<String>, Wrong> {
     let first = text.lines().next().unwrap_or_default().to_ascii_lowercase();
     let words: Vec<&str> = first.split_whitespace().collect();
@@ -185,7 +186,7 @@ fn banner(text: &str) -> Result<Vec<String>, Wrong> {
     }
 }
 
-/// What the other triangle of a matrix is.
+/// Relation of the upper to the lower triangle.
 #[derive(Clone, Copy, PartialEq)]
 enum Other {
     Given,
@@ -255,7 +256,7 @@ fn matrix(text: &str) -> Result<Csr, Wrong> {
     Ok(rows_of(rows, triples))
 }
 
-/// `1 2 -0.5`, from 1 on.
+/// Parses an entry, `1 2 -0.5`, counted from 1.
 fn entry(line: &str, sort: &str, n: usize) -> Result<(u32, u32, f64), String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (row, column, value) = match (&words[..], sort) {
@@ -280,7 +281,7 @@ fn number(word: &str) -> Result<f64, String> {
     parsed.map_err(|_| format!("`{word}` is no number"))
 }
 
-/// Compressed rows of entries, those that stand twice added up in the order of the file.
+/// Returns the CSR matrix of entries; duplicates are summed in file order.
 fn rows_of(n: usize, mut triples: Vec<(u32, u32, f64)>) -> Csr {
     triples.par_sort_by_key(|&(row, column, _)| (row, column));
     triples.dedup_by(|next, kept| {
@@ -360,7 +361,7 @@ mod tests {
         assert_eq!(read("real general", "0 0 0\n"), Vec::<Vec<f64>>::new());
     }
 
-    /// Each file with the line that is wrong, and a part of what is said of it.
+    /// Invalid files with line numbers and parts of the messages.
     #[test]
     fn bad_lines_are_named() {
         let general = "%%MatrixMarket matrix coordinate real general\n";

@@ -1,5 +1,4 @@
-//! Kernels that were compiled together with the program: plans → the module that they are in, or what
-//! is missing there.
+//! Kernels compiled into the program: plans → their module, or the missing kernel.
 
 use super::Target;
 use crate::device::cpu::{Linked, Module};
@@ -11,7 +10,7 @@ use kernels_gen::element::{LinePoints, Rule, default_rule};
 use kernels_gen::generate::interfaces;
 use kernels_gen::plan::{Elements, Plan, PlanError};
 
-/// The kernels of `plans`, or the name of the first that is not there.
+/// Returns the kernels of `plans`, or the name of the first missing one.
 pub(super) fn find(
     form: &PointForm,
     elements: &Elements,
@@ -33,7 +32,7 @@ pub(super) fn find(
     Ok(Err(missing))
 }
 
-/// How the macro is told of these elements, `hex(2)`.
+/// Returns the macro setting for these elements, such as `hex(2)`.
 pub(super) fn setting(elements: &Elements, facts: &MeshFacts) -> String {
     let Elements { cell, degree, rule, .. } = elements;
     let largest = elements.largest();

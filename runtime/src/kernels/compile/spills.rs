@@ -1,50 +1,50 @@
-//! What spills → other plans: a device says how many bytes of a thread its compiler found no registers for.
+//! Alternative plans for kernels with register spills, as reported by a device.
 //!
-//! First the order of the text is tried, then, for threads with a line each, fewer groups a multiprocessor. What the plan, or
-//! whoever asked for it, has named stays as it is.
+//! First the assembler keeps the order of the text. Then kernels with one line per thread are planned with fewer groups
+//! per multiprocessor. Choices in the plan or in the wishes are never changed.
 
 use kernels_gen::abi::registers;
 use kernels_gen::choose::Wishes;
 use kernels_gen::plan::{Plan, Strategy, Task};
 
-/// Bytes that a thread may keep in memory for want of registers: twenty spilt doubles cost less than the groups of
-/// threads that they make room for (BP3 at degree 5 on an H200), more cost more.
+/// Acceptable spill bytes per thread: twenty spilled doubles cost less than the thread groups for which they make room
+/// (BP3 at degree 5 on an H200); more cost more.
 const SPILLS: usize = 192;
 
-/// Beyond so many bytes it is tried whether the order of the text takes fewer registers. Where it takes half the bytes
-/// and less, kernels by lines gain 2 to 6 % (BP3 and Poisson with Gauss points on 7 points, on an H200); where it takes
-/// about as many, they lose up to 10 %. Several groups of threads with a cell each gain with every byte: three Laplacians
-/// of degree 1 on 8 points 8 % with 160 bytes instead of 224.
+/// Spill bytes beyond which the order of the text is tried. With at most half the bytes, line kernels gain 2 to 6 %
+/// (BP3 and Poisson with Gauss points on 7 points, on an H200); with about as many, they lose up to 10 %. Several
+/// thread groups with one cell per thread gain with every byte: three Laplacians of degree 1 on 8 points gain 8 % with
+/// 160 instead of 224 bytes.
 const MANY: usize = 96;
 
-/// What has been tried of a plan.
+/// Progress for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tried {
-    /// What was planned.
+    /// The original plan.
     Planned,
-    /// Besides, the order of the text; so many bytes were spilt without.
+    /// The order of the text; the original plan spilled this number of bytes.
     InOrder(usize),
-    /// All that is worth it.
+    /// All alternatives.
     Enough,
 }
 
-/// What has been tried of the plans of an operator.
+/// Progress for the plans of an operator.
 pub(super) struct Spills {
     tried: Vec<Tried>,
-    /// Whether the order may be chosen here.
+    /// True if the order may be changed.
     order: bool,
-    /// Whether the number of groups may.
+    /// True if the number of groups may be changed.
     groups: bool,
 }
 
 impl Spills {
-    /// Of plans that have not been compiled.
+    /// Starts with plans that are not compiled yet.
     pub(super) fn new(plans: &[Plan], wishes: &Wishes) -> Self {
         let (order, groups) = (wishes.in_order.is_none(), wishes.residency.is_none());
         Self { tried: vec![Tried::Planned; plans.len()], order, groups }
     }
 
-    /// Makes other plans for kernels with so many threads a group that spill so many bytes; whether there are any.
+    /// Changes the plans of kernels, given their threads per group and spill bytes; returns whether any changed.
     pub(super) fn less(&mut self, plans: &mut [Plan], kernels: &[(usize, usize)]) -> bool {
         let mut changed = false;
         for ((plan, tried), &(threads, spilt)) in plans.iter_mut().zip(&mut self.tried).zip(kernels)
@@ -71,7 +71,7 @@ impl Spills {
                 }
             };
             *tried = Tried::Enough;
-            // Fewer groups, as far as they have more registers.
+            // Fewer groups, as long as this gives more registers.
             let more =
                 |groups: &usize| registers(threads, *groups) > registers(threads, plan.residency);
             let fewer = (1..plan.residency).rev().find(more);
@@ -99,7 +99,7 @@ mod tests {
         Plan { strategy, residency, ..plan }
     }
 
-    /// What is planned in the end for groups of 128 threads that spill so many bytes with this residency and order.
+    /// Returns the final residency and order, for groups of 128 threads with given spill bytes.
     fn settled(from: Plan, wishes: &Wishes, spilt: impl Fn(usize, bool) -> usize) -> (usize, bool) {
         let mut plans = vec![from];
         let mut spills = Spills::new(&plans, wishes);
@@ -120,7 +120,7 @@ mod tests {
         let spilt = |residency: usize, _: bool| if residency > 4 { SPILLS + 8 } else { SPILLS };
         assert_eq!(settled(from(6), &Wishes::default(), spilt), (4, false));
         assert_eq!(settled(from(6), &named, spilt), (6, false));
-        // With two groups a thread has all the registers that there are.
+        // With two groups a thread has the largest number of registers.
         assert_eq!(settled(from(6), &Wishes::default(), |_, _| 1000), (2, false));
         assert_eq!(settled(from(1), &Wishes::default(), |_, _| 1000), (1, false));
         assert_eq!(settled(plan(Task::Diagonal, LINES, 6), &Wishes::default(), spilt), (6, false));
@@ -143,7 +143,7 @@ mod tests {
         let cells = |groups: usize| plan(Task::Action, Strategy::CellPerLane, groups);
         assert_eq!(settled(cells(3), &Wishes::default(), order(152)), (3, true));
         assert_eq!(settled(cells(1), &Wishes::default(), order(152)), (1, false));
-        // Planned or asked for, it stays.
+        // A planned or requested order is kept.
         let planned = || Plan { in_order: true, ..from() };
         assert_eq!(settled(planned(), &Wishes::default(), order(88)), (3, true));
         assert_eq!(settled(planned(), &Wishes::default(), order(SPILLS + 8)), (2, true));

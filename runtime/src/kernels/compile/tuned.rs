@@ -1,7 +1,7 @@
-//! What was measured to be faster than what is planned (`wf tune`): a task on elements and a machine → the wishes that give it.
+//! Measured optimal choices (`wf tune`): a task on elements and a machine → the wishes for its plan.
 //!
-//! All of them lie in one text in the folder of compiled kernels, a line each, which is read once: where nothing was tuned nothing
-//! is looked for.
+//! All of them are in one text in the folder of compiled kernels, one line each. It is read once, so without tuning
+//! there is no search.
 
 use crate::device::jit::Jit;
 use crate::kernels::rates::{kept, named};
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{LazyLock, RwLock};
 
-/// Under which the text is kept.
+/// The cache key of the text.
 const TEXT: &str = "tuned kernels";
 
-/// What was tuned, by [`key`].
+/// Tuned wishes by [`key`].
 static TUNED: LazyLock<RwLock<BTreeMap<String, Wishes>>> = LazyLock::new(|| {
     let text = Jit::global().cache().ok().and_then(|cache| cache.recall(TEXT));
     let lines = text.as_deref().unwrap_or_default().lines().filter_map(|line| {
@@ -27,20 +27,20 @@ static TUNED: LazyLock<RwLock<BTreeMap<String, Wishes>>> = LazyLock::new(|| {
     RwLock::new(lines.collect())
 });
 
-/// A task of a form on elements and a mesh of a kind, on a machine, as a hash.
+/// Returns the hash of a task of a form on elements, a mesh type and a machine.
 fn key(
     (form, elements, facts): (&PointForm, &Elements, &MeshFacts),
     task: Task,
     precision: Precision,
     machine: &str,
 ) -> String {
-    // Cells that are as the mesh is; which of them have conditions changes no more than an index.
+    // Constraints affect only an index, not the choice.
     let facts = MeshFacts { constrained: false, ..*facts };
     let text = format!("{form:?} {elements:?} {facts:?} {task:?} {precision:?} {machine}");
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// What was tuned.
+/// Returns the tuned wishes.
 pub fn wishes(
     of: (&PointForm, &Elements, &MeshFacts),
     task: Task,
@@ -54,7 +54,7 @@ pub fn wishes(
     tuned.get(&key(of, task, precision, machine)).copied()
 }
 
-/// Leaves out what was tuned for the rest of this process, or until something is kept: the folder still has it.
+/// Ignores the tuned wishes in this process until the next `keep`; they remain stored.
 pub fn set_aside(
     of: (&PointForm, &Elements, &MeshFacts),
     task: Task,
@@ -66,11 +66,11 @@ pub fn set_aside(
     }
 }
 
-/// Keeps what was measured to be fastest, or that it is what is planned anyway.
+/// Stores the fastest choice, or that it is the default plan.
 ///
 /// # Errors
 ///
-/// In words, that there is no folder in which anything can be kept.
+/// A message if there is no usable folder.
 pub fn keep(
     of: (&PointForm, &Elements, &MeshFacts),
     task: Task,
@@ -96,7 +96,7 @@ pub fn keep(
     }
 }
 
-/// The plans of all tasks, those that were tuned as they were, with `choose`.
+/// Returns the plans of all tasks, tuned ones unchanged, the others by `choose`.
 pub(super) fn planned(
     of: (&PointForm, &Elements, &MeshFacts),
     tasks: &[Task],
@@ -119,7 +119,7 @@ pub(super) fn planned(
     }
     if !rest.is_empty() {
         for plan in choose(&rest, wishes)? {
-            // What both read of the points is stored once.
+            // Common point data is stored once.
             if !plans.contains(&plan) {
                 plans.push(plan);
             }
@@ -128,14 +128,14 @@ pub(super) fn planned(
     Ok(plans)
 }
 
-/// Whether nothing is forced that would have to agree among kernels, or that somebody asked for.
+/// Returns whether no forced choice must agree among kernels or was requested by the user.
 fn free(wishes: &Wishes) -> bool {
     let Wishes { matrix, shared_bytes, machine, .. } = *wishes;
     *wishes == Wishes { matrix, shared_bytes, machine, ..Wishes::default() }
         && matrix != Some(Scatter::Coloured)
 }
 
-/// The wishes as words `NAME=VALUE`.
+/// Returns the wishes as words `NAME=VALUE`.
 fn written(wishes: &Wishes) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut word = |name: &str, value: Option<String>| {
@@ -166,7 +166,7 @@ fn written(wishes: &Wishes) -> String {
     words.join(" ")
 }
 
-/// What [`written`] wrote.
+/// Parses the output of [`written`].
 fn read(text: &str) -> Option<Wishes> {
     let mut wishes = Wishes::default();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -203,7 +203,7 @@ fn read(text: &str) -> Option<Wishes> {
     Some(wishes)
 }
 
-/// This processor with as many threads as compute, where it was measured.
+/// Returns the cost model of this processor with the current number of threads, if measured.
 pub(super) fn measured() -> Option<Machine> {
     let threads = rayon::current_num_threads();
     let rates = kept::rates(&named(), threads)?;
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(of_task(&tuned, Task::Action).geometry, Geometry::Stored);
         assert!(tuned.iter().any(|plan| plan.task == Task::Metric));
         assert_eq!(of_task(&tuned, Task::Residual), of_task(&usual, Task::Residual));
-        // What somebody asks for is not overruled.
+        // Requests of the user take precedence.
         let asked = Wishes { geometry: Some(Geometry::Vertices), ..free };
         assert_eq!(of_task(&planned(&asked), Task::Action).geometry, Geometry::Vertices);
         keep(None).expect("a cache");

@@ -1,10 +1,10 @@
-//! What was measured once and is looked up later: the rates of a machine, in the folder of compiled kernels.
+//! Stored measurements: the rates of a machine, in the folder of compiled kernels.
 
 use super::Rates;
 use crate::device::jit::Jit;
 use std::fmt::Write as _;
 
-/// The numbers of [`Rates`] by name.
+/// The names of the fields of [`Rates`].
 const NAMES: [&str; 7] = ["copy", "read", "flops", "divisions", "shared", "additions", "launch"];
 
 fn numbers(rates: &Rates) -> [f64; 7] {
@@ -12,12 +12,12 @@ fn numbers(rates: &Rates) -> [f64; 7] {
     [copy, read, flops, divisions, shared, additions, launch]
 }
 
-/// The processor, with as many threads, or a device by its name.
+/// Returns the key of a processor with a number of threads, or of a device.
 fn key(machine: &str, threads: usize) -> String {
     format!("rates of {machine}, {threads} threads")
 }
 
-/// The rates that were kept of a machine; none where it was not measured, or where nothing is kept.
+/// Returns the stored rates of a machine; `None` if not measured or without a cache.
 pub fn rates(machine: &str, threads: usize) -> Option<Rates> {
     let text = Jit::global().cache().ok()?.recall(&key(machine, threads))?;
     let number = |name: &str| -> Option<f64> {
@@ -36,11 +36,11 @@ pub fn rates(machine: &str, threads: usize) -> Option<Rates> {
     })
 }
 
-/// Keeps the rates of a machine; gives back the folder.
+/// Stores the rates of a machine; returns the folder.
 ///
 /// # Errors
 ///
-/// In words, that there is no folder in which anything can be kept.
+/// A message if there is no usable folder.
 pub fn keep(machine: &str, threads: usize, of: &Rates) -> Result<String, String> {
     let cache = Jit::global().cache().map_err(ToString::to_string)?;
     let mut text = String::new();

@@ -1,10 +1,10 @@
-//! Facets that cross: cells that overlap although neither has a vertex or the centre of the other inside.
+//! Crossing facets: cells that overlap although neither contains a vertex or the centre of the other.
 //!
-//! The boundaries of two such cells cross in facets of exactly one cell. Each of these facets is flattened into straight
-//! pieces (segments in the plane, triangles in space, several to a curved or four-sided facet), and a tree of boxes finds the pairs that may meet.
-//! Two facets cross where an edge of a piece of one passes through a piece of the other, with its ends on both
-//! sides. Touching is no overlap: a pair counts only where a point lies deep inside both cells. That point is sought
-//! among the centroid, and the midpoints, of the places where the surfaces of the two cells meet.
+//! The boundaries of two such cells cross in facets of exactly one cell. These facets are divided into straight pieces:
+//! segments in two dimensions, triangles in three, several per curved or four-sided facet. A bounding-box tree finds
+//! candidate pairs. Two facets cross if an edge of a piece of one passes through a piece of the other, with its ends on
+//! both sides. Touching is no overlap: a pair counts only if a point lies deep inside both cells. Candidates for that
+//! point are the centroid, and the midpoints, of the intersections of the two surfaces.
 
 use super::super::tree::{Bounds, Tree};
 use super::super::{Facet, MeshError};
@@ -12,13 +12,13 @@ use super::{DEEP, Frame, Place, distance, nodes_of};
 use crate::support::parallel::*;
 use kernels_gen::element::tabulate;
 
-/// How far beyond the border of a piece a point still counts as on it, as a part of the piece.
+/// Tolerance of a point on a piece, relative to the piece.
 const ON_PIECE: f64 = 1e-6;
 
-/// Distance from its box at which nothing meets a piece, as a part of its size.
+/// Distance from the box of a piece beyond which nothing meets the piece, relative to its size.
 const BESIDE: f64 = 4.0 * ON_PIECE;
 
-/// Names the first two cells whose facets cross.
+/// Returns the error for the first two cells whose facets cross.
 pub(super) fn crossing(place: &Place<'_>, boundary: &[Facet]) -> Option<MeshError> {
     let flats = Flats::new(place);
     let points: Vec<Vec<[f64; 3]>> =
@@ -26,7 +26,7 @@ pub(super) fn crossing(place: &Place<'_>, boundary: &[Facet]) -> Option<MeshErro
     let bounds: Vec<Bounds> =
         points.iter().map(|points| Bounds::of(points.iter().copied())).collect();
     let tree = Tree::new(bounds.iter().copied().zip(0..).collect::<Vec<(Bounds, usize)>>());
-    // Pieces outside of the other facet's box do not meet it: neighbours, which most pairs are, have few others.
+    // Pieces outside the other facet's box are skipped: most pairs are neighbours, and few pieces remain.
     let near = |i: usize, other: usize| -> Vec<Piece> {
         flats.pieces(&points[i]).filter(|piece| piece.bounds.meets(&bounds[other])).collect()
     };
@@ -48,7 +48,7 @@ pub(super) fn crossing(place: &Place<'_>, boundary: &[Facet]) -> Option<MeshErro
     Some(MeshError::Inside { cells: Box::new(cells), at })
 }
 
-/// Whether an edge of a piece of one passes through a piece of the other, each end well beyond it.
+/// Returns whether an edge of a piece of one facet passes through a piece of the other, with both ends well beyond it.
 fn cross(first: &[Piece], second: &[Piece]) -> bool {
     let through = |a: &Piece, b: &Piece| {
         a.edges().any(|[p, q]| {
@@ -64,7 +64,7 @@ fn cross(first: &[Piece], second: &[Piece]) -> bool {
 /// A straight piece of a facet: a segment or a triangle.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Of a segment the last is the second again.
+    /// The corners; a segment repeats its second.
     corners: [[f64; 3]; 3],
     bounds: Bounds,
     dim: usize,
@@ -80,7 +80,7 @@ impl Piece {
         self.edges().map(|[p, q]| distance(&p, &q)).fold(0.0, f64::max)
     }
 
-    /// The unit normal, if the piece is not degenerate.
+    /// Returns the unit normal, if the piece is not degenerate.
     fn normal(&self) -> Option<[f64; 3]> {
         let x = minus(&self.corners[1], &self.corners[0]);
         let y = match self.dim {
@@ -92,7 +92,7 @@ impl Piece {
         (length > 0.0).then(|| normal.map(|n| n / length))
     }
 
-    /// Where the segment from p to q meets the piece, and the distances of p and q from its plane.
+    /// Returns the intersection of the segment pq with the piece, and the signed distances of p and q from its plane.
     fn pierced(&self, p: &[f64; 3], q: &[f64; 3]) -> Option<([f64; 3], [f64; 2])> {
         let normal = self.normal()?;
         let [from, to] = [p, q].map(|end| dot(&normal, &minus(end, &self.corners[0])));
@@ -104,7 +104,7 @@ impl Piece {
         self.holds(&x, &normal).then_some((x, [from, to]))
     }
 
-    /// Whether a point of the plane lies in the piece.
+    /// Returns whether a point of the plane lies in the piece.
     fn holds(&self, x: &[f64; 3], normal: &[f64; 3]) -> bool {
         let [a, b, c] = &self.corners;
         if self.dim == 1 {
@@ -119,10 +119,10 @@ impl Piece {
     }
 }
 
-/// How facets are flattened: a lattice on each, the same for all cells.
+/// Division of facets into pieces: a lattice on each, the same for all cells.
 struct Flats {
     dim: usize,
-    /// For each local facet the values of the geometry's basis at its lattice points, `[point][node]`.
+    /// For each local facet, the geometry's basis at its lattice points, `[point][node]`.
     tables: Vec<Vec<Vec<f64>>>,
     /// The corners of each piece, as lattice points.
     corners: Vec<[usize; 3]>,
@@ -144,7 +144,7 @@ impl Flats {
         Self { dim, tables: tables.collect(), corners }
     }
 
-    /// The lattice points of a facet.
+    /// Returns the lattice points of a facet.
     fn points(&self, place: &Place<'_>, facet: Facet) -> Vec<[f64; 3]> {
         let nodes = nodes_of(place.shape, place.parts, facet.cell as usize);
         let point = |row: &Vec<f64>| {
@@ -156,7 +156,7 @@ impl Flats {
         self.tables[usize::from(facet.local)].iter().map(point).collect()
     }
 
-    /// The pieces between the lattice points of a facet.
+    /// Returns the pieces between the lattice points of a facet.
     fn pieces(&self, points: &[[f64; 3]]) -> impl Iterator<Item = Piece> {
         self.corners.iter().map(|corners| {
             let corners = corners.map(|i| points[i]);
@@ -164,7 +164,7 @@ impl Flats {
         })
     }
 
-    /// A point deep inside both of two cells.
+    /// Finds a point deep inside both cells.
     fn common(&self, place: &Place<'_>, cells: [usize; 2]) -> Option<[f64; 3]> {
         let all = cells.map(|cell| {
             let facets =
@@ -198,14 +198,14 @@ impl Flats {
     }
 }
 
-/// How far inside a cell a point lies, in reference coordinates; negative outside.
+/// Returns the depth of a point inside a cell, in reference coordinates; negative outside.
 fn depth(place: &Place<'_>, cell: usize, x: &[f64; 3]) -> f64 {
     let nodes = nodes_of(place.shape, place.parts, cell);
     let frame = Frame::of_cell(place.shape.cell);
     place.nearest(nodes, &frame, x).map_or(f64::NEG_INFINITY, |(s, _)| frame.depth(&s))
 }
 
-/// The points of a facet with so many steps a direction, and the corners of its pieces.
+/// Returns the lattice points of a facet with `steps` intervals per direction, and the corners of its pieces.
 fn lattice(dim: usize, steps: usize, tensor: bool) -> (Vec<[f64; 3]>, Vec<[usize; 3]>) {
     let at = |i: usize| i as f64 / steps as f64;
     if dim == 1 {

@@ -1,16 +1,16 @@
-//! Tags as numbers of sets: a mesh → for each cell and each facet which tags it has, to be compared at once.
+//! Tags as set numbers: for each cell and each facet the number of its set of tags, for fast comparison.
 //!
 //! ```text
-//! 0 = {}        the set of a cell = that before ∪ {tag}, for each tag in turn
+//! 0 = {}        the set of a cell = previous set ∪ {tag}, for each tag in turn
 //! ```
 
 use super::patches::Patches;
 use crate::mesh::{Cell, Mesh};
 use std::collections::{BTreeMap, HashMap};
 
-/// Sets of tags, each by its number.
+/// Numbered sets of tags.
 struct Sets {
-    /// The tags of each, by their own numbers.
+    /// The tag numbers of each set.
     all: Vec<Vec<u32>>,
     known: HashMap<(u32, u32), u32>,
 }
@@ -20,7 +20,7 @@ impl Sets {
         Self { all: vec![Vec::new()], known: HashMap::new() }
     }
 
-    /// The number of a set with one tag more.
+    /// Returns the number of a set extended by one tag.
     fn with(&mut self, set: u32, tag: u32) -> u32 {
         *self.known.entry((set, tag)).or_insert_with(|| {
             let mut own = self.all[set as usize].clone();
@@ -31,12 +31,12 @@ impl Sets {
     }
 }
 
-/// The tags of cells and facets.
+/// Tag sets of cells and facets.
 pub(super) struct Labels {
     sets: [Sets; 2],
-    /// The set of each cell; empty where there are no tags of cells.
+    /// The set of each cell; empty without cell tags.
     cells: Vec<u32>,
-    /// That of each facet.
+    /// The set of each facet.
     facets: Vec<u32>,
 }
 
@@ -61,27 +61,27 @@ impl Labels {
         Self { sets, cells, facets }
     }
 
-    /// None at all.
+    /// Creates labels without tags.
     pub(super) fn none() -> Self {
         Self { sets: [Sets::new(), Sets::new()], cells: Vec::new(), facets: Vec::new() }
     }
 
-    /// The set of a cell.
+    /// Returns the set of a cell.
     pub(super) fn cell(&self, cell: usize) -> u32 {
         self.cells.get(cell).copied().unwrap_or(0)
     }
 
-    /// The set of a facet.
+    /// Returns the set of a facet.
     pub(super) fn facet(&self, facet: u32) -> u32 {
         self.facets.get(facet as usize).copied().unwrap_or(0)
     }
 
-    /// Whether any facet has a tag.
+    /// Returns whether any facet has a tag.
     pub(super) fn has_facets(&self) -> bool {
         !self.facets.is_empty()
     }
 
-    /// The tags of coarse facets, each by its vertices in the fine mesh, and those of coarse cells.
+    /// Returns the tags of coarse facets, by their vertices in the fine mesh, and of coarse cells.
     pub(super) fn coarse(
         &self,
         mesh: &Mesh,
@@ -109,14 +109,14 @@ impl Labels {
     }
 }
 
-/// The vertices of a coarse facet.
+/// Returns the vertices of a coarse facet.
 fn vertices(mesh: &Mesh, patches: &Patches, patch: usize, facet: usize) -> [u32; 4] {
     let mut vertices = [u32::MAX; 4];
     let cell: Cell = mesh.cell();
     for (vertex, &corner) in vertices.iter_mut().zip(cell.facets()[facet]) {
         *vertex = patches.vertex(mesh, patch, corner, corner);
     }
-    // Both cells beside a facet name it.
+    // Both cells of a facet list it; the order must agree.
     vertices.sort_unstable();
     vertices
 }

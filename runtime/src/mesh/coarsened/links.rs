@@ -1,8 +1,8 @@
-//! What lies across each facet of each cell, and how both cells see it: a mesh, its periodic sides joined → [`Links`].
+//! Facet neighbours of each cell with their relative orientation, across periodic sides ([`Links`]).
 //!
 //! ```text
-//! corner p of a facet as a cell counts them: bits along the facet's axes, the lower axis first
-//! the same corner as the cell behind it does: p, its bits exchanged or not, ⊕ flips
+//! corner p of a facet in a cell's numbering: bits along the facet's axes, the lower axis first
+//! the same corner in the neighbour's numbering: p, its bits exchanged or not, ⊕ flips
 //! ```
 
 use super::labels::Labels;
@@ -15,20 +15,20 @@ const OUTER: u8 = 1 << 3;
 const BOUND: u8 = 1 << 4;
 const FACET: u8 = 5;
 
-/// The axes of a facet by its normal, the lower one first.
+/// The tangential axes of a facet by its normal axis, the lower one first.
 const OTHERS: [[usize; 2]; 3] = [[1, 2], [0, 2], [0, 1]];
 
-/// The facets of cells, by the number 2d · cell + facet.
+/// Facets of cells, with number 2d · cell + facet.
 pub(super) struct Links {
     dim: usize,
-    /// The cell behind each.
+    /// The neighbour across each facet.
     across: Vec<u32>,
-    /// Bit 0 exchanges the axes, 1 and 2 are flips, 3 says that the facet is one of the surface, 4 that tags differ across;
-    /// the others are the facet's number in the cell behind it.
+    /// Bit 0 exchanges the axes, bits 1 and 2 are flips, bit 3 marks facets of the geometric boundary, bit 4 differing
+    /// tags. The higher bits are the facet's number in the neighbour.
     how: Vec<u8>,
 }
 
-/// What a cell sees across one of its facets.
+/// The neighbour across a facet, with relative orientation.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     pub(super) cell: u32,
@@ -42,7 +42,7 @@ impl Links {
         let sides = mesh.cell().facets().len();
         let mut across = vec![NONE; mesh.n_cells() * sides];
         let mut how = vec![0; across.len()];
-        // The cell that each facet was seen in, and its number there.
+        // The first cell of each facet, and its number there.
         let mut firsts = vec![(NONE, 0u8); facets.len()];
         for cell in 0..mesh.n_cells() {
             let both = facets.of_cell(cell).iter().zip(surface.of_cell(cell));
@@ -68,26 +68,26 @@ impl Links {
         Self { dim: mesh.dim(), across, how }
     }
 
-    /// What a cell sees across a facet; nothing on the boundary.
+    /// Returns the neighbour across a facet; `None` on the boundary.
     pub(super) fn across(&self, cell: u32, facet: usize) -> Option<Link> {
         let here = cell as usize * 2 * self.dim + facet;
         let cell = self.across[here];
         (cell != NONE).then_some(Link { cell, how: self.how[here] })
     }
 
-    /// Whether a facet of the surface cannot lie inside of a patch.
+    /// Returns whether a facet lies on the geometric boundary and so cannot lie inside a patch.
     pub(super) fn is_outer(&self, cell: u32, facet: usize) -> bool {
         self.how[cell as usize * 2 * self.dim + facet] & OUTER != 0
     }
 
-    /// Whether tags keep a facet from lying inside of a patch.
+    /// Returns whether tags prevent a facet from lying inside a patch.
     pub(super) fn is_bound(&self, cell: u32, facet: usize) -> bool {
         self.how[cell as usize * 2 * self.dim + facet] & BOUND != 0
     }
 }
 
 impl Labels {
-    /// The bit that says that a facet between two cells cannot lie inside of a patch.
+    /// Returns the bit that prevents a facet between two cells from lying inside a patch.
     fn bind(&self, cells: [usize; 2], facet: u32) -> u8 {
         let bound = self.cell(cells[0]) != self.cell(cells[1]) || self.facet(facet) != 0;
         if bound { BOUND } else { 0 }
@@ -95,13 +95,13 @@ impl Labels {
 }
 
 impl Link {
-    /// The axis that is normal to the facet in the cell across, and its end.
+    /// Returns the axis normal to the facet in the neighbour, and the end of that axis.
     fn facet(self) -> (usize, u8) {
         let facet = self.how >> FACET;
         (usize::from(facet / 2), facet % 2)
     }
 
-    /// The corner of the cell across that is even along all axes, where `even` is that of the cell before the facet.
+    /// Returns the neighbour's corner that is even along all axes; `even` is that of this cell.
     pub(super) fn even(self, even: u8, facet: usize, dim: usize) -> u8 {
         let (normal, side) = (facet / 2, (facet % 2) as u8);
         let (there, end) = self.facet();
@@ -119,7 +119,7 @@ impl Link {
         along | (corner[exchanged] ^ flips[0]) << c | (corner[1 - exchanged] ^ flips[1]) << e
     }
 
-    /// What axes of a patch the axes of the cell across run along, where `axes` are those of the cell before the facet.
+    /// Returns the patch axes along the neighbour's axes; `axes` are those of this cell.
     pub(super) fn axes(self, axes: [u8; 3], facet: usize, dim: usize) -> [u8; 3] {
         let (normal, (there, _)) = (facet / 2, self.facet());
         let mut across = [0, 1, 2];
@@ -135,7 +135,7 @@ impl Link {
     }
 }
 
-/// How a cell sees a facet, as [`Topology::face_orientation`] has it.
+/// Returns the orientation of a facet in a cell ([`Topology::face_orientation`]).
 fn seen(topology: &Topology, cell: usize, facet: usize) -> u8 {
     match topology.cell().dim() {
         _ if topology.is_oriented() => 0,
@@ -144,7 +144,7 @@ fn seen(topology: &Topology, cell: usize, facet: usize) -> u8 {
     }
 }
 
-/// From how a cell sees a facet to how another does.
+/// Returns the relative orientation of two cells at a facet.
 fn between(from: u8, to: u8) -> u8 {
     let flips = (from ^ to) >> 1;
     let flips = if to & 1 == 1 { flips >> 1 & 1 | (flips & 1) << 1 } else { flips };
@@ -162,7 +162,7 @@ mod tests {
             for to in 0..8 {
                 let how = between(from, to);
                 for corner in 0..4 {
-                    // In the facet's own frame.
+                    // The corner in the facet's own frame.
                     let own = exchange(corner, from) ^ from >> 1;
                     let expected = exchange(own ^ to >> 1, to);
                     assert_eq!(exchange(corner, how) ^ how >> 1, expected);

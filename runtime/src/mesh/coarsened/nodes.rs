@@ -1,11 +1,11 @@
-//! Points and connectivity of the patches: the maps of the children → those of the coarse cells.
+//! Points and connectivity of the coarse cells, from the maps of their children.
 //!
 //! ```text
-//! x_coarse(X) = x_child(ξ)   at each node X of the coarse cell, with ξ the same place in the child that it lies in
+//! x_coarse(X) = x_child(ξ)   at each node X of the coarse cell, with ξ its position in the child that contains it
 //! ```
 //!
-//! Up to order 2 the nodes of a patch are vertices of its children. Above, nodes on the edges and faces of patches are
-//! numbered in the frames of these, and computed by the first cell that has them.
+//! Up to order 2 the nodes of a patch are vertices of its children. For higher orders, nodes on edges and faces of
+//! patches are numbered in the frames of these, and the first cell that contains them computes them.
 
 use super::patches::Patches;
 use super::place::Place;
@@ -14,7 +14,7 @@ use crate::mesh::{Mesh, MeshError, Parts, Topology};
 use kernels_gen::element::{Node, interpolation};
 use std::collections::HashMap;
 
-/// The points of the coarse mesh, behind those of the fine one's vertices, and the nodes of its cells.
+/// Returns the points and the connectivity of the coarse mesh. Its points follow the vertices of the fine mesh.
 pub(super) fn nodes(mesh: &Mesh, patches: &Patches) -> Result<Parts, MeshError> {
     let shape = Shape::new(mesh.cell(), mesh.order())?;
     let vertices = || mesh.points()[..mesh.n_vertices()].to_vec();
@@ -35,10 +35,10 @@ pub(super) fn nodes(mesh: &Mesh, patches: &Patches) -> Result<Parts, MeshError> 
     }
 }
 
-/// The vertices of the fine mesh at some places of the lattice of `order` steps, one or two, in each patch.
+/// Returns the fine vertices at some lattice points of each patch; the lattice has `order` steps, one or two.
 fn at_vertices(mesh: &Mesh, patches: &Patches, places: &[[usize; 3]], order: usize) -> Vec<u32> {
     let dim = mesh.dim();
-    // In steps of half a patch: the child, and which corner of it.
+    // The child and its corner, in steps of half a patch.
     let split = |place: &[usize; 3]| {
         let half = place.map(|at| 2 * at / order);
         let child = (0..dim).fold(0, |child, axis| child | usize::from(half[axis] == 2) << axis);
@@ -56,7 +56,7 @@ fn at_vertices(mesh: &Mesh, patches: &Patches, places: &[[usize; 3]], order: usi
     nodes
 }
 
-/// The nodes of higher orders.
+/// Returns the nodes for orders above 2.
 fn above(
     mesh: &Mesh,
     patches: &Patches,
@@ -100,12 +100,12 @@ fn above(
     Ok(Parts { points, nodes, ..Parts::default() })
 }
 
-/// The functions of a child's nodes at a node of its patch.
+/// Returns the basis of a child at a node of its patch.
 fn row_of(shape: &Shape, place: Place, node: &Node, dim: usize) -> Vec<f64> {
     interpolation(shape.element, &[place.inverse(node.point, dim)])
 }
 
-/// Whether a cell is the first with a node.
+/// Returns whether a cell is the first that contains a node.
 fn is_first(topology: &Topology, cell: usize, node: &Node) -> bool {
     let entities = match node.dim {
         dim if dim == topology.cell().dim() => return true,
@@ -116,7 +116,7 @@ fn is_first(topology: &Topology, cell: usize, node: &Node) -> bool {
     entities.first_cell(entity) == (cell, node.entity)
 }
 
-/// The edge, face or cell that a node lies on, and its number in the frame of that.
+/// Returns the number of the edge, face or cell that contains a node, and the node's index in its frame.
 fn numbered(topology: &Topology, cell: usize, node: &Node, order: usize) -> (usize, usize) {
     let [a, b, _] = node.position;
     match node.dim {

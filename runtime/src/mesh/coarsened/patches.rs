@@ -1,24 +1,25 @@
-//! Which cells form patches: how cells meet → the children of each patch, and how they lie in it.
+//! Search for patches: the incidence of cells → the children of each patch, and their positions in it.
 //!
 //! ```text
-//! e' of the cell across a facet: the same vertex as e where the facet is even, that across from its mirror image where it is odd
+//! e' of the cell across a facet: the vertex e on an even facet, and across from its mirror image on an odd one
 //! ```
 //!
-//! For one cell of each component all its 2^d corners are tried as the one that is even along all axes. Those of all others
-//! follow, facet by facet and breadth first. A corner is refuted by two cells that see each other otherwise, by an odd facet
-//! on the surface, and by a patch that does not close: from its first cell over odd facets, child j and child j ⊕ 2^A must be
-//! the two sides of one facet for all j and A, with the same axes on each way. Around the middle of a patch there are then
-//! 2^d cells as in a cube, whatever a mesh looks like elsewhere. All of this takes a time proportional to the cells.
+//! For one cell of each component, each of its 2^d corners is tried as the one that is even along all axes. A
+//! breadth-first search over facets determines the even corners of all other cells. A corner is rejected if two cells
+//! disagree, if an odd facet lies on the boundary, or if a patch does not close. A patch closes if child j and child j
+//! ⊕ 2^A are the two sides of one facet for all j and A, with the same axes on each path over odd facets. Then 2^d
+//! cells surround the patch centre as in a cube, for any structure of the mesh elsewhere. The time is proportional to
+//! the number of cells.
 
 use super::labels::Labels;
 use super::links::{Links, NONE};
 use super::place::{Axes, Place};
 use crate::mesh::{Facet, Mesh};
 
-/// No corner yet.
+/// The even corner is not known yet.
 const UNKNOWN: u8 = u8::MAX;
 
-/// Why cells form no patches, and one of them.
+/// Reason for a failed search, with one of the cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Refusal {
     Patches(u32),
@@ -45,17 +46,17 @@ impl Patches {
         Ok(if components > 1 { patches.sorted(mesh.cell().vertex_count()) } else { patches })
     }
 
-    /// How many there are.
+    /// Returns the number of patches.
     pub(super) fn count(&self, each: usize) -> usize {
         self.children.len() / each
     }
 
-    /// The least cell of each.
+    /// Returns the cell with the least number of each patch.
     pub(super) fn firsts(&self, each: usize) -> impl Iterator<Item = u32> {
         self.children.chunks_exact(each).map(|cells| cells.iter().copied().min().unwrap_or(NONE))
     }
 
-    /// Patches of several components, in the order of their first cells.
+    /// Sorts the patches of several components by their first cells.
     fn sorted(self, each: usize) -> Self {
         let firsts: Vec<u32> = self.firsts(each).collect();
         let mut order: Vec<usize> = (0..firsts.len()).collect();
@@ -66,13 +67,13 @@ impl Patches {
         Self { children: children.collect(), places: places.collect() }
     }
 
-    /// The vertex of the fine mesh at a corner of a child, as the patch has its axes.
+    /// Returns the fine vertex at a corner of a child, in the axes of the patch.
     pub(super) fn vertex(&self, mesh: &Mesh, patch: usize, child: usize, corner: usize) -> u32 {
         let own = patch * mesh.cell().vertex_count() + child;
         mesh.vertices(self.children[own] as usize)[self.places[own].vertex(corner, mesh.dim())]
     }
 
-    /// The facet of the fine mesh that a child has on a facet of its patch.
+    /// Returns the fine facet of a child on a facet of its patch.
     pub(super) fn facet(&self, mesh: &Mesh, patch: usize, facet: usize, child: usize) -> u32 {
         let own = patch * mesh.cell().vertex_count() + child;
         let local = self.places[own].facet(facet / 2, facet % 2, mesh.dim()) as u8;
@@ -80,17 +81,17 @@ impl Patches {
     }
 }
 
-/// The search for them.
+/// State of the search.
 struct Search<'a> {
     mesh: &'a Mesh,
     links: &'a Links,
     labels: &'a Labels,
     dim: usize,
-    /// For each cell its corner that is even along all axes.
+    /// For each cell, its corner that is even along all axes.
     even: Vec<u8>,
-    /// Whether a cell is in a patch.
+    /// For each cell, whether it belongs to a patch.
     taken: Vec<bool>,
-    /// The cells of a component.
+    /// The cells of the current component.
     cells: Vec<u32>,
     components: usize,
     children: Vec<u32>,
@@ -114,7 +115,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The patches of the cells that are joined with one.
+    /// Finds the patches of a connected component.
     fn component(&mut self, first: u32) -> Result<(), Refusal> {
         self.components += 1;
         let refusal = match self.tried(first) {
@@ -122,7 +123,7 @@ impl<'a> Search<'a> {
             Err(refusal @ Refusal::Patches(_)) => return Err(refusal),
             Err(refusal) => refusal,
         };
-        // Tags are to blame where there are patches without them.
+        // The error names tags if there are patches without them.
         let none = Labels::none();
         let links = Links::new(self.mesh, &none);
         Search::new(self.mesh, &links, &none).tried(first).and(Err(refusal))
@@ -148,7 +149,7 @@ impl<'a> Search<'a> {
         Err(refused)
     }
 
-    /// The even corners of all cells that are joined with one, of which a corner is assumed to be.
+    /// Determines the even corners of the component, given that of its first cell.
     fn walk(&mut self, first: u32, corner: u8) -> Result<(), Refusal> {
         self.cells.clear();
         self.cells.push(first);
@@ -179,7 +180,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// The patches of a component, in the order of its cells.
+    /// Collects the patches of a component, in cell order.
     fn gather(&mut self) -> Result<(), Refusal> {
         let all = self.cells.len() == self.taken.len();
         if !all {
@@ -194,7 +195,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// The patch of which a cell is the first.
+    /// Collects the patch of its first cell.
     fn patch(&mut self, first: u32) -> Result<(), Refusal> {
         let corner = usize::from(self.even[first as usize]);
         let mut cells = [NONE; 8];
@@ -229,7 +230,7 @@ impl<'a> Search<'a> {
         self.finish(cells, axes)
     }
 
-    /// Takes a patch whose cells are known.
+    /// Stores a complete patch.
     fn finish(&mut self, cells: [u32; 8], axes: [Axes; 8]) -> Result<(), Refusal> {
         let each = 1 << self.dim;
         for (child, (&cell, &axes)) in cells.iter().zip(&axes).enumerate().take(each) {

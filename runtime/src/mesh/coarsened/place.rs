@@ -1,4 +1,4 @@
-//! Where a child lies in its patch: its number, and how its axes lie, in nine bits.
+//! Position of a child in its patch: its number and the orientation of its axes, in nine bits.
 //!
 //! ```text
 //! x_A(a) = (j_A(a) + ξ_a) / 2, or with 1 − ξ_a where the axis is flipped
@@ -6,18 +6,18 @@
 
 use crate::mesh::Affine;
 
-/// The axes of a patch along which those of a child run.
+/// The patch axis of each axis of a child.
 pub(super) type Axes = [u8; 3];
 
-/// All of them, in lexicographic order.
+/// All permutations in lexicographic order.
 const ORDERS: [Axes; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
-/// Bits 0 to 2 say which child it is, 3 to 5 which of its axes are flipped, 6 to 8 in which order they are.
+/// Bits 0 to 2: the child number; 3 to 5: flipped axes; 6 to 8: the permutation of the axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Place(u16);
 
 impl Place {
-    /// Of child `child` with these axes, whose own corner `even` is one of the patch's.
+    /// Creates the position of child `child` with these axes; its corner `even` is a corner of the patch.
     pub(super) fn new(child: usize, axes: Axes, even: u8, dim: usize) -> Self {
         let flip = |axis: usize| (even >> axis ^ (child >> axes[axis]) as u8) & 1;
         let flips = (0..dim).fold(0, |flips, axis| flips | u16::from(flip(axis)) << axis);
@@ -45,21 +45,21 @@ impl Place {
         ORDERS[usize::from(self.0 >> 6)]
     }
 
-    /// The child's own number of its corner that is corner `corner` of its part of the patch.
+    /// Returns the child's vertex at corner `corner` in the axes of the patch.
     pub(super) fn vertex(self, corner: usize, dim: usize) -> usize {
         let axes = self.axes();
         let bit = |axis: usize| (corner >> axes[axis] ^ usize::from(self.0) >> (3 + axis)) & 1;
         (0..dim).fold(0, |vertex, axis| vertex | bit(axis) << axis)
     }
 
-    /// The child's own number of its facet on a side of an axis of the patch, where it lies.
+    /// Returns the child's facet on a side of an axis of the patch.
     pub(super) fn facet(self, axis: usize, side: usize, dim: usize) -> usize {
         let axes = self.axes();
         let own = (0..dim).find(|&own| usize::from(axes[own]) == axis).unwrap_or(axis);
         2 * own + (side ^ usize::from(self.is_flipped(own)))
     }
 
-    /// The place in the child of a point of the patch.
+    /// Maps a point of the patch to the child's reference cell.
     pub(super) fn inverse(self, x: [f64; 3], dim: usize) -> [f64; 3] {
         let (axes, mut xi) = (self.axes(), [0.0; 3]);
         for (own, xi) in xi.iter_mut().enumerate().take(dim) {
@@ -70,7 +70,7 @@ impl Place {
         xi
     }
 
-    /// The map of the child's reference cell into that of the patch.
+    /// Returns the map of the child's reference cell to that of the patch.
     pub(super) fn map(self, dim: usize) -> Affine {
         let axes = self.axes();
         let at = |vertex: usize| {

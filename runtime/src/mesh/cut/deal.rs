@@ -1,17 +1,18 @@
-//! Which process has which cells: by pieces of the curve along which cells come, or by halves of the space that they fill, whichever has
-//! fewer facets between processes.
+//! Partitioning of cells: segments of the space-filling curve or recursive coordinate bisection, whichever has fewer
+//! interface facets.
 //!
-//! A piece of a curve is as even as weights allow on any mesh, but its surface is that of a crumpled thing. Halves across a long
-//! side, again and again (Berger and Bokhari, "A partitioning strategy for nonuniform problems on multiprocessors", IEEE Trans. Computers
-//! C-36, 1987), are smooth, best of all on boxes; where cells do not lie in rows, a plane goes zigzag between them, which is made straight
-//! ([`super::smooth`]). On unstructured meshes that leaves about as many facets between parts as METIS does (docs/design/scaling.md).
+//! Segments of the curve are as even as the weights allow, but have rough surfaces. Recursive bisection across a long
+//! side (Berger and Bokhari, "A partitioning strategy for nonuniform problems on multiprocessors", IEEE Trans.
+//! Computers C-36, 1987) gives smooth interfaces, above all on boxes. On other meshes a plane zigzags between the
+//! cells, and [`super::smooth`] straightens it. On unstructured meshes the number of interface facets is close to that
+//! of METIS (docs/design/scaling.md).
 
 use super::smooth::{APART, Graph, Halves};
 use crate::mesh::{Mesh, Topology};
 use crate::support::parallel::*;
 use std::ops::Range;
 
-/// The process of each cell, in the order of the cells, by their weights.
+/// Returns the process of each cell, in cell order; `weights` has one entry per cell.
 pub(crate) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
     let mut along = vec![0u32; weights.len()];
     for (rank, piece) in pieces(weights, processes).into_iter().enumerate() {
@@ -35,7 +36,7 @@ pub(crate) fn deal(mesh: &Mesh, weights: &[u32], processes: usize) -> Vec<u32> {
     if between(&halving.rank_of) < between(&along) { halving.rank_of } else { along }
 }
 
-/// Facets with cells of two processes.
+/// Returns the number of facets between cells of different processes.
 fn facets_between(topology: &Topology, rank_of: &[u32]) -> usize {
     let facets = topology.facets();
     let (mut first, mut between) = (vec![u32::MAX; facets.len()], 0);
@@ -50,24 +51,24 @@ fn facets_between(topology: &Topology, rank_of: &[u32]) -> usize {
     between
 }
 
-/// Cells that are halved.
+/// State of the recursive bisection.
 struct Halving<'a> {
     centres: Vec<[f64; 3]>,
     weights: &'a [u32],
     graph: Graph,
-    /// The half of each cell that is looked at.
+    /// The half of each cell in the current bisection.
     side: Vec<u8>,
     gains: Vec<i32>,
     rank_of: Vec<u32>,
-    /// How often all cells are halved.
+    /// The number of bisection levels.
     times: u64,
 }
 
-/// Sides that are so long beside the longest may be halved, too.
+/// Sides of at least this length, relative to the longest, are candidates for a cut.
 const LONG: f64 = 0.5;
 
 impl Halving<'_> {
-    /// Gives cells to processes: about those on one side of a plane to half of these, the others to the rest.
+    /// Distributes cells to `ranks`: the cells on one side of a plane to half of the ranks, the others to the rest.
     fn halve(&mut self, cells: &mut [u32], ranks: Range<usize>) {
         if ranks.len() == 1 {
             cells.iter().for_each(|&cell| self.rank_of[cell as usize] = ranks.start as u32);
@@ -106,8 +107,8 @@ impl Halving<'_> {
         self.halve(above, middle..ranks.end);
     }
 
-    /// Sorts cells into two halves for so many processes, along these axes at first: how many facets are between them, and how many cells
-    /// the first has.
+    /// Splits cells for `count` processes, sorted along these axes. Returns the number of facets between the halves,
+    /// and the size of the first half.
     fn split(&mut self, cells: &mut [u32], axes: [usize; 3], count: usize) -> (usize, usize) {
         let (centres, weights) = (&self.centres, self.weights);
         cells.par_sort_unstable_by(|&a, &b| {
@@ -139,15 +140,15 @@ impl Halving<'_> {
     }
 }
 
-/// The cells of each of `parts` processes, by the weight of each cell; none is without a cell but the last ones of more processes than
-/// cells.
+/// Returns the cells of each of `parts` processes, by cell weight. Only with more processes than cells the last ones
+/// are empty.
 fn pieces(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
     let all: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
     let (mut pieces, mut start, mut sum) = (Vec::with_capacity(parts), 0, 0u64);
     for part in 0..parts {
         let wanted = all * (part as u64 + 1) / parts as u64;
         let mut end = start;
-        // Those behind need a cell each, too.
+        // The remaining processes need a cell each, too.
         let last = weights.len().saturating_sub(parts - 1 - part);
         let last = last.max(weights.len().min(start + 1));
         while end < last && (end == start || sum + u64::from(weights[end]) <= wanted) {
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(pieces(&[1, 2], 4), [0..1, 1..2, 2..2, 2..2]);
     }
 
-    /// What a mesh of boxes is dealt out as, which halves of space are for.
+    /// Partitions a box mesh by recursive bisection.
     fn halved(cells: [usize; 3], weights: &[u32], processes: usize) -> (Vec<[f64; 3]>, Vec<u32>) {
         let count = cells.iter().product::<usize>();
         let place = |i: usize| [i % cells[0], i / cells[0] % cells[1], i / cells[0] / cells[1]];
@@ -202,14 +203,14 @@ mod tests {
         (centres, halving.rank_of)
     }
 
-    /// Each process has as much as any other, and what lies between them is a plane.
+    /// Parts are equal, and their interfaces are planes.
     #[test]
     fn boxes_are_halved() {
         let (centres, ranks) = halved([2, 3, 8], &[1; 48], 4);
         for (rank, centre) in ranks.iter().zip(&centres) {
             assert_eq!(f64::from(*rank), (centre[2] / 2.0).floor(), "{centre:?}");
         }
-        // Of three processes the first has a third, and none is without a cell.
+        // With three processes the first has a third; no process is empty.
         let (_, ranks) = halved([2, 3, 8], &[1; 48], 3);
         assert_eq!([0, 1, 2].map(|rank| ranks.iter().filter(|own| **own == rank).count()), [16; 3]);
         let (_, mut own) = halved([4, 1, 1], &[100, 1, 1, 1], 4);
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(own, [0, 1, 2, 3]);
     }
 
-    /// Of cells without rows there are fewer facets between halves than a plane leaves, and the halves are as even.
+    /// On unstructured meshes, smoothing leaves fewer facets than a plane, with the same balance.
     #[test]
     fn halves_of_files_are_made_straight() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../meshes");
@@ -242,7 +243,7 @@ mod tests {
                 "{file}, {processes} parts: {between}, by planes {plane}; {most} cells, {even} if even"
             );
             assert!(10 * between < 9 * plane);
-            // One per cent, and what cannot be divided at each halving.
+            // One per cent per bisection, and the indivisible rest.
             assert!(100 * most <= 101 * even + 500);
         }
     }

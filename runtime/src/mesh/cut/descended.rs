@@ -1,7 +1,7 @@
-//! Parts that are refined: the cells of a part, divided by the process that has them, of a mesh of which no process has more.
+//! Refined mesh parts: each process refines its own cells; no process needs the whole mesh.
 //!
-//! What is on a vertex, edge or face that several processes have is theirs, too: its place there, in the frame in which all cells
-//! see that one, orders it alike at each. The whole mesh, which files and pictures need, is made where somebody asks for it.
+//! Entities on a shared vertex, edge or face are shared by the same processes. Their positions in its frame, which all
+//! cells agree on, define a common order. The whole mesh, for files and pictures, is built on demand.
 
 use super::{Cut, Entity};
 use crate::mesh::generate::Generator;
@@ -9,21 +9,21 @@ use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Facet, Mesh, Topology};
 use std::sync::{Arc, OnceLock};
 
-/// The cells of a part of a refined mesh.
+/// Cells of a part of a refined mesh.
 #[derive(Clone, Debug)]
 pub(super) struct Descended {
-    /// The part whose cells were divided.
+    /// The part that was refined.
     coarse: Arc<Mesh>,
-    /// How often.
+    /// The number of refinements.
     times: usize,
-    /// Which of the descendants of all cells of that part each cell is, where those of a cell follow one another.
+    /// For each cell, its number among all descendants of that part, where those of one cell are consecutive.
     numbers: Vec<u32>,
-    /// What makes all of the mesh at once.
+    /// The generator of the whole mesh, if any.
     generator: Option<Generator>,
     whole: OnceLock<Result<InWhole, PeriodicError>>,
 }
 
-/// The whole mesh, and the numbers that the cells of a part have there.
+/// The whole mesh, and the numbers of a part's cells in it.
 #[derive(Clone, Debug)]
 pub(crate) struct InWhole {
     pub(crate) mesh: Arc<Mesh>,
@@ -40,7 +40,7 @@ impl PartialEq for Descended {
 }
 
 impl Descended {
-    /// Cells of all parts.
+    /// Returns the number of cells of all parts.
     pub(super) fn cells_in_all(&self) -> usize {
         self.coarse.cells_in_all() << (self.coarse.dim() * self.times)
     }
@@ -49,7 +49,7 @@ impl Descended {
         self.whole.get_or_init(|| self.make_whole()).as_ref().map_err(Clone::clone)
     }
 
-    /// The mesh as one process would have made it.
+    /// Builds the mesh as on one process.
     fn make_whole(&self) -> Result<InWhole, PeriodicError> {
         if let Some(generator) = &self.generator {
             let mut mesh = generator.mesh()?;
@@ -82,7 +82,7 @@ impl Descended {
 }
 
 impl Mesh {
-    /// Says that a generator makes all of the mesh of which this is a refined part.
+    /// Sets the generator of the whole mesh of a refined part.
     pub(crate) fn be_made_by(&mut self, generator: Generator) {
         let Some(cut) = &mut self.cut else { return };
         if let super::Origin::Descended(own) = &mut Arc::make_mut(cut).origin {
@@ -90,12 +90,12 @@ impl Mesh {
         }
     }
 
-    /// Says of facets of how many cells they are, those counted that are others'.
+    /// Sets the number of cells of facets, including those of other processes.
     pub(crate) fn count_facets(&mut self, facets: Vec<(Facet, u8)>) {
         facets.into_iter().for_each(|(facet, cells)| self.topology.count_facet(facet, cells));
     }
 
-    /// Says that the cells are those of a part of a mesh, divided so many times.
+    /// Marks the mesh as a part that was refined `times` times.
     pub(crate) fn descend(&mut self, times: usize, numbers: Vec<u32>, shared: [Vec<Entity>; 3]) {
         let Some(coarse) = self.refined_from().map(|refined| Arc::clone(&refined.coarse)) else {
             return;
@@ -107,23 +107,23 @@ impl Mesh {
     }
 }
 
-/// Vertices, edges and faces of a refined part that several processes have.
+/// Collects the shared vertices, edges and faces of a refined part.
 pub(crate) struct Inherited<'a> {
     cut: &'a Cut,
-    /// For each entity of the coarser part, by dimension, its place among the shared ones.
+    /// For each entity of the coarser part, by dimension, its index among the shared ones.
     places: [Vec<u32>; 3],
-    /// By dimension: where each entity lies, and its number.
+    /// By dimension: the carrier of each entity, and its number.
     found: [Vec<(Carrier, u32)>; 3],
 }
 
-/// The shared entity of the coarser part on which something lies, its dimension first, and the place there in its own frame.
+/// The shared entity of the coarser part that contains an entity (dimension, index), and the position in its frame.
 type Carrier = (u8, u32, [u32; 3]);
 
-/// No place.
+/// Not shared.
 const NONE: u32 = u32::MAX;
 
 impl<'a> Inherited<'a> {
-    /// Of a part with this connectivity.
+    /// Creates the collector for a coarser part with this connectivity.
     pub(crate) fn new(cut: &'a Cut, connectivity: &Topology) -> Self {
         let dim = connectivity.cell().dim();
         let places = std::array::from_fn(|of| {
@@ -134,13 +134,13 @@ impl<'a> Inherited<'a> {
         Self { cut, places, found: Default::default() }
     }
 
-    /// Whether a cell of the coarser part has anything in common with other processes.
+    /// Returns whether a cell of the coarser part touches other processes.
     pub(crate) fn is_shared(&self, connectivity: &Topology, cell: usize) -> bool {
-        // What has a shared edge or face has shared vertices.
+        // Shared edges and faces have shared vertices.
         connectivity.vertices(cell).iter().any(|&vertex| self.places[0][vertex as usize] != NONE)
     }
 
-    /// Takes the entity of a dimension with a number, which lies on one of the coarser part at a place in its frame.
+    /// Adds an entity by dimension and number, at a position on an entity of the coarser part.
     pub(crate) fn add(
         &mut self,
         dim: usize,
@@ -154,7 +154,7 @@ impl<'a> Inherited<'a> {
         }
     }
 
-    /// What several processes have, in one order for all.
+    /// Returns the shared entities, in one order for all processes.
     pub(crate) fn shared(self) -> [Vec<Entity>; 3] {
         let cut = self.cut;
         self.found.map(|mut found| {

@@ -1,31 +1,31 @@
-//! Two halves of some cells → halves with fewer facets between them: cells change sides one after another, each at most once, those first
-//! that leave the fewest; what is kept is the best that was seen on the way (Fiduccia and Mattheyses, "A linear-time heuristic for
-//! improving network partitions", 19th Design Automation Conference, 1982).
+//! Refinement of a bisection of cells: reduces the number of facets between the halves. In a pass, cells change sides
+//! one by one, each at most once, those with the largest gain first; the best state is kept (Fiduccia and Mattheyses,
+//! "A linear-time heuristic for improving network partitions", 19th Design Automation Conference, 1982).
 
 use crate::mesh::Topology;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Passes at most.
+/// Largest number of passes.
 const PASSES: usize = 8;
 
-/// Moves behind the best that was seen, at most.
+/// Largest number of moves after the best state.
 const PATIENCE: usize = 200;
 
-/// How far the weight of a half may be from what is wanted, if it was not farther before: a part of all, over how often all is halved.
+/// Allowed imbalance if it was not larger before: 1/`UNEVEN` of the total weight, divided by the number of bisections.
 const UNEVEN: u64 = 200;
 
-/// Cells of a process below which a half is as even as it was: one more would be a per cent of the work.
+/// Below this number of cells per process the balance must not become worse: one cell is 1 % of the work.
 const FEW: u64 = 100;
 
-/// The gain of a cell that is not yet worth a move, or was moved.
+/// Gain of a cell that is not computed yet; `MOVED` marks moved cells.
 const UNKNOWN: i32 = i32::MIN;
 const MOVED: i32 = i32::MAX;
 
-/// Of no half.
+/// The side of cells outside both halves.
 pub(super) const APART: u8 = 2;
 
-/// Which cells meet in facets.
+/// The graph of cells that share a facet.
 pub(super) struct Graph {
     starts: Vec<u32>,
     near: Vec<u32>,
@@ -63,7 +63,7 @@ impl Graph {
         &self.near[self.starts[cell] as usize..self.starts[cell + 1] as usize]
     }
 
-    /// Facets between the halves of some cells.
+    /// Returns the number of facets between the halves.
     pub(super) fn between(&self, cells: &[u32], side: &[u8]) -> usize {
         let crosses = |cell: u32, other: u32| {
             let (own, other) = (side[cell as usize], side[other as usize]);
@@ -74,27 +74,27 @@ impl Graph {
     }
 }
 
-/// Halves that are made better.
+/// A bisection under refinement.
 pub(super) struct Halves<'a> {
     pub(super) graph: &'a Graph,
     pub(super) weights: &'a [u32],
     /// The half of each cell: 0, 1, or [`APART`].
     pub(super) side: &'a mut [u8],
-    /// The weight of the first half that is wanted, and that of all.
+    /// The target weight of the first half, and the total weight.
     pub(super) wanted: u64,
     pub(super) all: u64,
-    /// Cells that each half has at least.
+    /// The smallest number of cells of each half.
     pub(super) least: [usize; 2],
-    /// How often all cells are halved.
+    /// The number of recursive bisections.
     pub(super) times: u64,
-    /// For how many processes these are.
+    /// The number of processes of both halves.
     pub(super) processes: u64,
-    /// For each cell of the graph: what its next move gains.
+    /// The gain of each cell of the graph.
     pub(super) gains: &'a mut [i32],
 }
 
 impl Halves<'_> {
-    /// Makes the halves of some cells better.
+    /// Improves the bisection of some cells.
     pub(super) fn smooth(&mut self, cells: &[u32]) {
         for _ in 0..PASSES {
             if !self.pass(cells) {
@@ -103,7 +103,7 @@ impl Halves<'_> {
         }
     }
 
-    /// Facets that are no more between the halves when a cell changes sides.
+    /// Returns the decrease of facets between the halves if a cell changes sides.
     fn gain(&self, cell: u32) -> i32 {
         let own = self.side[cell as usize];
         let of = |&other: &u32| match self.side[other as usize] {
@@ -143,7 +143,7 @@ impl Halves<'_> {
             let mut next: Option<(i32, u32)> = None;
             for from in 0..2 {
                 let heap = &mut heaps[from];
-                // What was moved, or has another gain by now.
+                // Moved cells, and outdated gains.
                 while heap.peek().is_some_and(|&(gain, Reverse(c))| self.gains[c as usize] != gain)
                 {
                     heap.pop();

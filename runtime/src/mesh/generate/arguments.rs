@@ -1,18 +1,18 @@
-//! Reading a generator's named arguments: kinds, ranges, defaults, and what is said of wrong ones.
+//! Reads a generator's named arguments: kinds, ranges, defaults and errors.
 
 use super::GenerateError;
 use crate::mesh::{Cell, MeshError, nearest_name};
 use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
 
-/// The arguments of one call.
+/// The arguments of one generator call.
 pub(super) struct Arguments<'a> {
     generator: &'static str,
     given: &'a BTreeMap<String, Argument>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Refuses arguments that are not `known`.
+    /// Rejects arguments that are not in `known`.
     pub(super) fn new(
         generator: &'static str,
         known: &[&'static str],
@@ -29,12 +29,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Whether an argument is given.
+    /// Returns whether an argument is given.
     pub(super) fn has(&self, name: &str) -> bool {
         self.given.contains_key(name)
     }
 
-    /// The error that an argument is not what it should be.
+    /// Returns the error of a wrong or missing argument.
     pub(super) fn wrong(&self, name: &'static str, expected: impl Into<String>) -> GenerateError {
         let (generator, expected) = (self.generator, expected.into());
         match self.given.get(name) {
@@ -52,12 +52,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The error that the mesh itself is impossible.
+    /// Returns the error of an invalid mesh.
     pub(super) fn mesh(&self, error: MeshError) -> GenerateError {
         GenerateError::Mesh { generator: self.generator, error }
     }
 
-    /// A finite number.
+    /// Reads a finite number.
     pub(super) fn number(&self, name: &'static str, default: f64) -> Result<f64, GenerateError> {
         match self.given.get(name) {
             None => Ok(default),
@@ -66,7 +66,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number from `least` to `most`.
+    /// Reads an integer from `least` to `most`.
     pub(super) fn count(
         &self,
         name: &'static str,
@@ -83,7 +83,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// `dim` coordinates; the third is 0 in two dimensions.
+    /// Reads `dim` coordinates; the third is 0 in two dimensions.
     pub(super) fn point(
         &self,
         name: &'static str,
@@ -103,7 +103,7 @@ impl<'a> Arguments<'a> {
         Ok(point)
     }
 
-    /// One whole number for all directions, or one for each.
+    /// Reads one integer for all directions, or one per direction.
     pub(super) fn counts(
         &self,
         name: &'static str,
@@ -125,7 +125,7 @@ impl<'a> Arguments<'a> {
         Ok(counts)
     }
 
-    /// The dimension and the cell, which must fit each other.
+    /// Reads the dimension and the cell, which must agree.
     pub(super) fn cell(&self, default_dim: usize) -> Result<Cell, GenerateError> {
         let dim = self.count("dim", 2, 3, default_dim)?;
         match self.given.get("cell") {

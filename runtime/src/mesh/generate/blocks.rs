@@ -1,10 +1,10 @@
-//! Meshes from a few blocks: every block a grid, mapped by one function.
+//! Block-structured meshes: every block is a grid, all mapped by one function.
 //!
-//! Blocks are (multi)linear cells in a plain world of cubes; a map takes that world to the domain.
-//! The blocks are oriented alike first. Then the grids on shared edges and faces coincide
-//! index by index, and a point's number follows from the block's vertex, edge or face that it lies on
-//! (the same counting as for unknowns). Geometry nodes of higher order are numbered in the same
-//! way on the finished cells; positions come from the map, so that curved cells follow it.
+//! Blocks are (multi)linear cells in a computational domain of cubes, which a map takes to the physical domain. Blocks
+//! are oriented consistently first, so that grids on shared edges and faces coincide index by index. A point's number
+//! follows from the vertex, edge or face of the block that contains it, as for degrees of freedom. Higher-order
+//! geometry nodes are numbered in the same way on the refined cells. The map gives their positions, so that curved
+//! cells follow it.
 
 use super::simplices;
 use crate::mesh::assemble::{Joined, Sign, assemble};
@@ -16,17 +16,17 @@ use crate::mesh::{
 use kernels_gen::element::Lagrange;
 use std::collections::BTreeSet;
 
-/// Straight cells of the plain world.
+/// Straight cells in the computational domain.
 pub(super) struct Blocks {
     pub(super) cell: Cell,
     pub(super) points: Vec<[f64; 3]>,
     pub(super) nodes: Vec<u32>,
 }
 
-/// What to make of the blocks.
+/// Refinement of the blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Refined {
-    /// How often every block is halved.
+    /// The number of bisections of every block.
     pub(super) refine: usize,
     /// The order of the geometry.
     pub(super) order: usize,
@@ -35,7 +35,7 @@ pub(super) struct Refined {
 }
 
 impl Refined {
-    /// What there is how many times of blocks with this topology.
+    /// Returns the numbers of entities after refinement of blocks with this topology.
     fn counts(self, blocks: &Topology) -> Counts {
         let corners = (0..blocks.n_cells()).flat_map(|block| blocks.vertices(block));
         let vertices = corners.collect::<BTreeSet<_>>().len();
@@ -46,17 +46,17 @@ impl Refined {
     }
 }
 
-/// How cells come.
+/// The order of the cells.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Along {
     /// Block by block, brick by brick.
     Bricks,
-    /// All along one curve, so that a piece of it has little surface.
+    /// Along one space-filling curve, which gives contiguous subdomains a small surface.
     Curve,
 }
 
 impl Blocks {
-    /// The mesh of the refined and mapped blocks.
+    /// Refines and maps the blocks.
     pub(super) fn mesh(
         self,
         refined: Refined,
@@ -90,20 +90,21 @@ impl Blocks {
         )
     }
 
-    /// The middle of each refined cell in the plain world.
+    /// Returns the centre of each refined cell in the computational domain.
     pub(super) fn centres(self, refined: Refined) -> Result<Vec<[f64; 3]>, MeshError> {
         let world = self.oriented()?.halved(refined)?;
         let cells = world.nodes.chunks_exact(world.cell.vertex_count());
         Ok(cells.map(|cell| mean(&world.points, cell)).collect())
     }
 
-    /// What the refined blocks have how many times.
+    /// Returns the numbers of entities of the refined blocks.
     pub(super) fn counts(&self, refined: Refined) -> Result<Counts, MeshError> {
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
         Ok(refined.counts(&topology))
     }
 
-    /// Whether indices can number the nodes of the finished mesh, with six simplices a cell, so that all later counts fit.
+    /// Checks that 32-bit indices can number the nodes of the finished mesh. Six simplices per cell are assumed, so
+    /// that all later counts fit.
     pub(super) fn check(&self, refined: Refined) -> Result<(), MeshError> {
         let (dim, n) = (self.cell.dim() as u32, 1usize << refined.refine);
         let nodes_per_cell = (refined.order + 1).pow(dim);
@@ -126,7 +127,7 @@ impl Blocks {
         Ok(self)
     }
 
-    /// Every block cut into 2^refine cells a direction, brick by brick.
+    /// Splits every block into 2^refine cells per direction, in brick order.
     fn halved(&self, refined: Refined) -> Result<Blocks, MeshError> {
         let (dim, n) = (self.cell.dim(), 1usize << refined.refine);
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
@@ -154,7 +155,7 @@ impl Blocks {
         Ok(Blocks { cell: self.cell, points, nodes })
     }
 
-    /// The same cells with the nodes of a higher order.
+    /// Returns the same cells with geometry nodes of a higher degree.
     fn elevated(&self, degree: usize) -> Result<Blocks, MeshError> {
         let expected = "orders are 1 to 12, on simplices 1 to 8";
         let element = Lagrange::continuous(self.cell, degree)
@@ -174,8 +175,8 @@ impl Blocks {
         Ok(Blocks { cell: self.cell, points, nodes })
     }
 
-    /// Which cells are numbered so that their Jacobian determinant is negative. The plain world's
-    /// cells are far from degenerate, and maps keep the sign.
+    /// Marks cells whose vertex order gives a negative Jacobian determinant. Cells in the computational domain are far
+    /// from degenerate, and maps keep the sign.
     fn negative(&self) -> Vec<bool> {
         let dim = self.cell.dim();
         let tip = |a: usize| if self.cell.is_tensor() { 1 << a } else { a + 1 };
@@ -194,7 +195,7 @@ impl Blocks {
             .collect()
     }
 
-    /// The point of a block at reference coordinates.
+    /// Returns the point of a block at given reference coordinates.
     fn point(&self, block: usize, at: [f64; 3]) -> [f64; 3] {
         let n = self.cell.vertex_count();
         let mut point = [0.0; 3];
@@ -208,7 +209,7 @@ impl Blocks {
     }
 }
 
-/// The vertices of cells, cell by cell along Hilbert's curve through their middles.
+/// Returns the vertices of the cells, reordered along the Hilbert curve through the cell centres.
 pub(super) fn along_curve(cell: Cell, points: &[[f64; 3]], nodes: &[u32]) -> Vec<u32> {
     let each = cell.vertex_count();
     let middles: Vec<[f64; 3]> = nodes.chunks_exact(each).map(|cell| mean(points, cell)).collect();
@@ -216,11 +217,11 @@ pub(super) fn along_curve(cell: Cell, points: &[[f64; 3]], nodes: &[u32]) -> Vec
     order.flat_map(|cell| &nodes[cell as usize * each..][..each]).copied().collect()
 }
 
-/// Numbers for points that belong to vertices, edges, faces and cells.
+/// Numbering of points that belong to vertices, edges, faces and cells.
 struct Numbering {
     /// The first number of each dimension's entities.
     start: [usize; 4],
-    /// Points of one entity of each dimension.
+    /// Points per entity of each dimension.
     each: [usize; 4],
     total: usize,
 }
@@ -257,10 +258,10 @@ impl Numbering {
     }
 }
 
-/// Which sub-entity of a tensor cell a lattice point lies on.
+/// Table of the sub-entities of a tensor cell that contain its lattice points.
 struct Corners {
     dim: usize,
-    /// For each choice of 0, 1 or inside for each axis: dimension and number of the sub-entity.
+    /// Dimension and number of the sub-entity, for each choice of 0, 1 or interior per axis.
     table: Vec<(usize, usize)>,
 }
 
@@ -279,7 +280,7 @@ impl Corners {
         Corners { dim: cell.dim(), table }
     }
 
-    /// Dimension and number of the sub-entity, and the point's number inside it, x fastest.
+    /// Returns the dimension and number of the sub-entity, and the point's number inside it, x fastest.
     fn locate(&self, place: [usize; 3], n: usize) -> (usize, usize, usize) {
         let (mut slot, mut within) = (0, 0);
         for a in (0..self.dim).rev() {

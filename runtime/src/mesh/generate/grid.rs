@@ -1,10 +1,9 @@
 //! `box`: a grid of quadrilaterals or hexahedra, or of the simplices that they split into.
 //!
-//! Cells come brick by brick ([`crate::mesh::order::brick_order`]). With `deform: a` the point
-//! with relative coordinates s moves by a·L·Π_i sin(π s_i) in each direction of length L (with
-//! the signs +, −, +): the boundary stays where it is, and no cell that touches the interior
-//! stays affine. The map is one to one for a up to 0.25; the cells of a coarse grid, whose edges are straight,
-//! fold earlier.
+//! Cells come brick by brick ([`crate::mesh::order::brick_order`]). With `deform: a` the point with relative
+//! coordinates s moves by a·L·Π_i sin(π s_i) in each direction of length L (with the signs +, −, +): the boundary stays
+//! where it is, and no cell that touches the interior stays affine. The map is injective for a up to 0.25; the
+//! straight-edged cells of a coarse grid fold earlier.
 
 use super::arguments::Arguments;
 use super::blocks::along_curve;
@@ -15,10 +14,10 @@ use crate::mesh::places::{NOWHERE, Order, Rows};
 use crate::mesh::{Arrange, Cell, Counts, Mesh, MeshError, Parts, counts, order};
 use std::f64::consts::PI;
 
-/// The largest number of cells a direction.
+/// The largest number of cells per direction.
 const MOST: usize = 1 << 20;
 
-/// The largest `deform`; 1/(1.155 π) = 0.2757 is where the map would fold.
+/// The largest `deform`; the map folds at 1/(1.155 π) = 0.2757.
 const MOST_DEFORM: f64 = 0.25;
 
 pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
@@ -33,7 +32,7 @@ pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError>
     Ok(mesh)
 }
 
-/// The same with cells halved so many times less, beside its plain world, the cells along a curve.
+/// Returns a grid that is `times` bisections coarser, along a space-filling curve, with its computational domain.
 pub(super) fn coarse(arguments: &Arguments<'_>, times: usize) -> Result<Mesh, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     let mut mesh = grid.coarse(cell, times).map_err(|error| arguments.mesh(error))?;
@@ -42,7 +41,7 @@ pub(super) fn coarse(arguments: &Arguments<'_>, times: usize) -> Result<Mesh, Ge
     Ok(mesh)
 }
 
-/// The middle of each cell in the plain world.
+/// Returns the centre of each cell in the computational domain.
 pub(super) fn centres(arguments: &Arguments<'_>) -> Result<Vec<[f64; 3]>, GenerateError> {
     let (grid, _) = Grid::new(arguments)?;
     let centre =
@@ -50,13 +49,13 @@ pub(super) fn centres(arguments: &Arguments<'_>) -> Result<Vec<[f64; 3]>, Genera
     Ok(order::brick_order(grid.cells).into_iter().map(centre).collect())
 }
 
-/// Whether indices can number what the grid has.
+/// Checks that 32-bit indices can number the entities of the grid.
 pub(super) fn check(arguments: &Arguments<'_>) -> Result<(), GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     grid.check(cell).map(drop).map_err(|error| arguments.mesh(error))
 }
 
-/// What the grid has how many times.
+/// Returns the numbers of entities of the grid.
 pub(super) fn count(arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     Ok(grid.counts(cell))
@@ -96,7 +95,8 @@ impl Grid {
         Counts::split(cell, 1, counts::grid(self.dim, self.cells.map(|cells| cells as u64)))
     }
 
-    /// Everything fits 32 bits if eight indices for each of the cells do: so many.
+    /// Checks the size: 32 bits suffice for all numbers if they suffice for 8 indices per cell (tetrahedra: 24).
+    /// Returns that count.
     fn check(&self, cell: Cell) -> Result<usize, MeshError> {
         let per_cell = if cell == Cell::Tetrahedron { 24 } else { 8 };
         let count = self.cells.iter().try_fold(per_cell, |n: usize, &c| n.checked_mul(c));
@@ -116,7 +116,7 @@ impl Grid {
         Ok(mesh)
     }
 
-    /// The error of a grid without a mesh: its coordinates overflow or coincide, or its cells fold or are flat.
+    /// Returns the error of an invalid grid: coordinates overflow or coincide, or cells are folded or flat.
     fn impossible(&self, cell: Cell, error: MeshError, arguments: &Arguments<'_>) -> GenerateError {
         let name = if arguments.has("to") { "to" } else { "from" };
         let plain = Self { deform: 0.0, ..self.clone() };
@@ -142,7 +142,7 @@ impl Grid {
         }
     }
 
-    /// The error of a grid whose cells fold: the largest `deform` of the same sign that these cells bear.
+    /// Returns the error of folded cells, with the largest `deform` of the same sign that is valid.
     fn folded(&self, cell: Cell, arguments: &Arguments<'_>) -> GenerateError {
         let (mut least, mut most) = (0.0, self.deform.abs());
         for _ in 0..12 {
@@ -161,7 +161,7 @@ impl Grid {
         arguments.wrong("deform", expected)
     }
 
-    /// With cells of so many halvings less, in the plain world.
+    /// Returns the grid after `times` coarsenings, in the computational domain.
     fn coarse(&self, cell: Cell, times: usize) -> Result<Mesh, MeshError> {
         let mut cells = self.cells;
         cells[..self.dim].iter_mut().for_each(|n| *n >>= times);
@@ -180,14 +180,14 @@ impl Grid {
         }
     }
 
-    /// The point with a place in the plain world: so many cells from the first one in each direction.
+    /// Maps a point of the computational domain, which is measured in cells.
     pub(super) fn point(&self, place: [f64; 3]) -> [f64; 3] {
         let mut point = [0.0; 3];
         let mut bump = self.deform;
         for a in 0..self.dim {
             let n = self.cells[a] as f64;
             let s = place[a] / n;
-            // Walls are exactly where they were asked for.
+            // Points of the walls are exact.
             point[a] = match place[a] {
                 0.0 => self.from[a],
                 i if i == n => self.to[a],
@@ -205,7 +205,7 @@ impl Grid {
     }
 }
 
-/// The points of a grid in its plain world, x first, as far apart as said.
+/// Returns the points of a grid with spacing `step` in the computational domain, x fastest.
 fn plain(dim: usize, cells: [usize; 3], step: f64) -> Vec<[f64; 3]> {
     let n = [0, 1, 2].map(|a| if a < dim { cells[a] + 1 } else { 1 });
     let mut points = Vec::with_capacity(n[0] * n[1] * n[2]);
@@ -219,7 +219,7 @@ fn plain(dim: usize, cells: [usize; 3], step: f64) -> Vec<[f64; 3]> {
     points
 }
 
-/// The vertices of the cells, brick by brick, in points that go along x first.
+/// Returns the vertices of the cells in brick order; points are numbered x fastest.
 fn nodes(cells: [usize; 3], cell: Cell) -> Vec<u32> {
     let dim = cell.dim();
     let tensor = if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
@@ -235,7 +235,7 @@ fn nodes(cells: [usize; 3], cell: Cell) -> Vec<u32> {
     if cell.is_tensor() { nodes } else { simplices::split(tensor, &nodes) }
 }
 
-/// The rows of data that goes along x first, then y, then z, on the cells and at the points of the mesh.
+/// Returns the row numbers of cell and point data that is ordered x fastest, then y, then z.
 pub(super) fn rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
     let splits = match cell {
         Cell::Triangle => 2,

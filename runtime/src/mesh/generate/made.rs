@@ -1,4 +1,4 @@
-//! What a generator makes as a whole, and which of its cells those of a part are.
+//! Meshes of generators as a whole, and the cells of a refined subdomain in them.
 
 use super::GenerateError;
 use crate::mesh::shape::vertex_function;
@@ -6,7 +6,7 @@ use crate::mesh::{Mesh, MeshError};
 use fem_dsl::problem::Argument;
 use std::collections::{BTreeMap, HashMap};
 
-/// A generator of the language by its name, and its arguments.
+/// A generator of the language, by name and arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Generator {
     pub(crate) name: String,
@@ -14,13 +14,13 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Its mesh.
+    /// Generates the mesh.
     pub(crate) fn mesh(&self) -> Result<Mesh, MeshError> {
         super::generate(&self.name, &self.arguments).map_err(failed)
     }
 
-    /// The cells of its mesh that these descendants of the cells of a coarser one are, by their numbers where those of a cell follow one
-    /// another: each has its middle at one place of the plain world.
+    /// Finds the cells of the generated mesh that coincide with descendants of cells of a coarser mesh. Descendants of
+    /// one cell are numbered consecutively. Cell centres in the computational domain identify cells.
     pub(crate) fn cells(
         &self,
         coarse: &Mesh,
@@ -34,7 +34,7 @@ impl Generator {
         let (dim, size) = (cell.dim(), 0.5f64.powi(times as i32));
         let each = 1 << (dim * times);
         let found = numbers.map(|number| {
-            // Along Morton's curve, the coarsest halves first.
+            // Morton order, the coarsest bisection first.
             let way = number as usize % each;
             let bit = |level: usize, axis: usize| way >> (dim * level + axis) & 1;
             let place = |axis| (0..times).map(|level| bit(level, axis) << level).sum::<usize>();
@@ -51,7 +51,7 @@ impl Generator {
     }
 }
 
-/// What is wrong with a mesh that was generated in parts before.
+/// Returns the error of a mesh whose subdomains could be generated.
 fn failed(error: GenerateError) -> MeshError {
     match error {
         GenerateError::Mesh { error, .. } => error,

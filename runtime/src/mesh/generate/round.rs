@@ -1,19 +1,17 @@
 //! `ball`, `shell` and `lshape`.
 //!
-//! The plain world of `ball` is the cube [−1, 1]^d: a central cube of half that width and one block
-//! on each of its sides (5 quadrilaterals, 7 hexahedra). With ρ = max |q_i| and c = q/ρ on the
-//! cube's surface, the map is
+//! The computational domain of `ball` is the cube [−1, 1]^d: a central cube of half that width and one block on each of
+//! its sides (5 quadrilaterals, 7 hexahedra). With ρ = max |q_i| and c = q/ρ on the cube's surface, the map is
 //!
 //! ```text
 //! x(q) = 2 a q / √d                                            where ρ ≤ 1/2
 //! x(q) = (1 − s) a c / √d + s τ(c)/|τ(c)|,  s = 2ρ − 1         elsewhere
 //! ```
 //!
-//! with τ(c)_i = tan(π c_i / 4), which spaces the lines on the sphere evenly, and a = 1/(1 + √d),
-//! which makes the central cube's cells about as large as the others (the coarse vertices are those
-//! of deal.II's `hyper_ball`). `shell` has the outer blocks alone, with radii from `inner`
-//! to `outer`. Every vertex and every geometry node on the boundary lies on its sphere; the map is
-//! smooth within each block, so that isoparametric cells keep their order.
+//! with τ(c)_i = tan(π c_i / 4), which spaces the lines on the sphere evenly. With a = 1/(1 + √d) the central cube's
+//! cells are about as large as the others (the coarse vertices are those of deal.II's `hyper_ball`). `shell` has the
+//! outer blocks only, with radii from `inner` to `outer`. Every vertex and every geometry node on the boundary lies on
+//! its sphere; the map is smooth within each block, so that isoparametric cells keep their order.
 //!
 //! `lshape` is [−1, 1]^d without [0, 1]^d: the corner at the origin has the opening angle 3π/2, in
 //! three dimensions it is the corner of Fichera.
@@ -27,19 +25,19 @@ use crate::mesh::{Cell, Counts, Mesh};
 /// Refinements beyond this give more cells than 32-bit indices can number.
 const MOST_REFINED: usize = 14;
 
-/// What the mesh of a generator has how many times.
+/// Returns the numbers of entities of the mesh of a generator.
 pub(super) fn count(name: &str, arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     blocks.counts(refined).map_err(|error| arguments.mesh(error))
 }
 
-/// Whether indices can number what that mesh has.
+/// Checks that 32-bit indices can number the entities of that mesh.
 pub(super) fn check(name: &str, arguments: &Arguments<'_>) -> Result<(), GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     blocks.check(refined).map_err(|error| arguments.mesh(error))
 }
 
-/// The blocks of a generator, and what is made of them.
+/// Returns the blocks of a generator, and their refinement.
 fn of(name: &str, arguments: &Arguments<'_>) -> Result<(Refined, Blocks), GenerateError> {
     Ok(match name {
         "lshape" => {
@@ -58,7 +56,7 @@ fn of(name: &str, arguments: &Arguments<'_>) -> Result<(Refined, Blocks), Genera
     })
 }
 
-/// The mesh of a generator.
+/// Returns the mesh of a generator.
 pub(super) fn generate(name: &str, arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     let world = world(name, arguments, refined.cell.dim())?;
@@ -68,7 +66,8 @@ pub(super) fn generate(name: &str, arguments: &Arguments<'_>) -> Result<Mesh, Ge
     Ok(mesh)
 }
 
-/// The same with blocks halved so many times less, beside its plain world, the cells along a curve.
+/// Returns a mesh whose blocks are refined `times` times less, along a space-filling curve, with its computational
+/// domain.
 pub(super) fn coarse(
     name: &str,
     arguments: &Arguments<'_>,
@@ -84,7 +83,7 @@ pub(super) fn coarse(
     Ok(mesh)
 }
 
-/// The middle of each cell in the plain world.
+/// Returns the centre of each cell in the computational domain.
 pub(super) fn centres(
     name: &str,
     arguments: &Arguments<'_>,
@@ -104,7 +103,7 @@ fn world(name: &str, arguments: &Arguments<'_>, dim: usize) -> Result<World, Gen
     })
 }
 
-/// Tags, and spheres.
+/// Adds boundary tags and spheres.
 fn finish(world: &World, mesh: &mut Mesh) {
     match *world {
         World::Ball { .. } => {
@@ -112,7 +111,7 @@ fn finish(world: &World, mesh: &mut Mesh) {
             mesh.spheres = vec![("surface".to_owned(), 1.0)];
         }
         World::Shell { inner, outer, .. } => {
-            // Compared with the mean of the radii: every vertex of the boundary is on one of the spheres.
+            // The mean radius separates the spheres: every boundary vertex lies on one of them.
             let middle = (inner + outer) / 2.0;
             let norm = |x: &[f64; 3]| x.iter().map(|c| c * c).sum::<f64>().sqrt();
             mesh.tag_boundary("inner", |facet| facet.iter().all(|x| norm(x) < middle));
@@ -125,7 +124,7 @@ fn finish(world: &World, mesh: &mut Mesh) {
     }
 }
 
-/// The radii of a shell.
+/// Returns the radii of a shell.
 fn radii(arguments: &Arguments<'_>) -> Result<(f64, f64), GenerateError> {
     let inner = arguments.number("inner", 0.5)?;
     if inner <= 0.0 {
@@ -139,7 +138,7 @@ fn radii(arguments: &Arguments<'_>) -> Result<(f64, f64), GenerateError> {
     Ok((inner, outer))
 }
 
-/// The cube [−1, 1]^d without [0, 1]^d as blocks of width 1.
+/// Returns the cube [−1, 1]^d without [0, 1]^d as blocks of width 1.
 fn corner_blocks(dim: usize) -> Blocks {
     let cell = tensor(dim);
     let points = (0..3usize.pow(dim as u32))
@@ -171,8 +170,8 @@ fn tensor(dim: usize) -> Cell {
     if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron }
 }
 
-/// The cube [−1, 1]^d as a block on each side of a central block of half its width, with or
-/// without that one.
+/// Returns the cube [−1, 1]^d as one block on each side of a central block of half its width. `centre` includes the
+/// central block.
 fn cube_blocks(dim: usize, centre: bool) -> Blocks {
     let cell = tensor(dim);
     let n = cell.vertex_count();

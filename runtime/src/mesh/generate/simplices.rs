@@ -1,9 +1,8 @@
 //! Splitting quadrilaterals into two triangles and hexahedra into six tetrahedra.
 //!
-//! A cell splits along the paths from its first to its last vertex that go along one axis after the
-//! other, one simplex for each order of the axes (Kuhn's triangulation of the cube). A face is so
-//! split along the diagonal from its first to its last vertex, so that two cells that
-//! agree on the direction of a shared face agree on its two triangles.
+//! Each order of the axes gives one simplex: the path from the first to the last vertex along one axis after the other
+//! (Kuhn's triangulation of the cube). It splits a face along the diagonal from its first to its last vertex. Cells
+//! that agree on the direction of a shared face therefore agree on its triangles.
 
 use crate::mesh::Cell;
 
@@ -12,8 +11,7 @@ const PATHS_2D: [[usize; 2]; 2] = [[0, 1], [1, 0]];
 const PATHS_3D: [[usize; 3]; 6] =
     [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]];
 
-/// The simplices of tensor cells given by their vertices, cell after cell. They are positively
-/// oriented if the cells are.
+/// Splits tensor cells, given by their vertices, into simplices. These are positively oriented if the cells are.
 pub(super) fn split(cell: Cell, nodes: &[u32]) -> Vec<u32> {
     let dim = cell.dim();
     let paths: Vec<&[usize]> = if dim == 2 {
@@ -31,7 +29,7 @@ pub(super) fn split(cell: Cell, nodes: &[u32]) -> Vec<u32> {
                 at |= 1 << axis;
                 simplices.push(vertices[at]);
             }
-            // Odd paths turn the other way: exchange two vertices for a positive determinant.
+            // Odd paths have negative orientation: exchange two vertices.
             if number >= paths.len() / 2 {
                 simplices.swap(start + dim - 1, start + dim);
             }

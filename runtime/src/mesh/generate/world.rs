@@ -1,27 +1,27 @@
-//! Plain worlds: where a generator's points lie before its map takes them to the domain.
+//! Computational domains of the generators, and their maps to the physical domain.
 //!
-//! In its plain world the finer mesh of a generator is the coarser one with each cell halved, to the bit: blocks have corners at
-//! multiples of 1/2, and a box is counted in cells of its finest grid. So what is refined there and mapped then is the mesh that
-//! the generator makes at once.
+//! In the computational domain, the finer mesh of a generator is the bisected coarser one, to the bit. Block corners
+//! are multiples of 1/2, and boxes are measured in cells of the finest grid. Refinement there, followed by the map,
+//! therefore gives the mesh of the generator itself.
 
 use super::grid::Grid;
 use crate::mesh::Mesh;
 use std::f64::consts::FRAC_PI_4;
 
-/// A plain world, by its map.
+/// Map from the computational to the physical domain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum World {
-    /// Cells of a grid, counted.
+    /// A grid, measured in cells.
     Box(Box<Grid>),
     /// The cube [−1, 1]^d of the unit ball.
     Ball { dim: usize },
-    /// Its outer blocks, between two radii.
+    /// The outer blocks of that cube, between two radii.
     Shell { dim: usize, inner: f64, outer: f64 },
-    /// What is there already.
+    /// The identity (`lshape`).
     Corner,
 }
 
-/// The points of a mesh in its plain world, by the same numbers.
+/// The points of a mesh in its computational domain, in the mesh's numbering.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plain {
     pub(crate) points: Vec<[f64; 3]>,
@@ -29,7 +29,7 @@ pub(crate) struct Plain {
 }
 
 impl Mesh {
-    /// Takes the points of a mesh of a plain world to the domain, and keeps where they were.
+    /// Maps the points of a mesh from the computational to the physical domain, and keeps the original coordinates.
     pub(super) fn place_by(&mut self, world: World) {
         let placed = self.points.iter().map(|&q| world.place(q)).collect();
         let points = std::mem::replace(&mut self.points, placed);
@@ -38,7 +38,7 @@ impl Mesh {
 }
 
 impl World {
-    /// Where a point goes.
+    /// Maps a point to the physical domain.
     pub(crate) fn place(&self, q: [f64; 3]) -> [f64; 3] {
         match self {
             Self::Box(grid) => grid.point(q),
@@ -62,12 +62,12 @@ impl World {
     }
 }
 
-/// The largest coordinate: the radius of the cube through a point.
+/// Returns the largest absolute coordinate: half the width of the cube through a point.
 fn largest(q: [f64; 3]) -> f64 {
     q.iter().fold(0.0, |m, x| m.max(x.abs()))
 }
 
-/// The point of the unit sphere in the direction of q, whose largest coordinate is `radius`.
+/// Returns the point of the unit sphere in the direction of q, whose largest coordinate is `radius`.
 fn on_sphere(dim: usize, q: [f64; 3], radius: f64) -> [f64; 3] {
     let mut direction = [0.0; 3];
     for i in 0..dim {

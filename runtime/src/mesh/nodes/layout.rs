@@ -6,9 +6,9 @@ use kernels_gen::element::{Cell, Lagrange, entity_permutation};
 pub(crate) struct Entity {
     /// Its dimension.
     pub(crate) dim: usize,
-    /// Its number among those of that dimension.
+    /// Its index among those of that dimension.
     pub(crate) local: usize,
-    /// The local nodes inside it, lexicographic along the entity's vertices.
+    /// The local nodes inside it, lexicographic along its vertices.
     pub(crate) nodes: Vec<u32>,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct NodeLayout {
     nodes_per_cell: usize,
     nodes_of: [usize; 4],
     entities: Vec<Entity>,
-    /// `[dim][orientation]`, local order → own order.
+    /// `[dim][orientation]`: local order → own order.
     permutations: [Vec<Vec<u32>>; 4],
     lexicographic: Option<Vec<(usize, usize)>>,
 }
@@ -56,33 +56,33 @@ impl NodeLayout {
         }
     }
 
-    /// Nodes of a cell.
+    /// Returns the number of nodes of a cell.
     pub(crate) fn nodes_per_cell(&self) -> usize {
         self.nodes_per_cell
     }
 
-    /// Nodes inside an entity of dimension `dim`.
+    /// Returns the number of nodes inside an entity of dimension `dim`.
     pub(crate) fn nodes_of(&self, dim: usize) -> usize {
         self.nodes_of[dim]
     }
 
-    /// The entities that own nodes: vertices, edges, faces, the interior.
+    /// Returns the entities that own nodes: vertices, edges, faces, the interior.
     pub(crate) fn entities(&self) -> &[Entity] {
         &self.entities
     }
 
-    /// For each node of an entity in the cell's order, its place in the entity's own order.
+    /// Returns for each node of an entity in the cell's order its index in the entity's own order.
     pub(crate) fn permutation(&self, dim: usize, orientation: u8) -> &[u32] {
         &self.permutations[dim][orientation as usize]
     }
 
-    /// (dimension, number) of the 3^dim entities of a tensor cell in lexicographic order; `None`
-    /// where the nodes of a cell are not grouped so.
+    /// Returns (dimension, number) of the 3^dim entities of a tensor cell in lexicographic order; `None` if nodes are
+    /// not grouped so.
     pub(crate) fn lexicographic_entities(&self) -> Option<&[(usize, usize)]> {
         self.lexicographic.as_deref()
     }
 
-    /// For each facet of the cell, the local nodes on it and on its boundary, ascending.
+    /// Returns for each facet of the cell the local nodes on it and on its boundary, ascending.
     pub(crate) fn facet_nodes(&self, cell: Cell) -> Vec<Vec<u32>> {
         let on = |facet: &[usize]| {
             let inside = |entity: &&Entity| {
@@ -98,8 +98,7 @@ impl NodeLayout {
     }
 }
 
-/// The orders of the nodes inside entities of dimension `dim`, one for each orientation, numbered as
-/// [`crate::mesh::Topology`] numbers them.
+/// Returns the node orders inside entities of dimension `dim`, one per orientation ([`crate::mesh::Topology`]).
 fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
     let count = element.entity_count(dim);
     let cell = element.cell();
@@ -107,7 +106,7 @@ fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
         Some(shape) if dim < cell.dim() && count > 0 => shape,
         _ => return vec![(0..count as u32).collect()],
     };
-    // The own number of each vertex of the entity, in the cell's order.
+    // The index of each vertex of the entity in its own frame, in the cell's order.
     let orders: Vec<Vec<usize>> = match shape {
         Cell::Interval => vec![vec![0, 1], vec![1, 0]],
         Cell::Quadrilateral => (0..8).map(square).collect(),
@@ -120,8 +119,8 @@ fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
     orders.iter().map(permutation).collect()
 }
 
-/// Own numbers of the vertices (a, b) of a square: swapped if bit 0 of `orientation` is set, then
-/// mirrored by bits 1 and 2.
+/// Indices of the vertices (a, b) of a square in its own frame: swapped if bit 0 of `orientation` is set, then mirrored
+/// by bits 1 and 2.
 fn square(orientation: usize) -> Vec<usize> {
     (0..4)
         .map(|vertex| {
@@ -132,7 +131,7 @@ fn square(orientation: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The permutations of three vertices in lexicographic order.
+/// Returns the permutations of three vertices in lexicographic order.
 fn triangles() -> Vec<Vec<usize>> {
     let mut orders = Vec::with_capacity(6);
     for a in 0..3 {
@@ -143,7 +142,7 @@ fn triangles() -> Vec<Vec<usize>> {
     orders
 }
 
-/// The entities of a tensor cell by layer in each direction: 0 first, 1 between, 2 last.
+/// Returns the entities of a tensor cell by layer in each direction: 0 first, 1 between, 2 last.
 fn lexicographic(cell: Cell) -> Vec<(usize, usize)> {
     let dim = cell.dim();
     (0..3usize.pow(dim as u32))

@@ -1,18 +1,18 @@
-//! Abaqus's input files (`.inp`), which CalculiX and others have, too: the mesh, and the names of its parts.
+//! Abaqus input files (`.inp`), also written by CalculiX and others.
 //!
-//! `lines` splits the text into keywords and data, this module gathers them as a `Model`, and `flat`
-//! makes of it what all formats have in common. Of the file's keywords these are read:
+//! `lines` splits the text into keywords and data, this module collects them in a `Model`, and `flat` converts it to
+//! `Contents`. These keywords are read:
 //!
 //! | keyword | gives |
 //! | --- | --- |
-//! | `*NODE`, `*ELEMENT` | nodes and elements, and members of the sets that they name |
+//! | `*NODE`, `*ELEMENT` | nodes and elements, and members of the sets named there |
 //! | `*ELSET` | a tag of cells, or of the boundary from elements of one dimension less |
-//! | `*SURFACE` | a tag of the boundary, of the faces that it names |
-//! | `*NSET`, `*SURFACE` of nodes | a tag of the boundary, of the facets all of whose vertices it has |
-//! | `*PART`, `*INSTANCE` | one part, where its one instance stands |
+//! | `*SURFACE` | a boundary tag of its faces |
+//! | `*NSET`, `*SURFACE` of nodes | a boundary tag of the facets whose vertices it contains |
+//! | `*PART`, `*INSTANCE` | one part, at the position of its only instance |
 //!
-//! Sets that are marked as internal give no tag. Where the assembly and its part give one name, the part's
-//! set is called INSTANCE.NAME. Keywords that make or fetch nodes elsewhere are refused, all others passed over.
+//! Internal sets give no tag. If the assembly and its part use one name, the part's set is called INSTANCE.NAME.
+//! Keywords that define nodes in another way are rejected, all others ignored.
 //!
 //! The format is described in the Abaqus Keywords Guide and the CalculiX CrunchiX manual.
 
@@ -43,16 +43,16 @@ pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
     flat::contents(reader.model)
 }
 
-/// In which part of the file a line stands.
+/// The section of the file that contains a line.
 #[derive(Clone, Copy, PartialEq)]
 enum Here {
     Outside,
-    /// In a part, or in its instance.
+    /// A part or its instance.
     Part(usize),
     Assembly,
 }
 
-/// Which of the sets.
+/// The kind of a set.
 #[derive(Clone, Copy, PartialEq)]
 enum Of {
     Nodes,
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The part to which lines belong; none in the assembly, whose nodes are no part of the mesh.
+    /// Returns the part to which lines belong; `None` in the assembly, whose nodes are not part of the mesh.
     fn part(&mut self) -> Option<&mut Part> {
         match self.here {
             Here::Outside => Some(&mut self.model.flat),
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The names of the place where the file is.
+    /// Returns the sets and surfaces of the current section.
     fn names(&mut self) -> Option<&mut Names> {
         match self.here {
             Here::Assembly => Some(&mut self.model.assembly),
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// One element, which goes on over lines until it has all of its nodes.
+    /// Reads one element, over as many lines as its nodes need.
     fn element(&mut self, mut data: Data<'a>, all: &mut Elements) -> Result<(), ReadError> {
         let count = all.kind.nodes();
         let mut left = count + 1;
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A set of a name that was given before. In the assembly, a name may have its instance before it.
+    /// Returns a set that is defined already. In the assembly, an instance name may precede its name.
     fn known(&self, name: &str, of: Of) -> Option<&Set> {
         let here = match self.here {
             Here::Outside => &self.model.flat.names,
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         sets(here, of).get(name)
     }
 
-    /// A name without the instance before it.
+    /// Removes the instance prefix of a name.
     fn local<'n>(&self, name: &'n str) -> &'n str {
         let Some(instance) = &self.model.instance else { return name };
         match name.split_once('.') {
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
 
     fn set(&mut self, keyword: &Keyword, of: Of) -> Result<(), ReadError> {
         let name = keyword.expect(if of == Of::Nodes { "NSET" } else { "ELSET" })?;
-        // Numbers alone are those of the assembly's own nodes there, which are no part of the mesh.
+        // Plain numbers in the assembly are its own nodes, which are not part of the mesh.
         let counted = self.here != Here::Assembly || keyword.parameter("INSTANCE").is_some();
         let generate = keyword.parameter("GENERATE").is_some();
         let mut found = Set::default();
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A number, or the members of another set.
+    /// Reads a number, or the members of another set.
     fn member(
         &self,
         data: &Data<'_>,
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         } else if let Some(other) = self.known(field, of) {
             found.members.extend(&other.members);
             found.elements.extend(&other.elements);
-            // Sets of sets of sets stay as long as what they are made of.
+            // Remove duplicates, so that nested sets do not grow.
             for ranges in [&mut found.members, &mut found.elements] {
                 ranges.sort_unstable();
                 ranges.dedup();
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Adds members to a set of the place where the file is.
+    /// Adds members to a set of the current section.
     fn add(&mut self, name: &str, of: Of, found: Set, internal: bool) {
         let Some(names) = self.names() else { return };
         let all = match of {
@@ -322,7 +322,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The instance of a part, and where it stands.
+    /// Reads the instance of a part, and its position.
     fn instance(&mut self, keyword: &Keyword) -> Result<(), ReadError> {
         let place = keyword.place();
         if self.model.instance.is_some() {
@@ -362,7 +362,7 @@ fn sets(names: &Names, of: Of) -> &Sets {
     }
 }
 
-/// First, last, and the step, which is 1 where it is left out.
+/// Reads first, last and step; the default step is 1.
 fn range(data: &Data<'_>) -> Result<Range, ReadError> {
     let mut fields = data.numbers();
     let mut next = |what| data.whole(fields.next().unwrap_or_default(), what);
@@ -377,7 +377,7 @@ fn range(data: &Data<'_>) -> Result<Range, ReadError> {
     Ok(Range { first, last, step })
 }
 
-/// As many numbers as there are slots.
+/// Reads N numbers.
 fn reals<const N: usize>(data: &Data<'_>, expected: &str) -> Result<[f64; N], ReadError> {
     let mut all = [0.0; N];
     for (slot, field) in all.iter_mut().zip(data.numbers()) {
@@ -386,7 +386,7 @@ fn reals<const N: usize>(data: &Data<'_>, expected: &str) -> Result<[f64; N], Re
     Ok(all)
 }
 
-/// A keyword without which the mesh would not be what the file says.
+/// Returns the error of a keyword that would change the mesh.
 fn refused(keyword: &Keyword) -> ReadError {
     let name = &keyword.name;
     let what = match name.as_str() {

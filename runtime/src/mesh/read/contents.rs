@@ -1,7 +1,7 @@
-//! What a file says, whatever its format: nodes, and blocks of elements of one kind under some tags.
+//! Format-independent contents of a mesh file: nodes, and blocks of elements of one kind with tags.
 //!
-//! A reader makes [`Contents`]; `convert` makes a mesh of it. Elements stand in our order of the nodes
-//! there: a [`Layout`] brings them from the file's order to it, by the lattice points of both.
+//! Readers create [`Contents`]; `convert` turns them into a mesh. Elements list their nodes in the order of the
+//! Lagrange element. [`Layout`] permutes a file's order to it, by the lattice points of both.
 
 use super::{Place, ReadError};
 use crate::mesh::{Cell, MeshError};
@@ -9,7 +9,7 @@ use kernels_gen::element::Lagrange;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-/// What a file says, before anything is made of it.
+/// The unprocessed contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// The numbers of the nodes.
@@ -17,29 +17,29 @@ pub(super) struct Contents {
     /// Their coordinates.
     pub(super) points: Vec<[f64; 3]>,
     pub(super) blocks: Vec<Block>,
-    /// Whether an element in several groups is written several times.
+    /// True if an element of several groups occurs several times.
     pub(super) repeats: bool,
-    /// What to say beside that where there are no cells.
+    /// An additional hint if there are no cells.
     pub(super) no_cells: Option<&'static str>,
-    /// In which order the file has its elements.
+    /// The order of the elements in the file.
     pub(super) order: Order,
-    /// What is worth a note.
+    /// Notes for the report.
     pub(super) notes: Vec<String>,
 }
 
-/// What says where an element stands in its file.
+/// Position of an element in the file's own numbering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Its place in the blocks, one after another.
+    /// The index in the concatenated blocks.
     #[default]
     Blocks,
-    /// Its number, from 0, of so many.
+    /// The element number, from 0, below the given total.
     Numbers(usize),
-    /// Its number among those of its dimension, and so with the points.
+    /// The rank of its number among the elements of its dimension; likewise for points.
     Ascending,
 }
 
-/// Elements of one kind under the same tags.
+/// Elements of one kind with the same tags.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) kind: Kind,
@@ -51,7 +51,7 @@ pub(super) struct Block {
 }
 
 impl Contents {
-    /// The largest dimension of an element; 0 where there are none.
+    /// Returns the largest dimension of an element; 0 without elements.
     pub(super) fn dim(&self) -> usize {
         let blocks = self.blocks.iter().filter(|block| !block.numbers.is_empty());
         blocks.map(|block| block.kind.dim()).max().unwrap_or(0)
@@ -63,24 +63,24 @@ impl Contents {
 }
 
 impl Block {
-    /// The elements: the number of each, and those of its nodes.
+    /// Iterates over the elements: number and node numbers.
     pub(super) fn elements(&self) -> impl Iterator<Item = (u64, &[u64])> {
         self.numbers.iter().copied().zip(self.nodes.chunks_exact(self.kind.nodes()))
     }
 }
 
-/// What an element is.
+/// Kind of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
     Point,
-    /// A line or a cell of a mesh, with the order of its geometry.
+    /// A line or a cell, with the order of its geometry.
     Cell(Cell, usize),
-    /// A quadrilateral of 8 nodes or a hexahedron of 20: vertices and middles of edges.
+    /// A quadrilateral with 8 nodes or a hexahedron with 20: vertices and edge midpoints.
     Serendipity(Cell),
 }
 
 impl Kind {
-    /// The dimension.
+    /// Returns the dimension.
     pub(super) fn dim(self) -> usize {
         match self {
             Kind::Point => 0,
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// How many nodes an element has.
+    /// Returns the number of nodes.
     pub(super) fn nodes(self) -> usize {
         match self {
             Kind::Point => 1,
@@ -106,8 +106,8 @@ impl Kind {
         }
     }
 
-    /// Integer coordinates of the nodes, each from 0 to the order, in the order of our elements; those
-    /// of a serendipity element are those of the quadratic one that it has.
+    /// Returns the integer coordinates of the nodes, from 0 to the order, in the order of the Lagrange element.
+    /// Serendipity elements use those of the quadratic element.
     pub(super) fn lattice(self) -> Result<Vec<[usize; 3]>, MeshError> {
         let all = |cell, order| {
             let expected = "orders are 1 to 12, on simplices 1 to 8";
@@ -126,7 +126,7 @@ impl Kind {
         }
     }
 
-    /// Which of the nodes is each vertex.
+    /// Returns the index of each vertex among the nodes.
     pub(super) fn vertices(self) -> Result<Vec<usize>, MeshError> {
         let (cell, order) = match self {
             Kind::Point => return Ok(vec![0]),
@@ -152,16 +152,16 @@ impl fmt::Display for Kind {
     }
 }
 
-/// From a file's order of the nodes of one kind of element to ours.
+/// Permutation from a file's node order to that of the Lagrange element.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) kind: Kind,
-    /// For each of our nodes its place in the file's order.
+    /// For each Lagrange node, its index in the file's order.
     map: Vec<usize>,
 }
 
 impl Layout {
-    /// `theirs` are the lattice points of the nodes in the file's order.
+    /// Creates the permutation; `theirs` are the lattice points of the nodes in the file's order.
     pub(super) fn new(kind: Kind, theirs: &[[usize; 3]]) -> Result<Layout, MeshError> {
         let place: HashMap<[usize; 3], usize> =
             theirs.iter().enumerate().map(|(place, &at)| (at, place)).collect();
@@ -169,13 +169,13 @@ impl Layout {
         Ok(Layout { kind, map })
     }
 
-    /// The nodes of an element in our order.
+    /// Returns the nodes of an element in Lagrange order.
     pub(super) fn ours<'a>(&'a self, theirs: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
         self.map.iter().map(|&place| theirs[place])
     }
 }
 
-/// No node may be in two places. `marks` says where each stands.
+/// Checks that no node number has two positions. `marks` are the nodes' positions in the file.
 pub(super) fn once(
     numbers: &[u64],
     points: &[[f64; 3]],
@@ -192,7 +192,7 @@ pub(super) fn once(
         let [first, second] = [pair[0] as usize, pair[1] as usize];
         numbers[first] == numbers[second] && points[first] != points[second]
     };
-    // The first in the file.
+    // The first duplicate in the file.
     let twice = order.windows(2).filter(differ).min_by_key(|pair| pair[1]);
     let Some([first, second]) = twice.map(|pair| [pair[0] as usize, pair[1] as usize]) else {
         return Ok(());

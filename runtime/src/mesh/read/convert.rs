@@ -1,4 +1,4 @@
-//! From what a file says to a mesh: which cells, whose nodes, under which names.
+//! Conversion of file contents to a mesh: selects the cells, nodes and tags.
 
 use super::contents::{Block, Contents, Kind};
 use super::places::Elements;
@@ -35,7 +35,7 @@ pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
     Ok(mesh)
 }
 
-/// The cells, tags and nodes of a mesh of one kind of cell.
+/// Returns the cells, tags and nodes of a mesh of one kind of cell.
 fn one_kind(
     contents: &Contents,
     numbers: &Numbers,
@@ -86,8 +86,8 @@ fn one_kind(
     Ok(parts)
 }
 
-/// The one kind of cell of the highest dimension; or quadrilaterals and, in words, what they
-/// are mixed with.
+/// Returns the only kind of cell of the highest dimension; or quadrilaterals, with a description of the cells mixed
+/// with them.
 fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadError> {
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
     for block in contents.blocks.iter().filter(|block| !block.numbers.is_empty()) {
@@ -117,7 +117,7 @@ fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadEr
     }
 }
 
-/// From node numbers to places in the list of points.
+/// Map from node numbers to indices of points.
 pub(super) enum Numbers {
     /// Numbers without large gaps.
     Dense(Vec<u32>),
@@ -149,7 +149,7 @@ impl Numbers {
     }
 }
 
-/// Cells that format 2 writes once for each of their groups.
+/// Detection of cells that format 2 repeats for each of their groups.
 pub(super) struct Repeats(Option<HashMap<Vec<u32>, u32>>);
 
 impl Repeats {
@@ -157,7 +157,7 @@ impl Repeats {
         Repeats(possible.then(HashMap::new))
     }
 
-    /// The number under which a cell with the same nodes came before; else it is remembered.
+    /// Returns the number of an earlier cell with the same nodes; otherwise records the cell.
     pub(super) fn before(&mut self, nodes: &[u32], number: u32) -> Option<u32> {
         let known = self.0.as_mut()?;
         let mut key = nodes.to_vec();
@@ -172,7 +172,7 @@ impl Repeats {
     }
 }
 
-/// The tagged curves of a three-dimensional mesh, and the tagged points. An element of nodes that the file lacks is left out.
+/// Adds tagged curves (in three dimensions) and points. Elements with undefined nodes are skipped.
 fn tag_below(contents: &Contents, numbers: &Numbers, parts: &mut Parts) -> Result<(), ReadError> {
     let below = (0..contents.dim() - 1).flat_map(|dim| contents.blocks_of(dim));
     for block in below.filter(|block| !block.tags.is_empty()) {
@@ -205,7 +205,7 @@ fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, ReadError> 
     Ok(facets)
 }
 
-/// Puts a plane mesh z = constant, to rounding, into the plane z = 0.
+/// Moves a mesh in a plane z = constant, up to rounding, to z = 0.
 fn flatten(parts: &mut Parts) {
     let mut lower = [f64::INFINITY; 3];
     let mut upper = [f64::NEG_INFINITY; 3];
@@ -223,7 +223,7 @@ fn flatten(parts: &mut Parts) {
     }
 }
 
-/// Moves the nodes from equispaced points of each cell to our points on the same polynomial.
+/// Moves the nodes from equispaced points of each cell to the Lagrange points, on the same polynomial.
 fn move_nodes(shape: &Shape, parts: &mut Parts) {
     let degree = shape.element.degree();
     let Ok(theirs) = Lagrange::equispaced(shape.cell, degree) else { return };

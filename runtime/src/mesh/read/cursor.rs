@@ -1,4 +1,4 @@
-//! Reading words and numbers from a file, text or binary, with the place for messages.
+//! Reads words and numbers from a text or binary file, with positions for messages.
 
 use super::{Place, ReadError};
 
@@ -9,11 +9,11 @@ pub(super) struct Cursor<'a> {
     mode: Mode,
 }
 
-/// How numbers are written.
+/// Encoding of numbers.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Mode {
     Text,
-    /// Bytes of a `size_t`, and whether the byte order is the other one.
+    /// The size of `size_t` in bytes; `swap` for the other byte order.
     Binary {
         size: usize,
         swap: bool,
@@ -25,12 +25,12 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, mode: Mode::Text }
     }
 
-    /// The present position, for [`place`](Self::place).
+    /// Returns the current position, for [`place`](Self::place).
     pub(super) fn mark(&self) -> usize {
         self.at
     }
 
-    /// What a message calls the item that begins at a position. Counts lines: for errors only.
+    /// Returns the position of an item for messages. It counts lines: for errors only.
     pub(super) fn place(&self, mark: usize) -> Place {
         match self.mode {
             Mode::Binary { .. } => Place::Byte(mark),
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -56,22 +56,22 @@ impl<'a> Cursor<'a> {
         ReadError::Syntax { place, expected: expected.to_owned(), found: found.to_owned() }
     }
 
-    /// The bytes that are left.
+    /// Returns the remaining bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
-    /// Goes on by so many bytes, which are there.
+    /// Advances by existing bytes.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
-    /// Goes back to a place where it was.
+    /// Returns to an earlier position.
     pub(super) fn back(&mut self, mark: usize) {
         self.at = mark;
     }
 
-    /// How numbers are written from here.
+    /// Sets the encoding of the following numbers.
     pub(super) fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
     }
@@ -80,12 +80,12 @@ impl<'a> Cursor<'a> {
         self.mode
     }
 
-    /// Whether the file's numbers are binary.
+    /// Returns whether numbers are binary.
     pub(super) fn is_binary(&self) -> bool {
         self.mode != Mode::Text
     }
 
-    /// The end of a line of text with nothing more on it.
+    /// Reads the end of a text line that contains nothing else.
     pub(super) fn line_end(&mut self) -> Result<(), ReadError> {
         let rest = &self.bytes[self.at..];
         let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
@@ -98,13 +98,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes on to what is not blank.
+    /// Skips white space.
     pub(super) fn skip_blank(&mut self) {
         let blank = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_whitespace());
         self.at += blank.count();
     }
 
-    /// The next word of text, also in a binary file.
+    /// Reads the next word of text, also in a binary file.
     pub(super) fn word(&mut self) -> Result<String, ReadError> {
         self.skip_blank();
         let mark = self.at;
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
         Ok(shorten(word))
     }
 
-    /// What stands before the next blank.
+    /// Reads up to the next white space.
     pub(super) fn raw_word(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         let length = rest.iter().take_while(|b| !b.is_ascii_whitespace()).count();
@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
         &rest[..length]
     }
 
-    /// The next word as a value.
+    /// Reads the next word as a value.
     pub(super) fn parsed<T: std::str::FromStr>(&mut self, expected: &str) -> Result<T, ReadError> {
         self.skip_blank();
         let mark = self.at;
@@ -141,7 +141,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next bytes.
+    /// Reads N bytes.
     pub(super) fn take<const N: usize>(&mut self, expected: &str) -> Result<[u8; N], ReadError> {
         match self.bytes.get(self.at..self.at + N) {
             Some(bytes) => {
@@ -154,7 +154,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A finite `double`.
+    /// Reads a finite `double`.
     pub(super) fn double(&mut self, expected: &str) -> Result<f64, ReadError> {
         let start = self.at;
         let value: f64 = match self.mode {
@@ -171,7 +171,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Three coordinates.
+    /// Reads three coordinates.
     pub(super) fn point(&mut self) -> Result<[f64; 3], ReadError> {
         let mut point = [0.0; 3];
         for x in &mut point {
@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
         Ok(point)
     }
 
-    /// A count of items of so many bytes each at least, if there are as many left.
+    /// Checks that enough bytes are left for `count` items of at least `bytes` bytes each.
     pub(super) fn checked(
         &self,
         mark: usize,
@@ -188,7 +188,7 @@ impl<'a> Cursor<'a> {
         count: u64,
         bytes: usize,
     ) -> Result<usize, ReadError> {
-        // The last number of a text may stand without a blank behind it.
+        // The last number of a text may lack a trailing blank.
         let most = (self.left() + 1) / bytes.max(1);
         match usize::try_from(count) {
             Ok(n) if n <= most => Ok(n),
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A piece of a file fit for a message.
+/// Returns the beginning of the bytes, escaped for a message.
 pub(super) fn shorten(bytes: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(200)])
         .chars()

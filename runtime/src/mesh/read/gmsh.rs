@@ -1,8 +1,7 @@
 //! Gmsh files: format 2 and 4.1, text and binary, straight and curved cells, physical names.
 //!
-//! From bytes to `Contents` in two steps: `version2` and `version4` turn the sections into plain lists
-//! (`Sections`), to which their numbers come from text or binary alike; then physical groups become
-//! tags, a group without a name called by its number, and nodes stand in our order.
+//! `version2` and `version4` turn the sections into plain lists (`Sections`), from text or binary. Then physical groups
+//! become tags (by number, if they have no name), and nodes are permuted to Lagrange order.
 //!
 //! The format is described in Gmsh's reference manual, chapter "Gmsh mesh file formats".
 
@@ -23,7 +22,7 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// Those of [`parse`](super::parse), and that the file cannot be read.
+/// Those of [`parse`](super::parse), and unreadable files.
 pub fn read(path: &Path) -> Result<Mesh, ReadError> {
     parse(&super::bytes(path)?)
 }
@@ -37,7 +36,7 @@ pub fn parse(bytes: &[u8]) -> Result<Mesh, ReadError> {
     super::parse(Format::Gmsh, bytes)
 }
 
-/// What a file says, in Gmsh's words.
+/// The sections of a Gmsh file.
 #[derive(Debug, Default)]
 struct Sections {
     /// Physical names by dimension and number.
@@ -48,12 +47,12 @@ struct Sections {
     node_numbers: Vec<u64>,
     /// Their coordinates.
     points: Vec<[f64; 3]>,
-    /// Where the numbers stand.
+    /// The positions of the node numbers in the file.
     node_marks: Vec<usize>,
     runs: Vec<Run>,
     /// The tags of entities with elements.
     tags_of: BTreeMap<(u8, i64), BTreeSet<String>>,
-    /// The entities that are images of others.
+    /// Periodic entities.
     periodic: Vec<periodic::Link>,
 }
 
@@ -62,7 +61,7 @@ struct Sections {
 struct Run {
     kind: Kind,
     entity: i64,
-    /// The physical groups, where the elements name them themselves (format 2).
+    /// The physical groups of the elements (format 2).
     groups: Vec<i64>,
     /// The numbers of the elements.
     numbers: Vec<u64>,
@@ -70,18 +69,18 @@ struct Run {
     nodes: Vec<u64>,
 }
 
-/// What a file says.
+/// Parses a file.
 pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
     let mut cursor = Cursor::new(bytes);
     let version = header(&mut cursor)?;
     let sections = sections_of(&mut cursor, version)?;
     let (numbers, points) = (&sections.node_numbers, &sections.points);
     contents::once(numbers, points, &sections.node_marks, |mark| cursor.place(mark))?;
-    // An element in several groups is written several times in format 2.
+    // Format 2 repeats an element for each of its groups.
     named(sections, version == Version::Two)
 }
 
-/// Groups by their names, nodes in our order.
+/// Names the groups and permutes nodes to Lagrange order.
 fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
     let mut layouts: HashMap<Kind, Layout> = HashMap::new();
     let mut blocks = Vec::with_capacity(sections.runs.len());
@@ -118,7 +117,7 @@ fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
     Ok(contents)
 }
 
-/// The names of the physical groups of a run, or their numbers.
+/// Returns the names of the physical groups of a run, or their numbers.
 fn tags(sections: &Sections, run: &Run) -> BTreeSet<String> {
     let dim = run.kind.dim() as u8;
     let entity = sections.entities.get(&(dim, run.entity));
@@ -150,7 +149,7 @@ fn sections_of(cursor: &mut Cursor<'_>, version: Version) -> Result<Sections, Re
             ("Elements", Version::Two) => version2::elements(cursor, &mut sections)?,
             ("Elements", Version::Four) => version4::elements(cursor, &mut sections)?,
             ("Periodic", _) => {
-                // Whatever else it says, the mesh is that of the other sections.
+                // Errors of this section do not affect the mesh.
                 let mark = cursor.mark();
                 sections.periodic =
                     periodic::links(cursor, version == Version::Four).unwrap_or_default();

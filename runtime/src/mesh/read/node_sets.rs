@@ -1,22 +1,21 @@
-//! Named sets of nodes become tags of the facets all of whose vertices they have; sets without such facets become tags
-//! of edges (in three dimensions) and points.
+//! Named node sets as tags. A set tags the facets whose vertices it contains; sets without such facets tag edges (in
+//! three dimensions) and points.
 //!
-//! A set that was taken from a surface has the vertices of its facets, but also all of those of a
-//! facet inside a cell's corner now and then. Facets between two cells count therefore only where the
-//! set has none of the boundary: it was taken from an interface then.
+//! The nodes of a surface may also contain all vertices of an interior facet, at a corner. Interior facets therefore
+//! count only if the set has no boundary facets: then it is an interface.
 
 use super::contents::{Block, Contents, Kind};
 use crate::mesh::{Cell, MeshError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// A set of nodes, by their numbers.
+/// A set of node numbers.
 #[derive(Debug)]
 pub(super) struct NodeSet {
     pub(super) name: String,
     pub(super) nodes: Vec<u64>,
 }
 
-/// A facet by its vertices: ascending, unused entries are the largest number.
+/// A facet as ascending vertices, padded with `u64::MAX`.
 type Facet = [u64; 4];
 
 /// Adds the tagged facets, or edges and points, as blocks.
@@ -25,7 +24,7 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshE
     if dim < 2 || sets.is_empty() {
         return Ok(());
     }
-    // Of each node its sets, ascending.
+    // The sets of each node, ascending.
     let mut of: HashMap<u64, Vec<u32>> = HashMap::new();
     for (index, set) in (0..).zip(sets) {
         for &node in &set.nodes {
@@ -36,7 +35,7 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshE
         }
     }
     let found = entities(contents, dim - 1, &of)?;
-    // First those of one cell, then those between two.
+    // Facets of one cell first, then those between two.
     let mut members: Vec<[Vec<Facet>; 2]> = vec![Default::default(); sets.len()];
     for (facet, (cells, own)) in found {
         for set in own {
@@ -63,7 +62,7 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshE
     tag_below(contents, sets, &of)
 }
 
-/// Adds the edges and the points of sets without facets.
+/// Adds edges and points for sets without facets.
 fn tag_below(
     contents: &mut Contents,
     sets: &[NodeSet],
@@ -95,7 +94,7 @@ fn tag_below(
     Ok(())
 }
 
-/// The facets or edges of cells that are wholly in sets: in how many cells, and in which sets.
+/// Facets or edges of cells with all vertices in a set: the number of cells, and the sets.
 fn entities(
     contents: &Contents,
     dim: usize,
@@ -121,7 +120,7 @@ fn entities(
     Ok(found)
 }
 
-/// What all of some ascending lists have.
+/// Returns the intersection of ascending lists.
 fn common<'a>(mut lists: impl Iterator<Item = Option<&'a Vec<u32>>>) -> Vec<u32> {
     let Some(Some(first)) = lists.next() else { return Vec::new() };
     let mut all = first.clone();
@@ -136,7 +135,7 @@ fn count(facet: &Facet) -> usize {
     facet.iter().filter(|&&node| node != u64::MAX).count()
 }
 
-/// Facets of so many vertices as a block; which vertex is which does not matter.
+/// Facets with `vertices` vertices as a block, in any vertex order.
 fn block(name: &str, vertices: usize, facets: &[Facet]) -> Block {
     let cell = [Cell::Interval, Cell::Triangle, Cell::Quadrilateral][vertices - 2];
     Block {

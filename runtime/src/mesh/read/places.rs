@@ -1,4 +1,4 @@
-//! Where the elements and points of a mesh stand in its file, whose order is that of data for it.
+//! Indices of a mesh's elements and points in its file; data for the file uses this order.
 
 use super::contents::{Contents, Order};
 use crate::mesh::places::{NOWHERE, Places};
@@ -6,10 +6,10 @@ use crate::mesh::places::{NOWHERE, Places};
 /// The elements of one dimension that become cells.
 pub(super) struct Elements<'a> {
     contents: &'a Contents,
-    /// For each block of this dimension how many elements come before it.
+    /// For each block of this dimension, the number of elements before it.
     starts: Vec<u64>,
     all: usize,
-    /// The place of each cell, or its number where these are sorted.
+    /// The index of each cell, or its number if cells are sorted by number.
     cells: Vec<u64>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Elements<'a> {
         Self { contents, starts, all, cells: Vec::new() }
     }
 
-    /// The element `i` of a block, of this number, became so many cells.
+    /// Records that element `i` of a block, with this number, became `cells` cells.
     pub(super) fn push(&mut self, block: usize, i: usize, number: u64, cells: usize) {
         let place = match self.contents.order {
             Order::Blocks => self.starts[block] + i as u64,
@@ -34,7 +34,8 @@ impl<'a> Elements<'a> {
         self.cells.extend(std::iter::repeat_n(place, cells));
     }
 
-    /// All places; `points` says which of the file's points each is, of which those from `n_points` on were added here.
+    /// Returns all indices. `points` gives the file's point of each mesh point; those from `n_points` on are new and
+    /// have none.
     pub(super) fn places(
         self,
         points: impl Iterator<Item = Option<u32>>,
@@ -62,7 +63,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The place of each number among all of them, ascending.
+/// Returns the rank of each number among all of them.
 fn ranked(numbers: &[u64]) -> Vec<u64> {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();

@@ -1,10 +1,9 @@
-//! Plane meshes that mix quadrilaterals and triangles, cut into quadrilaterals only.
+//! Splits plane meshes of quadrilaterals and triangles into quadrilaterals only.
 //!
-//! Recombination often leaves a few triangles. Every quadrilateral is cut into four and every
-//! triangle into three, at the middles of the edges and the centre, so that neighbours still match.
-//! A piece is a bilinear part of its parent's reference cell; the parent's map of degree g,
-//! restricted to it, has degree g in each direction, so that pieces of order g keep the curved
-//! geometry exactly.
+//! Recombination often leaves a few triangles. Every quadrilateral is split into four cells and every triangle into
+//! three, at the edge midpoints and the centre, so that neighbours still match. A child is a bilinear part of its
+//! parent's reference cell. On it, the parent's map of degree g has degree g in each direction, so that children of
+//! order g keep the curved geometry exactly.
 
 use super::ReadError;
 use super::contents::Contents;
@@ -16,19 +15,19 @@ use crate::mesh::{Cell, Parts};
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::HashMap;
 
-/// What a new point lies on.
+/// The entity that contains a new point.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum On {
     Vertex(u32),
-    /// An edge by its vertices, smaller first, and the place along it.
+    /// An edge, by its vertices (smaller first), and the position along it.
     Edge(u32, u32, usize),
-    /// Inside a parent: on the line from the middle of a local edge to the centre.
+    /// Inside a parent: on the line from a local edge's midpoint to the centre.
     Spoke(usize, usize, usize),
-    /// Inside a parent: in a piece.
+    /// Inside a parent: inside a child.
     Piece(usize, usize, usize),
 }
 
-/// The quadrilaterals of all blocks of triangles and quadrilaterals of one order.
+/// Returns the quadrilaterals of all blocks of triangles and quadrilaterals of one order.
 pub(super) fn quadrilaterals(
     contents: &Contents,
     numbers: &Numbers,
@@ -81,12 +80,12 @@ pub(super) fn quadrilaterals(
     Ok(cutter.parts)
 }
 
-/// What is the same for all parents of one kind.
+/// Tables for all parents of one kind.
 struct Parent {
     shape: Shape,
-    /// The local vertices going around.
+    /// The local vertices in cyclic order.
     around: &'static [usize],
-    /// For each piece, from the parent's nodes to the piece's: one row a node.
+    /// For each child, the interpolation matrix from the parent's nodes: one row per node.
     matrices: Vec<Vec<f64>>,
 }
 
@@ -95,7 +94,7 @@ impl Parent {
         let shape = Shape::new(cell, order)?;
         let piece = Shape::new(Cell::Quadrilateral, order)?;
         let around: &[usize] = if cell == Cell::Triangle { &[0, 1, 2] } else { &[0, 1, 3, 2] };
-        // The file's nodes are equispaced; an order that a shape has has such an element.
+        // The file's nodes are equispaced.
         let theirs = Lagrange::equispaced(cell, order).unwrap_or(shape.element);
         let matrices = (0..around.len())
             .map(|i| {
@@ -116,8 +115,8 @@ impl Parent {
     }
 }
 
-/// The corners of the piece at the i-th vertex going around, lexicographic: the vertex, the middle of
-/// the edge to the next, the middle of the edge from the last, the centre.
+/// Returns the corners of the child at the i-th vertex, lexicographic: the vertex, the midpoints of the next and the
+/// previous edge, the centre.
 fn corners(cell: Cell, around: &[usize], i: usize) -> [[f64; 3]; 4] {
     let n = around.len();
     let vertex = |i: usize| cell.vertex(around[i % n]);
@@ -152,7 +151,7 @@ impl<'a> Cutter<'a> {
                     (0, 0) => On::Vertex(vertex(i)),
                     (a, 0) => edge(vertex(i), vertex(i + 1), a, g),
                     (0, b) => edge(vertex(i), vertex(i + n - 1), b, g),
-                    // The centre is the end of every spoke.
+                    // The centre ends every spoke.
                     (a, b) if a == g && b == g => On::Spoke(self.parents, 0, g),
                     (a, b) if a == g => On::Spoke(self.parents, next, b),
                     (a, b) if b == g => On::Spoke(self.parents, last, a),
@@ -173,7 +172,7 @@ impl<'a> Cutter<'a> {
         self.parents += 1;
     }
 
-    /// Tagged points that are vertices of cells.
+    /// Tags the points that are vertices of cells.
     fn points(&mut self, contents: &Contents, numbers: &Numbers) {
         for block in contents.blocks_of(0) {
             for (element, nodes) in block.elements() {
@@ -188,7 +187,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Every tagged edge becomes two.
+    /// Splits every tagged edge into two.
     fn facets(&mut self, contents: &Contents, numbers: &Numbers) -> Result<(), ReadError> {
         for block in contents.blocks_of(1).filter(|block| !block.tags.is_empty()) {
             let vertices = block.kind.vertices()?;
@@ -199,7 +198,7 @@ impl<'a> Cutter<'a> {
                 let at = ends.map(|p| self.points[p as usize]);
                 let middle = edge(ends[0], ends[1], self.order, self.order);
                 let between = || [0, 1, 2].map(|c| (at[0][c] + at[1][c]) / 2.0);
-                // Points of an edge without cells are new here and so reported as lost later.
+                // Edges without cells get new points here, and are reported as lost later.
                 let middle = number(&mut self.known, &mut self.parts.points, middle, between);
                 for (end, place) in ends.into_iter().zip(at) {
                     let end =
@@ -215,7 +214,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// A point on the edge from a to b, so many places of 2g from a.
+/// Returns a point on the edge from a to b, at position `place` of 2g from a.
 fn edge(a: u32, b: u32, place: usize, g: usize) -> On {
     if a < b { On::Edge(a, b, place) } else { On::Edge(b, a, 2 * g - place) }
 }

@@ -1,21 +1,18 @@
-//! Quadratic elements without nodes on their faces and inside, completed: 8 → 9 nodes of a
-//! quadrilateral, 20 → 27 of a hexahedron.
+//! Completion of serendipity elements: 8 → 9 nodes of a quadrilateral, 20 → 27 of a hexahedron.
 //!
-//! Such an element maps by the serendipity functions; on [−1, 1]^d, of a vertex v and of the middle e
-//! of an edge along the axis a (Zienkiewicz and Taylor, The Finite Element Method, "serendipity
-//! family"):
+//! The element's map uses the serendipity functions on [−1, 1]^d, for a vertex v and for the midpoint e of an edge
+//! along axis a (Zienkiewicz and Taylor, The Finite Element Method, "serendipity family"):
 //!
 //! ```text
 //! N_v = 2^-d       Π_b (1 + ξ_b v_b) (Σ_b ξ_b v_b − d + 1)
 //! N_e = 2^-(d − 1) (1 − ξ_a²) Π_{b ≠ a} (1 + ξ_b e_b)
 //! ```
 //!
-//! A missing node is put where that map has it. The 9 functions of a quadrilateral span its 8, so that
-//! its map, and that of every face of a hexahedron, stay as they were. The 20 functions of a hexahedron
-//! have terms of degree 4, ξ² η ζ and the like, which are among the 27 of degree 2 in each direction:
-//! its map stays what it was, too.
+//! A missing node is placed by that map. The 9 functions of a quadrilateral span its 8, so its map and that of every
+//! hexahedron face are unchanged. The 20 functions of a hexahedron contain terms of degree 4 such as ξ² η ζ, which the
+//! 27 triquadratic functions span: its map is unchanged, too.
 //!
-//! A face that two hexahedra share gets one node, and that of a complete neighbour where it has one.
+//! Hexahedra share the node of their common face; a complete neighbour provides its own.
 
 use super::ReadError;
 use super::contents::{Contents, Kind};
@@ -23,7 +20,7 @@ use super::convert::Numbers;
 use crate::mesh::{Cell, MeshError};
 use std::collections::HashMap;
 
-/// Completes the cells; what lies on facets is known by its vertices alone.
+/// Completes the cells; facets need only their vertices.
 pub(super) fn complete(contents: &mut Contents) -> Result<(), ReadError> {
     let dim = contents.dim();
     let partial = |kind: Kind| matches!(kind, Kind::Serendipity(cell) if cell.dim() == dim);
@@ -66,7 +63,7 @@ pub(super) fn complete(contents: &mut Contents) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// The vertices of a face, ascending; those of a cell's inside are a key of its own.
+/// The sorted vertices of a face, or of a whole cell.
 type Key = [u64; 8];
 
 fn key(vertices: impl Iterator<Item = u64>) -> Key {
@@ -78,14 +75,14 @@ fn key(vertices: impl Iterator<Item = u64>) -> Key {
     key
 }
 
-/// Where a node of the complete element comes from.
+/// Origin of a node of the complete element.
 enum Site {
-    /// The place among the nodes that are there.
+    /// The index of an existing node.
     Own(usize),
     New {
-        /// The places of the vertices of the face, or of the cell.
+        /// The indices of the vertices of the face or the cell.
         vertices: Vec<usize>,
-        /// The functions of the nodes that are there.
+        /// The serendipity functions at the node.
         weights: Vec<f64>,
     },
 }
@@ -93,7 +90,7 @@ enum Site {
 /// The nodes of the complete element, in its order.
 struct Table {
     sites: Vec<Site>,
-    /// The vertices of the face of each node that lies inside one, among the complete element's nodes.
+    /// Each node inside a face, with the indices of the face's vertices in the complete element.
     faces: Vec<(usize, Vec<usize>)>,
 }
 
@@ -107,7 +104,7 @@ impl Table {
                 sites.push(Site::Own(place));
                 continue;
             }
-            // A vertex of the face has the node's coordinates where the node's is 0 or 2.
+            // A vertex of the face has the node's coordinates wherever these are 0 or 2.
             let near = |other: &[usize; 3]| {
                 (0..3).all(|c| other[c] != 1 && (node[c] == 1 || other[c] == node[c]))
             };
@@ -124,7 +121,7 @@ impl Table {
     }
 }
 
-/// The function of a node at another lattice point, both from 0 to 2.
+/// Evaluates a node's function at a lattice point, both with coordinates 0 to 2.
 fn function(cell: Cell, node: [usize; 3], at: [usize; 3]) -> f64 {
     let dim = cell.dim();
     let centred = |x: usize| x as f64 - 1.0;
@@ -142,7 +139,7 @@ fn function(cell: Cell, node: [usize; 3], at: [usize; 3]) -> f64 {
     if middle { product } else { product * (sum - dim as f64 + 1.0) }
 }
 
-/// The nodes that are new.
+/// The added nodes.
 struct Added {
     first: u64,
     known: HashMap<Key, u64>,
@@ -158,7 +155,7 @@ impl Added {
         Ok(Added { first, known: HashMap::new(), numbers: Vec::new(), points: Vec::new() })
     }
 
-    /// Remembers the nodes that a complete cell has on its faces.
+    /// Records the face nodes of a complete cell.
     fn know(&mut self, table: &Table, nodes: &[u64]) {
         for (node, vertices) in &table.faces {
             let key = key(vertices.iter().map(|&vertex| nodes[vertex]));
@@ -166,7 +163,7 @@ impl Added {
         }
     }
 
-    /// The node of a face or of a cell.
+    /// Finds or adds the node of a face or of a cell.
     fn node(&mut self, key: Key, position: impl Fn(usize) -> f64) -> Result<u64, MeshError> {
         if let Some(&known) = self.known.get(&key) {
             return Ok(known);

@@ -1,11 +1,10 @@
 //! Unstructured grids of VTK: its XML files (`.vtu`) and its legacy files (`.vtk`).
 //!
-//! `xml` and `legacy` turn bytes into a [`Grid`], in which both say the same: points, cells with their
-//! types, and the numbers that become tags (`tags`). [`contents`] sorts the cells into blocks; `cells` says
-//! what each of VTK's types is here. Points and cells are numbered from 0, as ParaView shows them.
+//! `xml` and `legacy` turn bytes into a [`Grid`]: points, cells with their types, and the numbers that become tags
+//! (`tags`). [`contents`] sorts the cells into blocks; `cells` maps VTK's cell types. Points and cells are numbered
+//! from 0, as in ParaView.
 //!
-//! Both formats are described in the VTK User's Guide, "VTK File Formats", which
-//! docs.vtk.org holds.
+//! The VTK User's Guide, "VTK File Formats" (docs.vtk.org), describes both formats.
 
 mod cells;
 pub(crate) mod data;
@@ -23,26 +22,26 @@ use tags::Tags;
 pub(super) use legacy::contents as legacy;
 pub(super) use xml::contents as xml;
 
-/// What a file says, in either format.
+/// Contents of a file of either format.
 #[derive(Debug)]
 struct Grid {
     points: Vec<[f64; 3]>,
-    /// The points of all cells.
+    /// The concatenated points of all cells.
     connectivity: Vec<u64>,
-    /// Where the points of each cell end there.
+    /// The end of each cell in `connectivity`.
     ends: Vec<u64>,
-    /// VTK's number of each cell's type.
+    /// The VTK type of each cell.
     types: Vec<u64>,
     tags: Option<Tags>,
-    /// The degrees of Lagrange cells along their three axes, where the file says them.
+    /// The degrees of Lagrange cells along their three axes, if given.
     degrees: Option<Vec<f64>>,
-    /// Whether Lagrange hexahedra are in the order of VTK 8.
+    /// True if Lagrange hexahedra have the order of VTK 8.
     old_hexahedra: bool,
-    /// Where the cells are.
+    /// The position of the cells in the file.
     place: Place,
 }
 
-/// Sorts the cells by what they are and by their tags.
+/// Sorts the cells by kind and tag.
 fn contents(grid: Grid) -> Result<Contents, ReadError> {
     let mut sorter =
         Sorter { grid: &grid, found: HashMap::new(), known: HashMap::new(), blocks: Vec::new() };
@@ -59,12 +58,12 @@ fn contents(grid: Grid) -> Result<Contents, ReadError> {
     Ok(Contents { node_numbers, points, blocks, notes, order, ..Contents::default() })
 }
 
-/// What becomes of the cells of one type with so many points.
+/// Conversion of the cells of one type and number of points.
 enum Found {
     Element(Layout),
-    /// Lines from point to point.
+    /// A polyline.
     Lines,
-    /// Nothing: no cell, or points alone.
+    /// No cells, or single points.
     Nothing,
 }
 
@@ -77,7 +76,7 @@ struct Sorter<'a> {
 }
 
 impl Sorter<'_> {
-    /// As many of everything as there are cells; each with its points inside the list.
+    /// Checks that all arrays have one entry per cell, and that points exist.
     fn check(&self) -> Result<(), ReadError> {
         let grid = self.grid;
         let wrong = |expected: String, found: String| {
@@ -157,7 +156,7 @@ impl Sorter<'_> {
     }
 }
 
-/// The block of a kind and tag.
+/// Returns the block of a kind and tag.
 fn block<'a>(
     known: &mut HashMap<(Kind, Option<i64>), usize>,
     blocks: &'a mut Vec<Block>,
@@ -173,7 +172,7 @@ fn block<'a>(
     &mut blocks[place]
 }
 
-/// A cell has one degree along all of its axes.
+/// Checks that a cell has one degree along all axes.
 fn check_degrees(
     degrees: &[f64],
     kind: Kind,
@@ -181,7 +180,7 @@ fn check_degrees(
     cell: usize,
     place: Place,
 ) -> Result<(), ReadError> {
-    // 0 stands for degrees that are not given.
+    // Degree 0 means unspecified.
     let own = &degrees[..kind.dim()];
     if own.iter().all(|&degree| degree == order as f64 || degree == 0.0) {
         return Ok(());

@@ -1,10 +1,10 @@
-//! Triangles and tetrahedra refined by bisection: the cells of a mesh, each the root of a binary tree, and their leaves,
-//! which meet in whole facets.
+//! Bisection of triangles and tetrahedra: each cell of a mesh is the root of a binary tree; the leaves form a
+//! conforming mesh.
 //!
-//! From a [`Mesh`] of simplices, curved or not, with any numbering and with periodic sides or none, to trees, and to the
-//! mesh of their leaves. The newest vertex decides how triangles are bisected, marked edges how tetrahedra are
-//! ([`rule`]); what must be bisected with a leaf is found by its edges ([`divide`]). What was bisected is taken back where
-//! that leaves whole facets ([`coarsen`]). [`Transfer`] tells where a cell of one mesh of such trees is in another one.
+//! The input is any [`Mesh`] of simplices: straight or curved, with any numbering, with or without periodic sides.
+//! Triangles are bisected by newest vertex, tetrahedra by marked edges ([`rule`]). The closure of a bisection is found
+//! through edges ([`divide`]). Bisections are undone where the mesh stays conforming ([`coarsen`]). [`Transfer`]
+//! locates the cells of one mesh of the trees in another.
 //!
 //! ```
 //! use runtime::mesh::refine::bisect::Bisection;
@@ -45,52 +45,52 @@ use crate::mesh::{Cell, Mesh};
 use crate::support::memory::TooMuch;
 use tree::Tree;
 
-/// Why a mesh cannot be bisected, or no mesh made of what was.
+/// Error of bisection, or of the mesh of its leaves.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BisectError {
-    /// Quadrilaterals and hexahedra have forests.
+    /// Quadrilaterals or hexahedra, which use forests.
     #[error("tri and tet cells are bisected, not {cell}; `Forest` divides these")]
     Tensor {
         /// The kind of cell.
         cell: Cell,
     },
-    /// More cells than 32-bit indices can number, those that were bisected and their edges among them.
+    /// More cells (bisected ones and edges included) than 32-bit indices can number.
     #[error(
         "the bisected mesh has {count} cells or more, for whose edges 32-bit indices have no numbers; refine less"
     )]
     TooMany {
-        /// How many there would be.
+        /// The resulting number of cells.
         count: usize,
     },
-    /// A cell that cannot be bisected any more.
+    /// A cell at the finest level.
     #[error(
         "cell {cell} of the mesh is bisected {FINEST} times, and paths cannot hold more; refine less there, or bound the \
          refinement"
     )]
     TooFine {
-        /// The cell of the mesh.
+        /// The cell of the initial mesh.
         cell: usize,
     },
-    /// More than there is memory for.
+    /// Insufficient memory.
     #[error(transparent)]
     Memory(#[from] TooMuch),
-    /// A mesh that is not the one that was bisected.
+    /// A mesh other than the initial mesh.
     #[error(
         "the bisection is of another mesh, of {expected} cells; this one has {found}, or others"
     )]
     Another {
-        /// Cells of the mesh that was bisected.
+        /// The number of cells of the initial mesh.
         expected: usize,
-        /// Those of the one that was given.
+        /// The number of cells of the given mesh.
         found: usize,
     },
-    /// Meshes that are not of one bisection.
+    /// Meshes without a common bisection.
     #[error(
         "there is no transfer between these meshes: they were not made by bisecting one and the same mesh"
     )]
     Unrelated,
-    /// The mesh of the leaves cannot be made.
+    /// Leaves that form no valid mesh.
     #[error(transparent)]
     Refine(#[from] RefineError),
 }
@@ -101,21 +101,21 @@ impl From<crate::mesh::MeshError> for BisectError {
     }
 }
 
-/// The cells of a mesh of triangles or tetrahedra, and what was bisected of them.
+/// The cells of a mesh of triangles or tetrahedra, with their bisections.
 #[derive(Clone, Debug)]
 pub struct Bisection {
     tree: Tree,
     steps: Steps,
-    /// The nodes that are leaves, in the order of a walk.
+    /// The nodes that are leaves, in traversal order.
     leaves: Vec<u32>,
 }
 
 impl Bisection {
-    /// The cells of a mesh, none of them bisected.
+    /// Creates the trees of a mesh without bisections.
     ///
     /// # Errors
     ///
-    /// A mesh of quadrilaterals or hexahedra.
+    /// The mesh has quadrilaterals or hexahedra.
     pub fn new(mesh: &Mesh) -> Result<Self, BisectError> {
         if mesh.cell().is_tensor() {
             return Err(BisectError::Tensor { cell: mesh.cell() });
@@ -124,28 +124,28 @@ impl Bisection {
         Ok(Self { tree: Tree::new(mesh), steps: Steps::new(mesh.cell()), leaves })
     }
 
-    /// How many leaves there are: the cells of [`mesh`](Self::mesh), in the same order.
+    /// Returns the number of leaves: the cells of [`mesh`](Self::mesh), in the same order.
     pub fn n_leaves(&self) -> usize {
         self.leaves.len()
     }
 
-    /// The cell of the mesh that a leaf is a part of, and the way from that to it.
+    /// Returns the initial cell that contains a leaf, and the path to the leaf.
     pub fn leaf(&self, number: usize) -> (usize, Path) {
         self.tree.path(self.leaves[number])
     }
 
-    /// The cell of the mesh that a leaf is a part of, and where it lies in its reference cell.
+    /// Returns the initial cell that contains a leaf, and the leaf's map into its reference cell.
     pub fn place(&self, number: usize) -> (usize, Affine) {
         let (cell, path) = self.leaf(number);
         (cell, self.steps.place(path))
     }
 
-    /// Bisects the leaves that a test holds for, by their numbers, and others until all meet in whole facets, over periodic
-    /// sides too; how many bisections that takes.
+    /// Bisects the leaves that satisfy `holds`, and others until the mesh conforms, also across periodic sides. Returns
+    /// the number of bisections.
     ///
     /// # Errors
     ///
-    /// Too many cells, or one that is too fine. Nothing is changed then.
+    /// Too many cells, or one that is too fine. The trees are then unchanged.
     pub fn refine(&mut self, holds: impl Fn(usize) -> bool) -> Result<usize, BisectError> {
         let numbers = (0..self.n_leaves()).filter(|&number| holds(number));
         let marked: Vec<u32> = numbers.map(|number| self.leaves[number]).collect();
@@ -158,7 +158,8 @@ impl Bisection {
         Ok(visits.bisections)
     }
 
-    /// Takes bisections back, one level of them, where the test holds for all leaves at the vertex that goes; how many.
+    /// Undoes one level of bisections, where `holds` is true for all leaves at the vertex to be removed. Returns their
+    /// number.
     pub fn coarsen(&mut self, holds: impl Fn(usize) -> bool) -> usize {
         let mut marked = vec![false; self.tree.nodes.numbers()];
         for (number, &leaf) in self.leaves.iter().enumerate() {

@@ -1,9 +1,8 @@
-//! Forests: the cells of a mesh, each the root of a quadtree or octree, and what their leaves are.
+//! Forests of quadtrees or octrees: each cell of a mesh is a root; a sorted array of leaves defines the forest.
 //!
-//! From a [`Mesh`] of quadrilaterals or hexahedra, curved or not and in any orientation, to its [`Coarse`] connectivity,
-//! in which periodic sides are the same, and leaves: a sorted array of [`Key`]s without pointers. Refining, coarsening
-//! and balancing go through the leaves in order. [`Mesh::refined`] is the way of problems: all cells of a mesh, of any
-//! kind, divided a number of times.
+//! The input is any [`Mesh`] of quadrilaterals or hexahedra, straight or curved, in any orientation. [`Coarse`] is its
+//! connectivity, with periodic sides identified. Leaves are a sorted array of [`Key`]s without pointers. Refinement,
+//! coarsening and balancing traverse the leaves in order. [`Mesh::refined`] refines the cells of any mesh uniformly.
 //!
 //! ```
 //! use runtime::mesh::refine::forest::Forest;
@@ -57,48 +56,48 @@ pub use crate::mesh::Affine;
 use crate::mesh::{Cell, Mesh, MeshError, key};
 use balance::Divided;
 
-/// Why a forest cannot be made, or not refined.
+/// Error of a forest.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForestError {
-    /// The mesh of the leaves cannot be made.
+    /// Leaves that form no valid mesh.
     #[error(transparent)]
     Mesh(#[from] MeshError),
-    /// A mesh that is not the one that the forest is of.
+    /// A mesh other than that of the forest.
     #[error("the forest is of a mesh of {expected} {cell} cells, not of this one of {found}")]
     Another {
-        /// The kind of its trees.
+        /// The cell type of the trees.
         cell: Cell,
-        /// How many trees there are.
+        /// The number of trees.
         expected: usize,
-        /// Cells of the mesh.
+        /// The number of cells of the given mesh.
         found: usize,
     },
-    /// Cells of a part of a mesh are divided alike.
+    /// Nonuniform refinement of a mesh part.
     #[error("a part of a mesh can be refined as a whole only, all cells as often")]
     Part,
-    /// Simplices have no octrees.
+    /// A mesh of simplices.
     #[error("a forest is of quad or hex cells, not of {cell}")]
     Simplices {
         /// The kind of cell.
         cell: Cell,
     },
-    /// More leaves than a 32-bit index can number.
+    /// More leaves than 32-bit indices can number.
     #[error("the refined mesh has {count} cells, more than 32-bit indices can number")]
     TooMany {
-        /// How many leaves there would be.
+        /// The resulting number of leaves.
         count: usize,
     },
-    /// Leaves that meet and differ by more than a level.
+    /// Adjacent leaves that differ by more than one level.
     #[error(
         "the forest is not balanced: neighbours in or beside cell {tree} of the mesh differ by more than one level\n\
          help: call `Forest::balance` behind `refine` and `coarsen`"
     )]
     Unbalanced {
-        /// The tree of the first cell that would have to be divided.
+        /// The tree of the first cell that balance would refine.
         tree: u32,
     },
-    /// A cell that cannot be divided any more.
+    /// A cell at the finest level.
     #[error(
         "cell {tree} of the mesh is divided {FINEST} times, and keys cannot hold more; refine less there, or bound the \
          refinement"
@@ -109,31 +108,31 @@ pub enum ForestError {
     },
 }
 
-/// What hangs of a leaf.
+/// Hanging faces and edges of a leaf.
 ///
-/// Bits 0 to 2 say which child of its parent the leaf is; 3 to 5 that the face with normal x, y, z hangs; 6 to 8 that
-/// the edge along x, y, z hangs and lies in no face that does. A child has one face a direction and one edge of each of
-/// its three on the boundary of its parent, and nothing else can hang. Where nothing hangs the mask is 0.
+/// Bits 0 to 2 are the child number of the leaf; bits 3 to 5 mark a hanging face with normal x, y, z. Bits 6 to 8 mark
+/// a hanging edge along x, y, z that lies in no hanging face. A child has one face per direction and one edge of each
+/// of its three on the boundary of its parent; nothing else can hang. Without hanging entities the mask is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mask(pub u16);
 
 impl Mask {
-    /// Whether nothing hangs.
+    /// Returns whether nothing hangs.
     pub fn is_free(self) -> bool {
         self.0 == 0
     }
 
-    /// Which child of its parent the leaf is, where something hangs.
+    /// Returns the child number of the leaf, if something hangs.
     pub fn child(self) -> usize {
         usize::from(self.0 & 7)
     }
 
-    /// Whether the face with this normal hangs.
+    /// Returns whether the face with this normal hangs.
     pub fn face(self, axis: usize) -> bool {
         self.0 >> (3 + axis) & 1 == 1
     }
 
-    /// Whether the edge along this axis hangs and lies in no face that does.
+    /// Returns whether the edge along this axis hangs and lies in no hanging face.
     pub fn edge(self, axis: usize) -> bool {
         self.0 >> (6 + axis) & 1 == 1
     }
@@ -147,11 +146,11 @@ pub struct Forest {
 }
 
 impl Forest {
-    /// The forest whose trees are the cells of a mesh, none of them divided.
+    /// Creates a forest with the cells of a mesh as unrefined trees.
     ///
     /// # Errors
     ///
-    /// A mesh of simplices.
+    /// The mesh has simplices.
     pub fn new(mesh: &Mesh) -> Result<Self, ForestError> {
         if !mesh.cell().is_tensor() {
             return Err(ForestError::Simplices { cell: mesh.cell() });
@@ -161,31 +160,31 @@ impl Forest {
         Ok(Self { coarse, leaves })
     }
 
-    /// The trees and how they meet.
+    /// Returns the trees and their adjacency.
     pub fn coarse(&self) -> &Coarse {
         &self.coarse
     }
 
-    /// The leaves along Morton's curve, tree by tree.
+    /// Returns the leaves in Morton order, tree by tree.
     pub fn leaves(&self) -> &[Key] {
         &self.leaves
     }
 
-    /// How many leaves there are.
+    /// Returns the number of leaves.
     pub fn n_leaves(&self) -> usize {
         self.leaves.len()
     }
 
-    /// The lower corner of a cell in its tree, in units of 2⁻³⁰.
+    /// Returns the lower corner of a cell in its tree, in units of 2⁻³⁰.
     pub fn corner(&self, key: Key) -> [u32; 3] {
         self.coarse.layout.corner(key)
     }
 
-    /// Divides the leaves that a test holds for, by their numbers; how many these are.
+    /// Refines the leaves that satisfy `holds`; returns their number.
     ///
     /// # Errors
     ///
-    /// Too many leaves, or one of the finest level. Nothing is changed then.
+    /// Too many leaves, or one at the finest level. The forest is then unchanged.
     pub fn refine(&mut self, holds: impl Fn(usize) -> bool) -> Result<usize, ForestError> {
         let (layout, children) = (self.coarse.layout, self.coarse.layout.children());
         let mut marked = 0;
@@ -209,8 +208,8 @@ impl Forest {
         Ok(marked)
     }
 
-    /// Replaces families, all of whose cells are leaves and pass a test, by their parents; how many these are. What
-    /// balance does not allow comes back when the forest is balanced.
+    /// Replaces families of leaves that all satisfy `holds` by their parents; returns the number of families. Balancing
+    /// may restore some.
     pub fn coarsen(&mut self, holds: impl Fn(usize) -> bool) -> usize {
         let (layout, children) = (self.coarse.layout, self.coarse.layout.children());
         let (mut leaves, mut families, mut number) = (Vec::new(), 0, 0);
@@ -231,12 +230,12 @@ impl Forest {
         families
     }
 
-    /// Divides leaves until those that meet in a face or an edge differ by one level at most, over periodic sides too;
-    /// whether there were any.
+    /// Refines leaves until those that share a face or an edge differ by at most one level, also across periodic sides.
+    /// Returns whether any were refined.
     ///
     /// # Errors
     ///
-    /// Too many leaves. Nothing is changed then.
+    /// Too many leaves. The forest is then unchanged.
     pub fn balance(&mut self) -> Result<bool, ForestError> {
         let (layout, n_trees) = (self.coarse.layout, self.coarse.n_trees());
         let mut divided = balance::divided(layout, &self.leaves);
@@ -248,7 +247,7 @@ impl Forest {
         Ok(true)
     }
 
-    /// What hangs of each leaf of a balanced forest.
+    /// Returns the hanging entities of each leaf of a balanced forest.
     pub fn masks(&self) -> Vec<Mask> {
         let divided = balance::divided(self.coarse.layout, &self.leaves);
         if self.is_uniform(&divided) {
@@ -257,7 +256,7 @@ impl Forest {
         balance::masks(&self.coarse, &divided, &self.leaves).into_iter().map(Mask).collect()
     }
 
-    /// Whether leaves that meet differ by one level at most.
+    /// Checks that adjacent leaves differ by at most one level.
     ///
     /// # Errors
     ///
@@ -277,7 +276,7 @@ impl Forest {
         Err(ForestError::Unbalanced { tree: new.next().map_or(0, |key| key.tree()) })
     }
 
-    /// Whether all leaves have one level.
+    /// Returns whether all leaves have one level.
     fn is_uniform(&self, divided: &Divided) -> bool {
         let mut expected = self.coarse.n_trees();
         divided.iter().all(|cells| {
@@ -288,7 +287,7 @@ impl Forest {
     }
 }
 
-/// A number of leaves that indices can hold.
+/// Checks that 32-bit indices can number the leaves.
 fn numbered(count: usize) -> Result<usize, ForestError> {
     if count < u32::MAX as usize { Ok(count) } else { Err(ForestError::TooMany { count }) }
 }

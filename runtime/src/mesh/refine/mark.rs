@@ -1,32 +1,32 @@
-//! Marking: the squares of an estimate → the cells that are to be divided, and those that may be put together.
+//! Marking: selects the cells to refine or coarsen from squared error indicators.
 //!
 //! ```text
-//! mark      the fewest cells with  Σ_marked η² ≥ θ Σ η²           (W. Dörfler, SIAM Journal on Numerical Analysis 33 (1996))
+//! mark      the fewest cells with  Σ_marked η² ≥ θ Σ η²    (W. Dörfler, SIAM Journal on Numerical Analysis 33 (1996))
 //! coarsen   the most cells with    Σ_marked η² ≤ share · Σ η²
 //! ```
 //!
-//! Both take the cells from one end of their order, and neither needs to sort them: parted at its median, the list of those that
-//! are still open is halved each time, which takes linear time in all (C.-M. Pfeiler and D. Praetorius, Mathematics of
-//! Computation 89 (2020)).
+//! Both select cells from one end of their sorted order, without sorting. Partitioning at the median halves the list of
+//! open cells each time, which takes linear time (C.-M. Pfeiler and D. Praetorius, Mathematics of Computation 89
+//! (2020)).
 //!
-//! Squares that agree to rounding must not be marked otherwise because another machine has summed them otherwise. They are
-//! compared with [`BITS`] bits, rounded to nearest, of which round numbers lie in the middle; cells whose squares are then the
-//! same go by their numbers, and a sum that misses its goal by less than [`SLACK`] of it has reached it.
+//! Marks must not depend on rounding errors, which differ between machines. Squares are compared with [`BITS`] bits,
+//! rounded to nearest; round numbers lie in the middle of the rounding intervals. Ties are broken by cell number. A sum
+//! reaches its goal if it misses it by less than the fraction [`SLACK`].
 
 use std::cmp::Ordering;
 
-/// Bits of a square that count: it is changed by one part in a million at most. Where rounding has moved it by 10⁻¹³ it then
-/// compares differently once in ten million cells.
+/// Significant bits of a square: rounding changes it by at most 10⁻⁶. A perturbation of 10⁻¹³ changes a comparison once
+/// in ten million cells.
 const BITS: u32 = 20;
 
-/// The part of a goal that rounding may take away.
+/// Fraction of a goal that rounding errors may take.
 const SLACK: f64 = 1e-10;
 
-/// Why nothing is marked.
+/// Error of the marking.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MarkError {
-    /// A square that is no number, or negative.
+    /// A square that is negative or not finite.
     #[error("the square of cell {cell} is {value}, which is no square")]
     NoSquare {
         /// The cell.
@@ -39,21 +39,21 @@ pub enum MarkError {
         "there is nothing to mark: no cell has an error\nhelp: stop here; the solution is exact up to rounding"
     )]
     Nothing,
-    /// A part that is none.
+    /// A fraction that is out of range.
     #[error(
         "a part of {part} of the squares cannot be marked\nhelp: take a number above 0 and at most 1"
     )]
     Part {
-        /// The part.
+        /// The fraction.
         part: f64,
     },
 }
 
-/// The fewest cells that have `fraction` of the sum of all squares.
+/// Returns the smallest set of cells with at least `fraction` of the sum of squares.
 ///
 /// # Errors
 ///
-/// A fraction that is not above 0 and at most 1, squares that are none, no square above 0.
+/// The fraction is not in (0, 1], a square is invalid, or all are 0.
 pub fn mark(squares: &[f64], fraction: f64) -> Result<Vec<bool>, MarkError> {
     if !(fraction > 0.0 && fraction <= 1.0) {
         return Err(MarkError::Part { part: fraction });
@@ -70,12 +70,12 @@ pub fn mark(squares: &[f64], fraction: f64) -> Result<Vec<bool>, MarkError> {
     Ok(marked)
 }
 
-/// The most cells that have no more than `share` of the sum of all squares together; all where no square is above 0. Which of
-/// them are all children of one cell is for others to say.
+/// Returns the largest set of cells with at most `share` of the sum of squares; all cells if all squares are 0. The
+/// caller has to find complete families among them.
 ///
 /// # Errors
 ///
-/// A share that is negative or above 1, squares that are none.
+/// The share is not in [0, 1], or a square is invalid.
 pub fn coarsen(squares: &[f64], share: f64) -> Result<Vec<bool>, MarkError> {
     if !(0.0..=1.0).contains(&share) {
         return Err(MarkError::Part { part: share });
@@ -89,13 +89,13 @@ pub fn coarsen(squares: &[f64], share: f64) -> Result<Vec<bool>, MarkError> {
     Ok(marked)
 }
 
-/// The squares with as many bits as count, and their sum.
+/// Returns the rounded squares and their sum.
 fn rounded(squares: &[f64]) -> Result<(Vec<f64>, f64), MarkError> {
     let unusable = |square: &f64| !(square.is_finite() && *square >= 0.0);
     if let Some(cell) = squares.iter().position(unusable) {
         return Err(MarkError::NoSquare { cell, value: squares[cell] });
     }
-    // By a power of two, in two steps, so that no sum over- or underflows and nothing is rounded.
+    // Scale by a power of two, in two steps: sums neither overflow nor underflow, and scaling is exact.
     let largest = squares.iter().fold(0.0f64, |most, square| most.max(*square));
     let power = if largest > 0.0 { -largest.log2().floor() as i32 } else { 0 };
     let steps = [power / 2, power - power / 2].map(|power| 2f64.powi(power));
@@ -109,15 +109,15 @@ fn rounded(squares: &[f64]) -> Result<(Vec<f64>, f64), MarkError> {
     Ok((scaled, total))
 }
 
-/// Where a sum in an order gets to its end.
+/// The position in an order at which a sum satisfies a condition.
 struct Found {
-    /// The cells before the one with which it does, in no order.
+    /// The cells before it, unordered.
     taken: Vec<usize>,
-    /// That one, if there is one.
+    /// The cell at which it does, if any.
     next: Option<usize>,
 }
 
-/// The first cells in an order of which the sum does not get there, and the one with which it does.
+/// Returns the first cells of an order until their sum satisfies `there`, and the cell with which it does.
 fn first(
     squares: &[f64],
     there: impl Fn(f64) -> bool,
@@ -154,7 +154,7 @@ mod tests {
         marked.iter().filter(|marked| **marked).count()
     }
 
-    /// Squares of which many are the same, some 0, and some far smaller than others.
+    /// Squares with many ties, some zeros, and some very small values.
     fn squares(random: &mut Random, n: usize) -> Vec<f64> {
         let square = |random: &mut Random| match random.below(4) {
             0 => 0.0,
@@ -176,7 +176,7 @@ mod tests {
             let sum = |set: usize| -> f64 {
                 (0..all.len()).filter(|i| set >> i & 1 == 1).map(|i| all[i]).sum()
             };
-            // Squares are compared to a part in a million.
+            // Squares are compared to a relative 10⁻⁶.
             let near = 1e-5 * total;
             let sets = || 0..1usize << all.len();
             if total == 0.0 {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(mark(&[0.0; 3], 0.5), Err(MarkError::Nothing));
         assert_eq!(mark(&[], 0.5), Err(MarkError::Nothing));
         assert_eq!(coarsen(&[], 0.5), Ok(Vec::new()));
-        // Sums of these would overflow, and squares of these underflow.
+        // Sums of these would overflow, and their squares underflow.
         assert_eq!(mark(&[f64::MAX; 4], 0.5).map(|marked| count(&marked)), Ok(2));
         assert_eq!(mark(&[5e-324; 4], 0.5).map(|marked| count(&marked)), Ok(2));
     }
@@ -254,7 +254,7 @@ mod tests {
         };
         for n in [1000, 10_000, 100_000] {
             let found = comparisons(&mut random, n);
-            // A sort would take n log₂ n: 17 n of the last.
+            // Sorting would take n log₂ n comparisons: 17 n for the last case.
             assert!(found < 9 * n, "{found} comparisons of {n}");
         }
     }

@@ -1,17 +1,17 @@
-//! AffineConstraints constraints on any unknowns: rows as a user writes them → [`AffineConstraints`], in which what is given stands on the left
-//! only.
+//! Affine constraints between arbitrary degrees of freedom: user rows are resolved to [`AffineConstraints`] with
+//! dependent ones on the left only.
 //!
 //! ```text
 //! u_i = Σ_j c_ij u_j + g_i        or as a matrix        u = C u_free + g
 //! ```
 //!
-//! A row may be given by unknowns that other rows give: such chains are closed by insertion. Where an unknown depends on
-//! itself, be it over others, there is no closed form, and the chain is an error that names its places. Terms in unknowns
-//! with an essential condition are kept apart: directions have 0 there.
+//! Rows may depend on degrees of freedom of other rows; such chains are resolved by substitution. A cyclic dependency
+//! has no closed form; the error names its members. Terms in degrees of freedom with an essential boundary condition
+//! are separate, because directions are 0 there.
 
 use std::collections::{HashMap, HashSet};
 
-/// u_i = Σ_j c_ij u_j + g_i; unknowns are numbered as in a vector: field after field, node after node, components
+/// Constraint u_i = Σ_j c_ij u_j + g_i. Entries are numbered as in a vector: field by field, node by node, components
 /// interleaved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AffineConstraint {
@@ -24,26 +24,26 @@ pub struct AffineConstraint {
 }
 
 impl AffineConstraint {
-    /// u_i = 0, to which terms are added.
+    /// Creates the constraint u_i = 0, without terms.
     pub fn new(unknown: usize) -> Self {
         Self { unknown, terms: Vec::new(), value: 0.0 }
     }
 
-    /// The same with another term, c u_j.
+    /// Adds the term c u_j.
     #[must_use]
     pub fn plus(mut self, coefficient: f64, unknown: usize) -> Self {
         self.terms.push((unknown, coefficient));
         self
     }
 
-    /// The same with another value g.
+    /// Sets g.
     #[must_use]
     pub fn with_value(self, value: f64) -> Self {
         Self { value, ..self }
     }
 
-    /// The row that fulfils Σ_j a_j u_j = b: that of the unknown with the largest |a_j| among those that `free` allows.
-    /// Nothing where there is none.
+    /// Solves Σ_j a_j u_j = b for the degree of freedom with the largest |a_j| among those that `free` allows; `None`
+    /// if there is none.
     pub fn of_equation(
         terms: &[(usize, f64)],
         b: f64,
@@ -51,7 +51,7 @@ impl AffineConstraint {
     ) -> Option<Self> {
         let terms = summed(terms);
         let allowed = terms.iter().filter(|(unknown, a)| *a != 0.0 && free(*unknown));
-        // The first of several that are as large.
+        // The first of several with the same size.
         let largest = allowed.rev().max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))?;
         let &(unknown, pivot) = largest;
         let others = terms.iter().filter(|(other, _)| *other != unknown);
@@ -60,7 +60,7 @@ impl AffineConstraint {
     }
 }
 
-/// Terms in the order in which their unknowns are named first, those of one unknown added up.
+/// Returns the terms in the order of first occurrence, with equal degrees of freedom combined.
 fn summed(terms: &[(usize, f64)]) -> Vec<(usize, f64)> {
     let (mut sums, mut places) = (Vec::<(usize, f64)>::with_capacity(terms.len()), HashMap::new());
     for &(unknown, a) in terms {
@@ -73,56 +73,56 @@ fn summed(terms: &[(usize, f64)]) -> Vec<(usize, f64)> {
     sums
 }
 
-/// Why rows are no constraints. Unknowns are named by what the caller says of them.
+/// Error of a set of constraints. The caller supplies descriptions of degrees of freedom.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AffineError {
-    /// An unknown that there is not.
+    /// An unknown degree of freedom.
     #[error("a constraint names unknown {unknown}, but there are {unknowns}, numbered from 0")]
     Missing {
         /// The number.
         unknown: usize,
-        /// How many there are.
+        /// The number of degrees of freedom.
         unknowns: usize,
     },
-    /// A number that is none.
+    /// A coefficient that is not finite.
     #[error("the constraint of {place} has {value} among its numbers")]
     NotFinite {
-        /// The unknown that is given.
+        /// The dependent degree of freedom.
         place: String,
-        /// The number.
+        /// The value.
         value: f64,
     },
-    /// Two rows for an unknown.
+    /// Two rows for one degree of freedom.
     #[error(
         "{place} is given by two constraints\nhelp: solve one of them for another of its unknowns"
     )]
     Twice {
-        /// The unknown.
+        /// The degree of freedom.
         place: String,
     },
-    /// An unknown that an essential condition gives already.
+    /// A degree of freedom with an essential boundary condition.
     #[error(
         "{place} is given by a constraint, and by an essential condition too\n\
          help: leave out the constraint, or solve it for an unknown without a condition"
     )]
     Fixed {
-        /// The unknown.
+        /// The degree of freedom.
         place: String,
     },
-    /// Unknowns that depend on themselves.
+    /// A cyclic dependency.
     #[error(
         "constraints give {} by itself: {}\n\
          help: solve one of these constraints for another of its unknowns",
         .places[0], chain(.places)
     )]
     Cycle {
-        /// The unknowns, each of which is given by the next one, and the last by the first.
+        /// The degrees of freedom; each depends on the next, and the last on the first.
         places: Vec<String>,
     },
 }
 
-/// How many unknowns of a cycle are named.
+/// Number of members of a cycle in a message.
 const NAMED: usize = 6;
 
 fn chain(places: &[String]) -> String {
@@ -136,28 +136,28 @@ fn chain(places: &[String]) -> String {
     named.join(" → ")
 }
 
-/// Rows u_i = Σ_j c_ij u_j + Σ_k c_ik u_k + g_i, where the u_j are free, that is given by no row and by no condition, and
-/// the u_k have an essential condition.
+/// Resolved rows u_i = Σ_j c_ij u_j + Σ_k c_ik u_k + g_i: the u_j are free (no row, no condition), the u_k have an
+/// essential boundary condition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AffineConstraints {
-    /// What is given, ascending.
+    /// The dependent degrees of freedom, ascending.
     unknowns: Vec<u32>,
     terms: Terms,
     fixed: Terms,
     values: Vec<f64>,
 }
 
-/// A list for each row.
+/// A list per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Terms {
-    /// Where each begins, and the end of the last.
+    /// The start of each list, and the end of the last.
     pub starts: Vec<usize>,
     /// (index, coefficient), ascending in each list.
     pub entries: Vec<(u32, f64)>,
 }
 
 impl Terms {
-    /// A list.
+    /// Returns the list of a row.
     pub fn of(&self, row: usize) -> &[(u32, f64)] {
         &self.entries[self.starts[row]..self.starts[row + 1]]
     }
@@ -167,21 +167,21 @@ impl Terms {
     }
 }
 
-/// What is known of a row while chains are closed.
+/// Progress of the substitution of a row.
 enum State {
     New,
-    /// It waits for others, and the next of its terms to look at.
+    /// In progress: the next of its terms to visit.
     Open(usize),
     Closed,
 }
 
 impl AffineConstraints {
-    /// Closes rows on `n` unknowns. `conditions` are the unknowns with essential conditions; `place` says what an unknown is
-    /// to a reader.
+    /// Resolves rows on `n` degrees of freedom. `conditions` have essential boundary conditions; `place` describes a
+    /// degree of freedom for messages.
     ///
     /// # Errors
     ///
-    /// The first row that is no constraint, or does not go with others: see [`AffineError`].
+    /// The first row that is invalid or contradicts others: see [`AffineError`].
     pub fn close(
         n: usize,
         rows: &[AffineConstraint],
@@ -231,55 +231,55 @@ impl AffineConstraints {
         Ok(affine)
     }
 
-    /// How many unknowns are given.
+    /// Returns the number of dependent degrees of freedom.
     pub fn len(&self) -> usize {
         self.unknowns.len()
     }
 
-    /// Whether nothing is given.
+    /// Returns whether there are no constraints.
     pub fn is_empty(&self) -> bool {
         self.unknowns.is_empty()
     }
 
-    /// The most terms in free unknowns that a row has.
+    /// Returns the largest number of free terms of a row.
     pub fn widest(&self) -> usize {
         (0..self.len()).map(|row| self.terms.of(row).len()).max().unwrap_or(0)
     }
 
-    /// What is given, ascending.
+    /// Returns the dependent degrees of freedom, ascending.
     pub fn unknowns(&self) -> &[u32] {
         &self.unknowns
     }
 
-    /// The row of an unknown, where it is given.
+    /// Returns the row of a degree of freedom, if it is dependent.
     pub fn row_of(&self, unknown: usize) -> Option<usize> {
         let unknown = u32::try_from(unknown).ok()?;
         self.unknowns.binary_search(&unknown).ok()
     }
 
-    /// A row as the equation u_i − Σ_j c_ij u_j = g_i: all unknowns with their factors.
+    /// Returns a row as the equation u_i − Σ_j c_ij u_j = g_i: all degrees of freedom with their coefficients.
     pub fn equation(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
         let terms = self.terms.of(row).iter().chain(self.fixed.of(row));
         let terms = terms.map(|&(unknown, c)| (unknown as usize, -c));
         std::iter::once((self.unknowns[row] as usize, 1.0)).chain(terms)
     }
 
-    /// (j, c_ij) of each row, in free unknowns.
+    /// Returns (j, c_ij) of each row, for free degrees of freedom.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// (k, c_ik) of each row, in unknowns with an essential condition.
+    /// Returns (k, c_ik) of each row, for degrees of freedom with an essential boundary condition.
     pub fn fixed(&self) -> &Terms {
         &self.fixed
     }
 
-    /// g_i of each row.
+    /// Returns g_i of each row.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// Gives unknowns their values, u ← C u + g.
+    /// Sets dependent entries, u ← C u + g.
     pub fn impose(&self, u: &mut [f64]) {
         for (row, &unknown) in self.unknowns.iter().enumerate() {
             let terms = self.terms.of(row).iter().chain(self.fixed.of(row));
@@ -288,7 +288,7 @@ impl AffineConstraints {
         }
     }
 
-    /// For each free unknown that rows read, ascending, the rows and the coefficients: Cᵀ.
+    /// Returns for each free degree of freedom in any row ascending, the rows and coefficients: Cᵀ.
     pub fn transposed(&self) -> (Vec<u32>, Terms) {
         let rows = 0..self.len();
         let entries =
@@ -306,19 +306,19 @@ impl AffineConstraints {
     }
 }
 
-/// A row of free and fixed unknowns.
+/// A resolved row.
 #[derive(Clone, Debug, Default)]
 struct Closed {
-    /// Ascending, one term an unknown.
+    /// Ascending, one term per degree of freedom.
     terms: Vec<(usize, f64)>,
     value: f64,
 }
 
-/// Inserts rows into each other, depth first without recursion: chains may be as long as a mesh.
+/// Substitutes rows into each other, depth first without recursion: chains may be as long as a mesh.
 ///
 /// # Errors
 ///
-/// The rows of a cycle, each of which reads the next.
+/// The rows of a cycle, each of which depends on the next.
 fn close_chains(
     rows: &[AffineConstraint],
     given: &HashMap<usize, usize>,
@@ -361,7 +361,7 @@ fn close_chains(
     Ok(closed)
 }
 
-/// A row all of whose rows are closed.
+/// Substitutes resolved rows into a row.
 fn inserted(row: &AffineConstraint, given: &HashMap<usize, usize>, closed: &[Closed]) -> Closed {
     let (mut terms, mut value) = (Vec::with_capacity(row.terms.len()), row.value);
     for &(unknown, c) in &row.terms {
@@ -375,7 +375,7 @@ fn inserted(row: &AffineConstraint, given: &HashMap<usize, usize>, closed: &[Clo
             Some(_) => {}
         }
     }
-    // Stable, so that sums are those of the order in which terms are written.
+    // Stable, so that sums follow the order of the terms.
     terms.sort_by_key(|(unknown, _)| *unknown);
     let sums = terms.chunk_by(|a, b| a.0 == b.0);
     let sums = sums.map(|own| (own[0].0, own.iter().map(|(_, c)| c).sum::<f64>()));
@@ -457,7 +457,7 @@ mod tests {
         assert!(error.to_string().contains("u1 → u2 → u3 → u1"), "{error}");
         let itself = close(&[AffineConstraint::new(4).plus(2.0, 4)], &[]).expect_err("itself");
         assert!(itself.to_string().contains("u4 → u4"), "{itself}");
-        // A term that is 0 is none.
+        // A zero term is ignored.
         assert!(close(&[AffineConstraint::new(4).plus(0.0, 4)], &[]).is_ok());
     }
 

@@ -1,16 +1,16 @@
-//! Conditions on combinations of a vector's components at a node, u·n = g: rows of conditions → the components that
-//! they fix, and what is left, a projection.
+//! Conditions on combinations of a vector's components at a node, u·n = g: split into constrained components and a
+//! projection.
 //!
 //! ```text
 //! N = Σ q qᵀ over an orthonormal basis q of the span of the rows,    N u = value
 //! ```
 //!
-//! Components that lie in the span are ordinary conditions, so that a wall along an axis costs nothing. What is left is
-//! orthogonal to them: the operator works with P A P + N D there, P = I − N, which is symmetric where A is. In a frame
-//! with the q among its axes, P drops their rows and columns; nothing has to be stored in that frame, and all vectors
-//! keep the components that the user knows.
+//! Components in the span are ordinary conditions, so that walls along an axis cost nothing. The rest is orthogonal to
+//! them. There the operator is P A P + N D with P = I − N, which is symmetric if A is. In a frame with the q among its
+//! axes, P drops their rows and columns. Nothing is stored in that frame, and all vectors keep the components of the
+//! user.
 
-/// What a node's conditions give beside components.
+/// Conditions of a node that do not constrain single components.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Oblique {
     /// The node.
@@ -21,12 +21,12 @@ pub struct Oblique {
     pub value: [f64; 3],
 }
 
-/// Conditions at a node, in their order.
+/// The conditions at a node, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
-    /// An orthonormal basis of what is given.
+    /// An orthonormal basis of the span of the rows.
     basis: Vec<[f64; 3]>,
-    /// The shortest vector that fulfils them.
+    /// The shortest vector that satisfies them.
     value: [f64; 3],
 }
 
@@ -34,12 +34,12 @@ pub(crate) fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// A component lies in the span where no more of it lies outside, squared.
+/// A component lies in the span if the square of its part outside is below this.
 const INSIDE: f64 = 1e-20;
 
 impl Rows {
-    /// u·`row` = `value`, where the row has length 1. Where less of it than `new` is outside of what is given, as the sine
-    /// of an angle, it is no condition of its own: what was given is changed so that this one holds.
+    /// Adds u·`row` = `value` with a row of length 1. If its part outside the span is smaller than `new` (the sine of
+    /// an angle), it is not independent: the earlier values are changed to satisfy it.
     pub fn add(&mut self, row: [f64; 3], value: f64, new: f64) {
         let mut rest = row;
         for _ in 0..2 {
@@ -55,14 +55,14 @@ impl Rows {
             self.basis.push(along);
             (along, missing / length)
         } else {
-            // Within what is given.
+            // Inside the span.
             let within: [f64; 3] = std::array::from_fn(|c| row[c] - rest[c]);
             (within, missing / dot(&within, &within).max(f64::MIN_POSITIVE))
         };
         self.value = std::array::from_fn(|c| self.value[c] + by * along[c]);
     }
 
-    /// Whether a component is given, and its value.
+    /// Returns the value of a component, if it is constrained.
     pub fn component(&self, component: usize) -> Option<f64> {
         let unit: [f64; 3] = std::array::from_fn(|c| f64::from(u8::from(c == component)));
         let rest = self
@@ -72,7 +72,7 @@ impl Rows {
         (dot(&rest, &rest) <= INSIDE).then_some(self.value[component])
     }
 
-    /// What is given beside components.
+    /// Returns the conditions that do not constrain single components.
     pub fn oblique(&self, node: u32) -> Option<Oblique> {
         let fixed: [bool; 3] = std::array::from_fn(|c| self.component(c).is_some());
         if self.basis.len() <= fixed.iter().filter(|fixed| **fixed).count() {
@@ -89,7 +89,7 @@ impl Rows {
 }
 
 impl Oblique {
-    /// N u.
+    /// Returns N u.
     pub fn part(&self, u: &[f64; 3]) -> [f64; 3] {
         self.given.map(|row| dot(&row, u))
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn two_walls_hold_both() {
-        // A wedge of 60 degrees, along the third axis.
+        // A wedge of 60° along the third axis.
         let [a, b] = [[1.0, 0.0, 0.0], [0.5, 0.75f64.sqrt(), 0.0]];
         let mut rows = Rows::default();
         rows.add(a, 2.0, NEW);
@@ -150,7 +150,7 @@ mod tests {
         rows.add(near, 1.0, NEW);
         assert!(rows.component(1).is_none());
         close(0.98 * rows.component(0).expect("given"), 1.0);
-        // Where all is given the later one changes it.
+        // If all is constrained, the later condition takes precedence.
         rows.add([0.0, 1.0, 0.0], 0.0, NEW);
         rows.add(near, 3.0, NEW);
         let u = [0, 1].map(|c| rows.component(c).expect("given"));

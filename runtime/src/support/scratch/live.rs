@@ -1,14 +1,14 @@
-//! What must not outlive the program: temporary files and folders, and programs that were started.
+//! Registry of resources that must not outlive the program: temporary files and folders, and child processes.
 
 use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often, and how far apart, something is removed in which a dying program may still write.
+/// The number of removal attempts, and the time between them: a dying program may still write.
 const REMOVALS: (usize, Duration) = (50, Duration::from_millis(10));
 
-/// All of it.
+/// The registry.
 static LIVE: Mutex<Live> = Mutex::new(Live { paths: Vec::new(), pipes: Vec::new(), next: 0 });
 
 pub(super) struct Live {
@@ -17,19 +17,19 @@ pub(super) struct Live {
     next: u64,
 }
 
-/// What there is, for as long as nobody else looks.
+/// Locks the registry.
 pub(super) fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Live {
-    /// Notes that a file or folder is there.
+    /// Registers a file or folder.
     pub(super) fn note(&mut self, path: &Path) -> Noted {
         self.paths.push(path.to_owned());
         Noted(path.to_owned())
     }
 
-    /// Ends the programs, then removes the files.
+    /// Ends the child processes, then removes the files.
     fn end(&mut self) {
         self.pipes.clear();
         for path in self.paths.drain(..) {
@@ -44,16 +44,16 @@ impl Live {
     }
 }
 
-/// Ends the programs that were started and removes all temporary files and folders, before the program itself ends.
+/// Ends the child processes and removes all temporary files and folders, before the program ends.
 ///
-/// Whoever then starts a program or makes a file waits for ever, so that nothing comes after.
+/// Afterwards, creating a file or a child process blocks forever.
 pub fn end() {
     let mut live = live();
     live.end();
     std::mem::forget(live);
 }
 
-/// A file or folder that is noted as long as this value lives.
+/// Registration of a file or folder while this value lives.
 #[derive(Debug)]
 pub(super) struct Noted(PathBuf);
 
@@ -63,7 +63,7 @@ impl Drop for Noted {
     }
 }
 
-/// The end of a pipe that is closed with this value, or with [`end`], or with the program.
+/// A pipe that is closed with this value, by [`end`], or with the program.
 #[derive(Debug)]
 pub(crate) struct Pipe(u64);
 

@@ -1,4 +1,4 @@
-//! Temporary files and folders of the living and the dead.
+//! Temporary files and folders of living and dead programs.
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn many_at_once_do_not_sweep_each_other() {
     assert_eq!(fs::read_dir(parent.path()).expect("a folder").count(), 0);
 }
 
-/// Between the making and the lock another program may remove what was made, and put something else in its place.
+/// Another program may remove a new file before it is locked, and create another one in its place.
 #[test]
 fn what_vanishes_before_it_is_locked_is_made_again() {
     let parent = tempfile::tempdir().expect("a folder");
@@ -69,7 +69,7 @@ fn what_vanishes_before_it_is_locked_is_made_again() {
                 let early = replaced.then(|| fs::File::open(folder.path()).expect("there"));
                 fs::remove_dir(folder.path()).expect("removed");
                 if replaced {
-                    // A folder that stays, so that its number is not given again.
+                    // A permanent folder, so that its inode is not reused.
                     fs::create_dir(folder.path().with_extension("other")).expect("made");
                     fs::create_dir(folder.path()).expect("made");
                 }

@@ -1,10 +1,10 @@
-//! A body cut by a plane: marching tetrahedra over the parts of each cell.
+//! Intersection of a body with a plane: marching tetrahedra over the parts of each cell.
 //!
-//! With d(x) = n·x − c, each tetrahedron whose corners lie on both sides is cut along a triangle or a quadrilateral, whose
-//! corners are the zeros of d along its edges: found on the cell's own map x(ξ) by the regula falsi in Illinois' form
-//! (M. Dowell and P. Jarratt, BIT 11, 1971), so that they lie on the plane also in curved cells, and the field is
-//! evaluated there by its own basis. What lies on the plane counts as above it, for all cells alike: a plane along the
-//! faces of cells shows each of them once.
+//! With d(x) = n·x − c, each tetrahedron with corners on both sides is cut along a triangle or a quadrilateral. Its
+//! corners are the zeros of d along the edges, found on the cell's map x(ξ) by the Illinois variant of regula falsi (M.
+//! Dowell and P. Jarratt, BIT 11, 1971). They lie on the plane also in curved cells; the field is evaluated there by
+//! its own basis. Points on the plane count as above it, consistently for all cells, so that a plane along cell faces
+//! shows each face once.
 
 use super::lattice::Solid;
 use super::{SurfaceError, Tables, Triangles, View, add_normals, cross};
@@ -14,26 +14,26 @@ use crate::support::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange};
 use std::collections::{BTreeMap, HashMap};
 
-/// The set n·x = c.
+/// The plane n·x = c.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plane {
-    /// n, of length 1.
+    /// The unit vector n.
     pub normal: [f64; 3],
-    /// c.
+    /// The offset c.
     pub offset: f64,
 }
 
-/// Cells whose corners are evaluated together.
+/// Cells per group with common evaluation.
 const CELLS: usize = 32;
-/// Triangles that a plane cuts out of a cell in one part, about.
+/// Approximate number of triangles per cell with one part.
 const PER_CELL: usize = 8;
-/// Distances below this part of the body's size are none.
+/// Distances below this, relative to the body's size, are 0.
 const NOTHING: f64 = 1e-10;
-/// Steps to a zero; straight edges take none.
+/// Iteration limit for a zero; straight edges need none.
 const STEPS: usize = 40;
 
 impl Plane {
-    /// d(x) = n·x − c.
+    /// Returns the signed distance d(x) = n·x − c.
     pub fn distance(&self, x: [f64; 3]) -> f64 {
         (0..3).map(|c| self.normal[c] * x[c]).sum::<f64>() - self.offset
     }
@@ -43,19 +43,19 @@ impl Plane {
     }
 }
 
-/// What a plane meets of a body, before its displacement, in about `most` triangles where more would be too many. There
-/// are none where it meets nothing, and none of a mesh that is itself in a plane.
+/// Returns the intersection of a plane with the undisplaced body, in at most about `most` triangles. Empty without
+/// intersection, and for plane meshes.
 ///
 /// # Errors
 ///
-/// A field does not fit the mesh.
+/// A field does not match the mesh.
 pub fn cut(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, SurfaceError> {
     view.check()?;
     if view.mesh.dim() != 3 {
         return Ok(Triangles::default());
     }
     let found = cut_once(view, plane, most)?;
-    // A body that lies above a plane through its boundary lies below the same plane turned over.
+    // A body above a plane through its boundary is below the reversed plane.
     match found.corners.is_empty() {
         true => Ok(cut_once(view, plane.turned(), most)?),
         false => Ok(found),
@@ -90,7 +90,8 @@ fn cut_once(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, Ele
     Ok(all)
 }
 
-/// The cells that a plane may meet. A straight cell lies between its nodes; a curved one may reach beyond them.
+/// Returns the cells that a plane may intersect. A straight cell lies between its nodes; a curved one may extend beyond
+/// them.
 fn met(mesh: &Mesh, plane: Plane) -> Vec<usize> {
     let meets = |cell: usize| {
         let nodes = mesh.cell_nodes(cell).iter();
@@ -104,14 +105,14 @@ fn met(mesh: &Mesh, plane: Plane) -> Vec<usize> {
     all.into_iter().flatten().collect()
 }
 
-/// The largest distance of a point from the first, along an axis.
+/// Returns the largest coordinate difference of a point from the first point.
 fn size(mesh: &Mesh) -> f64 {
     let Some(first) = mesh.points().first() else { return 0.0 };
     let far = |point: &[f64; 3]| (0..3).map(|c| (point[c] - first[c]).abs()).fold(0.0, f64::max);
     mesh.points().iter().map(far).fold(0.0, f64::max)
 }
 
-/// All that cutting a cell takes.
+/// Common data for cutting cells.
 struct Knife<'a> {
     view: &'a View<'a>,
     plane: Plane,
@@ -127,16 +128,16 @@ struct Zero {
     ends: [[f64; 3]; 2],
     distances: [f64; 2],
     at: [f64; 3],
-    /// Which end was replaced last.
+    /// The end replaced last.
     moved: Option<usize>,
 }
 
-/// What is cut out of a group of cells, by the numbers of zeros.
+/// Cut of a group of cells, in terms of zeros.
 #[derive(Default)]
 struct Pieces {
     zeros: Vec<Zero>,
     corners: Vec<[u32; 3]>,
-    /// Pieces of what is cut out of a facet of a cell, by their ends.
+    /// The cut lines of each facet of a cell, by their ends.
     edges: BTreeMap<(usize, u32), Vec<[u32; 2]>>,
 }
 
@@ -155,7 +156,7 @@ impl Knife<'_> {
             let shown = self.view.shown;
             found.values[row] = shown.value(self.view.quantity, zero.cell, tables.shown_at(row));
         }
-        // The parts of a cell are turned either way.
+        // Parts of a cell have either orientation.
         let place = |row: u32| {
             let row = row as usize;
             self.view.undisplaced(zeros[row].cell, tables.geometry.of(row))
@@ -177,7 +178,7 @@ impl Knife<'_> {
         Ok(found)
     }
 
-    /// The triangles and edges of a cell's parts, between zeros that are not found yet.
+    /// Collects triangles and edges of a cell's parts, in terms of zeros computed later.
     fn cut_cell(&self, cell: usize, pieces: &mut Pieces) {
         let distance = |row: usize| {
             let d = self.plane.distance(self.view.undisplaced(cell, self.places.of(row)));
@@ -191,7 +192,7 @@ impl Knife<'_> {
             let (above, below): (Vec<u32>, Vec<u32>) = corners.iter().copied().partition(is_above);
             let mut zero = |b: u32, a: u32| {
                 let ends = [b, a].map(|end| distances[end as usize]);
-                // What lies on the plane is itself the zero of all edges that end there.
+                // A corner on the plane is the zero of all edges that end there.
                 let key = if ends[1] == 0.0 { (a, a) } else { (b, a) };
                 *known.entry(key).or_insert_with(|| {
                     pieces.zeros.push(self.zero(cell, [b, a], ends));
@@ -203,7 +204,7 @@ impl Knife<'_> {
                 let on = facets[0] & facets[1] & facets[2] & owned;
                 (on != 0).then(|| on.trailing_zeros())
             };
-            // The sides of the cut in order, each with the face of the tetrahedron that it lies in.
+            // The sides of the cut in cyclic order, each with the face of the tetrahedron that contains it.
             let (ring, faces) = match (&below[..], &above[..]) {
                 (&[b], &[p, q, r]) => (
                     vec![zero(b, p), zero(b, q), zero(b, r)],
@@ -232,7 +233,7 @@ impl Knife<'_> {
         }
     }
 
-    /// The facets of which a cell is the first, as bits: it draws what the plane cuts out of them.
+    /// Returns the facets whose first cell is this one, as a bit set: their cut lines are drawn by it.
     fn owned_facets(&self, cell: usize) -> u8 {
         let faces = self.view.mesh.topology().faces();
         let of_cell = faces.of_cell(cell).iter().enumerate();
@@ -240,13 +241,13 @@ impl Knife<'_> {
         owned.map(|(local, _)| 1 << local).sum()
     }
 
-    /// The zero of the linear function between the ends.
+    /// Returns the zero of the linear interpolant between the ends.
     fn zero(&self, cell: usize, ends: [u32; 2], distances: [f64; 2]) -> Zero {
         let ends = ends.map(|end| self.solid.points[end as usize]);
         Zero { cell, ends, distances, at: between(ends, distances), moved: None }
     }
 
-    /// Moves points along their edges until they lie on the plane.
+    /// Moves points along their edges to the plane.
     fn settle(&self, zeros: &mut [Zero]) {
         let mut open: Vec<usize> = (0..zeros.len()).collect();
         for _ in 0..STEPS {
@@ -272,7 +273,8 @@ impl Knife<'_> {
 }
 
 impl Zero {
-    /// Takes the point for the end on its side; where that end moves twice, the other counts for half, so that it moves, too.
+    /// Replaces the end on the point's side. If that end moves twice, the other value is halved, so that it moves as
+    /// well.
     fn step(&mut self, distance: f64) {
         let (own, other) = if distance < 0.0 { (0, 1) } else { (1, 0) };
         self.ends[own] = self.at;
@@ -284,19 +286,19 @@ impl Zero {
     }
 }
 
-/// The zero of a linear function with d₀ < 0 ≤ d₁ at two points.
+/// Returns the zero of a linear function with d₀ < 0 ≤ d₁ at two points.
 fn between(ends: [[f64; 3]; 2], [below, above]: [f64; 2]) -> [f64; 3] {
     let t = below / (below - above);
     [0, 1, 2].map(|c| ends[0][c] + t * (ends[1][c] - ends[0][c]))
 }
 
-/// Joins pieces where their ends meet.
+/// Joins line segments at common ends.
 fn chains(pieces: &[[u32; 2]]) -> Vec<Vec<u32>> {
     let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (piece, ends) in pieces.iter().enumerate() {
         ends.iter().for_each(|&end| open.entry(end).or_default().push(piece));
     }
-    // From where something ends, and then around what ends nowhere.
+    // First from open ends, then around closed curves.
     let tips = open.iter().filter(|(_, pieces)| pieces.len() == 1).map(|(&end, _)| end);
     let starts: Vec<u32> = tips.chain(open.keys().copied()).collect();
     let mut used = vec![false; pieces.len()];

@@ -1,14 +1,14 @@
-//! Reference cells in equal parts: a cell and a number of parts → points, and the triangles or tetrahedra between them.
+//! Uniform division of reference cells: points, and the triangles or tetrahedra between them.
 //!
-//! Cubes are divided along their main diagonal into one tetrahedron for each order of the axes (H. Freudenthal,
-//! "Simplizialzerlegungen von beschränkter Flachheit", Annals of Mathematics 43, 1942). The simplex ξ, η, ζ ≥ 0,
-//! ξ + η + ζ ≤ 1 is the part 1 ≥ a ≥ b ≥ c ≥ 0 of the cube, with a = ξ + η + ζ, b = η + ζ, c = ζ, which is a union of such
-//! tetrahedra.
+//! Cubes are divided along their main diagonal into one tetrahedron per order of the axes (H. Freudenthal,
+//! "Simplizialzerlegungen von beschränkter Flachheit", Annals of Mathematics 43, 1942). The simplex ξ, η, ζ ≥ 0, ξ +
+//! η + ζ ≤ 1 maps to the part 1 ≥ a ≥ b ≥ c ≥ 0 of the cube, with a = ξ + η + ζ, b = η + ζ, c = ζ. That part is a union
+//! of such tetrahedra.
 
 use crate::mesh::Cell;
 use std::collections::HashMap;
 
-/// A plane cell in equal parts.
+/// Uniformly divided plane cell.
 pub(super) struct Lattice {
     /// Reference coordinates.
     pub(super) points: Vec<[f64; 3]>,
@@ -17,7 +17,7 @@ pub(super) struct Lattice {
 }
 
 impl Lattice {
-    /// A triangle or a quadrilateral in `parts` parts a direction.
+    /// Divides a triangle or a quadrilateral into `parts` parts per direction.
     pub(super) fn new(shape: Cell, parts: usize) -> Self {
         let inside = |i: usize, j: usize| shape.is_tensor() || i + j <= parts;
         let mut number = HashMap::new();
@@ -42,26 +42,26 @@ fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count * count).map(move |n| (n % count, n / count))
 }
 
-/// Places along an edge with `parts` parts.
+/// Returns the equispaced positions along an edge.
 pub(super) fn edge_points(parts: usize) -> Vec<f64> {
     (0..=parts).map(|i| i as f64 / parts as f64).collect()
 }
 
-/// A solid cell in equal parts.
+/// Uniformly divided solid cell.
 pub(super) struct Solid {
     /// Reference coordinates.
     pub(super) points: Vec<[f64; 3]>,
     /// The points of each tetrahedron.
     pub(super) tetrahedra: Vec<[u32; 4]>,
-    /// For each point, a bit for each facet of the cell that it lies on.
+    /// For each point, a bit set of the facets that contain it.
     pub(super) facets: Vec<u8>,
 }
 
-/// The orders of the axes.
+/// All permutations of the axes.
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 impl Solid {
-    /// A tetrahedron or a hexahedron in `parts` parts a direction.
+    /// Divides a tetrahedron or a hexahedron into `parts` parts per direction.
     pub(super) fn new(cell: Cell, parts: usize) -> Self {
         let inside = |[a, b, c]: [usize; 3]| cell.is_tensor() || (a >= b && b >= c);
         let mut solid = Self { points: Vec::new(), tetrahedra: Vec::new(), facets: Vec::new() };
@@ -98,7 +98,7 @@ fn triples(count: usize) -> impl Iterator<Item = [usize; 3]> {
     (0..count.pow(3)).map(move |n| [n % count, n / count % count, n / count / count])
 }
 
-/// The facets that a lattice point lies on, as bits.
+/// Returns the facets that contain a lattice point, as a bit set.
 fn facets_of(cell: Cell, parts: usize, lattice: [usize; 3]) -> u8 {
     let mut bits = 0;
     for (axis, &at) in lattice.iter().enumerate() {
@@ -128,7 +128,7 @@ mod tests {
                     for (point, bits) in solid.points.iter().zip(&solid.facets) {
                         let height =
                             (0..3).map(|c| normal[c] * (point[c] - origin[c])).sum::<f64>();
-                        // A lattice point is far from what it is not on.
+                        // Lattice points are far from facets that do not contain them.
                         let on = height.abs() < 0.1;
                         assert_eq!(bits >> facet & 1 == 1, on, "{cell} {parts} {facet} {point:?}");
                     }

@@ -1,4 +1,4 @@
-//! Tests of surfaces and cuts: areas, places on the plane, values of polynomials, edges each once.
+//! Tests of surfaces and cuts: areas, points on the plane, values of polynomials, unique edges.
 
 use super::*;
 use crate::assert_close;
@@ -9,7 +9,7 @@ use fem_dsl::problem::Argument;
 use kernels_gen::element::interpolation;
 use std::collections::BTreeMap;
 
-/// So many that cells are divided.
+/// A limit large enough that cells are divided.
 const MANY: usize = 20_000;
 
 fn mesh(name: &str, numbers: &[(&str, f64)], cell: &str) -> Mesh {
@@ -19,7 +19,7 @@ fn mesh(name: &str, numbers: &[(&str, f64)], cell: &str) -> Mesh {
     generate(name, &arguments).expect("a mesh")
 }
 
-/// A discontinuous field: each cell has its own nodes, valued by functions of the place.
+/// A discontinuous field: each cell has its own nodes, with values of a function.
 struct Sampled {
     element: Lagrange,
     nodes: Vec<u32>,
@@ -56,13 +56,13 @@ fn polynomial(x: [f64; 3]) -> f64 {
     1.0 + x[0] - 2.0 * x[1] * x[2] + x[0] * x[1]
 }
 
-/// Each sum rounds once a triangle.
+/// Each sum rounds once per triangle.
 fn assert_area(triangles: &Triangles, area: f64) {
     let scale = area * triangles.corners.len() as f64;
     assert_close!(triangles.area(), Bounded::with_scale(area, scale), f64::EPSILON);
 }
 
-/// Values of about one, of sums of a hundred terms.
+/// Values of order one, as sums of a hundred terms.
 fn assert_values(triangles: &Triangles, exact: impl Fn([f64; 3]) -> f64) {
     assert!(!triangles.values.is_empty());
     for (&x, &value) in triangles.points.iter().zip(&triangles.values) {
@@ -109,7 +109,7 @@ fn curved_cells_are_followed() {
         assert_values(&all, polynomial);
         assert!(all.edges.iter().all(|edge| edge.len() > 2));
         if mesh.dim() == 3 {
-            // The normals of a ball are its radii.
+            // The normals of a ball are radial.
             for (x, n) in all.points.iter().zip(&all.normals) {
                 let along = (0..3).map(|c| x[c] * n[c]).sum::<f64>().abs();
                 assert!(along > 0.95, "{along}");
@@ -124,7 +124,7 @@ fn curved_cells_are_followed() {
     }
 }
 
-/// What a cut takes for its plane, in a body of size 2.
+/// Tolerance of points on the plane, in a body of size 2.
 const NEAR: f64 = 2e-10;
 
 #[test]

@@ -1,42 +1,41 @@
-//! Abaqus's element types: what each is, in which order its nodes stand, and how its faces are numbered.
+//! Abaqus element types: kinds, node orders and face numbers.
 //!
-//! A type's name is a family, which says the dimension, a number of nodes, and letters for what makes no
-//! difference to the mesh: C3D20RH is a hexahedron of 20 nodes (Abaqus Elements Guide, "Element index"). Vertices and
-//! middles of edges stand as in VTK's cells; of 27 nodes the one inside comes before those of the faces, and of the
-//! three of a line the middle one comes second.
-//! CalculiX has the same names.
+//! A type name consists of a family, which determines the dimension, a number of nodes, and letters without effect on
+//! the mesh. C3D20RH is a hexahedron with 20 nodes (Abaqus Elements Guide, "Element index"). Vertices and edge
+//! midpoints are ordered as in VTK. Of 27 nodes, the interior one precedes those of the faces; of the three nodes of a
+//! line, the middle one is second. CalculiX uses the same names.
 
 use crate::mesh::read::contents::Kind;
 use crate::mesh::{Cell, vtk_order};
 
-/// What elements of a type are here.
+/// Meaning of an element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Element {
     Of(Kind),
-    /// No part of a mesh: masses, springs and the like.
+    /// Not part of a mesh: masses, springs and so on.
     Nothing,
 }
 
-/// Families of solids by how their names begin.
+/// Name prefixes of solid families.
 const SOLIDS: [&str; 10] =
     ["C3D", "DC3D", "DCC3D", "AC3D", "FC3D", "EMC3D", "Q3D", "SC", "CSS", "GK3D"];
-/// Of what is plane or a surface.
+/// Name prefixes of plane and surface families.
 const SURFACES: [&str; 22] = [
     "CPS", "CPE", "CPEG", "CAX", "CGAX", "DC2D", "DCC2D", "DCAX", "DCCAX", "AC2D", "ACAX", "EMC2D",
     "S", "STRI", "DS", "M3D", "SFM3D", "R3D", "F3D", "WARP2D", "QCAX", "GKPS",
 ];
-/// Of lines whose number is that of their nodes.
+/// Name prefixes of lines, followed by the number of nodes.
 const LINES: [&str; 8] = ["T2D", "T3D", "R2D", "AC1D", "DC1D", "DCC1D", "F2D", "GK2D"];
-/// Of lines whose last digit is their order, 3 of beams with two nodes.
+/// Name prefixes of lines, followed by their order; 3 for cubic beams with two nodes.
 const BEAMS: [&str; 10] =
     ["B2", "B3", "PIPE2", "PIPE3", "ELBOW3", "SAX", "MAX", "RAX", "DSAX", "SFMAX"];
-/// Types that are no part of a mesh, by how their names begin.
+/// Name prefixes of types that are not part of a mesh.
 const NOTHING: [&str; 13] = [
     "MASS", "ROTARYI", "HEATCAP", "SPRING", "DASHPOT", "CONN", "JOINT", "GAP", "DCOUP", "DGAP",
     "ITS", "RB", "PSI",
 ];
 
-/// What elements of a type are, or what to do about them.
+/// Returns the meaning of an element type, or advice.
 pub(super) fn of(name: &str) -> Result<Element, String> {
     let name = name.to_ascii_uppercase();
     if NOTHING.iter().any(|start| name.starts_with(start)) {
@@ -55,7 +54,7 @@ pub(super) fn of(name: &str) -> Result<Element, String> {
     kind.map(Element::Of).ok_or_else(|| refused(&name))
 }
 
-/// The number behind the longest beginning that fits.
+/// Returns the number after the longest matching prefix.
 fn nodes(name: &str, families: &[&str]) -> Option<usize> {
     let digits = |rest: &str| {
         let end = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -105,7 +104,7 @@ fn refused(name: &str) -> String {
     format!("({what}) are not there yet; {remedy}")
 }
 
-/// Integer coordinates of the nodes in Abaqus's order.
+/// Returns the integer coordinates of the nodes in Abaqus's order.
 pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
     let (cell, order) = match kind {
         Kind::Point => return vec![[0; 3]],
@@ -113,7 +112,7 @@ pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
         Kind::Serendipity(cell) => (cell, 2),
     };
     if cell == Cell::Interval {
-        // The middle of a line comes between its ends.
+        // The midpoint of a line is second.
         return (0..=order).map(|x| [x, 0, 0]).collect();
     }
     let mut nodes = vtk_order::lattice(cell, order);
@@ -121,18 +120,18 @@ pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
     if kind == Kind::Cell(Cell::Hexahedron, 2) {
         nodes.truncate(20);
         nodes.push([1, 1, 1]);
-        // The middles of faces 1 to 6.
+        // Centres of faces 1 to 6.
         nodes.extend([[1, 1, 0], [1, 1, 2], [1, 0, 1], [2, 1, 1], [1, 2, 1], [0, 1, 1]]);
     }
     nodes
 }
 
-/// A part of the boundary of an element.
+/// Part of the boundary of an element.
 #[derive(Debug, PartialEq)]
 pub(super) enum Face {
-    /// By the places of its vertices among the element's nodes.
+    /// A face, by the indices of its vertices among the nodes.
     Vertices(&'static [usize]),
-    /// The element itself: a side of a shell.
+    /// The element itself: one side of a shell.
     Whole,
 }
 
@@ -142,7 +141,7 @@ const HEXAHEDRON: [&[usize]; 6] =
 const TRIANGLE: [&[usize]; 3] = [&[0, 1], &[1, 2], &[2, 0]];
 const QUADRILATERAL: [&[usize]; 4] = [&[0, 1], &[1, 2], &[2, 3], &[3, 0]];
 
-/// What S1, E2, SPOS and so on mean for a cell.
+/// Returns the face of a cell with a label such as S1, E2 or SPOS.
 pub(super) fn face(cell: Cell, label: &str) -> Option<Face> {
     let label = label.to_ascii_uppercase();
     if matches!(label.as_str(), "SPOS" | "SNEG") {
@@ -199,7 +198,7 @@ mod tests {
         assert!(kind("U1").starts_with("(unknown)") && kind("COH3D8").starts_with("(unknown)"));
     }
 
-    /// Each face of an element is a facet of our cell, and each facet is a face.
+    /// Each element face is a facet of the cell, and vice versa.
     #[test]
     fn faces_are_facets() {
         for cell in Cell::ALL {

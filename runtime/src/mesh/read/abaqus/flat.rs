@@ -1,5 +1,5 @@
-//! From the words of an Abaqus file to those that all formats have in common: one part, its elements in
-//! blocks by type and sets, surfaces and sets of nodes as facets.
+//! Converts an Abaqus model to `Contents`: one part, elements in blocks by type and sets, surfaces and node sets as
+//! facets.
 
 use super::elements::{self, Face};
 use super::model::{Model, Names, Part, Range, Sets, Surface, among};
@@ -19,7 +19,7 @@ pub(super) fn contents(mut model: Model) -> Result<Contents, ReadError> {
     }
     let whole = Whole {
         assembly,
-        // A name that the assembly gives, too, is that of its own set; the part's goes by its instance's.
+        // If the assembly uses a name as well, the part's set gets the instance as prefix.
         owner: place.map_or_else(|| part.name.clone(), |instance| instance.name),
         index: index(&part),
         part,
@@ -27,7 +27,7 @@ pub(super) fn contents(mut model: Model) -> Result<Contents, ReadError> {
     whole.contents()
 }
 
-/// The one part that there is.
+/// Returns the only part.
 fn chosen(mut model: Model, instance: Option<usize>) -> Result<Part, ReadError> {
     match (instance, model.parts.len()) {
         (Some(part), _) => Ok(model.parts.swap_remove(part)),
@@ -43,7 +43,7 @@ fn chosen(mut model: Model, instance: Option<usize>) -> Result<Part, ReadError> 
     }
 }
 
-/// Of each element its place among those of its type.
+/// Returns for each element number its group and its index there.
 fn index(part: &Part) -> HashMap<u64, (usize, usize)> {
     let all = part.elements.iter().enumerate();
     all.flat_map(|(group, elements)| {
@@ -52,7 +52,7 @@ fn index(part: &Part) -> HashMap<u64, (usize, usize)> {
     .collect()
 }
 
-/// A part, and all names for what is in it.
+/// A part with the sets and surfaces of both levels.
 struct Whole {
     part: Part,
     assembly: Names,
@@ -90,7 +90,7 @@ impl Whole {
         }
     }
 
-    /// The sets of both levels, each under the name of its tag.
+    /// Returns the sets of the part and the assembly, with their tags.
     fn named<'a>(
         &'a self,
         of: impl Fn(&'a Names) -> &'a Sets,
@@ -104,14 +104,14 @@ impl Whole {
         lower.chain(upper).filter(|(_, set)| !set.internal).collect()
     }
 
-    /// The numbers of all elements, ascending.
+    /// Returns the numbers of all elements, ascending.
     fn element_numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.index.keys().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
-    /// Elements by their types and the sets in which they are.
+    /// Groups elements by type and sets.
     fn blocks(&self) -> Result<Vec<Block>, ReadError> {
         let sets = self.named(|names| &names.element_sets);
         let numbers = self.element_numbers();
@@ -143,7 +143,7 @@ impl Whole {
         Ok(blocks)
     }
 
-    /// Adds the faces of the surfaces as blocks.
+    /// Adds the faces of surfaces as blocks.
     fn surfaces(&self, contents: &mut Contents) -> Result<(), ReadError> {
         let dim = contents.dim();
         let numbers = self.element_numbers();
@@ -181,7 +181,7 @@ impl Whole {
         Ok(())
     }
 
-    /// The faces of a surface, as blocks of straight facets with their vertices alone.
+    /// Returns the faces of a surface, as blocks of straight facets.
     fn faces(
         &self,
         surface: &Surface,
@@ -220,7 +220,7 @@ impl Whole {
         Ok(blocks)
     }
 
-    /// Adds the facets, or else the edges and points, that a set of nodes has, where no facets have its name.
+    /// Adds the facets of a node set, or else its edges and points, unless facets have its name.
     fn node_sets(&self, contents: &mut Contents) -> Result<(), ReadError> {
         let dim = contents.dim();
         if dim < 2 {
@@ -245,7 +245,7 @@ impl Whole {
         Ok(node_sets::tag(contents, &sets)?)
     }
 
-    /// The nodes of some elements.
+    /// Returns the nodes of some elements.
     fn nodes_of(&self, elements: &[Range], numbers: &[u64]) -> Vec<u64> {
         let all = among(elements, numbers).into_iter().flat_map(|number| {
             let (group, place) = self.index[&number];
@@ -257,7 +257,7 @@ impl Whole {
     }
 }
 
-/// A few names of many.
+/// Joins names for a message, at most `MOST`.
 fn list(names: &[&str]) -> String {
     const MOST: usize = 8;
     let shown: Vec<_> =

@@ -1,13 +1,13 @@
 //! Lines of an Abaqus file: keywords with their parameters, and data.
 //!
-//! A keyword stands behind `*` and goes on with the next line where it ends with a comma; `**` begins a
-//! comment. Capitals and blanks around commas mean nothing; a name in quotes keeps its blanks.
+//! A keyword follows `*`, and continues on the next line after a comma; `**` starts a comment. Case and blanks around
+//! commas are ignored; quoted names keep their blanks.
 
 use crate::mesh::read::cursor::shorten;
 use crate::mesh::read::{Place, ReadError};
 use std::borrow::Cow;
 
-/// The lines that are left.
+/// The remaining lines.
 pub(super) struct Lines<'a> {
     rest: &'a [u8],
     /// The number of the next line.
@@ -20,13 +20,13 @@ pub(super) struct Data<'a> {
     pub(super) text: Cow<'a, str>,
 }
 
-/// A line that says what the next ones are.
+/// A keyword line, which determines the meaning of the data lines after it.
 #[derive(Debug)]
 pub(super) struct Keyword {
     pub(super) number: usize,
-    /// In capitals, without the star.
+    /// Upper case, without the star.
     pub(super) name: String,
-    /// Names in capitals, and values as they are written.
+    /// Names in upper case, values as written.
     parameters: Vec<(String, String)>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Lines<'a> {
         Self { rest, number: 1 }
     }
 
-    /// The next line that is neither empty nor a comment, still to be taken.
+    /// Returns the next line that is neither empty nor a comment, without consuming it.
     fn peek(&mut self) -> Option<&'a [u8]> {
         while !self.rest.is_empty() {
             let length = self.rest.iter().position(|&b| b == b'\n');
@@ -55,7 +55,7 @@ impl<'a> Lines<'a> {
         self.number += 1;
     }
 
-    /// The next line, if it is no keyword.
+    /// Reads the next line, unless it is a keyword.
     pub(super) fn data(&mut self) -> Option<Data<'a>> {
         let line = self.peek()?;
         if line.starts_with(b"*") {
@@ -66,7 +66,7 @@ impl<'a> Lines<'a> {
         Some(data)
     }
 
-    /// Goes on to the next keyword; none at the end of the file.
+    /// Advances to the next keyword; `None` at the end of the file.
     pub(super) fn keyword(&mut self) -> Option<Keyword> {
         while self.data().is_some() {}
         let mut text = String::from_utf8_lossy(self.peek()?).into_owned();
@@ -82,7 +82,7 @@ impl<'a> Lines<'a> {
         Some(Keyword::new(number, &text))
     }
 
-    /// Where the file ends or goes on.
+    /// Returns the position of the next line or of the end.
     pub(super) fn place(&self) -> Place {
         Place::Line(self.number)
     }
@@ -106,12 +106,12 @@ impl Keyword {
         Place::Line(self.number)
     }
 
-    /// The value of a parameter, empty where it has none.
+    /// Returns the value of a parameter; empty if it has none.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter that must be there.
+    /// Returns the value of a required parameter.
     pub(super) fn expect(&self, name: &str) -> Result<&str, ReadError> {
         let value = self.parameter(name).filter(|value| !value.is_empty());
         value.ok_or_else(|| ReadError::Syntax {
@@ -127,12 +127,12 @@ impl Data<'_> {
         Place::Line(self.number)
     }
 
-    /// What stands between commas, which may be names.
+    /// Returns the comma-separated names.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         fields(&self.text).into_iter().map(unquoted).filter(|name| !name.is_empty())
     }
 
-    /// What stands between commas, which are numbers; nothing for a comma at the end.
+    /// Returns the comma-separated numbers, without a trailing comma.
     pub(super) fn numbers(&self) -> impl Iterator<Item = &str> {
         self.text.trim_end_matches([',', ' ', '\t']).split(',').map(str::trim)
     }
@@ -142,12 +142,12 @@ impl Data<'_> {
         ReadError::Syntax { place: self.place(), expected: expected.to_owned(), found }
     }
 
-    /// A number of a node or an element.
+    /// Parses a node or element number.
     pub(super) fn whole(&self, text: &str, expected: &str) -> Result<u64, ReadError> {
         text.parse().map_err(|_| self.wrong(expected, text))
     }
 
-    /// A finite number, also with the exponents of Fortran; 0 where nothing stands.
+    /// Parses a finite number, with C or Fortran exponents; an empty field is 0.
     pub(super) fn real(&self, text: &str, expected: &str) -> Result<f64, ReadError> {
         if text.is_empty() {
             return Ok(0.0);
@@ -162,7 +162,7 @@ impl Data<'_> {
     }
 }
 
-/// What stands between commas outside of quotes.
+/// Splits at commas outside quotes.
 fn fields(text: &str) -> Vec<&str> {
     let (mut quoted, mut start, mut all) = (false, 0, Vec::new());
     for (at, c) in text.char_indices() {

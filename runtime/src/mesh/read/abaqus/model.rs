@@ -1,9 +1,9 @@
-//! What an Abaqus file says, in its own words: parts with nodes, elements, sets and surfaces; an assembly.
+//! Abaqus data model: parts with nodes, elements, sets and surfaces; an assembly.
 
 use crate::mesh::read::contents::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Numbers from `first` to `last` in steps.
+/// The numbers first, first + step, … up to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Range {
     pub(super) first: u64,
@@ -17,7 +17,7 @@ impl Range {
     }
 }
 
-/// Those of some numbers, which ascend, that lie in any of the ranges.
+/// Returns those of the ascending numbers `existing` that lie in any range.
 pub(super) fn among(ranges: &[Range], existing: &[u64]) -> Vec<u64> {
     let mut found = Vec::new();
     for range in ranges {
@@ -33,16 +33,16 @@ pub(super) fn among(ranges: &[Range], existing: &[u64]) -> Vec<u64> {
 /// A set of nodes or of elements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
-    /// As it was first written.
+    /// The name as first written.
     pub(super) name: String,
     pub(super) members: Vec<Range>,
-    /// Elements whose nodes are members, too.
+    /// Elements whose nodes are members as well.
     pub(super) elements: Vec<Range>,
-    /// Whether a program made it for itself.
+    /// True if the set is internal to Abaqus.
     pub(super) internal: bool,
 }
 
-/// Sets by their names in capitals.
+/// Sets by upper-case name.
 #[derive(Debug, Default)]
 pub(super) struct Sets(pub(super) BTreeMap<String, Set>);
 
@@ -51,7 +51,7 @@ impl Sets {
         self.0.get(&name.to_ascii_uppercase())
     }
 
-    /// The set of a name, which may have come before.
+    /// Finds or creates a set.
     pub(super) fn entry(&mut self, name: &str) -> &mut Set {
         let new = || Set { name: name.to_owned(), ..Set::default() };
         self.0.entry(name.to_ascii_uppercase()).or_insert_with(new)
@@ -63,7 +63,7 @@ impl Sets {
 pub(super) struct Elements {
     pub(super) kind: Kind,
     pub(super) numbers: Vec<u64>,
-    /// In Abaqus's order.
+    /// The nodes in Abaqus order.
     pub(super) nodes: Vec<u64>,
 }
 
@@ -74,16 +74,16 @@ pub(super) struct Surface {
     pub(super) faces: Vec<Faces>,
 }
 
-/// One face of each of some elements.
+/// The same face of several elements.
 #[derive(Debug)]
 pub(super) struct Faces {
     pub(super) line: usize,
     pub(super) elements: Vec<Range>,
-    /// S1, SPOS and so on; empty where the file leaves it to Abaqus.
+    /// S1, SPOS and so on; empty for free faces.
     pub(super) label: String,
 }
 
-/// Names for parts of a mesh.
+/// Sets and surfaces of a part or the assembly.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) node_sets: Sets,
@@ -91,45 +91,45 @@ pub(super) struct Names {
     pub(super) surfaces: Vec<Surface>,
 }
 
-/// Nodes and elements, with the names that they have on their own.
+/// Nodes and elements, with the sets and surfaces of the part.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) node_numbers: Vec<u64>,
     pub(super) points: Vec<[f64; 3]>,
-    /// The lines of the nodes.
+    /// The line numbers of the nodes.
     pub(super) node_lines: Vec<usize>,
     pub(super) elements: Vec<Elements>,
     pub(super) names: Names,
-    /// Types of elements that are no part of a mesh.
+    /// Element types that are not part of a mesh.
     pub(super) skipped: BTreeSet<String>,
 }
 
-/// Where a part stands in the assembly.
+/// Instance of a part in the assembly.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) name: String,
-    /// Which part.
+    /// The index of the part.
     pub(super) part: usize,
     pub(super) translation: [f64; 3],
-    /// Two points of an axis and an angle in degrees.
+    /// Two points of the axis, and an angle in degrees.
     pub(super) rotation: Option<[f64; 7]>,
 }
 
-/// A file.
+/// A parsed input file.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// What stands outside of all parts.
+    /// Nodes and elements outside of all parts.
     pub(super) flat: Part,
     pub(super) parts: Vec<Part>,
     pub(super) instance: Option<Instance>,
-    /// Names that the assembly gives to parts of the instance.
+    /// Sets and surfaces of the assembly, on the instance.
     pub(super) assembly: Names,
 }
 
 impl Instance {
-    /// The place of a point: first moved, then turned about the axis by the formula of Rodrigues,
-    /// x ↦ x cos θ + (k × x) sin θ + k (k · x) (1 − cos θ).
+    /// Maps a point: translation, then rotation by Rodrigues' formula, x ↦ x cos θ + (k × x) sin θ + k (k · x) (1 − cos
+    /// θ).
     pub(super) fn place(&self, point: [f64; 3]) -> [f64; 3] {
         let x = [0, 1, 2].map(|c| point[c] + self.translation[c]);
         let Some([a, b, c, d, e, f, angle]) = self.rotation else { return x };
@@ -148,7 +148,7 @@ impl Instance {
     }
 }
 
-/// Sine and cosine of an angle in degrees, exact for right angles, so that planes stay planes.
+/// Returns the sine and cosine of an angle in degrees, exact for multiples of 90°, so that planes stay planes.
 fn turn(degrees: f64) -> (f64, f64) {
     match degrees.rem_euclid(360.0) {
         0.0 => (0.0, 1.0),

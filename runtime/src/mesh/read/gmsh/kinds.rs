@@ -1,7 +1,7 @@
-//! Gmsh's element types: their numbers, and the order of their nodes.
+//! Gmsh element types: numbers and node orders.
 //!
-//! Nodes are equispaced and listed recursively (Gmsh's reference manual, "Node ordering");
-//! [`lattice`] gives their integer coordinates in our reference cell.
+//! Nodes are equispaced and listed recursively (Gmsh reference manual, "Node ordering"); [`lattice`] gives their
+//! integer coordinates in the reference cell.
 
 use crate::mesh::Cell;
 use crate::mesh::read::contents::Kind;
@@ -13,16 +13,15 @@ pub(super) struct Unsupported {
     pub(super) remedy: &'static str,
 }
 
-/// How to have tetrahedra or hexahedra where there are other cells. `Recombine;` in `Extrude` gives prisms
-/// over triangles, without it they are cut into tetrahedra; recombination in three dimensions
-/// leaves prisms and pyramids between hexahedra.
+/// Advice for meshes with other cells. `Recombine;` in `Extrude` gives prisms over triangles; without it they are split
+/// into tetrahedra. Recombination in three dimensions leaves prisms and pyramids between hexahedra.
 const NO_PRISMS: &str = "; for tetrahedra alone, leave `Recombine;` out of `Extrude` and set Mesh.RecombineAll = 0 \
      and Mesh.Recombine3DAll = 0 in Gmsh; for hexahedra alone, mesh without these and set Mesh.SubdivisionAlgorithm = 2";
 
 const ONE_KIND: &str = "; cells are triangles, quadrilaterals, tetrahedra and hexahedra of order 1 to 5, of order 2 \
      without nodes inside faces, too: mesh the part with one kind of these";
 
-/// The kind of element of a number.
+/// Returns the kind of a Gmsh element type.
 pub(super) fn of(number: i64) -> Result<Kind, Unsupported> {
     Ok(match number {
         15 => Kind::Point,
@@ -71,12 +70,12 @@ fn unsupported(number: i64) -> Unsupported {
     Unsupported { what, remedy }
 }
 
-/// Integer coordinates of the nodes in Gmsh's order.
+/// Returns the integer coordinates of the nodes in Gmsh's order.
 pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
     match kind {
         Kind::Point => vec![[0; 3]],
         Kind::Cell(cell, order) => recursive::lattice(listing(cell), order),
-        // Vertices and middles of edges come first in the complete elements.
+        // Complete elements list vertices and edge midpoints first.
         Kind::Serendipity(cell) => {
             let mut nodes = recursive::lattice(listing(cell), 2);
             nodes.truncate(kind.nodes());
@@ -131,7 +130,7 @@ const HEXAHEDRON: Listing = Listing {
         [5, 6],
         [6, 7],
     ],
-    // Of the four vertices of a face the first, and its neighbours on either side.
+    // The first vertex of each face, and its neighbours on either side.
     faces: &[[0, 3, 1], [0, 1, 4], [0, 4, 3], [1, 2, 5], [2, 3, 6], [4, 5, 7]],
     face: Some(&QUADRILATERAL),
 };

@@ -1,7 +1,7 @@
-//! `$Periodic`: entities that are images of others, by pairs of nodes → tags of the two sides.
+//! `$Periodic`: pairs of entities and of their nodes, converted to tags of the two sides.
 //!
-//! A side that is in a physical group keeps its tags. Others are called by Gmsh's number of the entity, `curve 4` or
-//! `surface 4`; their facets are those all of whose vertices are in the list of nodes.
+//! A side keeps the tags of its physical groups. Other sides are named by their Gmsh entity, `curve 4` or `surface 4`;
+//! they contain the facets whose vertices are all in the node list.
 
 use super::Sections;
 use crate::mesh::MeshError;
@@ -11,19 +11,19 @@ use crate::mesh::read::contents::Contents;
 use crate::mesh::read::cursor::{Cursor, Mode};
 use crate::mesh::read::node_sets::{self, NodeSet};
 
-/// An entity, and the one of which it is the image.
+/// An entity and its image.
 #[derive(Debug)]
 pub(super) struct Link {
     dim: u8,
     entities: [i64; 2],
-    /// The nodes of each.
+    /// The nodes of each, in corresponding order.
     nodes: [Vec<u64>; 2],
 }
 
 /// One side of a pair.
 pub(super) struct Side {
     name: String,
-    /// The nodes, where the side has no tag of its own.
+    /// The nodes, if the side has no tag of its own.
     nodes: Option<Vec<u64>>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Pair {
 
 /// Reads the section.
 pub(super) fn links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<Link>, ReadError> {
-    // Format 2 writes the section as text in every file.
+    // Format 2 always writes this section as text.
     if !four {
         cursor.set_mode(Mode::Text);
     }
@@ -79,7 +79,7 @@ fn all_links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<Link>, ReadError
     Ok(links)
 }
 
-/// The sides of entities by their tags, or the names that they get.
+/// Returns the sides with their tags, or with new names.
 pub(super) fn pairs(sections: &Sections, links: Vec<Link>) -> Vec<Pair> {
     let pair = |link: Link| {
         let Link { dim, entities, nodes } = link;
@@ -95,7 +95,7 @@ pub(super) fn pairs(sections: &Sections, links: Vec<Link>) -> Vec<Pair> {
     links.into_iter().filter_map(pair).collect()
 }
 
-/// Tags the sides that have no tags, and notes the pairs.
+/// Tags sides without tags, and adds a note for each pair.
 pub(super) fn name(contents: &mut Contents, pairs: Vec<Pair>) -> Result<(), MeshError> {
     let dim = contents.dim();
     for pair in pairs.into_iter().filter(|pair| usize::from(pair.dim) + 1 == dim) {

@@ -1,10 +1,10 @@
-//! What is Gmsh's own of reading a file: sections, byte orders, the widths of counts, physical names.
+//! Gmsh-specific parsing: sections, byte order, integer widths, physical names.
 
 use crate::mesh::read::ReadError;
 use crate::mesh::read::cursor::{Cursor, Mode, shorten};
 
 impl Cursor<'_> {
-    /// Switches to binary: the header's integer 1 tells the byte order.
+    /// Switches to binary; the header's integer 1 determines the byte order.
     pub(super) fn binary(&mut self, size: usize) -> Result<(), ReadError> {
         self.line_end()?;
         self.set_mode(Mode::Binary { size, swap: false });
@@ -22,12 +22,12 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// The beginning of numbers: in a binary file, the end of the line of text before them.
+    /// Starts a list of numbers: in a binary file, reads the end of the text line before them.
     pub(super) fn numbers(&mut self) -> Result<(), ReadError> {
         if self.is_binary() { self.line_end() } else { Ok(()) }
     }
 
-    /// The name of the next section; `None` at the end of the file.
+    /// Returns the name of the next section; `None` at the end of the file.
     pub(super) fn section(&mut self) -> Result<Option<String>, ReadError> {
         self.skip_blank();
         if self.left() == 0 {
@@ -41,7 +41,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// The end of a section that was read.
+    /// Reads the end of a section.
     pub(super) fn end_section(&mut self, name: &str) -> Result<(), ReadError> {
         self.skip_blank();
         let mark = self.mark();
@@ -57,7 +57,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Goes past the end of a section that is not read.
+    /// Skips the rest of a section.
     pub(super) fn skip_section(&mut self, name: &str) -> Result<(), ReadError> {
         let mark = self.mark();
         let end = format!("$End{name}");
@@ -71,14 +71,14 @@ impl Cursor<'_> {
         }
     }
 
-    /// An `int`.
+    /// Reads an `int`.
     pub(super) fn int(&mut self, expected: &str) -> Result<i64, ReadError> {
         let Mode::Binary { swap, .. } = self.mode() else { return self.parsed(expected) };
         let value = i32::from_ne_bytes(self.take::<4>(expected)?);
         Ok(i64::from(if swap { value.swap_bytes() } else { value }))
     }
 
-    /// A `size_t`.
+    /// Reads a `size_t`.
     pub(super) fn size(&mut self, expected: &str) -> Result<u64, ReadError> {
         match self.mode() {
             Mode::Text => self.parsed(expected),
@@ -93,8 +93,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// A number of items of which each takes at least so many bytes in binary; as text each of
-    /// `numbers` numbers takes at least two.
+    /// Reads the number of items and checks it: an item takes at least `bytes` bytes in binary, or two per number in
+    /// text.
     pub(super) fn count(
         &mut self,
         what: &'static str,
@@ -106,7 +106,7 @@ impl Cursor<'_> {
         self.checked(mark, what, count, if self.is_binary() { bytes } else { 2 * numbers })
     }
 
-    /// A count written as text in every file.
+    /// Reads a count that is text in every file.
     pub(super) fn text_count(
         &mut self,
         what: &'static str,
@@ -117,7 +117,7 @@ impl Cursor<'_> {
         self.checked(mark, what, count, bytes)
     }
 
-    /// A count in an `int`.
+    /// Reads a count stored as `int`.
     pub(super) fn int_count(
         &mut self,
         what: &'static str,
@@ -130,7 +130,7 @@ impl Cursor<'_> {
         self.checked(mark, what, count, bytes)
     }
 
-    /// One line of `$PhysicalNames`: dimension, number, name in quotes.
+    /// Reads a line of `$PhysicalNames`: dimension, number, quoted name.
     pub(super) fn physical_name(&mut self) -> Result<(u8, i64, String), ReadError> {
         let mark = self.mark();
         let dim: u8 = self.parsed("a physical name's dimension, 0 to 3")?;

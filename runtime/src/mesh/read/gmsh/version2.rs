@@ -6,7 +6,7 @@ use crate::mesh::read::ReadError;
 use crate::mesh::read::contents::Kind;
 use crate::mesh::read::cursor::Cursor;
 
-/// `$Nodes`: a count in text, then numbers and coordinates.
+/// Reads `$Nodes`: a text count, then numbers and coordinates.
 pub(super) fn nodes(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<(), ReadError> {
     let item = if cursor.is_binary() { 28 } else { 8 };
     let count = cursor.text_count("nodes", item)?;
@@ -21,7 +21,7 @@ pub(super) fn nodes(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<
     Ok(())
 }
 
-/// `$Elements`: a count in text, then elements; in binary in runs of one kind.
+/// Reads `$Elements`: a text count, then elements; in binary files, runs of one kind.
 pub(super) fn elements(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<(), ReadError> {
     let item = if cursor.is_binary() { 8 } else { 6 };
     let count = cursor.text_count("elements", item)?;
@@ -52,7 +52,7 @@ pub(super) fn elements(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Resu
     Ok(())
 }
 
-/// The tags (physical group, entity, and more) and the nodes of one element.
+/// Reads the tags (physical group, entity, …) and the nodes of one element.
 fn element(
     cursor: &mut Cursor<'_>,
     sections: &mut Sections,
@@ -67,7 +67,7 @@ fn element(
             *slot = tag;
         }
     }
-    // Group 0 means none; a sign says only which way the group looks at the element.
+    // Group 0 means none; the sign is only the orientation.
     let groups = if tags[0] == 0 { Vec::new() } else { vec![tags[0].abs()] };
     let fits = |run: &Run| run.kind == kind && run.entity == tags[1] && run.groups == groups;
     if !sections.runs.last().is_some_and(fits) {
@@ -90,7 +90,7 @@ fn number(cursor: &mut Cursor<'_>, expected: &str) -> Result<u64, ReadError> {
     u64::try_from(value).map_err(|_| cursor.syntax(mark, expected, &value.to_string()))
 }
 
-/// The number of an element type.
+/// Reads an element type.
 pub(super) fn kind(cursor: &mut Cursor<'_>) -> Result<Kind, ReadError> {
     let mark = cursor.mark();
     let number = cursor.int("an element type")?;

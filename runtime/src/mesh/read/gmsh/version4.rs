@@ -5,7 +5,7 @@ use super::{Run, Sections};
 use crate::mesh::read::ReadError;
 use crate::mesh::read::cursor::Cursor;
 
-/// `$Entities`: which physical groups each entity belongs to.
+/// Reads `$Entities`: the physical groups of each entity.
 pub(super) fn entities(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<(), ReadError> {
     cursor.numbers()?;
     let mut counts = [0; 4];
@@ -22,7 +22,7 @@ pub(super) fn entities(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Resu
             let n_groups = cursor.count("physical groups", 4, 1)?;
             let mut groups = Vec::with_capacity(n_groups);
             for _ in 0..n_groups {
-                // The sign says only which way the group looks at the entity.
+                // The sign is only the orientation.
                 groups.push(cursor.int("a physical group")?.abs());
             }
             if dim > 0 {
@@ -36,7 +36,7 @@ pub(super) fn entities(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Resu
     Ok(())
 }
 
-/// `$Nodes`: blocks of node numbers, each followed by the coordinates.
+/// Reads `$Nodes`: blocks of node numbers, each followed by the coordinates.
 pub(super) fn nodes(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<(), ReadError> {
     cursor.numbers()?;
     let n_blocks = cursor.count("blocks of nodes", 16, 4)?;
@@ -73,7 +73,7 @@ pub(super) fn nodes(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<
     check_total(cursor, "nodes", n_nodes, sections.points.len())
 }
 
-/// `$Elements`: blocks of elements of one kind in one entity.
+/// Reads `$Elements`: blocks of elements of one kind in one entity.
 pub(super) fn elements(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<(), ReadError> {
     cursor.numbers()?;
     let n_blocks = cursor.count("blocks of elements", 16, 4)?;

@@ -1,23 +1,22 @@
-//! VTK's cell types: what each is here, in which order its points stand, and what to do about the others.
+//! VTK cell types: kinds, point orders, and advice on unsupported types.
 //!
-//! Numbers and orders are those of `vtkCellType.h` and of the classes' documentation. Linear and quadratic
-//! cells list their points as Lagrange cells of that degree do; a quadratic quadrilateral or
-//! hexahedron is one without the points on faces and inside, which come last. In files of VTK 8 (XML below 2.1,
-//! legacy below 5.1) Lagrange hexahedra have their last two edges exchanged (`vtkUpdateCellsV8toV9`).
+//! Numbers and orders follow `vtkCellType.h` and the class documentation. Linear and quadratic cells list their points
+//! as Lagrange cells of that degree. Serendipity cells omit the face and interior points, which are last. Files of VTK
+//! 8 (XML below 2.1, legacy below 5.1) exchange the last two edges of Lagrange hexahedra (`vtkUpdateCellsV8toV9`).
 
 use super::Found;
 use crate::mesh::read::contents::{Kind, Layout};
 use crate::mesh::read::{Place, ReadError};
 use crate::mesh::{Cell, MeshError, vtk_order};
 
-/// Why a cell is nothing here.
+/// Error of an unsupported cell.
 pub(super) enum Refused {
-    /// A type without such cells.
+    /// An unsupported type.
     Type {
         what: &'static str,
         remedy: &'static str,
     },
-    /// Points that do not fit the type.
+    /// A wrong number of points.
     Points(&'static str),
     Mesh(MeshError),
 }
@@ -46,7 +45,7 @@ impl Refused {
     }
 }
 
-/// What cells of a type with so many points are.
+/// Returns the conversion of a cell type with `points` points.
 pub(super) fn found(number: u64, points: usize, old_hexahedra: bool) -> Result<Found, Refused> {
     use Cell::{Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
     let straight = |cell: Cell| Kind::Cell(cell, 1);
@@ -55,7 +54,7 @@ pub(super) fn found(number: u64, points: usize, old_hexahedra: bool) -> Result<F
         4 => return Ok(Found::Lines),
         3 => straight(Interval),
         5 => straight(Triangle),
-        // A polygon that is a cell.
+        // Polygons with three or four points are cells.
         7 if points == 3 => straight(Triangle),
         7 if points == 4 => straight(Quadrilateral),
         8 | 9 => straight(Quadrilateral),
@@ -86,14 +85,14 @@ pub(super) fn found(number: u64, points: usize, old_hexahedra: bool) -> Result<F
     Layout::new(kind, &lattice(number, kind, old)).map(Found::Element).map_err(Refused::Mesh)
 }
 
-/// Whether a type is one of those with any degree.
+/// Returns whether a type is a Lagrange cell of any degree.
 pub(super) fn is_lagrange(number: u64) -> bool {
     (68..=72).contains(&number)
 }
 
-/// The kind of a Lagrange cell with so many points.
+/// Returns the kind of a Lagrange cell with `points` points.
 fn lagrange(cell: Cell, points: usize) -> Result<Kind, Refused> {
-    // No mesh has a higher order; the error of one that is a little higher comes with the layout.
+    // Orders up to 20 are recognised; the layout rejects those that are too high.
     let orders = (1..=20).map(|order| Kind::Cell(cell, order));
     orders
         .into_iter()
@@ -101,14 +100,14 @@ fn lagrange(cell: Cell, points: usize) -> Result<Kind, Refused> {
         .ok_or(Refused::Points("as many points as a cell of one order has"))
 }
 
-/// Integer coordinates of the points in VTK's order.
+/// Returns the integer coordinates of the points in VTK's order.
 fn lattice(number: u64, kind: Kind, old: bool) -> Vec<[usize; 3]> {
     let (cell, order) = match kind {
         Kind::Point => return vec![[0; 3]],
         Kind::Cell(cell, order) => (cell, order),
         Kind::Serendipity(cell) => (cell, 2),
     };
-    // Pixels and voxels go along the axes.
+    // Pixels and voxels are ordered along the axes.
     if matches!(number, 8 | 11) {
         return (0..cell.vertex_count()).map(|v| [0, 1, 2].map(|axis| v >> axis & 1)).collect();
     }

@@ -1,15 +1,15 @@
-//! The arrays of an XML file (`.vtu`) beside its mesh: bytes → [`Data`], with those arrays that are asked for.
+//! Data arrays of an XML file (`.vtu`): bytes → [`Data`], with the values of requested arrays.
 
 use super::numbers::Numbers;
 use super::xml::{self, is_array};
 use crate::mesh::read::ReadError;
 
-/// What an array has values for.
+/// Association of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Points,
     Cells,
-    /// The file as a whole.
+    /// Field data of the whole file.
     File,
 }
 
@@ -24,16 +24,16 @@ pub(crate) struct Array {
     pub(crate) section: Section,
     pub(crate) name: String,
     pub(crate) components: usize,
-    /// Its numbers, where they are asked for.
+    /// The values, if requested.
     pub(crate) numbers: Option<Numbers>,
 }
 
-/// What a file says.
+/// Points, cells and arrays of a file.
 #[derive(Debug)]
 pub(crate) struct Data {
     pub(crate) points: Vec<[f64; 3]>,
     connectivity: Vec<u64>,
-    /// Where the points of each cell end there.
+    /// The end of each cell in `connectivity`.
     ends: Vec<u64>,
     /// All arrays.
     pub(crate) arrays: Vec<Array>,
@@ -44,7 +44,7 @@ impl Data {
         self.ends.len()
     }
 
-    /// The centre of the first points of a cell, which are its vertices if there are as many.
+    /// Returns the mean of a cell's first `vertices` points: its centre.
     pub(crate) fn centre(&self, cell: usize, vertices: usize) -> Option<[f64; 3]> {
         let start = if cell == 0 { 0 } else { *self.ends.get(cell - 1)? as usize };
         let own = self.connectivity.get(start..*self.ends.get(cell)? as usize)?;
@@ -56,13 +56,13 @@ impl Data {
         Some(sum.map(|x| x / vertices as f64))
     }
 
-    /// The array of a section and a name.
+    /// Finds an array by association and name.
     pub(crate) fn array(&self, section: Section, name: &str) -> Option<&Array> {
         self.arrays.iter().find(|array| array.section == section && array.name == name)
     }
 }
 
-/// Reads a file, with the numbers of the arrays that are `wanted`.
+/// Reads a file, with the values of the arrays that `wanted` selects.
 pub(crate) fn data(
     bytes: &[u8],
     wanted: impl Fn(Section, &str) -> bool,

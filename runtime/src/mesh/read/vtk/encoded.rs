@@ -1,47 +1,47 @@
-//! The bytes of an array in an XML file: raw or in base64, as they are or in blocks of zlib.
+//! Decoding of array bytes in an XML file: raw or base64, with or without zlib blocks.
 //!
-//! Before the bytes stands a header of whole numbers of 4 or 8 bytes each: how many bytes follow; or of
-//! compressed data how many blocks, the size of a block before compression, that of the last one if it is
-//! smaller (else 0), and the size of each compressed block (docs.vtk.org, "VTK XML Formats").
+//! A header of 4- or 8-byte integers precedes the bytes. Uncompressed: the number of bytes. Compressed: the number of
+//! blocks, the uncompressed block size, the size of a smaller last block (else 0), and the compressed size of each
+//! block (docs.vtk.org, "VTK XML Formats").
 //!
-//! Base64 (RFC 4648) is decoded here, four letters at a time: VTK pads the header and the bytes each by itself,
-//! other programs both together, and many arrays stand in one text without a sign between them.
+//! Base64 (RFC 4648) is decoded here, four letters at a time. VTK pads header and data separately, other programs
+//! together, and a text may hold several arrays without separators.
 
 use crate::support::memory::{Bytes, Room, TooMuch};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use std::borrow::Cow;
 
-/// The most bytes that zlib makes of one.
+/// The largest expansion factor of zlib.
 const MOST_UNPACKED: u64 = 1032;
 
-/// How an XML file writes bytes.
+/// Encoding of bytes in an XML file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coding {
-    /// Bytes of a number in a header.
+    /// Bytes per header integer.
     pub(super) header: usize,
-    /// Whether the most significant byte comes first.
+    /// True for big-endian data.
     pub(super) big: bool,
     pub(super) compressed: bool,
 }
 
-/// Why there are no such bytes.
+/// Error of the decoder.
 #[derive(Debug, PartialEq)]
 pub(super) enum Problem {
-    /// So many bytes are announced, and only so many left.
+    /// More bytes are announced than left.
     Short { count: u64, left: usize },
-    /// What should be there, and what is.
+    /// The expected and the found content.
     Wrong { expected: String, found: String },
-    /// There is no memory for what is compressed.
+    /// Insufficient memory for the decompressed data.
     Memory(TooMuch),
 }
 
-/// Bytes, one piece after another.
+/// Source of bytes, consumed piecewise.
 pub(super) enum Source<'a> {
     Raw(&'a [u8]),
     Base64 {
-        /// Letters that are left.
+        /// The remaining letters.
         text: &'a [u8],
-        /// Bytes that are decoded and not yet taken.
+        /// Decoded bytes that are not consumed yet.
         ready: Vec<u8>,
     },
 }
@@ -51,7 +51,7 @@ impl<'a> Source<'a> {
         Self::Base64 { text, ready: Vec::new() }
     }
 
-    /// How many bytes there can be still.
+    /// Returns an upper bound for the bytes left.
     fn left(&self) -> usize {
         match self {
             Self::Raw(bytes) => bytes.len(),
@@ -82,7 +82,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Decodes the next four letters to one to three bytes; false at the end of the text.
+/// Decodes up to four letters to one to three bytes; returns false at the end of the text.
 fn quartet(text: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Problem> {
     let (mut bits, mut letters, mut padding) = (0_u32, 0, 0);
     while letters + padding < 4 {
@@ -124,7 +124,7 @@ fn no_letter(found: u8) -> Problem {
     Problem::Wrong { expected: "a letter of base64".to_owned(), found }
 }
 
-/// The bytes of an array.
+/// Reads the bytes of an array.
 pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'a, [u8]>, Problem> {
     let size = number(source, coding)?;
     if !coding.compressed {
@@ -153,7 +153,7 @@ pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'
     Ok(Cow::Owned(all))
 }
 
-/// How many bytes blocks of these sizes become, if they can and there is memory for them.
+/// Returns the decompressed size of the blocks, if it is possible and memory suffices.
 fn unpacked(sizes: &[u64], whole: u64, last: u64) -> Result<usize, Problem> {
     let packed: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
     let partial = u64::from(last > 0);
@@ -164,13 +164,13 @@ fn unpacked(sizes: &[u64], whole: u64, last: u64) -> Result<usize, Problem> {
         let expected = format!("at most {most} bytes in {packed} bytes of zlib");
         return Err(Problem::Wrong { expected, found: length.to_string() });
     }
-    // The bytes, and the numbers made of them.
+    // Memory for the bytes and for the numbers parsed from them.
     let what = || format!("unpacking an array of {}", Bytes(length as f64));
     Room::check(what, 3.0 * length as f64).map_err(Problem::Memory)?;
     Ok(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// A number of a header.
+/// Reads a header integer.
 fn number(source: &mut Source<'_>, coding: Coding) -> Result<u64, Problem> {
     Ok(integer(&source.take(coding.header as u64)?, coding.big))
 }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(of(b"BAAAAA==AQIDBA=="), Ok(vec![1, 2, 3, 4]));
         assert_eq!(of(b"BAAAAAECAwQ="), Ok(vec![1, 2, 3, 4]));
         assert_eq!(of(b"\n BAAA\tAAECAwQ=\n"), Ok(vec![1, 2, 3, 4]));
-        // One array after another.
+        // Two arrays in one text.
         let mut source = Source::base64(b"AQAAAA==/w==AQAAAA==fw==");
         assert_eq!(array(&mut source, PLAIN).as_deref(), Ok(&[255][..]));
         assert_eq!(array(&mut source, PLAIN).as_deref(), Ok(&[127][..]));
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(joined.as_ref(), [[7; 100].as_slice(), &[8; 20]].concat());
         let short = array(&mut Source::Raw(&whole[..whole.len() - 1]), coding);
         assert!(matches!(short, Err(Problem::Short { .. })));
-        // Eight blocks of a gibibyte in a few bytes each.
+        // Eight blocks of 1 GiB, each from a few bytes.
         let bomb = unpacked(&[9; 8], 1 << 30, 0);
         assert!(
             matches!(bomb, Err(Problem::Wrong { found, .. }) if found == (8u64 << 30).to_string())

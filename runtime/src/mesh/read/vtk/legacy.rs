@@ -1,8 +1,8 @@
 //! Legacy files of unstructured grids (`.vtk`): bytes → [`Grid`].
 //!
-//! A header of three lines, then keywords in upper case, each followed by counts and, in text or in
-//! big-endian binary, numbers. Cells are lists of their points, each after its length; from version 5 on they are two
-//! arrays, OFFSETS and CONNECTIVITY.
+//! A file has a three-line header, then upper-case keywords with counts and numbers, as text or big-endian binary.
+//! Cells are lists of points, each preceded by its length; from version 5 on, they are two arrays, OFFSETS and
+//! CONNECTIVITY.
 
 use super::Grid;
 use super::numbers::{Numbers, Type, shown};
@@ -32,15 +32,15 @@ pub(in crate::mesh::read) fn contents(bytes: &[u8]) -> Result<Contents, ReadErro
     })
 }
 
-/// What was read so far.
+/// Sections read so far.
 #[derive(Default)]
 struct File {
     points: Option<Vec<[f64; 3]>>,
-    /// The ends of the cells, and their points.
+    /// The end of each cell in the list of points, and the points.
     cells: Option<(Vec<u64>, Vec<u64>)>,
     cells_mark: usize,
     types: Option<Vec<u64>>,
-    /// Where attributes belong to and how many tuples each has.
+    /// The association of the following attributes, and their number of tuples.
     data: Option<(Data, u64)>,
     tags: Option<Tags>,
     degrees: Option<Vec<f64>>,
@@ -52,7 +52,7 @@ enum Data {
     Points,
 }
 
-/// Reads up to the type of the data set; sets the cursor to text or binary. Returns the version.
+/// Reads up to the data set type and sets the encoding. Returns the version.
 fn header(cursor: &mut Cursor<'_>) -> Result<(u32, u32), ReadError> {
     let first = line(cursor);
     let version = first.strip_prefix(b"# vtk DataFile Version").map(<[u8]>::trim_ascii);
@@ -91,7 +91,7 @@ fn header(cursor: &mut Cursor<'_>) -> Result<(u32, u32), ReadError> {
     Ok(version)
 }
 
-/// The rest of a line, without blanks around it.
+/// Reads the rest of a line, trimmed.
 fn line<'a>(cursor: &mut Cursor<'a>) -> &'a [u8] {
     let rest = cursor.rest();
     let length = rest.iter().position(|&b| b == b'\n').map_or(rest.len(), |end| end + 1);
@@ -99,13 +99,13 @@ fn line<'a>(cursor: &mut Cursor<'a>) -> &'a [u8] {
     rest[..length].trim_ascii()
 }
 
-/// Goes past what is said about an array, up to an empty line.
+/// Skips the metadata of an array, up to an empty line.
 fn metadata(cursor: &mut Cursor<'_>) {
     line(cursor);
     while !line(cursor).is_empty() {}
 }
 
-/// The next keyword and where it stands; none at the end of the file.
+/// Reads the next keyword and its position; `None` at the end of the file.
 fn keyword(cursor: &mut Cursor<'_>) -> Option<(usize, String)> {
     cursor.skip_blank();
     let mark = cursor.mark();
@@ -113,7 +113,7 @@ fn keyword(cursor: &mut Cursor<'_>) -> Option<(usize, String)> {
     (!word.is_empty()).then(|| (mark, shorten(word).to_ascii_uppercase()))
 }
 
-/// Reads what belongs to a keyword.
+/// Reads the section of a keyword.
 fn section(
     cursor: &mut Cursor<'_>,
     file: &mut File,
@@ -147,7 +147,7 @@ fn section(
     Ok(())
 }
 
-/// The cells in either form: where the points of each end, and the points of all.
+/// Reads the cells in either form: the end of each cell in the list of points, and the points.
 fn cells(cursor: &mut Cursor<'_>) -> Result<(Vec<u64>, Vec<u64>), ReadError> {
     let mark = cursor.mark();
     let first: u64 = cursor.parsed("the number of cells")?;
@@ -177,7 +177,7 @@ fn cells(cursor: &mut Cursor<'_>) -> Result<(Vec<u64>, Vec<u64>), ReadError> {
     Ok((ends, connectivity))
 }
 
-/// `OFFSETS`, which begin with 0, and `CONNECTIVITY`.
+/// Reads `OFFSETS`, which start with 0, and `CONNECTIVITY`.
 fn two_arrays(
     cursor: &mut Cursor<'_>,
     offsets: u64,
@@ -197,14 +197,14 @@ fn two_arrays(
         *all = counts(cursor, mark, "points of cells", found)?;
     }
     let [mut ends, connectivity] = both;
-    // The first is where the first cell begins.
+    // The first offset is the start of the first cell.
     if !ends.is_empty() {
         ends.remove(0);
     }
     Ok((ends, connectivity))
 }
 
-/// Arrays with names of their own.
+/// Reads named arrays (`FIELD`).
 fn fields(cursor: &mut Cursor<'_>, file: &mut File) -> Result<(), ReadError> {
     cursor.word()?;
     let count: u64 = cursor.parsed("the number of arrays")?;
@@ -225,7 +225,7 @@ fn fields(cursor: &mut Cursor<'_>, file: &mut File) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// One of the attributes with a keyword of its own.
+/// Reads an attribute with its own keyword.
 fn attribute(
     cursor: &mut Cursor<'_>,
     file: &mut File,
@@ -292,7 +292,7 @@ fn attribute(
     }
 }
 
-/// An array behind the line that announces it.
+/// Reads an array after its header line.
 fn array(
     cursor: &mut Cursor<'_>,
     file: &mut File,
@@ -307,7 +307,7 @@ fn array(
     values(cursor, file, name, kind, tuples, components)
 }
 
-/// The numbers of an array: kept where they become tags, passed over else.
+/// Reads the values of an array if they become tags, else skips them.
 fn values(
     cursor: &mut Cursor<'_>,
     file: &mut File,
@@ -332,7 +332,7 @@ fn values(
     skip_all(cursor, kind, tuples, components)
 }
 
-/// A name, in which what is no letter is written as `%3A`.
+/// Decodes a name with percent-encoded characters (`%3A`).
 fn decoded(name: &[u8]) -> String {
     let hex = |digits: &[u8]| {
         std::str::from_utf8(digits).ok().and_then(|text| u8::from_str_radix(text, 16).ok())
@@ -377,7 +377,7 @@ fn counts(
     numbers.counts().map_err(|found| cursor.syntax(mark, &expected(), &found))
 }
 
-/// Numbers behind the line that announces them.
+/// Reads numbers after their header line.
 fn numbers(
     cursor: &mut Cursor<'_>,
     what: &'static str,
@@ -391,7 +391,7 @@ fn numbers(
     all(cursor, what, kind, tuples, components)
 }
 
-/// All numbers of an array.
+/// Reads all values of an array.
 fn all(
     cursor: &mut Cursor<'_>,
     what: &'static str,
@@ -436,7 +436,7 @@ fn skip(
     skip_all(cursor, kind, tuples, components)
 }
 
-/// Goes past the numbers of an array.
+/// Skips the values of an array.
 fn skip_all(
     cursor: &mut Cursor<'_>,
     kind: Type,
@@ -464,7 +464,7 @@ fn skip_all(
     Ok(())
 }
 
-/// How many numbers there are, if there can be as many.
+/// Returns the number of values, if the rest of the file can hold them.
 fn checked(
     cursor: &Cursor<'_>,
     what: &'static str,
@@ -473,7 +473,7 @@ fn checked(
     components: u64,
 ) -> Result<usize, ReadError> {
     let count = tuples.saturating_mul(components);
-    // Where it is announced, and not on the next line.
+    // The position of the count, not of the next line.
     let mark = cursor.mark().saturating_sub(1);
     cursor.checked(mark, what, count, if cursor.is_binary() { kind.size() } else { 2 })
 }

@@ -1,4 +1,4 @@
-//! Numbers of VTK's types, written as text or as bytes of either order.
+//! Numbers of VTK types, as text or as bytes of either byte order.
 
 use crate::mesh::read::cursor::shorten;
 
@@ -10,17 +10,17 @@ pub(crate) enum Type {
     Real(usize),
 }
 
-/// Numbers of one array.
+/// Values of one array.
 #[derive(Debug)]
 pub(crate) enum Numbers {
     Integers(Vec<i64>),
-    /// Some of them beyond the largest `i64`.
+    /// Values, some above the largest `i64`.
     Large(Vec<u64>),
     Reals(Vec<f64>),
 }
 
 impl Type {
-    /// The type that an XML file names, `Int32` for example.
+    /// Returns the type with an XML name, such as `Int32`.
     pub(crate) fn of_xml(name: &str) -> Option<Type> {
         Some(match name {
             "Int8" => Type::Signed(1),
@@ -37,7 +37,7 @@ impl Type {
         })
     }
 
-    /// The type that a legacy file names, `unsigned_char` for example. `vtkIdType` is written as `int`.
+    /// Returns the type with a legacy name, such as `unsigned_char`. `vtkIdType` is stored as `int`.
     pub(crate) fn of_legacy(name: &str) -> Option<Type> {
         Some(match name.to_ascii_lowercase().as_str() {
             "char" | "signed_char" => Type::Signed(1),
@@ -60,14 +60,14 @@ impl Type {
         })
     }
 
-    /// Bytes a number.
+    /// Bytes per number.
     pub(crate) fn size(self) -> usize {
         match self {
             Type::Signed(size) | Type::Unsigned(size) | Type::Real(size) => size,
         }
     }
 
-    /// No numbers yet.
+    /// Returns an empty list of values.
     pub(crate) fn none(self) -> Numbers {
         match self {
             Type::Real(_) => Numbers::Reals(Vec::new()),
@@ -75,7 +75,7 @@ impl Type {
         }
     }
 
-    /// Adds a number that is written as text; false if it is none of the type.
+    /// Appends a number given as text; returns false if it is invalid.
     pub(crate) fn word(self, word: &[u8], numbers: &mut Numbers) -> bool {
         let Ok(text) = std::str::from_utf8(word) else { return false };
         match numbers {
@@ -85,9 +85,9 @@ impl Type {
         }
     }
 
-    /// Numbers from bytes, as many as there are whole ones.
+    /// Decodes the complete numbers in some bytes.
     pub(crate) fn bytes(self, bytes: &[u8], big: bool) -> Numbers {
-        // Up to eight bytes, the least significant first.
+        // Up to eight bytes, least significant first.
         let bits = |chunk: &[u8]| {
             let mut all = [0; 8];
             for (i, slot) in all[..chunk.len()].iter_mut().enumerate() {
@@ -123,7 +123,7 @@ impl Numbers {
         }
     }
 
-    /// As real numbers, which the numbers stay that they are.
+    /// Returns the values as floating-point numbers; `self` is unchanged.
     pub(crate) fn to_reals(&self) -> Vec<f64> {
         match self {
             Numbers::Integers(all) => all.iter().map(|&n| n as f64).collect(),
@@ -140,13 +140,13 @@ impl Numbers {
         }
     }
 
-    /// Numbers of something, from 0; or the first that is none.
+    /// Returns the values as indices or counts, or the first invalid one.
     pub(crate) fn counts(self) -> Result<Vec<u64>, String> {
         match self {
             Numbers::Integers(all) => {
                 all.into_iter().map(|n| u64::try_from(n).map_err(|_| n.to_string())).collect()
             }
-            // Nothing has so many.
+            // Values of this size are no counts.
             Numbers::Large(all) => Err(all
                 .iter()
                 .find(|&&n| i64::try_from(n).is_err())
@@ -157,7 +157,7 @@ impl Numbers {
         }
     }
 
-    /// Whole numbers, if they are all.
+    /// Returns the values as integers, if all are integral.
     pub(crate) fn whole(&self) -> Option<Vec<i64>> {
         let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64);
         match self {
@@ -167,7 +167,7 @@ impl Numbers {
         }
     }
 
-    /// Points of three coordinates each, or the first coordinate that is not finite.
+    /// Returns the values as points with three coordinates, or the first coordinate that is not finite.
     pub(crate) fn points(self) -> Result<Vec<[f64; 3]>, String> {
         let all = self.reals();
         match all.iter().find(|x| !x.is_finite()) {
@@ -177,7 +177,7 @@ impl Numbers {
     }
 }
 
-/// A word for a message.
+/// Returns a word, formatted for a message.
 pub(crate) fn shown(word: &[u8]) -> String {
     if word.is_empty() { "the end".to_owned() } else { format!("`{}`", shorten(word)) }
 }

@@ -1,14 +1,13 @@
-//! Which array of cell data gives the tags, and how: the rule for both formats of VTK.
+//! Choice of the cell data array that gives the tags, for both VTK formats.
 //!
-//! VTK has no sets of cells; programs write a whole number a cell. Of the arrays with one component
-//! and whole numbers, that one is taken whose name comes first in [`NAMES`], capitals and signs aside:
-//! "gmsh:physical" and "Gmsh_Physical" are one. A value becomes a tag by its digits, "3" or "-1":
-//! of cells where a cell of the mesh has it, of the boundary where a cell of one dimension less has it. Physical
-//! groups of Gmsh begin at 1, and its 0 stands for none.
+//! VTK has no cell sets; programs write one integer per cell. Among the one-component arrays of integers, the first
+//! match in [`NAMES`] is taken. Case and punctuation are ignored: "gmsh:physical" equals "Gmsh_Physical". A value
+//! becomes a tag by its digits, "3" or "-1": a cell tag on cells of the mesh, a boundary tag on cells of one dimension
+//! less. Physical groups of Gmsh start at 1; its 0 means none.
 
 use fem_dsl::source::shortened;
 
-/// Names of such arrays, lower case and letters alone, with who writes them.
+/// Names of tag arrays in lower case, letters and digits only, with the programs that write them.
 const NAMES: [&str; 22] = [
     // Gmsh, and meshio from its files.
     "cellentityids",
@@ -22,7 +21,7 @@ const NAMES: [&str; 22] = [
     "materials",
     "material",
     "matid",
-    // Exodus by way of ParaView.
+    // Exodus, through ParaView.
     "elementblockids",
     "objectid",
     "blockids",
@@ -38,14 +37,14 @@ const NAMES: [&str; 22] = [
     "tag",
 ];
 
-/// How well a name suits, 0 best; none if it is no such name.
+/// Returns the index of a name in [`NAMES`], 0 best.
 pub(super) fn rank(name: &str) -> Option<usize> {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     let plain: String = letters.map(|c| c.to_ascii_lowercase()).collect();
     NAMES.iter().position(|&known| known == plain)
 }
 
-/// The numbers that become tags, one a cell.
+/// One tag value per cell.
 #[derive(Debug)]
 pub(super) struct Tags {
     rank: usize,
@@ -54,7 +53,7 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// Takes an array that suits better than the one at hand and holds whole numbers.
+    /// Replaces the current array by one of integers with a better rank.
     pub(super) fn offer(
         best: &mut Option<Tags>,
         name: &str,
@@ -68,13 +67,13 @@ impl Tags {
         }
     }
 
-    /// The tag of a cell.
+    /// Returns the tag of a cell.
     pub(super) fn of(&self, cell: usize) -> Option<i64> {
         let physical = NAMES[self.rank].contains("physical");
         self.values.get(cell).copied().filter(|&value| !(physical && value == 0))
     }
 
-    /// The name of the array, for messages.
+    /// Returns the name of the array, for messages.
     pub(super) fn shown(&self) -> String {
         shortened(&self.name).to_string()
     }

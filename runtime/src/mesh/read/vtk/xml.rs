@@ -1,7 +1,7 @@
 //! XML files of unstructured grids (`.vtu`): bytes → [`Grid`].
 //!
-//! Arrays are text, base64 inside their element, or appended at the end of the file, in base64 or raw;
-//! compressed by zlib or not. What is appended is no XML: the text is cut off before it.
+//! Arrays are text, inline base64, or appended to the file, in base64 or raw; optionally compressed with zlib. Appended
+//! data is not XML: the text is cut before it.
 
 use super::Grid;
 use super::encoded::{self, Coding, Problem, Source};
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 const APPENDED: &[u8] = b"<AppendedData";
 
-/// The most attributes of an element.
+/// The largest number of attributes of an element.
 const MOST_ATTRIBUTES: usize = 256;
 
 pub(in crate::mesh::read) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
@@ -32,7 +32,7 @@ fn grid(bytes: &[u8]) -> Result<Grid, ReadError> {
     })
 }
 
-/// Opens a file, and does something with it.
+/// Parses a file and passes it to `work`.
 pub(super) fn with<T>(
     bytes: &[u8],
     work: impl FnOnce(&Reader<'_>, Node<'_, '_>) -> Result<T, ReadError>,
@@ -55,7 +55,7 @@ pub(super) fn with<T>(
     work(&reader, root)
 }
 
-/// No element may have more attributes than any program writes: those of one are compared with each other.
+/// Limits the number of attributes per element: the XML parser compares them pairwise.
 fn check_attributes(text: &str) -> Result<(), ReadError> {
     let mut rest = text;
     while let Some(start) = rest.find('<') {
@@ -95,7 +95,7 @@ fn check_attributes(text: &str) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// The text of the XML, made whole; and where the appended data begin, with what they are.
+/// Returns the XML text, completed after the cut; and the appended data.
 fn split(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<Appended<'_>>), ReadError> {
     let text = |part| {
         std::str::from_utf8(part).map_err(|error| ReadError::Syntax {
@@ -126,14 +126,14 @@ fn split(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<Appended<'_>>), ReadError
     }
     let whole = format!("{}</AppendedData></VTKFile>", text(&bytes[..end])?);
     let start = end + blank + 1;
-    // Its name is in quotes of either sort.
+    // The encoding is in quotes of either kind.
     let base64 = element.to_ascii_lowercase().contains("base64");
     Ok((Cow::Owned(whole), Some(Appended { start, bytes: &bytes[start..], base64 })))
 }
 
-/// What is appended to the XML.
+/// Data appended to the XML.
 struct Appended<'a> {
-    /// Where in the file it begins.
+    /// The offset in the file.
     start: usize,
     bytes: &'a [u8],
     base64: bool,
@@ -153,7 +153,7 @@ fn other_type(place: Place, name: &str, kind: &str) -> ReadError {
     ReadError::Unsupported { place, what }
 }
 
-/// (2, 1) of `2.1`.
+/// Parses a version: (2, 1) for `2.1`.
 fn version_of(text: &str) -> (u32, u32) {
     let mut parts = text.trim().splitn(2, '.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         self.child(node, name).ok_or_else(|| ReadError::Missing(format!("element <{name}>")))
     }
 
-    /// The one piece with points.
+    /// Returns the only piece with points.
     pub(super) fn only_piece(&self, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, ReadError> {
         let grid = self.expect(root, "UnstructuredGrid")?;
         let pieces = || {
@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
         Ok(Grid { points, connectivity, ends, types, tags, degrees, old_hexahedra: false, place })
     }
 
-    /// An array of numbers of something, by its name.
+    /// Reads an array of counts or indices by name.
     fn counts(
         &self,
         cells: Node<'a, 'a>,
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What becomes tags, and the degrees of Lagrange cells.
+    /// Reads the tags, and the degrees of Lagrange cells.
     fn cell_data(
         &self,
         piece: Node<'a, 'a>,
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
         Err(self.wrong(array, format!("{expected} components"), shown(found.as_bytes())))
     }
 
-    /// Whether there is as much as the piece says.
+    /// Checks the number of entries against the piece.
     fn count(
         &self,
         piece: Node<'_, '_>,
@@ -313,7 +313,7 @@ impl<'a> Reader<'a> {
         Err(self.wrong(array, expected, found.to_string()))
     }
 
-    /// The numbers of an array, however they are written.
+    /// Reads the values of an array in any encoding.
     pub(super) fn array(&self, array: Node<'a, 'a>) -> Result<Numbers, ReadError> {
         let name = array.attribute("type").unwrap_or("no type");
         let Some(kind) = Type::of_xml(name) else {
@@ -397,7 +397,7 @@ pub(super) fn is_array(node: Node<'_, '_>) -> bool {
     node.is_element() && node.tag_name().name() == "DataArray"
 }
 
-/// The text of an element, without that of the elements inside.
+/// Returns the text of an element, without that of its children.
 fn text<'a>(node: Node<'a, 'a>) -> Cow<'a, str> {
     let mut pieces = node
         .children()

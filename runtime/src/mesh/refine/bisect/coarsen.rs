@@ -1,34 +1,34 @@
-//! Leaves that may go → bisections that are taken back.
+//! Coarsening: undoes bisections of marked leaves.
 //!
-//! The middle of an edge goes when all leaves at it are marked: when all cells that were bisected there have two marked
-//! leaves. Where a child was bisected in its turn, the edge waits for the one in whose middle that was done. In a mesh whose
-//! marks were given by lengths edges may wait for each other in a circle; these go together. So what goes is a strongly
-//! connected component of the edges that wait for no other one (Tarjan, "Depth-first search and linear graph algorithms",
+//! The midpoint of an edge is removed when all leaves at it are marked, so that all cells bisected there have two
+//! marked leaves. If a child was bisected itself, the edge waits for the edge of that bisection. Edges may wait for
+//! each other in a cycle if edge lengths define the initial marks; these are removed together. The removed sets are the
+//! strongly connected components that wait for no other edge (Tarjan, "Depth-first search and linear graph algorithms",
 //! SIAM J. Comput. 1, 1972).
 
 use super::tree::Tree;
 
-/// Edges that wait for others, while their components are looked for.
+/// State of the search for strongly connected components of edges.
 struct Search<'a> {
     tree: &'a Tree,
-    /// Of nodes.
+    /// Marks of the nodes.
     marked: &'a [bool],
-    /// For each edge when it was found, from 1 on, and the first one of its component as far as that is known.
+    /// Tarjan's discovery index of each edge, from 1, and its low link.
     found: Vec<u32>,
     low: Vec<u32>,
     count: u32,
-    /// Edges whose component is not known yet, and whether one must stay this time.
+    /// Edges with unknown component, and whether one must stay.
     open: Vec<(u32, bool)>,
-    /// Whether the component of an edge is known.
+    /// For each edge, whether its component is known.
     closed: Vec<bool>,
-    /// Components that go.
+    /// The components to remove.
     going: Vec<Vec<u32>>,
 }
 
-/// An edge on the way down, with the edges that it waits for and were not looked at.
+/// A stack frame: an edge, and the edges it waits for that are not visited yet.
 struct Step {
     edge: u32,
-    /// Its place among the open ones.
+    /// Its index among the open edges.
     place: usize,
     waits_for: Vec<u32>,
 }
@@ -48,7 +48,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds the component of an edge, and those of all that it waits for.
+    /// Finds the component of an edge, and those of all edges that it waits for.
     fn from(&mut self, edge: u32) {
         if self.found[edge as usize] > 0 {
             return;
@@ -94,16 +94,16 @@ impl<'a> Search<'a> {
         Step { edge, place: self.open.len() - 1, waits_for }
     }
 
-    /// What an edge knows from one that it waits for and that was looked at.
+    /// Updates an edge from a visited edge that it waits for.
     fn look_back(&mut self, edge: usize, place: usize, other: usize) {
         match self.closed[other] {
-            // It goes later, if at all.
+            // The other edge can be removed only later.
             true => self.open[place].1 = true,
             false => self.low[edge] = self.low[edge].min(self.low[other]),
         }
     }
 
-    /// Closes a component when its first edge has been looked at.
+    /// Closes a component when its first edge is complete.
     fn leave(&mut self, edge: u32, place: usize) {
         if self.low[edge as usize] < self.found[edge as usize] {
             return;
@@ -117,7 +117,7 @@ impl<'a> Search<'a> {
 }
 
 impl Tree {
-    /// Takes back what can be of some leaves, whose nodes are marked; how many bisections.
+    /// Undoes the possible bisections of marked leaves; returns their number.
     pub(super) fn coarsen(&mut self, leaves: &[u32], marked: &[bool]) -> usize {
         let before = self.n_leaves;
         for edges in self.going(leaves, marked) {
@@ -128,7 +128,7 @@ impl Tree {
         before - self.n_leaves
     }
 
-    /// The edges whose middles go, those that go together in one list.
+    /// Returns the edges whose midpoints are removed; each list is removed together.
     fn going(&self, leaves: &[u32], marked: &[bool]) -> Vec<Vec<u32>> {
         let mut search = Search::new(self, marked);
         for &leaf in leaves.iter().filter(|&&leaf| marked[leaf as usize]) {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::mesh::{Arrange, Cell, Mesh, Parts};
 
-    /// Tetrahedra around an edge, the other vertices somewhere in their sectors.
+    /// Returns tetrahedra around an edge, with random outer vertices in their sectors.
     fn ring(count: usize, mut number: impl FnMut() -> f64) -> Mesh {
         let mut points = vec![[0.0; 3], [0.0, 0.0, 0.7 + 0.3 * number()]];
         for sector in 0..count {

@@ -1,9 +1,9 @@
-//! Cells to bisect → all that must be bisected with them, and the way back.
+//! Bisection of marked cells with its closure, and its reversal.
 //!
-//! When an edge is halved it comes on a list of work, and while there are leaves around it one of them is bisected, in the
-//! middle of its own edge; its children come to the lists of their edges. So each bisection is found in constant time, none
-//! is done in vain, and no leaf has a halved edge when the list is empty. It comes to that: where all edges of all cells are
-//! halved as often as one is, cells meet in whole facets, and nothing beyond is ever asked for.
+//! A split edge enters a work list. While it has leaves around it, one of them is bisected at its own refinement edge,
+//! and the children enter the lists of their edges. Each bisection is found in constant time, none is redundant, and no
+//! leaf has a split edge when the list is empty. The process ends: with all edges split equally often, cells conform,
+//! and no further bisection is ever needed.
 
 use super::BisectError;
 use super::parts::{EdgeOf, FaceOf};
@@ -13,21 +13,21 @@ use super::rule::MIDDLE;
 use super::tree::{Edge, Face, Link, List, Node, Tree};
 use crate::support::memory::Room;
 
-/// What was looked at, to be bounded by what was bisected.
+/// Work counters, for bounds in tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Visits {
-    /// Leaves and ends of lists.
+    /// Visits of leaves and list ends.
     pub(super) visits: usize,
-    /// Bisections.
+    /// The number of bisections.
     pub(super) bisections: usize,
 }
 
 impl Tree {
-    /// Bisects those of some leaves that are leaves still when their turn comes, and closes.
+    /// Bisects the marked cells that are still leaves at their turn, and closes.
     ///
     /// # Errors
     ///
-    /// Too many cells, or one that is too fine. Nothing is changed then.
+    /// Too many cells, or one that is too fine. The tree is then unchanged.
     pub(super) fn refine(&mut self, marked: &[u32]) -> Result<Visits, BisectError> {
         let (mut done, mut visits) = (Vec::new(), marked.len());
         let mut bisect_all = |tree: &mut Self| {
@@ -58,7 +58,7 @@ impl Tree {
         outcome.map(|()| Visits { visits, bisections: done.len() })
     }
 
-    /// Whether a leaf can be bisected.
+    /// Checks that a leaf can be bisected.
     fn check(&self, node: u32) -> Result<(), BisectError> {
         if u32::from(self.nodes[node].depth) == FINEST {
             return Err(BisectError::TooFine { cell: self.path(node).0 });
@@ -75,7 +75,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Bisects a leaf; the edge that is halved for that, if it was not before.
+    /// Bisects a leaf; returns its refinement edge if it was not split before.
     fn bisect(&mut self, node: u32) -> Option<u32> {
         let edge = self.divided_edge(node);
         let new = self.edges[edge].halves == NONE;
@@ -102,8 +102,8 @@ impl Tree {
         new.then_some(edge)
     }
 
-    /// The new edges from the middle to vertices 2 and 3, and the face between both children; what another cell has
-    /// halved is there already.
+    /// Returns the new edges from the midpoint to vertices 2 and 3, and the face between the children; reuses those of
+    /// split faces.
     fn between(&mut self, node: u32) -> Between {
         if self.cell.dim() == 2 {
             return Between { spokes: [self.edges.one(Edge::NEW), NONE], face: NONE };
@@ -121,7 +121,7 @@ impl Tree {
         Between { spokes, face: self.faces.one(Face::NEW) }
     }
 
-    /// Room for what a cell has.
+    /// Enlarges the tables for a cell.
     fn make_room(&mut self, node: u32) {
         let n = node as usize + 1;
         let grow = |all: &mut Vec<u32>, each: usize| all.resize(all.len().max(n * each), NONE);
@@ -131,13 +131,13 @@ impl Tree {
         self.links.resize(self.edges_of.len(), Link::ALONE);
     }
 
-    /// What a child has of its parent.
+    /// Fills the tables of a child from its parent.
     fn fill(&mut self, child: u32, parent: u32, step: usize, between: Between) {
         let parts = &self.parts[step];
         let (edge_01, before) = (self.divided_edge(parent), self.nodes[parent].reversed);
         let is_reversed = |edge: usize| before >> edge & 1 == 1;
         let Edge { middle, halves, .. } = self.edges[edge_01];
-        // Which half of an edge or face the child has.
+        // The half of an edge or face that belongs to the child.
         let half = u32::from(is_reversed(self.first_edge)) ^ parts.end as u32;
         let (n, from) = (parts.vertices.len(), parent as usize * parts.vertices.len());
         for (place, &vertex) in parts.vertices.iter().enumerate() {
@@ -169,8 +169,8 @@ impl Tree {
         }
     }
 
-    /// Takes the bisection of a cell back whose children are leaves. Nothing may be bisected until all cells are taken
-    /// back that were bisected in the middle of the same edge.
+    /// Undoes the bisection of a cell whose children are leaves. All cells bisected at the same edge must be joined
+    /// before the next bisection.
     pub(super) fn join(&mut self, node: u32) {
         let (first, edge) = (self.nodes[node].children, self.divided_edge(node));
         self.leave(first);
@@ -190,7 +190,7 @@ impl Tree {
         }
     }
 
-    /// Gives back what [`between`](Self::between) took.
+    /// Releases the entities created by [`between`](Self::between).
     fn free_between(&mut self, node: u32) {
         let child = self.nodes[node].children as usize;
         let parts = &self.parts[self.nodes[node].kind.children()[0].0];
@@ -215,7 +215,7 @@ impl Tree {
     }
 }
 
-/// What a bisection makes beside halves.
+/// Entities that a bisection creates in addition to halves.
 #[derive(Clone, Copy)]
 struct Between {
     spokes: [u32; 2],
@@ -229,7 +229,7 @@ mod tests {
     use fem_dsl::problem::Argument;
     use std::collections::BTreeMap;
 
-    /// Linear time, by counting: a visit bisects a leaf, or closes an edge that a bisection opened.
+    /// Linear time, by counting: each visit bisects a leaf or closes an edge that a bisection opened.
     #[test]
     fn nothing_is_looked_at_in_vain() {
         for (cell, dim) in [("tri", 2.0), ("tet", 3.0)] {
@@ -242,7 +242,7 @@ mod tests {
             let mut tree = Tree::new(&mesh);
             let (mut marked, mut bisections) = (0, 0);
             for _ in 0..30 {
-                // One leaf at a corner and one in the middle of the walk.
+                // A leaf at a corner and one in the middle of the traversal.
                 let mut leaves = Vec::new();
                 for root in 0..tree.n_roots as u32 {
                     tree.walk(root, |leaf| leaves.push(leaf));
@@ -254,7 +254,7 @@ mod tests {
                 bisections += visits.bisections;
             }
             assert_eq!(tree.n_leaves, tree.n_roots + bisections);
-            // Closing asks for so many more over all rounds, however deep they are.
+            // A bound of the closure over all rounds, for any depth.
             assert!(bisections < 20 * marked, "{cell}: {bisections} for {marked}");
         }
     }

@@ -1,9 +1,10 @@
-//! The leaves of bisected cells → a [`Mesh`].
+//! Mesh of the leaves of a bisection.
 //!
-//! Vertices are numbered as they come, and the vertices of each leaf then ascend, so that all leaves agree on the direction
-//! of their edges and faces. On periodic sides, which are one for the trees, the copies of a vertex are told by the vertex,
-//! edge or face of the first mesh inside of which they lie. Tags of facets are those of the facets that they are parts of;
-//! leaves have the map of their parent ([`crate::mesh::refine::forest::placed`]). Cells come in the order of the walk.
+//! Vertices are numbered by first touch, and the vertices of each leaf are sorted, so that leaves agree on the
+//! direction of edges and faces. Periodic sides are identified in the trees. The copies of a vertex are distinguished
+//! by the vertex, edge or face of the initial mesh that contains them. Facets inherit the tags of the facets that
+//! contain them. Leaves use the map of their parent ([`crate::mesh::refine::forest::placed`]). Cells are in traversal
+//! order.
 
 use super::path::Path;
 use super::rule::{MIDDLE, local, orders, vertices};
@@ -13,27 +14,27 @@ use crate::mesh::refined::{Descendants, Refined};
 use crate::mesh::{Cell, Counts, Facet, Mesh, Parts, Topology};
 use std::collections::{BTreeMap, HashMap};
 
-/// The leaves, with their vertices as the mesh has them.
+/// The leaves, with the vertex numbers of the mesh.
 struct Leaves {
-    /// For each the cell of the first mesh.
+    /// The initial cell of each leaf.
     parents: Vec<u32>,
     paths: Vec<u128>,
-    /// In ascending order, cell by cell.
+    /// Vertices in ascending order, cell by cell.
     vertices: Vec<u32>,
     n_vertices: usize,
-    /// Which vertex of the leaf each of them is.
+    /// The position of each of them in the leaf.
     seen: Vec<[u8; 4]>,
-    /// The tagged facets, tag by tag.
+    /// The tagged facets, by tag.
     facets: Vec<Vec<[u32; 4]>>,
 }
 
 impl Bisection {
-    /// The mesh of the leaves, of which the mesh is given that was bisected. Leaves inherit tags, and the map of their
-    /// parent; on a generated ball or shell new nodes of the boundary lie on its spheres. Periodic sides stay so.
+    /// Builds the mesh of the leaves from the initial mesh. Leaves inherit tags, and the map of their parent. On
+    /// generated balls and shells, new boundary nodes lie on the spheres. Periodic sides are kept.
     ///
     /// # Errors
     ///
-    /// Another mesh than that, or a mesh that is too large.
+    /// `coarse` is not the initial mesh, or the mesh is too large.
     pub fn mesh(&self, coarse: &Mesh) -> Result<Mesh, BisectError> {
         self.expect(coarse)?;
         let (cell, entities) = (coarse.cell(), self.tree.entities());
@@ -79,7 +80,7 @@ impl Bisection {
         Ok(mesh)
     }
 
-    /// Whether a mesh is the one that was bisected, as far as its cells tell.
+    /// Checks that the cells of a mesh are those of the initial mesh.
     fn expect(&self, coarse: &Mesh) -> Result<(), BisectError> {
         let (expected, found) = (self.tree.n_roots, coarse.n_cells());
         let sorted = |vertices: &[u32]| {
@@ -131,7 +132,7 @@ impl Leaves {
     }
 }
 
-/// For each vertex of a descendant the vertices of the cell between which it lies, one bit each.
+/// Returns for each vertex of a descendant the vertices of the initial cell that span its carrier, as a bit set.
 fn carriers(cell: Cell, order: &[usize], path: Path) -> Vec<u8> {
     let mut all: Vec<u8> = order.iter().map(|&vertex| 1 << vertex).collect();
     for child in path.below(0) {
@@ -144,12 +145,12 @@ fn carriers(cell: Cell, order: &[usize], path: Path) -> Vec<u8> {
     all
 }
 
-/// The vertices of the mesh of the leaves, as they come.
+/// Vertex numbering by first touch.
 struct Numbers<'a> {
     coarse: &'a Mesh,
-    /// By the vertices of the trees.
+    /// The numbers of tree vertices.
     own: Vec<u32>,
-    /// Where sides are periodic, by these and by what they lie inside of in the first mesh.
+    /// On periodic sides: numbers by tree vertex and carrier in the initial mesh.
     copies: HashMap<(u32, u32), u32>,
     count: u32,
 }
@@ -159,8 +160,8 @@ impl<'a> Numbers<'a> {
         Self { coarse, own: Vec::new(), copies: HashMap::new(), count: 0 }
     }
 
-    /// Those of a leaf. Of new ones those of the first mesh come first, in the order that they have there, so that cells
-    /// which were not bisected are as they were.
+    /// Returns the numbers of a leaf's vertices. New vertices of the initial mesh come first, in their order there, so
+    /// that unrefined cells are unchanged.
     fn leaf(&mut self, parent: usize, vertices: &[u32], carriers: &[u8]) -> Vec<u32> {
         let mut order: Vec<usize> = (0..vertices.len()).collect();
         order.sort_by_key(|&vertex| match carriers[vertex].is_power_of_two() {
@@ -191,7 +192,7 @@ impl<'a> Numbers<'a> {
         *number
     }
 
-    /// The vertex, edge or face of the first mesh between some vertices of a cell.
+    /// Returns the vertex, edge or face of the initial mesh with these vertices of a cell.
     fn inside_of(&self, parent: usize, carrier: u8) -> u32 {
         let (cell, topology) = (self.coarse.cell(), self.coarse.topology());
         let all: Vec<usize> =
@@ -204,10 +205,10 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// The tagged facets of the first mesh.
+/// The tagged facets of the initial mesh.
 struct Tagged {
     cell: Cell,
-    /// In the order of their cells, with the numbers of their tags.
+    /// Facets in cell order, with their tag numbers.
     all: Vec<(Facet, usize)>,
 }
 
@@ -222,7 +223,7 @@ impl Tagged {
         Self { cell: coarse.cell(), all }
     }
 
-    /// Adds those of a leaf that are parts of tagged ones.
+    /// Adds the facets of a leaf that lie on tagged ones.
     fn inherit(&self, parent: usize, leaf: &[u32], carriers: &[u8], found: &mut [Vec<[u32; 4]>]) {
         let first = self.all.partition_point(|(facet, _)| (facet.cell as usize) < parent);
         let of_parent =

@@ -1,43 +1,43 @@
-//! What the parts of a child are in its parent: the vertices of a child → where its edges and faces come from.
+//! Origin of a child's edges and faces in its parent, from the child's vertices.
 
 use super::rule::{MIDDLE, local, vertices};
 use crate::mesh::Cell;
 
-/// An edge of a child. It is turned where the child's own order of both vertices is against that of what it comes from:
-/// the parent's order of both vertices, from vertex 0 to vertex 1, or away from the middle.
+/// Origin of an edge of a child. `turned`: the child orders its vertices against the origin. The order of the origin is
+/// that of the parent (vertex 0 to vertex 1), or away from the midpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum EdgeOf {
     /// An edge of the parent.
     Whole { edge: usize, turned: bool },
-    /// The half of the parent's edge 01 that the child has.
+    /// The child's half of the parent's edge 01.
     Half { turned: bool },
-    /// The edge from the middle to a vertex of the parent.
+    /// The edge from the midpoint to a vertex of the parent.
     Spoke { to: usize, turned: bool },
 }
 
-/// A face of a child.
+/// Origin of a face of a child.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum FaceOf {
     /// A face of the parent.
     Whole(usize),
-    /// The part that the child has of a face of the parent which is halved.
+    /// The child's half of a split face of the parent.
     Half(usize),
-    /// The face between both children.
+    /// The face between the children.
     Between,
 }
 
-/// The parts of a child.
+/// Origin of the entities of a child.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
-    /// Which end of the parent's edge 01 the child has.
+    /// The child's end of the parent's edge 01.
     pub(super) end: usize,
     pub(super) vertices: &'static [usize],
     pub(super) edges: Vec<EdgeOf>,
-    /// In three dimensions.
+    /// The faces, in three dimensions.
     pub(super) faces: Vec<FaceOf>,
 }
 
-/// Those of all children that there are.
+/// Returns the tables of all kinds of children.
 pub(super) fn parts(cell: Cell) -> Vec<Parts> {
     let of = |own: &&'static [usize]| {
         let end = usize::from(!own.contains(&0));
@@ -49,7 +49,7 @@ pub(super) fn parts(cell: Cell) -> Vec<Parts> {
             [a, b] => EdgeOf::Whole { edge: local(cell, &[a, b]), turned: a > b },
         };
         let face = |opposite: &usize| match *opposite {
-            // Face i lies opposite vertex i.
+            // Face i is opposite vertex i.
             MIDDLE => FaceOf::Whole(1 - end),
             other if other == end => FaceOf::Between,
             other => FaceOf::Half(other),

@@ -1,9 +1,9 @@
-//! Items by numbers that are used again when they are given back.
+//! Pool of numbered items with reuse of released numbers.
 
 /// No item.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Items, single ones and pairs of which the second has the next number.
+/// Single items, and pairs with consecutive numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Pool<T> {
     all: Vec<T>,
@@ -16,17 +16,17 @@ impl<T: Copy> Pool<T> {
         Self { all, single: Vec::new(), pairs: Vec::new() }
     }
 
-    /// How many numbers have been given out, used or not.
+    /// Returns the number of numbers issued, including released ones.
     pub(super) fn numbers(&self) -> usize {
         self.all.len()
     }
 
-    /// How many are used.
+    /// Returns the number of items in use.
     pub(super) fn len(&self) -> usize {
         self.all.len() - self.single.len() - 2 * self.pairs.len()
     }
 
-    /// Whether the next pair needs more memory than there is for this one.
+    /// Returns whether the next pair would exceed the capacity.
     pub(super) fn is_full(&self) -> bool {
         self.pairs.is_empty() && self.all.len() + 2 > self.all.capacity()
     }

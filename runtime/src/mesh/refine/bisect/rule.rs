@@ -1,9 +1,9 @@
-//! How a simplex is bisected: its kind → the vertices and the kinds of its two children.
+//! Bisection rule: the kind of a simplex → the vertices and kinds of its children.
 //!
-//! The edge of vertices 0 and 1 is halved, child 0 keeps vertex 0 and child 1 vertex 1. In a triangle vertex 2 is the newest
-//! one, so that each child halves the edge that does not have the new vertex, m. The faces of a tetrahedron have marked
-//! edges, each of which is the first of its face to be halved. Edge 01 is that of the two faces which have it; the kind
-//! tells those of the faces opposite vertex 0 and vertex 1, and hence what the children halve:
+//! Edge 01 is split; child 0 keeps vertex 0 and child 1 vertex 1. In a triangle, vertex 2 is the newest vertex, so each
+//! child splits the edge opposite the new vertex m. Each face of a tetrahedron has a marked edge, which is the first
+//! edge of the face to be split. Edge 01 is that of both its faces. The kind gives the marked edges of the faces
+//! opposite vertices 0 and 1, and so the children's refinement edges:
 //!
 //! | kind | marked | children |
 //! | --- | --- | --- |
@@ -13,19 +13,19 @@
 //! | mixed | 23, 02 | planar (0, 2, 3, m), (2, 3, 1, m) |
 //! | opposite | 23, 23 | planar (2, 3, 0, m), (3, 2, 1, m) |
 //!
-//! A child halves the marked edge of the face that it keeps whole; what is left of a halved face has its mark opposite m,
-//! and so has the face between both children, but for those of a flagged tetrahedron, where it is the edge from m to what
-//! both children halve. The last two kinds are met in a first mesh alone (Arnold, Mukherjee and Pouly, "Locally adapted
-//! tetrahedral meshes using bisection", SIAM J. Sci. Comput. 22, 2000). A child's vertices stand so that going through the
-//! children from vertex 0 to vertex 1 comes along a curve, Sierpiński's in a triangle.
+//! A child splits the marked edge of the face that it inherits whole. The remainder of a split face has its mark
+//! opposite m. So has the face between the children, except for flagged tetrahedra, where it is the edge from m to the
+//! refinement vertex of both children. The last two kinds occur only in an initial mesh (Arnold, Mukherjee and Pouly,
+//! "Locally adapted tetrahedral meshes using bisection", SIAM J. Sci. Comput. 22, 2000). The vertex order of the
+//! children makes the traversal a space-filling curve, Sierpiński's for triangles.
 
 use crate::mesh::Cell;
 use crate::mesh::refine::forest::{Affine, Children};
 
-/// The vertex in the middle of the edge that is halved, in the vertices of a child.
+/// The midpoint of the split edge, in the vertices of a child.
 pub(super) const MIDDLE: usize = 4;
 
-/// What decides how a simplex is bisected.
+/// Kind of a simplex, which determines its bisection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -41,7 +41,7 @@ impl Kind {
     pub(super) const ALL: [Self; 6] =
         [Self::Triangle, Self::Planar, Self::Flagged, Self::Adjacent, Self::Mixed, Self::Opposite];
 
-    /// The children: which of [`vertices`] they are, and their kinds.
+    /// Returns the children: indices into [`vertices`], and kinds.
     pub(super) fn children(self) -> [(usize, Self); 2] {
         match self {
             Self::Triangle => [(0, Self::Triangle), (1, Self::Triangle)],
@@ -68,12 +68,12 @@ const TETRAHEDRA: Table = &[
     &[3, 2, 1, MIDDLE],
 ];
 
-/// The vertices of all children that there are, in those of their parents.
+/// Returns the vertices of all child types, in terms of their parents' vertices.
 pub(super) fn vertices(cell: Cell) -> Table {
     if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
 }
 
-/// The orders in which the vertices of a simplex can stand, in lexicographic order.
+/// Returns the permutations of the vertices of a simplex, in lexicographic order.
 pub(super) fn orders(cell: Cell) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for _ in 0..cell.vertex_count() {
@@ -87,15 +87,15 @@ pub(super) fn orders(cell: Cell) -> Vec<Vec<usize>> {
     all
 }
 
-/// The number of the edge or the face of a cell that has these vertices.
+/// Returns the local number of the edge or face with these vertices.
 pub(super) fn local(cell: Cell, vertices: &[usize]) -> usize {
     let has = |own: &&[usize]| vertices.iter().all(|vertex| own.contains(vertex));
-    // INVARIANT: any two vertices of a simplex make an edge, any three a face.
+    // INVARIANT: any two vertices of a simplex form an edge, any three a face.
     cell.entities(vertices.len() - 1).iter().position(has).unwrap_or_default()
 }
 
-/// The order of [`orders`] in which a cell of a first mesh is bisected, and its kind: of each face, and so of the cell,
-/// the largest edge is halved first. `size` tells that of the edge between two vertices; no two edges are equal.
+/// Returns the permutation ([`orders`]) and the kind of an initial cell: the largest edge of the cell, and of each
+/// face, is marked. `size` gives the size of an edge; no two are equal.
 pub(super) fn root<S: Ord>(cell: Cell, size: impl Fn(usize, usize) -> S) -> (usize, Kind) {
     let largest = |vertices: &[usize]| {
         let edges =
@@ -127,11 +127,11 @@ pub(super) fn root<S: Ord>(cell: Cell, size: impl Fn(usize, usize) -> S) -> (usi
     };
     let orders = orders(cell);
     let found = orders.iter().enumerate().find_map(|(number, order)| Some((number, fits(order)?)));
-    // INVARIANT: the marks of any cell are those of a kind when its vertices stand in some order.
+    // INVARIANT: in some vertex order, the marks of any cell are those of a kind.
     found.unwrap_or((0, if cell.dim() == 2 { Kind::Triangle } else { Kind::Planar }))
 }
 
-/// The maps of all children into their parents, and behind them those of cells whose vertices stand in another order.
+/// Returns the maps of all child types into their parents, followed by those of vertex permutations.
 pub(super) fn steps(cell: Cell) -> Children {
     let place = |vertex: usize| match vertex {
         MIDDLE => {
@@ -145,7 +145,7 @@ pub(super) fn steps(cell: Cell) -> Children {
     Children::with_vertices(cell, children.chain(orders(cell).iter().map(|order| placed(order))))
 }
 
-/// [`steps`], and what becomes of a cell on the way down them.
+/// [`steps`], and their composition along a path.
 #[derive(Clone, Debug)]
 pub(crate) struct Steps {
     cell: Cell,
@@ -157,17 +157,17 @@ impl Steps {
         Self { cell, maps: steps(cell) }
     }
 
-    /// The maps.
+    /// Returns the maps.
     pub(super) fn maps(&self) -> &Children {
         &self.maps
     }
 
-    /// The step to a cell whose vertices stand in one of [`orders`].
+    /// Returns the step of a vertex permutation ([`orders`]).
     pub(super) fn to_order(&self, order: usize) -> usize {
         vertices(self.cell).len() + order
     }
 
-    /// Where some steps lead to.
+    /// Returns the composition of some steps.
     pub(super) fn place_of(&self, steps: impl Iterator<Item = usize>) -> Affine {
         steps.fold(Affine::IDENTITY, |place, step| place.of(self.maps.child(step)))
     }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The vertices of all descendants of some depth of one first cell, in the order of a walk.
+    /// Returns the vertices of all descendants of one depth of an initial cell, in traversal order.
     fn descendants(cell: Cell, kind: Kind, depth: u32) -> Vec<Vec<[f64; 3]>> {
         let first = [[0.0, 0.0, 0.0], [1.1, 0.1, 0.0], [0.2, 0.9, 0.1], [0.3, 0.2, 1.3]];
         let (steps, mut paths) = (Steps::new(cell), vec![Path::new(0, kind)]);
@@ -198,7 +198,7 @@ mod tests {
         paths.into_iter().map(corners).collect()
     }
 
-    /// Up to motions and sizes: the sorted squares of the edges, over what halving makes of a size.
+    /// Returns the similarity class: the sorted squared edge lengths, scaled by the expected size.
     fn shape(cell: Cell, corners: &[[f64; 3]], depth: u32) -> Vec<i64> {
         let scale = (2.0 * f64::from(depth) / cell.dim() as f64).exp2();
         let square = |edge: &&[usize]| {
@@ -256,7 +256,7 @@ mod tests {
                 assert!(own.contains(&0) != own.contains(&1));
             }
         }
-        // Which edge a face halves first, by kind and face; all faces of all kinds.
+        // The marked edge of each face, by kind.
         let marks = |kind: Kind| match kind {
             Kind::Planar | Kind::Flagged => [[1, 2], [0, 2]],
             Kind::Adjacent => [[1, 3], [0, 2]],
@@ -271,7 +271,7 @@ mod tests {
             for (end, (child, next)) in kind.children().into_iter().enumerate() {
                 let own = vertices(Cell::Tetrahedron)[child];
                 let at = |edge: [usize; 2]| sorted(edge.map(|vertex| own[vertex]));
-                // The mark of the face of the child that has these vertices of the parent.
+                // The mark of the child's face with these vertices of the parent.
                 let marked = |face: [usize; 3]| {
                     let left = (0..4).find(|&v| !face.contains(&own[v])).unwrap_or(4);
                     if left > 1 { at([0, 1]) } else { at(marks(next)[left]) }

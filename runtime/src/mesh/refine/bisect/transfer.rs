@@ -1,8 +1,9 @@
-//! Where the cells of one mesh are in another one: two meshes of the same trees → for each cell of the one that of the other
-//! which contains it, or those of which it consists.
+//! Transfer between two meshes of the same trees: each cell is either contained in a cell of the other mesh or consists
+//! of several of its cells.
 //!
-//! Both have the leaves of a tree in the order of a walk, so that one pass finds all. The map of a cell into one that
-//! contains it is that of the children between both, with the orders of vertices before and behind; its numbers are exact.
+//! Both meshes list the leaves of a tree in traversal order, so one pass finds all pairs. The map of a cell into a
+//! containing cell composes the child maps between both and the vertex permutations of the two cells. It is exact in
+//! floating-point arithmetic.
 
 use super::BisectError;
 use super::path::Path;
@@ -12,17 +13,17 @@ use crate::mesh::refined::{Descendants, Refined};
 use crate::mesh::{Cell, Mesh};
 use std::ops::Range;
 
-/// Where a cell comes from.
+/// Origin of a cell in the other mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// A part of a cell of the other mesh, or all of it.
+    /// Contained in a cell of the other mesh, or equal to it.
     Within {
         /// The cell.
         cell: usize,
-        /// The map from reference cell to reference cell.
+        /// The map between the reference cells.
         place: Affine,
     },
-    /// Several cells of the other mesh make up this one.
+    /// The union of several cells of the other mesh.
     Of {
         /// The cells.
         cells: Range<usize>,
@@ -33,11 +34,11 @@ pub enum Source {
 struct Leaves {
     parents: Vec<u32>,
     paths: Vec<Path>,
-    /// Which vertex of the leaf each vertex of the cell is.
+    /// The position of each vertex in the leaf.
     seen: Vec<[u8; 4]>,
 }
 
-/// From a mesh to another one of the same trees, one finer here and coarser there, as it may be.
+/// Transfer from one mesh to another of the same trees; each may be finer in some regions.
 ///
 /// ```
 /// use runtime::mesh::refine::bisect::{Bisection, Source, Transfer};
@@ -62,16 +63,16 @@ pub struct Transfer {
     steps: Steps,
     from: Leaves,
     to: Leaves,
-    /// For each cell the first and the last one that it meets.
+    /// For each cell, the first and the last cell that it intersects.
     sources: Vec<[u32; 2]>,
 }
 
 impl Transfer {
-    /// From one mesh to another: the one that was bisected, or those made of it.
+    /// Creates the transfer between two meshes, each the initial mesh or one made by its bisection.
     ///
     /// # Errors
     ///
-    /// Meshes that were not made of one.
+    /// The meshes have no common initial mesh.
     pub fn new(from: &Mesh, to: &Mesh) -> Result<Self, BisectError> {
         let cell = to.cell();
         let [from, to] = leaves(from, to).ok_or(BisectError::Unrelated)?;
@@ -99,12 +100,12 @@ impl Transfer {
         Ok(Self { cell, steps: Steps::new(cell), from, to, sources })
     }
 
-    /// How many cells the mesh has to which it goes.
+    /// Returns the number of cells of the target mesh.
     pub fn n_cells(&self) -> usize {
         self.sources.len()
     }
 
-    /// Where a cell comes from.
+    /// Returns the origin of a cell of the target mesh.
     pub fn source(&self, cell: usize) -> Source {
         let [first, last] = self.sources[cell].map(|cell| cell as usize);
         if first < last {
@@ -113,12 +114,12 @@ impl Transfer {
         Source::Within { cell: first, place: self.place(&self.to, cell, &self.from, first) }
     }
 
-    /// The map of the reference cell of one of the cells that make up another one into the reference cell of that.
+    /// Returns the map of the reference cell of a constituent cell to that of the target cell.
     pub fn part(&self, cell: usize, part: usize) -> Affine {
         self.place(&self.from, part, &self.to, cell)
     }
 
-    /// The map of a cell into one that contains it.
+    /// Returns the map of a cell into one that contains it.
     fn place(&self, inner: &Leaves, cell: usize, outer: &Leaves, within: usize) -> Affine {
         let mut back = [0, 1, 2, 3];
         for (vertex, &of_leaf) in (0..).zip(&outer.seen[within]).take(self.cell.vertex_count()) {
@@ -131,13 +132,13 @@ impl Transfer {
 }
 
 impl Leaves {
-    /// Whether a leaf is a part of one of another mesh, or that one.
+    /// Returns whether a leaf is contained in a leaf of another mesh.
     fn is_within(&self, leaf: usize, others: &Self, other: usize) -> bool {
         self.parents[leaf] == others.parents[other]
             && self.paths[leaf].leads_through(others.paths[other])
     }
 
-    /// Cells of which nothing was bisected.
+    /// Returns an initial mesh.
     fn whole(count: usize) -> Self {
         let paths = vec![Path::whole(); count];
         Self { parents: (0..count as u32).collect(), paths, seen: vec![[0, 1, 2, 3]; count] }
@@ -149,7 +150,7 @@ impl Leaves {
         Some(Self { parents: parents.clone(), paths, seen: refined.seen.clone() })
     }
 
-    /// Those of the mesh that was bisected, whose trees are these.
+    /// Returns the initial mesh of these leaves.
     fn roots(&self, cell: Cell) -> Self {
         let mut roots: Vec<(u32, Path)> =
             self.parents.iter().copied().zip(self.paths.iter().map(|path| path.root())).collect();
@@ -170,7 +171,7 @@ impl Leaves {
     }
 }
 
-/// The leaves of two meshes of the same trees.
+/// Returns the leaves of two meshes of the same trees.
 fn leaves(from: &Mesh, to: &Mesh) -> Option<[Leaves; 2]> {
     let same = |a: &Mesh, b: &Mesh| {
         a.cell() == b.cell() && a.nodes() == b.nodes() && a.points() == b.points()
@@ -193,7 +194,7 @@ fn leaves(from: &Mesh, to: &Mesh) -> Option<[Leaves; 2]> {
     }
 }
 
-/// What a mesh of simplices was refined from.
+/// Returns the origin of a bisected mesh of simplices.
 fn bisected(mesh: &Mesh) -> Option<&Refined> {
     mesh.refined_from().filter(|refined| !refined.coarse.cell().is_tensor())
 }

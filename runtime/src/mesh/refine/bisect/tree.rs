@@ -1,9 +1,9 @@
-//! The cells of a mesh and what was bisected of them, with the edges and faces of all.
+//! Binary trees of bisected cells, with the edges and faces of all.
 //!
-//! A cell that is bisected keeps what it has, so that this can be taken back. Periodic sides are the same here, and a cell
-//! may meet itself: nothing is told by its vertices, an edge and a face have a number of their own, and a cell knows
-//! whether it has an edge against its own direction. Each edge has a list of the leaves around it, and when it is halved
-//! another one of the cells that were bisected with it. A bisection changes a bounded number of entries.
+//! A bisected cell keeps its entities, so that the bisection can be undone. Periodic sides are identified, and a cell
+//! may touch itself. Edges and faces therefore have their own numbers instead of being identified by vertices, and a
+//! cell stores the direction of each edge. Each edge has a list of the leaves around it, and, once split, one of the
+//! cells bisected at it. A bisection changes a bounded number of entries.
 
 use super::parts::{Parts, parts};
 use super::path::Path;
@@ -15,30 +15,30 @@ use crate::mesh::{Cell, Mesh};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) parent: u32,
-    /// The first child, which the second follows; none of a leaf.
+    /// The first child, followed by the second; `NONE` for a leaf.
     pub(super) children: u32,
     pub(super) kind: Kind,
     pub(super) depth: u8,
-    /// The edges that run against their own direction, one bit each.
+    /// Edges that run against their own direction, one bit each.
     pub(super) reversed: u8,
 }
 
-/// An edge. Lists begin at places, cell by cell and edge by edge.
+/// An edge. List entries are places: cell · edges per cell + local edge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
-    /// The vertex in its middle and its two halves, in its own direction, where it is halved.
+    /// The midpoint and the two halves, in the edge's direction, if it is split.
     pub(super) middle: u32,
     pub(super) halves: u32,
-    /// The leaves that have it.
+    /// The head of the list of leaves around it.
     around: u32,
-    /// The cells that were bisected in its middle.
+    /// The head of the list of cells bisected at it.
     pub(super) divided: u32,
 }
 
 impl Edge {
     pub(super) const NEW: Self = Self { middle: NONE, halves: NONE, around: NONE, divided: NONE };
 
-    /// Where a list begins.
+    /// Returns the head of a list.
     fn head(&mut self, list: List) -> &mut u32 {
         match list {
             List::Around => &mut self.around,
@@ -54,8 +54,8 @@ pub(super) enum List {
     Divided,
 }
 
-/// A face of a tetrahedron, where it is halved with its two halves, in the direction of its marked edge, and the edge
-/// between these, from the middle of the marked edge.
+/// A face of a tetrahedron. If it is split: its halves, in the direction of its marked edge, and the edge between them,
+/// from the midpoint of the marked edge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Face {
     pub(super) halves: u32,
@@ -66,7 +66,7 @@ impl Face {
     pub(super) const NEW: Self = Self { halves: NONE, spoke: NONE };
 }
 
-/// Neighbours in a list.
+/// Neighbours in a doubly linked list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     before: u32,
@@ -81,10 +81,10 @@ impl Link {
 pub(super) struct Tree {
     pub(super) cell: Cell,
     pub(super) parts: Vec<Parts>,
-    /// The number of edge 01 among those of a cell.
+    /// The local number of edge 01.
     pub(super) first_edge: usize,
     pub(super) n_roots: usize,
-    /// For each root the order in which its vertices stand here.
+    /// The vertex permutation of each root.
     orders: Vec<u8>,
     pub(super) nodes: Pool<Node>,
     pub(super) vertices: Pool<()>,
@@ -96,12 +96,12 @@ pub(super) struct Tree {
     pub(super) faces_of: Vec<u32>,
     pub(super) links: Vec<Link>,
     pub(super) n_leaves: usize,
-    /// Edges and faces that are halved.
+    /// The number of split edges and faces.
     pub(super) halved: [usize; 2],
 }
 
 impl Tree {
-    /// The cells of a mesh of simplices.
+    /// Creates the trees of a mesh of simplices.
     pub(super) fn new(mesh: &Mesh) -> Self {
         let (cell, topology) = (mesh.cell(), mesh.connectivity());
         let sizes = sizes(mesh);
@@ -151,13 +151,13 @@ impl Tree {
         tree
     }
 
-    /// The vertices of a cell.
+    /// Returns the vertices of a cell.
     pub(super) fn vertices(&self, node: u32) -> &[u32] {
         let n = self.cell.vertex_count();
         &self.vertices_of[node as usize * n..][..n]
     }
 
-    /// The edge in whose middle a cell is bisected.
+    /// Returns the refinement edge of a cell.
     pub(super) fn divided_edge(&self, node: u32) -> u32 {
         self.edges_of[self.place(node, self.first_edge)]
     }
@@ -170,7 +170,8 @@ impl Tree {
         Some(self.nodes[node].parent).filter(|&parent| parent != NONE)
     }
 
-    /// Vertices, edges, faces and cells of the leaves, periodic ones once; in the plane cells come third.
+    /// Vertices, edges, faces and cells of the leaves, with periodic ones counted once; in two dimensions cells are
+    /// third.
     pub(super) fn entities(&self) -> [u64; 4] {
         let [edges, faces] = self.halved;
         let mut all = [self.vertices.len(), self.edges.len() - edges, self.faces.len() - faces, 0];
@@ -178,12 +179,12 @@ impl Tree {
         all.map(|count| count as u64)
     }
 
-    /// The place of a cell's edge.
+    /// Returns the place of a cell's edge in the tables.
     fn place(&self, node: u32, edge: usize) -> usize {
         node as usize * self.cell.entities(1).len() + edge
     }
 
-    /// The first leaf at an edge.
+    /// Returns the first leaf around an edge.
     pub(super) fn first_around(&self, edge: u32) -> Option<u32> {
         self.node_at(self.edges[edge].around)
     }
@@ -192,7 +193,7 @@ impl Tree {
         (place != NONE).then(|| place / self.cell.entities(1).len() as u32)
     }
 
-    /// The cells that were bisected in the middle of an edge.
+    /// Returns the cells bisected at an edge.
     pub(super) fn divided(&self, edge: u32) -> impl Iterator<Item = u32> {
         let mut place = self.edges[edge].divided;
         std::iter::from_fn(move || {
@@ -202,7 +203,7 @@ impl Tree {
         })
     }
 
-    /// The path to a cell, and the cell of the mesh from which it leads.
+    /// Returns the initial cell that contains a cell, and the path to it.
     pub(super) fn path(&self, mut node: u32) -> (usize, Path) {
         let mut bits = (0u128, 0);
         while let Some(parent) = self.parent(node) {
@@ -214,7 +215,7 @@ impl Tree {
         (node as usize, down.fold(root, |path, bit| path.child((bits.0 >> bit) as usize & 1)))
     }
 
-    /// Tells of all leaves below a cell, in the order of a walk.
+    /// Calls `tell` for all leaves below a cell, in traversal order.
     pub(super) fn walk(&self, node: u32, mut tell: impl FnMut(u32)) {
         let mut open = vec![node];
         while let Some(node) = open.pop() {
@@ -225,19 +226,19 @@ impl Tree {
         }
     }
 
-    /// Bytes that it takes, about.
+    /// Returns an estimate of the memory in bytes.
     pub(super) fn bytes(&self) -> f64 {
         let own = 4 * (self.vertices_of.len() + self.edges_of.len() + self.faces_of.len());
         let all = own + 8 * self.links.len() + 8 * self.faces.numbers();
         (all + 16 * (self.edges.numbers() + self.nodes.numbers())) as f64
     }
 
-    /// Puts a leaf into the lists of its edges.
+    /// Adds a leaf to the lists of its edges.
     pub(super) fn enter(&mut self, node: u32) {
         (0..self.cell.entities(1).len()).for_each(|edge| self.push(List::Around, node, edge));
     }
 
-    /// Takes it out of them.
+    /// Removes a leaf from the lists of its edges.
     pub(super) fn leave(&mut self, node: u32) {
         (0..self.cell.entities(1).len()).for_each(|edge| self.remove(List::Around, node, edge));
     }
@@ -265,8 +266,7 @@ impl Tree {
     }
 }
 
-/// How large the edges of a mesh are: longer ones are larger, and of equal ones those with larger numbers. Lengths are
-/// equal where they differ by rounding.
+/// Returns the size of each edge: ordered by length, ties by number. Lengths are equal up to rounding.
 fn sizes(mesh: &Mesh) -> Vec<(u32, u32)> {
     let edges = mesh.connectivity().edges();
     let square = |edge: usize| {
@@ -277,7 +277,7 @@ fn sizes(mesh: &Mesh) -> Vec<(u32, u32)> {
     };
     let squares: Vec<f64> = (0..edges.len()).map(square).collect();
     let largest = squares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    // The bits of positive numbers ascend as they do.
+    // The bits of positive numbers are ordered like the numbers.
     let size = |(edge, square): (u32, f64)| (((square / largest) as f32).to_bits(), edge);
     (0..).zip(squares).map(size).collect()
 }

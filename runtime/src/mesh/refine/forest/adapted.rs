@@ -1,8 +1,9 @@
-//! The mesh of a forest's leaves, with hanging nodes where leaves of two levels meet.
+//! Mesh of the leaves of a forest, with hanging nodes between leaves of different levels.
 //!
-//! A leaf takes the map of its tree, as [`super::descent`] has it, but for what hangs: there its nodes lie on the face or
-//! edge of its parent, which is the coarser neighbour's own, so that both sides have one surface. Unknowns see the
-//! parent's entities in the place of those that hang ([`super::entities`]). Leaves of one level are [`Mesh::refined`].
+//! A leaf uses the map of its tree ([`super::descent`]), except on hanging entities. There its nodes lie on the
+//! parent's face or edge, which is that of the coarser neighbour, so that both sides share one surface. The
+//! connectivity of the degrees of freedom replaces hanging entities by those of the parent ([`super::entities`]). A
+//! forest of one level gives [`Mesh::refined`].
 
 use super::descent::Descent;
 use super::entities::{Frames, Leaves};
@@ -21,12 +22,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Forest {
-    /// The mesh of the leaves of a balanced forest of the cells of `coarse`. Cells inherit tags and what comes from files;
-    /// [`Mesh::leaves`] says which leaf each is.
+    /// Builds the mesh of the leaves of a balanced forest over the cells of `coarse`. Cells inherit tags and file data;
+    /// [`Mesh::leaves`] gives the leaf of each cell.
     ///
     /// # Errors
     ///
-    /// Another mesh, a forest that is not balanced, more than indices can number, cells that fold when they are divided.
+    /// A mesh other than that of the forest, an unbalanced forest, an index overflow, or folded child cells.
     pub fn mesh(&self, coarse: &Arc<Mesh>) -> Result<Mesh, ForestError> {
         let (cell, expected) = (self.coarse().cell(), self.coarse().n_trees());
         if (coarse.cell(), coarse.n_cells()) != (cell, expected) {
@@ -53,14 +54,14 @@ impl Forest {
         Ok(mesh)
     }
 
-    /// What kernels read of what hangs of each leaf of a balanced forest; none where nothing hangs.
+    /// Returns the hanging word of each leaf of a balanced forest, for kernels; `None` if nothing hangs.
     pub(super) fn words(&self, dim: usize) -> Option<Vec<u32>> {
         let masks = self.masks();
         let hangs = masks.iter().any(|mask| !mask.is_free());
         hangs.then(|| masks.into_iter().map(|mask| word_of(mask, dim)).collect())
     }
 
-    /// How often trees are divided, where all are as often; not at all where there are none.
+    /// Returns the common level of all leaves, 0 without leaves; `None` if they differ.
     fn times(&self) -> Option<usize> {
         let level = self.leaves().first().map_or(0, |leaf| leaf.level());
         let same = self.leaves().iter().all(|leaf| leaf.level() == level);
@@ -68,13 +69,13 @@ impl Forest {
     }
 }
 
-/// A mesh of some leaves that is not yet made.
+/// Mesh of selected leaves under construction.
 pub(super) struct Chosen<'a> {
     coarse: &'a Arc<Mesh>,
     layout: Layout,
-    /// Which of the leaves each cell is.
+    /// The leaf of each cell.
     pub(super) order: Vec<u32>,
-    /// The cells, as leaves.
+    /// The key of each cell.
     keys: Vec<Key>,
     corners: Vec<[u32; 3]>,
     words: Option<Vec<u32>>,
@@ -82,16 +83,16 @@ pub(super) struct Chosen<'a> {
     nodes: Vec<u32>,
     outside: Vec<Outside>,
     pub(super) topology: Topology,
-    /// How unknowns see the cells, where that is something else.
+    /// The connectivity of the degrees of freedom, if it differs from the topology.
     pub(super) connectivity: Option<Topology>,
 }
 
 impl<'a> Chosen<'a> {
-    /// Of ascending leaves of the cells of `coarse`, with what hangs of them if anything does anywhere.
+    /// Starts with ascending leaves of the cells of `coarse`, and their hanging words if anything hangs anywhere.
     ///
     /// # Errors
     ///
-    /// More than indices can number.
+    /// An index overflow.
     pub(super) fn new(
         coarse: &'a Arc<Mesh>,
         layout: Layout,
@@ -103,7 +104,7 @@ impl<'a> Chosen<'a> {
             leaves.par_iter().with_min_len(1024).map(|&key| layout.corner(key)).listed();
         let own = Leaves { keys: leaves, corners: &corners, words: &[] };
         let (vertices, n_vertices) = own.vertices(&frames);
-        // Cells are leaves in another order.
+        // Cells are the leaves in another order.
         let order = chain_order(coarse.cell(), &vertices, (0..leaves.len() as u32).collect());
         let along = || order.iter().map(|&leaf| leaf as usize);
         let keys: Vec<Key> = along().map(|leaf| leaves[leaf]).collect();
@@ -134,24 +135,24 @@ impl<'a> Chosen<'a> {
         Ok(own)
     }
 
-    /// The cells, as leaves.
+    /// Returns the cells, as leaves.
     pub(super) fn cells(&self) -> Leaves<'_> {
         let words = self.words.as_deref().unwrap_or_default();
         Leaves { keys: &self.keys, corners: &self.corners, words }
     }
 
-    /// Numbers what unknowns see.
+    /// Numbers the entities of the degrees of freedom.
     fn connect(&mut self) -> Result<(), ForestError> {
         let frames = Frames::new(self.coarse.connectivity());
         self.connectivity = Some(self.cells().connectivity(&frames)?);
         Ok(())
     }
 
-    /// Sees to it that processes agree on the direction of what lies on the edges and faces of trees.
+    /// Ensures that processes agree on the directions of entities on edges and faces of trees.
     ///
     /// # Errors
     ///
-    /// More than indices can number.
+    /// An index overflow.
     pub(super) fn agree(&mut self) -> Result<(), ForestError> {
         match self.connectivity.is_none() && !self.coarse.connectivity().is_oriented() {
             true => self.connect(),
@@ -159,7 +160,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// What the cells of the leaves of a part of a mesh have in common with other processes.
+    /// Returns the shared entities of the leaves of a mesh part.
     fn inherit(&mut self, cut: &Cut) -> [Vec<Entity>; 3] {
         let coarse = self.coarse;
         let words = self.words.as_deref().unwrap_or_default();
@@ -174,11 +175,11 @@ impl<'a> Chosen<'a> {
         inherited.shared()
     }
 
-    /// The mesh, of whose cells these are the numbers of their leaves.
+    /// Finishes the mesh; `leaves` are the leaf numbers of its cells.
     ///
     /// # Errors
     ///
-    /// Cells that fold when they are divided.
+    /// A child cell is folded.
     pub(super) fn mesh(self, leaves: Vec<u32>) -> Result<Mesh, ForestError> {
         let Self { coarse, layout, keys, words, points, nodes, outside, topology, .. } = self;
         let parts = Leafy {
@@ -203,7 +204,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// Says of the facets on those of trees of how many cells they are: of as many as those, wherever they are.
+/// Sets the number of cells of facets on tree facets to that of the tree facet, including other processes.
 fn count_facets(trees: &Topology, cells: &Leaves<'_>, topology: &mut Topology) {
     for (cell, (&key, corner)) in cells.keys.iter().zip(cells.corners).enumerate() {
         let last = UNITS - (UNITS >> key.level());
@@ -217,7 +218,7 @@ fn count_facets(trees: &Topology, cells: &Leaves<'_>, topology: &mut Topology) {
     }
 }
 
-/// The numbers of vertices by first touch in another order of the cells.
+/// Renumbers vertices by first touch in another cell order.
 fn renumbered(vertices: &[u32], count: usize, order: &[u32], each: usize) -> Vec<u32> {
     let (mut numbers, mut next) = (vec![u32::MAX; count], 0);
     let own = order.iter().flat_map(|&leaf| &vertices[leaf as usize * each..][..each]);
@@ -232,7 +233,7 @@ fn renumbered(vertices: &[u32], count: usize, order: &[u32], each: usize) -> Vec
     own.map(number).collect()
 }
 
-/// Geometry nodes and their places; vertices come first.
+/// Returns the geometry nodes, vertices first, and the connectivity.
 fn points(
     coarse: &Mesh,
     topology: &Topology,
@@ -247,7 +248,7 @@ fn points(
     let mut points = vec![[0.0; 3]; count];
     let mut descent = Descent::new(coarse, element, &Children::new(coarse.cell()));
     let mut path = Vec::with_capacity(FINEST as usize);
-    // Along the leaves, where the way down is mostly that of the one before.
+    // In leaf order, so that most of the path is reused.
     for cell in cell_of.into_iter().map(|cell| cell as usize) {
         let key = cells.keys[cell];
         path.clear();
@@ -262,7 +263,7 @@ fn points(
     Ok((points, nodes))
 }
 
-/// The facets of cells on facets of the mesh that have a tag or are of one cell, ascending.
+/// Returns the facets of cells on facets of the mesh that are tagged or on the boundary, ascending.
 fn outside(coarse: &Mesh, cells: &Leaves<'_>) -> Vec<Outside> {
     let facets = coarse.topology().facets();
     let each = coarse.cell().facets().len();
@@ -289,7 +290,7 @@ fn outside(coarse: &Mesh, cells: &Leaves<'_>) -> Vec<Outside> {
     all
 }
 
-/// The tags of facets, inherited.
+/// Returns the inherited facet tags.
 fn facet_tags(coarse: &Mesh, outside: &[Outside]) -> BTreeMap<String, Vec<Facet>> {
     let tagged = |tagged: &Vec<Facet>| {
         let of = |own: &&Outside| {
@@ -300,22 +301,22 @@ fn facet_tags(coarse: &Mesh, outside: &[Outside]) -> BTreeMap<String, Vec<Facet>
     coarse.facet_tags().iter().map(|(tag, facets)| (tag.clone(), tagged(facets))).collect()
 }
 
-/// What a facet of the mesh is.
+/// Properties of a facet of the mesh.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     is_tagged: bool,
     of_boundary: bool,
 }
 
-/// A facet of a leaf that lies on one of its tree.
+/// A facet of a leaf on a facet of its tree.
 struct Outside {
     facet: Facet,
     tree: u32,
-    /// Whether it is one of one cell.
+    /// True on the boundary.
     of_boundary: bool,
 }
 
-/// What kernels read of a mask.
+/// Returns the hanging word of a mask, for kernels.
 fn word_of(mask: Mask, dim: usize) -> u32 {
     let (faces, edges) =
         ([0, 1, 2].map(|axis| mask.face(axis)), [0, 1, 2].map(|axis| mask.edge(axis)));

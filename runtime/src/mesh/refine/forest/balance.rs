@@ -1,29 +1,29 @@
-//! Balance: cells that meet in a face or an edge differ by one level at most; in two dimensions over edges.
+//! Balance: cells that share a face or an edge (in two dimensions an edge) differ by at most one level.
 //!
-//! A forest is what is divided in it. With R_m the divided cells of level m, balance says that whatever meets a cell of
-//! R_m exists:
+//! The refined cells define a forest. Let R_m be those of level m. Balance means that all neighbours of a cell of R_m
+//! exist:
 //!
 //! ```text
 //! q ∈ R_m, n meets q in a face or an edge, both of level m   ⟹   parent(n) ∈ R_(m−1)
 //! ```
 //!
-//! Of a family of cells of R_m the parents of what they meet are neighbours of their own parent. So one pass from the
-//! finest level down closes R under this: each family asks for at most 18 cells of the level below, which are sorted
-//! and merged with those that there are. The leaves follow from R by one walk. Balance over corners too would cost
-//! 3 % more cells and is not needed: with faces and edges no entity hangs on one that hangs.
+//! The parents of a family's neighbours are neighbours of the family's parent. One pass from the finest level down
+//! therefore closes R: each family requires at most 18 cells of the next coarser level, which are sorted and merged
+//! with the existing ones. One traversal of R gives the leaves. Balance across corners would cost 3 % more cells and is
+//! unnecessary: with faces and edges, no entity hangs on a hanging one.
 
 use super::coarse::{Coarse, DIRECTIONS, FACES, OTHERS};
 use super::key::{FINEST, Key, Layout};
 use crate::support::parallel::*;
 
-/// The divided cells, level by level, each ascending.
+/// The refined cells by level, each level ascending.
 pub(super) type Divided = Vec<Vec<Key>>;
 
-/// The divided cells of which these are the leaves.
+/// Returns the refined cells for given leaves.
 pub(super) fn divided(layout: Layout, leaves: &[Key]) -> Divided {
     let mut levels: Divided = Vec::new();
     for &leaf in leaves {
-        // A cell comes first among the descendants of those ancestors that it shares the lower corner with.
+        // A cell is the first descendant of the ancestors with the same lower corner.
         let mut first = leaf;
         while first.level() > 0 && layout.child_number(first) == 0 {
             first = layout.parent(first);
@@ -37,17 +37,17 @@ pub(super) fn divided(layout: Layout, leaves: &[Key]) -> Divided {
     levels
 }
 
-/// How many leaves there are.
+/// Returns the number of leaves.
 pub(super) fn count(layout: Layout, n_trees: usize, divided: &Divided) -> usize {
     let cells: usize = divided.iter().map(Vec::len).sum();
     n_trees + cells * (layout.children() - 1)
 }
 
-/// The leaves, ascending.
+/// Returns the leaves, ascending.
 pub(super) fn leaves(layout: Layout, n_trees: usize, divided: &Divided) -> Vec<Key> {
     let mut leaves = Vec::with_capacity(count(layout, n_trees, divided));
     let mut next = [0usize; FINEST as usize + 1];
-    // No more than the siblings of all levels wait.
+    // The stack holds at most the siblings of all levels.
     let mut open = Vec::with_capacity((FINEST as usize + 1) * layout.children());
     for tree in 0..n_trees as u32 {
         open.push(Key::of_tree(tree));
@@ -65,7 +65,7 @@ pub(super) fn leaves(layout: Layout, n_trees: usize, divided: &Divided) -> Vec<K
     leaves
 }
 
-/// Divides what balance asks for; whether that was anything.
+/// Refines cells until the forest is balanced; returns whether any were refined.
 pub(super) fn balance(coarse: &Coarse, divided: &mut Divided) -> bool {
     let layout = coarse.layout;
     let outward = outward(layout);
@@ -93,7 +93,7 @@ pub(super) fn balance(coarse: &Coarse, divided: &mut Divided) -> bool {
     changed
 }
 
-/// The directions in which a child meets what its parent meets there.
+/// Returns for each child the directions in which its neighbours are neighbours of its parent.
 fn outward(layout: Layout) -> Vec<u32> {
     let dim = layout.children().ilog2() as usize;
     let of = |number: usize| {
@@ -109,7 +109,7 @@ fn outward(layout: Layout) -> Vec<u32> {
     (0..layout.children()).map(of).collect()
 }
 
-/// Adds to ascending keys those of others that are not among them; whether there were any.
+/// Merges sorted keys; returns whether any were new.
 fn merge(keys: &mut Vec<Key>, others: &[Key]) -> bool {
     let mut new = Vec::new();
     let mut at = 0;
@@ -137,14 +137,14 @@ fn merge(keys: &mut Vec<Key>, others: &[Key]) -> bool {
     true
 }
 
-/// For each leaf what hangs of it, as [`super::Mask`] has it; `divided` is balanced.
+/// Returns the hanging mask of each leaf ([`super::Mask`]); `divided` must be balanced.
 pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u16> {
     let (layout, mut masks) = (coarse.layout, vec![0; leaves.len()]);
     let all = match layout.children() {
         4 => (1 << 4) - 1,
         _ => (1u32 << DIRECTIONS) - 1,
     };
-    // For each divided cell the faces and edges at which a leaf of its own level lies.
+    // For each refined cell, the faces and edges with a leaf of its own level.
     let beside: Vec<Vec<u32>> = divided
         .iter()
         .map(|cells| {
@@ -158,7 +158,7 @@ pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u
             cells.par_iter().with_min_len(1024).map(of).listed()
         })
         .collect();
-    // The divided cell of each level that the walk is in, behind its own number.
+    // The index after the refined cell that contains the current leaf, by level.
     let mut inside = [0usize; FINEST as usize + 1];
     for (mask, &leaf) in masks.iter_mut().zip(leaves) {
         let mut first = leaf;
@@ -174,7 +174,7 @@ pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u
     masks
 }
 
-/// The mask of a child of a cell beside which leaves of its level lie in some directions.
+/// Returns the mask of a child whose parent has leaf neighbours in the directions `coarser`.
 fn mask_of(layout: Layout, number: usize, coarser: u32) -> u16 {
     let side = |axis: usize| number >> axis & 1;
     let dim = layout.children().ilog2() as usize;
@@ -188,6 +188,6 @@ fn mask_of(layout: Layout, number: usize, coarser: u32) -> u16 {
         let in_face = mask >> (3 + first) & 1 == 1 || mask >> (3 + second) & 1 == 1;
         mask |= u32::from(hangs && !in_face) << (6 + axis);
     }
-    // What does not hang is the same for all children.
+    // Without hanging entities the mask does not depend on the child.
     if mask == 0 { 0 } else { mask as u16 | number as u16 }
 }

@@ -1,8 +1,8 @@
-//! The children of a reference cell, and where descendants lie in it.
+//! Children of a reference cell, and the maps of descendants.
 //!
-//! A quadrilateral or hexahedron is halved along each axis, child c with bit a of c on the side of axis a. Simplices are
-//! divided red, into four triangles or eight tetrahedra, whose vertices are those x_i of the parent and the middles
-//! x_ij of its edges:
+//! A quadrilateral or hexahedron is bisected along each axis; bit a of child c is its side of axis a. Simplices use red
+//! refinement into four triangles or eight tetrahedra. Their vertices are the vertices x_i of the parent and the
+//! midpoints x_ij of its edges:
 //!
 //! ```text
 //! (0, 01, 02) (01, 1, 12) (02, 12, 2) (01, 02, 12)
@@ -10,9 +10,9 @@
 //! (01, 02, 03, 13) (01, 02, 12, 13) (02, 03, 13, 23) (02, 12, 13, 23)
 //! ```
 //!
-//! The octahedron inside a tetrahedron is cut along 02–13. In this order of vertices, which is the lexicographic one of
-//! the pairs, tetrahedra that are divided again and again are of three shapes at most for each of the first (Bey,
-//! "Tetrahedral grid refinement", Computing 55, 1995).
+//! The inner octahedron of a tetrahedron is split along 02–13. With this lexicographic order of vertex pairs, repeated
+//! refinement of a tetrahedron gives at most three similarity classes (Bey, "Tetrahedral grid refinement", Computing
+//! 55, 1995).
 
 use crate::mesh::{Affine, Cell};
 
@@ -36,12 +36,12 @@ const TETRAHEDRA: Pairs = &[
     &[[0, 2], [1, 2], [1, 3], [2, 3]],
 ];
 
-/// The pairs of vertices whose middles are the vertices of each child of a simplex.
+/// Returns the vertex pairs whose midpoints are the vertices of each child of a simplex.
 pub(super) fn pairs(cell: Cell) -> Pairs {
     if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
 }
 
-/// The children of a cell of some kind.
+/// The maps of the children of a reference cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Children(Vec<Affine>);
 
@@ -60,27 +60,27 @@ impl Children {
         Self::with_vertices(cell, (0..count).map(of))
     }
 
-    /// Those with these vertices.
+    /// Returns the children with these vertices.
     pub(crate) fn with_vertices(cell: Cell, vertices: impl Iterator<Item = Vec<[f64; 3]>>) -> Self {
         Self(vertices.map(|vertices| Affine::onto(cell, &vertices)).collect())
     }
 
-    /// How many there are.
+    /// Returns the number of children.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Where a child lies in its parent.
+    /// Returns the map of a child into its parent.
     pub(crate) fn child(&self, number: usize) -> &Affine {
         &self.0[number]
     }
 
-    /// Where a descendant lies, by the children that lead to it.
+    /// Returns the map of a descendant, by the child numbers on its path.
     pub(crate) fn descendant(&self, path: &[usize]) -> Affine {
         path.iter().rev().fold(Affine::IDENTITY, |map, &child| self.0[child].of(&map))
     }
 
-    /// The way to one of the descendants of a cell that is divided so many times, by its number among them.
+    /// Returns the path to a descendant after `times` refinements, by its number among them.
     pub(crate) fn path(&self, times: usize, number: usize) -> Vec<usize> {
         let digit = |place: usize| number / self.count().pow(place as u32) % self.count();
         (0..times).rev().map(digit).collect()
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// Up to motions and sizes, the tetrahedra of one first tetrahedron: by the sorted squares of their edges.
+    /// Similarity classes of the descendants of a tetrahedron, by their sorted squared edge lengths.
     #[test]
     fn tetrahedra_keep_to_few_shapes() {
         let first = [[0.0, 0.0, 0.0], [1.1, 0.1, 0.0], [0.2, 0.9, 0.1], [0.3, 0.2, 1.3]];

@@ -1,34 +1,34 @@
-//! The connectivity of a forest's trees: what lies across each face and around each edge of the cells of a mesh.
+//! Adjacency of the trees of a forest: neighbours across faces and around edges.
 //!
-//! From a [`Topology`], that of periodic sides where there are some, to tables: for each face the tree behind it with
-//! how both see their face, for each edge all cells around it with their directions, for each vertex all cells with
-//! their corners. A cell may meet itself, and several times. A coordinate a along an edge of a tree is 2³⁰ − h − a for
-//! a cell of width h where the other tree sees the edge reversed.
+//! The input is the [`Topology`] of the mesh, with periodic sides identified. The tables hold, for each face, the
+//! neighbouring tree with both orientations; for each edge, all incident cells with directions; for each vertex, all
+//! incident cells with their corners. A cell may be its own neighbour, even several times. If another tree sees an edge
+//! reversed, coordinate a along it becomes 2³⁰ − h − a for a cell of width h.
 
 use super::key::{Key, Layout, UNITS};
 use crate::mesh::{Cell, Topology};
 
-/// A tree's face as another tree sees it.
+/// Neighbour of a tree across a face.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Across {
     tree: u32,
     face: u8,
-    /// How this tree sees the face, and how the other one does, as [`Topology::face_orientation`].
+    /// The orientations of the face in this tree and in the neighbour ([`Topology::face_orientation`]).
     seen: [u8; 2],
 }
 
-/// A tree at an edge or a vertex of the mesh.
+/// A tree incident to an edge or a vertex of the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Around {
     /// The tree.
     pub tree: u32,
-    /// The number of the edge, or of the corner, in it.
+    /// The local number of the edge or the corner.
     pub local: u8,
-    /// Whether the tree sees the edge against its own direction.
+    /// True if the tree has the edge against its own direction.
     pub reversed: bool,
 }
 
-/// The trees at each of some entities.
+/// Incidence lists of trees.
 #[derive(Clone, Debug, PartialEq)]
 struct Lists {
     per_tree: usize,
@@ -60,7 +60,7 @@ impl Lists {
     }
 }
 
-/// The trees of a forest and how they meet.
+/// The trees of a forest and their adjacency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coarse {
     cell: Cell,
@@ -72,8 +72,8 @@ pub struct Coarse {
     vertices: Lists,
 }
 
-/// Directions from a cell: its faces 0 to 5 by axis and side, and behind them in three dimensions its edges by axis and
-/// the sides of both others.
+/// Directions from a cell: faces 0 to 5 by axis and side; in three dimensions then the edges, by axis and the sides
+/// along the other two.
 pub(super) const FACES: usize = 6;
 pub(super) const DIRECTIONS: usize = 18;
 
@@ -81,7 +81,7 @@ pub(super) const DIRECTIONS: usize = 18;
 pub(super) const OTHERS: [[usize; 2]; 3] = [[1, 2], [0, 2], [0, 1]];
 
 impl Coarse {
-    /// Of quadrilaterals or hexahedra.
+    /// Creates the adjacency of quadrilaterals or hexahedra.
     pub(super) fn new(topology: &Topology) -> Self {
         let (cell, n_trees) = (topology.cell(), topology.n_cells());
         let each = |per_tree: usize, of: &dyn Fn(usize) -> Vec<u32>| {
@@ -115,28 +115,28 @@ impl Coarse {
         Self { cell, n_trees, layout, faces, edges: around, vertices }
     }
 
-    /// The kind of the trees.
+    /// Returns the cell type of the trees.
     pub fn cell(&self) -> Cell {
         self.cell
     }
 
-    /// How many there are.
+    /// Returns the number of trees.
     pub fn n_trees(&self) -> usize {
         self.n_trees
     }
 
-    /// The trees around an edge of a tree, itself among them.
+    /// Returns the trees around an edge of a tree, including itself.
     pub fn around_edge(&self, tree: u32, edge: usize) -> &[Around] {
         self.edges.around(tree, edge)
     }
 
-    /// The trees around a corner of a tree, itself among them.
+    /// Returns the trees around a corner of a tree, including itself.
     pub fn around_vertex(&self, tree: u32, corner: usize) -> &[Around] {
         self.vertices.around(tree, corner)
     }
 
-    /// Tells of each cell of the same level that a cell meets in some of the directions, whose bits are set; nothing of
-    /// what lies beyond the boundary. Around an edge of a tree there may be many, or none.
+    /// Calls `tell` with each neighbour of the same level in the directions of a bit set; boundary directions give
+    /// none. Around an edge of a tree there may be any number.
     pub(super) fn neighbours(&self, key: Key, directions: u32, mut tell: impl FnMut(usize, Key)) {
         let mut left = directions;
         while left != 0 {
@@ -152,7 +152,7 @@ impl Coarse {
         }
     }
 
-    /// The cells that a cell meets across its edge, those across its faces left out inside of a tree.
+    /// Visits the neighbours across an edge of a cell; inside a tree those across faces are excluded.
     fn at_edge(&self, key: Key, edge: usize, mut tell: impl FnMut(Key)) {
         let [first, second] = OTHERS[edge / 4];
         let sides = [edge % 2 == 1, edge / 2 % 2 == 1];
@@ -191,7 +191,7 @@ impl Coarse {
         }
     }
 
-    /// The cell behind a face of a tree on which a cell lies; none at the boundary.
+    /// Returns the neighbour across a face of the tree; `None` at the boundary.
     fn behind(&self, key: Key, face: usize) -> Option<Key> {
         let per_tree = self.cell.facets().len();
         let across = self.faces[key.tree() as usize * per_tree + face]?;
@@ -205,7 +205,7 @@ impl Coarse {
         at[other / 2] = if other % 2 == 1 { last } else { 0 };
         let [here, there] = across.seen.map(|seen| [0, 1, 2].map(|bit| seen >> bit & 1 == 1));
         if self.cell.dim() == 2 {
-            // Both see the edge along the one axis that is left.
+            // Both trees have the edge along the remaining axis.
             let along = turned(corner[1 - face / 2], here[1] != there[1]);
             at[1 - other / 2] = along;
         } else {

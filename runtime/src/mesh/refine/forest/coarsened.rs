@@ -1,5 +1,5 @@
-//! Coarser meshes of any kind of cell: squares and cubes by their patches ([`crate::mesh::coarsened`]), the leaves of forests by
-//! their families ([`super::families`]), triangles and tetrahedra where they came of coarser ones.
+//! Coarser meshes for any cell type: patches of squares and cubes ([`crate::mesh::coarsened`]), families of forest
+//! leaves ([`super::families`]), and recorded uniform refinement of simplices.
 
 use super::children::Children;
 use super::families::Rooted;
@@ -11,15 +11,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Mesh {
-    /// The mesh with a quarter or an eighth of the cells, of which this one could be refined, and which part of which of its
-    /// cells each cell is. Where nodes hang, cells whose families are whole become one and others stay. Quadrilaterals and hexahedra may be from anywhere: whether they form patches of 2^d is found from
-    /// how they meet, in any numbering, over periodic sides too. The coarser mesh has the same vertices where it has some,
-    /// the same order of geometry, the same tags and the same periodic sides; its cells are in the order of their first
-    /// children. Triangles and tetrahedra have one where they came of [`Mesh::refined`].
+    /// Returns the mesh with a quarter or an eighth of the cells of which this one is a refinement, and the position of
+    /// each cell in it. With hanging nodes, complete families become one cell, and other cells are unchanged.
+    /// Quadrilaterals and hexahedra may have any origin and numbering. Patches of 2^d are found from the incidence of
+    /// cells, also across periodic sides. The coarser mesh keeps the common vertices, the geometry order, the tags and
+    /// the periodic sides. Its cells are in the order of their first children. Triangles and tetrahedra have a coarser
+    /// mesh only after [`Mesh::refined`].
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason for the absence of a coarser mesh.
     ///
     /// ```
     /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
@@ -58,7 +59,7 @@ impl From<RefineError> for NotCoarser {
     }
 }
 
-/// What triangles or tetrahedra were divided once less.
+/// Undoes one uniform refinement of triangles or tetrahedra.
 fn simplices(mesh: &Mesh) -> Result<Coarsened, NotCoarser> {
     let refined = mesh.refined_from().ok_or(NotCoarser::Simplices)?;
     let Descendants::Uniform { times, numbers } = &refined.cells else {
@@ -69,7 +70,7 @@ fn simplices(mesh: &Mesh) -> Result<Coarsened, NotCoarser> {
         _ => Arc::new(Mesh::clone(&refined.coarse).refined(times - 1)?),
     };
     let each = 1 << mesh.dim();
-    // The cells of the coarse mesh by their numbers among all.
+    // The cells of the coarse mesh by descendant number.
     let of = match times {
         1 => (0..coarse.n_cells() as u32).collect(),
         _ => coarse.by_descendants(),
@@ -85,7 +86,7 @@ fn simplices(mesh: &Mesh) -> Result<Coarsened, NotCoarser> {
     like(coarsened, mesh)
 }
 
-/// With the tags and the periodic sides of the finer mesh, which may have been given others since it was refined.
+/// Transfers the tags and periodic sides of the finer mesh, which may have changed since its refinement.
 fn like(mut coarsened: Coarsened, fine: &Mesh) -> Result<Coarsened, NotCoarser> {
     let (facets, cells) = tags(&coarsened, fine)?;
     let coarse = &coarsened.mesh;
@@ -102,7 +103,7 @@ fn like(mut coarsened: Coarsened, fine: &Mesh) -> Result<Coarsened, NotCoarser> 
 
 type Tags<T> = BTreeMap<String, Vec<T>>;
 
-/// The tags of coarse facets and cells of which all parts have them.
+/// Returns the tags of coarse facets and cells; all their parts must have them.
 fn tags(coarsened: &Coarsened, fine: &Mesh) -> Result<(Tags<Facet>, Tags<u32>), NotCoarser> {
     let (mesh, each) = (&coarsened.mesh, coarsened.each());
     let mut places = vec![0u32; coarsened.children.len()];
@@ -135,20 +136,20 @@ fn tags(coarsened: &Coarsened, fine: &Mesh) -> Result<(Tags<Facet>, Tags<u32>), 
     Ok((facets, cells))
 }
 
-/// The parents that occur, each of which must do so as often as it has parts; a part of one that does not.
+/// Returns the parents, each of which must occur once per part; the error is a part of another one.
 fn whole(mut parents: Vec<(u32, u32)>, each: usize) -> Result<Vec<u32>, u32> {
     parents.sort_unstable();
     let same = parents.chunk_by(|a, b| a.0 == b.0);
     same.map(|parts| if parts.len() == each { Ok(parts[0].0) } else { Err(parts[0].1) }).collect()
 }
 
-/// The facet of a cell that a facet of a child lies on, if it does on one.
+/// Returns the facet of a cell that contains a facet of a child, if any.
 fn lies_on(cell: Cell, map: &Affine, facet: usize) -> Option<usize> {
     let corners = cell.facets()[facet].iter().map(|&vertex| map.at(&cell.vertex(vertex)));
     let corners: Vec<[f64; 3]> = corners.collect();
     cell.facets().iter().position(|own| {
         let others = (0..cell.vertex_count()).filter(|vertex| !own.contains(vertex));
-        // Coordinates are halves.
+        // Coordinates are multiples of ½.
         others.into_iter().all(|v| corners.iter().all(|&at| vertex_function(cell, v, at) == 0.0))
     })
 }

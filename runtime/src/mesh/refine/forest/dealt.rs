@@ -1,12 +1,13 @@
-//! Forests that are dealt out: leaves, which all processes know → the mesh of those of one process, and no other but the coarsest.
+//! Distributed forests: all processes know the leaves; each builds the mesh of its own, and the whole coarsest mesh.
 //!
 //! ```text
-//! 24 bytes for each leaf of all       its key, what hangs of it, who has it
+//! 24 bytes per leaf of the whole forest       key, hanging entities, process
 //! ```
 //!
-//! Dealt out are the leaves of the coarsest forest that has some for each process, of which each makes all of the mesh; those of finer ones go
-//! with the leaf that they are a part of. What a vertex, edge or face is has a place in the frame of the tree's own on which it lies ([`super::entities`]): who has it, and in
-//! which order, follows from the leaves, and no message is sent.
+//! The leaves of the coarsest forest with enough leaves for each process are distributed, and each process builds its
+//! whole mesh. Leaves of finer forests follow their ancestors. Each vertex, edge and face has a position in the frame
+//! of the tree entity that contains it ([`super::entities`]). Owners and order of shared entities therefore follow from
+//! the leaves, without communication.
 
 use super::adapted::Chosen;
 use super::entities::{Common, Frames, Leaves, common};
@@ -21,12 +22,12 @@ use crate::processes::Group;
 use std::any::Any;
 use std::sync::Arc;
 
-/// A forest each of whose leaves a process has.
+/// A forest whose leaves are distributed to processes.
 #[derive(Debug)]
 pub(crate) struct Dealt {
     trees: Arc<Mesh>,
     forest: Arc<Forest>,
-    /// What hangs of each leaf; none where nothing hangs.
+    /// The hanging word of each leaf; `None` if nothing hangs.
     words: Option<Vec<u32>>,
     rank_of: Vec<u32>,
     coarser: Option<(Step, Arc<Dealt>)>,
@@ -36,11 +37,11 @@ pub(crate) struct Dealt {
 const NONE: u32 = u32::MAX;
 
 impl Dealt {
-    /// Deals the leaves of a balanced forest out to so many processes.
+    /// Distributes the leaves of a balanced forest to `processes` processes.
     ///
     /// # Errors
     ///
-    /// A forest of another mesh or without balance, leaves that make no mesh.
+    /// A forest of another mesh, an unbalanced forest, or leaves that form no valid mesh.
     pub(crate) fn new(
         trees: &Arc<Mesh>,
         forest: &Arc<Forest>,
@@ -57,7 +58,7 @@ impl Dealt {
             let Ok(step) = Rooted::of_forest(trees, last).step() else { break };
             chain.push(step);
         }
-        // What is only dealt out may fold where the mesh that is asked for does not.
+        // An auxiliary coarse mesh may have folded cells although the requested mesh has none.
         let mesh = loop {
             let (trees, last) = last_of(&chain, trees, forest);
             match last.mesh(trees) {
@@ -99,21 +100,21 @@ impl Dealt {
         Ok(level(trees, forest, words, rank_of, coarser))
     }
 
-    /// The leaves.
+    /// Returns the leaves.
     pub(crate) fn forest(&self) -> &Forest {
         &self.forest
     }
 
-    /// Who has each leaf.
+    /// Returns the rank of each leaf.
     pub(crate) fn rank_of(&self) -> &[u32] {
         &self.rank_of
     }
 
-    /// The mesh of the leaves of this process; [`Mesh::leaves`] has their numbers among all.
+    /// Returns the mesh of the leaves of this process; [`Mesh::leaves`] gives their global numbers.
     ///
     /// # Errors
     ///
-    /// More than indices can number, cells that fold when they are divided.
+    /// An index overflow, or a folded child cell.
     pub(crate) fn part(self: &Arc<Self>, group: &Arc<dyn Group>) -> Result<Mesh, ForestError> {
         let rank = group.rank() as u32;
         let (own, others): (Vec<u32>, Vec<u32>) =
@@ -129,7 +130,7 @@ impl Dealt {
         Ok(mesh)
     }
 
-    /// Some leaves with what hangs of them.
+    /// Returns the keys and the hanging words of some leaves.
     fn of(&self, leaves: &[u32]) -> (Vec<Key>, Option<Vec<u32>>) {
         let keys = leaves.iter().map(|&leaf| self.forest.leaves()[leaf as usize]).collect();
         let of = |words: &Vec<u32>| leaves.iter().map(|&leaf| words[leaf as usize]).collect();
@@ -137,7 +138,7 @@ impl Dealt {
         (keys, words)
     }
 
-    /// What cells have in common with those of others; of facets that others have, too, it is said of how many cells they are.
+    /// Returns the shared entities of the cells of this process. It also sets the number of cells of shared facets.
     fn meet(
         &self,
         chosen: &mut Chosen<'_>,
@@ -157,7 +158,7 @@ impl Dealt {
         let numbers = chosen.connectivity.as_ref().unwrap_or(&chosen.topology);
         let mut all =
             common(&frames, (&chosen.cells(), numbers), (&beside(&words), &rank_of), 0..dim);
-        // Sides as they lie, where unknowns see others.
+        // Geometric facets, if the connectivity of the degrees of freedom differs.
         let plain = chosen.connectivity.is_some().then(|| {
             let frames = Frames::new(self.trees.topology());
             let own = Leaves { words: &[], ..chosen.cells() };
@@ -186,11 +187,11 @@ impl Dealt {
         shared
     }
 
-    /// Leaves only those of others that may meet some leaves: in or beside their trees, and in a tree where these are.
+    /// Keeps only leaves that may touch given leaves: in or next to their trees, and in those trees near them.
     fn near(&self, own: &[u32], others: &mut Vec<u32>) {
         let connectivity = self.trees.connectivity();
         let mut touched = vec![false; connectivity.n_vertices()];
-        // The box that the leaves, or their parents, fill in each tree.
+        // The bounding box of the leaves, or of their parents, in each tree.
         let mut boxes: Vec<Option<[[u32; 3]; 2]>> = vec![None; self.trees.n_cells()];
         for &leaf in own {
             let key = self.forest.leaves()[leaf as usize];
@@ -216,13 +217,13 @@ impl Dealt {
             let inside = boxes[tree].is_some_and(|[from, to]| {
                 (0..3).all(|axis| low[axis] <= to[axis] && from[axis] <= high[axis])
             });
-            // What meets them through another tree, or over periodic sides, lies on a side of this one.
+            // Neighbours through another tree, or across periodic sides, lie on a side of this tree.
             let mut axes = 0..self.trees.dim();
             beside[tree] && (inside || axes.any(|axis| low[axis] == 0 || high[axis] == UNITS))
         });
     }
 
-    /// The corners of the parent of a leaf in its tree, of which a side may stand for one of the leaf.
+    /// Returns the corners of a leaf's parent in its tree; hanging sides of the leaf belong to the parent.
     fn extent(&self, key: Key) -> [[u32; 3]; 2] {
         let layout = self.forest.coarse().layout;
         let key = if key.level() > 0 { layout.parent(key) } else { key };
@@ -231,7 +232,7 @@ impl Dealt {
     }
 }
 
-/// The last forest of a chain and its trees.
+/// Returns the last forest of a chain, and its trees.
 fn last_of<'a>(
     chain: &'a [Step],
     trees: &'a Arc<Mesh>,

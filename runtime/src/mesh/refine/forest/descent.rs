@@ -1,9 +1,9 @@
-//! The geometry of descendants: the nodes of a cell of a mesh → those of its children, again and again.
+//! Geometry of descendants: nodes of children from those of their parent, recursively.
 //!
-//! A child takes the map of its parent, x_child(ξ) = x(o + A ξ), at its own nodes; where a generator said that an edge or
-//! a face lies on a sphere about the origin, its new nodes are moved there, level by level. So all nodes of an edge or
-//! face come from those of the parent's alone, and cells on both sides have the same. The walk through a mesh that has a plain world
-//! ([`Mesh::world`]) is there.
+//! A child uses the map of its parent, x_child(ξ) = x(o + A ξ), at its own nodes. If an edge or a face lies on a sphere
+//! of a generator, its new nodes are projected to the sphere, level by level. The nodes of an edge or face depend on
+//! the parent's nodes on it only, so that cells on both sides agree. Meshes with a computational domain
+//! ([`Mesh::world`]) are refined there.
 
 use super::children::Children;
 use crate::mesh::hanging::bits;
@@ -11,26 +11,26 @@ use crate::mesh::shape::vertex_function;
 use crate::mesh::{Cell, Mesh};
 use kernels_gen::element::{Lagrange, Node, interpolation};
 
-/// Weights that are smaller come from rounding.
+/// Smaller weights are rounding errors.
 const NOTHING: f64 = 1e-14;
 
-/// Which sphere an entity lies on, one more than its number; 0 for none.
+/// The sphere of an entity: its number plus one; 0 for none.
 type On = u8;
 
-/// What a node takes of which nodes.
+/// Interpolation weights of a node: (parent node, weight).
 type Weights = Vec<(usize, f64)>;
 
-/// How the nodes of a child come from those of its parent.
+/// Interpolation of a child's nodes from those of its parent.
 struct Step {
-    /// For each node what it takes of which nodes.
+    /// The weights of each node.
     weights: Vec<Weights>,
-    /// For each node the edge or face of the parent that it lies on, by dimension and number.
+    /// For each node, the edge or face of the parent that contains it: dimension and number.
     nodes: Vec<Option<(usize, usize)>>,
-    /// The same for each edge and face.
+    /// The same for each edge and face of the child.
     entities: [Vec<Option<(usize, usize)>>; 2],
 }
 
-/// A cell on the way down.
+/// A cell on the current path.
 #[derive(Clone)]
 struct Place {
     nodes: Vec<[f64; 3]>,
@@ -38,23 +38,23 @@ struct Place {
     on: [Vec<On>; 2],
 }
 
-/// A walk through the descendants of a mesh's cells.
+/// Traversal of the descendants of a mesh's cells.
 pub(super) struct Descent<'a> {
     mesh: &'a Mesh,
     steps: Vec<Step>,
     radii: Vec<f64>,
-    /// For each node the bits of a word that say that it hangs.
+    /// For each node, the bits of a hanging word that mark it as hanging.
     bits: Vec<u32>,
     /// The spheres of the mesh's edges and faces.
     on: [Vec<On>; 2],
-    /// The way to where the walk is: the tree, and the child at each level.
+    /// The current position: the tree, and the child at each level.
     tree: Option<u32>,
     path: Vec<usize>,
     places: Vec<Place>,
 }
 
 impl<'a> Descent<'a> {
-    /// With the element of the mesh's geometry and the children that cells have.
+    /// Creates a traversal for the geometry element and the children of the cells.
     pub(super) fn new(mesh: &'a Mesh, element: Lagrange, children: &Children) -> Self {
         let steps = (0..children.count()).map(|child| step(children, child, element)).collect();
         let radii = mesh.spheres().iter().map(|(_, radius)| *radius).collect();
@@ -72,7 +72,7 @@ impl<'a> Descent<'a> {
         Self { mesh, steps, radii, bits, on: spheres(mesh), tree, path, places }
     }
 
-    /// The nodes of a descendant, by the children that lead to it.
+    /// Returns the nodes of a descendant, by the child numbers on its path.
     pub(super) fn nodes(&mut self, tree: u32, path: &[usize]) -> &[[f64; 3]] {
         let common = match self.tree == Some(tree) {
             true => self.path.iter().zip(path).take_while(|(a, b)| a == b).count(),
@@ -93,7 +93,7 @@ impl<'a> Descent<'a> {
         &self.places[path.len()].nodes
     }
 
-    /// The nodes of a descendant whose nodes hang as a word says: those lie on its parent's faces and edges.
+    /// Returns the nodes of a leaf; hanging nodes, by the hanging word, lie on the faces and edges of its parent.
     pub(super) fn nodes_of_leaf(
         &mut self,
         tree: u32,
@@ -143,7 +143,7 @@ impl<'a> Descent<'a> {
             let at = mean(weights, &parent.nodes);
             let length = at.iter().map(|x| x * x).sum::<f64>().sqrt();
             match on(place) {
-                // A node of the parent itself stays where it is.
+                // Nodes of the parent are unchanged.
                 sphere if sphere > 0 && weights.len() > 1 && length > 0.0 => {
                     at.map(|x| x / length * self.radii[usize::from(sphere) - 1])
                 }
@@ -159,11 +159,11 @@ impl<'a> Descent<'a> {
     }
 }
 
-/// The spheres of a mesh's edges and faces; empty where it has none.
+/// Returns the spheres of a mesh's edges and faces; empty if it has none.
 fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
     let topology = mesh.topology();
     let (cell, mut on) = (mesh.cell(), [Vec::new(), Vec::new()]);
-    // A plain world has none.
+    // In the computational domain there are no spheres.
     if mesh.spheres().is_empty() || mesh.world().is_some() {
         return on;
     }
@@ -183,7 +183,7 @@ fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
     on
 }
 
-/// Σ of weighted nodes.
+/// Returns the weighted sum of nodes.
 fn mean(weights: &Weights, nodes: &[[f64; 3]]) -> [f64; 3] {
     let mut at = [0.0; 3];
     for &(node, weight) in weights {
@@ -216,7 +216,8 @@ fn step(children: &Children, child: usize, element: Lagrange) -> Step {
     Step { weights, nodes, entities }
 }
 
-/// What each of some points takes of which nodes. Those that are nodes need no table, which takes long where orders are high.
+/// Returns the interpolation weights of some points. Points that are nodes need no tabulation, which is expensive for
+/// high orders.
 fn weights(element: Lagrange, points: &[[f64; 3]]) -> Vec<Vec<(usize, f64)>> {
     let own = element.points();
     let is_near = |a: &[f64; 3], b: &[f64; 3]| (0..3).all(|c| (a[c] - b[c]).abs() < NOTHING);
@@ -239,7 +240,7 @@ fn weights(element: Lagrange, points: &[[f64; 3]]) -> Vec<Vec<(usize, f64)>> {
     known.iter().map(row).collect()
 }
 
-/// Whether a point lies on the entity with these vertices: the functions of all others are 0 there.
+/// Returns whether a point lies on the entity with these vertices: the functions of all other vertices vanish.
 fn lies_on(cell: Cell, vertices: &[usize], at: &[f64; 3]) -> bool {
     let others = (0..cell.vertex_count()).filter(|vertex| !vertices.contains(vertex));
     others.into_iter().all(|vertex| vertex_function(cell, vertex, *at).abs() < NOTHING)

@@ -1,9 +1,9 @@
-//! Numbers for the vertices, edges and faces of leaves, in which those of a hanging side are their parent's.
+//! Numbering of the vertices, edges and faces of leaves; hanging entities get the numbers of the parent's.
 //!
-//! An entity is known by the place of its middle in units of 2⁻³¹ of its tree, its dimension given: the odd ones among
-//! the coordinates, counted from the lowest bit that any has, are those along it, so that no two entities have one middle.
-//! A place on a vertex, edge or face of the coarse mesh is said in that one's own frame, in which all trees around it
-//! agree, periodic ones too:
+//! An entity of given dimension is identified by its midpoint, in units of 2⁻³¹ of its tree. Relative to the lowest bit
+//! set in any coordinate, the odd coordinates are those along the entity, so midpoints are unique. Positions on a
+//! vertex, edge or face of the coarse mesh use that entity's frame, on which all trees around it agree, also across
+//! periodic sides:
 //!
 //! ```text
 //! bit 126 …   the dimension of the coarse entity
@@ -11,7 +11,7 @@
 //! bit 62, 31, 0 …   the coordinates in its frame, in units of 2⁻³¹
 //! ```
 //!
-//! Numbers are given by first touch along the leaves.
+//! Numbers are assigned by first touch in leaf order.
 
 use super::key::{Key, UNITS};
 use super::lattice::corners;
@@ -21,28 +21,28 @@ use crate::mesh::topology::{Entities, Seen};
 use crate::mesh::{Cell, MeshError, Topology, index};
 use crate::support::parallel::*;
 
-/// Units along an edge of a tree for middles.
+/// Units per tree edge for midpoints.
 const WHOLE: u32 = 2 * UNITS;
 
 /// Frames of the entities of a coarse mesh.
 pub(super) struct Frames<'a> {
     topology: &'a Topology,
-    /// For each choice of 0, 1 or inside for each axis: dimension and number of the sub-entity.
+    /// Dimension and number of the sub-entity, for each choice of 0, 1 or interior per axis.
     corners: Vec<(usize, usize)>,
 }
 
-/// Where an entity of a leaf lies, and how its tree sees the frame that this is said in.
+/// Position of a leaf's entity, with the orientation of its frame in the tree.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     key: u128,
-    /// The axes of the tree that are free there, and how the coarse entity is seen.
+    /// The dimension and the orientation of the coarse entity, and the free axes of the tree on it.
     of: usize,
     seen: u8,
     axes: [u8; 2],
 }
 
 impl Place {
-    /// The coarse entity by dimension and number, and the place in its frame.
+    /// Returns the coarse entity (dimension and number), and the position in its frame.
     fn on(&self) -> ((usize, u32), [u32; 3]) {
         let coordinate = |shift: u32| (self.key >> shift) as u32 & (WHOLE - 1);
         ((self.of, (self.key >> 94) as u32), [62, 31, 0].map(coordinate))
@@ -54,7 +54,7 @@ impl<'a> Frames<'a> {
         Self { topology, corners: corners(topology.cell()) }
     }
 
-    /// The place of a point of a tree.
+    /// Returns the position of a point of a tree.
     fn place(&self, tree: u32, at: [u32; 3]) -> Place {
         let (topology, dim, cell) = (self.topology, self.topology.cell().dim(), tree as usize);
         let (mut slot, mut free, mut axes, mut count) = (0, [0u32; 3], [0u8; 2], 0);
@@ -98,13 +98,13 @@ impl<'a> Frames<'a> {
         Place { key, of, seen, axes }
     }
 
-    /// The key of a point inside of a tree.
+    /// Returns the key of a point inside a tree.
     fn inside(&self, tree: u32, [s, t, r]: [u32; 3]) -> u128 {
         let coordinates = u128::from(s) << 62 | u128::from(t) << 31 | u128::from(r);
         (self.topology.cell().dim() as u128) << 126 | u128::from(tree) << 94 | coordinates
     }
 
-    /// How a leaf of a tree sees an edge or face of its own along some axes, whose place it knows.
+    /// Returns the orientation of a leaf's edge or face along some axes, at a known position.
     fn orientation(&self, place: &Place, along: [Option<usize>; 2]) -> u8 {
         let dim = self.topology.cell().dim();
         if place.of == dim || place.seen == 0 {
@@ -113,10 +113,10 @@ impl<'a> Frames<'a> {
         match (place.of, along) {
             // The orientation of the coarse edge or face itself, whose axes are the leaf's.
             (1, [Some(_), None]) | (2, [Some(_), Some(_)]) => place.seen,
-            // An edge inside of a face: along its first or second axis as the tree counts them.
+            // An edge inside a face, along the face's first or second axis in the tree.
             (2, [Some(axis), None]) => {
                 let second = usize::from(place.axes[1]) == axis;
-                // Bit 0 exchanges both before the others mirror them.
+                // Bit 0 exchanges the axes before the other bits mirror them.
                 let to = usize::from(second) ^ usize::from(place.seen & 1);
                 place.seen >> (1 + to) & 1
             }
@@ -125,14 +125,14 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// The points of a cell that an entity spans: for each axis 0, 1, or between.
+/// The extent of an entity in a cell: per axis 0, 1 or between.
 #[derive(Clone, Copy)]
 struct Span {
     low: [u8; 3],
     along: [bool; 3],
 }
 
-/// The entities of a dimension of a cell.
+/// Returns the entities of a dimension of a cell.
 fn spans(cell: Cell, dim: usize) -> Vec<Span> {
     let of = |vertices: &&[usize]| {
         let first = vertices[0];
@@ -145,7 +145,7 @@ fn spans(cell: Cell, dim: usize) -> Vec<Span> {
     cell.entities(dim).iter().map(of).collect()
 }
 
-/// The middles of the entities of one dimension of leaves: those of the leaf itself, or of its parent where it hangs.
+/// Midpoints of the entities of one dimension: those of the leaf, or of its parent if they hang.
 struct Middles {
     spans: Vec<(Span, u32)>,
 }
@@ -160,13 +160,13 @@ impl Middles {
         Self { spans: own.into_iter().map(with_bits).collect() }
     }
 
-    /// The middle of an entity of a leaf.
+    /// Returns the midpoint of an entity of a leaf.
     fn of(&self, local: usize, word: u32, corner: [u32; 3], size: u32) -> [u32; 3] {
         let (span, bits) = &self.spans[local];
         let hangs = word & bits != 0;
         [0, 1, 2].map(|axis| {
             let (low, size) = match hangs {
-                // The parent's corner: below an upper child's own.
+                // The parent's corner is below that of an upper child.
                 true => (corner[axis] - size * (word >> axis & 1), 2 * size),
                 false => (corner[axis], size),
             };
@@ -177,9 +177,8 @@ impl Middles {
     }
 }
 
-/// A table from keys to numbers, which are given in the order of first touch. A slot has bits of the key's hash, which tell
-/// most keys apart, and one more than the number; keys lie in the order of their numbers, so that those that were met lately
-/// are near.
+/// Hash table from keys to numbers by first touch. A slot stores bits of the key's hash, which distinguish most keys,
+/// and the number plus one. Keys are stored by number, so that recent ones are close in memory.
 struct Numbers {
     slots: Vec<u64>,
     keys: Vec<u128>,
@@ -191,7 +190,7 @@ impl Numbers {
         Self { slots: vec![0; len], keys: Vec::with_capacity(expected) }
     }
 
-    /// The number of a key, and whether it is new.
+    /// Returns the number of a key, and whether it is new.
     fn number(&mut self, key: u128) -> (u32, bool) {
         if 2 * self.keys.len() >= self.slots.len() {
             self.grow();
@@ -207,12 +206,12 @@ impl Numbers {
         }
     }
 
-    /// The number of a key that was met.
+    /// Returns the number of a known key.
     fn find(&self, key: u128) -> Option<u32> {
         self.look_up(key).ok()
     }
 
-    /// The number of a key, or the slot that is for it.
+    /// Returns the number of a key, or the free slot for it.
     fn look_up(&self, key: u128) -> Result<u32, usize> {
         let (hash, mask) = (hash(key), self.slots.len() - 1);
         let tag = hash & TAG;
@@ -248,7 +247,7 @@ impl Numbers {
     }
 }
 
-/// The bits of a slot that are of the hash.
+/// The bits of a slot that store the hash.
 const TAG: u64 = !0 << 32;
 
 fn hash(key: u128) -> u64 {
@@ -257,16 +256,16 @@ fn hash(key: u128) -> u64 {
     mixed ^ mixed >> 29
 }
 
-/// The leaves of a forest: key, lower corner and what hangs.
+/// Leaves of a forest: keys, lower corners and hanging words.
 pub(super) struct Leaves<'a> {
     pub(super) keys: &'a [Key],
     pub(super) corners: &'a [[u32; 3]],
-    /// Empty where nothing hangs.
+    /// Empty if nothing hangs.
     pub(super) words: &'a [u32],
 }
 
 impl Leaves<'_> {
-    /// Whether nothing of a leaf, or of its parent where something hangs, lies on a side of its tree.
+    /// Returns whether no entity of a leaf, or of its parent if something hangs, lies on a side of its tree.
     fn is_inside(&self, leaf: usize, word: u32, dim: usize) -> bool {
         let level = self.keys[leaf].level() - u32::from(word != 0);
         let size = UNITS >> level;
@@ -276,7 +275,7 @@ impl Leaves<'_> {
         })
     }
 
-    /// The places of all entities of a dimension.
+    /// Returns the positions of all entities of a dimension.
     fn places(&self, frames: &Frames<'_>, dim: usize) -> Vec<(u128, u8)> {
         let cell = frames.topology.cell();
         let middles = Middles::new(cell, dim);
@@ -309,7 +308,7 @@ impl Leaves<'_> {
         all
     }
 
-    /// The numbers of the leaves' own vertices, and how many there are.
+    /// Returns the numbers of the leaves' own vertices, and the number of vertices.
     pub(super) fn vertices(&self, frames: &Frames<'_>) -> (Vec<u32>, usize) {
         let places = Leaves { words: &[], ..*self }.places(frames, 0);
         let mut numbers = Numbers::new(places.len() / 6);
@@ -317,7 +316,7 @@ impl Leaves<'_> {
         (vertices, numbers.count())
     }
 
-    /// The places of the entities of a dimension of one leaf.
+    /// Returns the keys of the entities of a dimension of one leaf.
     fn spots<'s>(
         &'s self,
         frames: &'s Frames<'_>,
@@ -330,7 +329,7 @@ impl Leaves<'_> {
         locals.map(move |local| frames.place(key.tree(), middles.of(local, word, corner, size)).key)
     }
 
-    /// Takes of the entities of all leaves, which have these numbers, those on what several processes have of the trees.
+    /// Passes the entities on shared entities of the trees to `inherited`; `numbers` is the numbering of the leaves.
     pub(super) fn inherit(
         &self,
         frames: &Frames<'_>,
@@ -356,11 +355,11 @@ impl Leaves<'_> {
         }
     }
 
-    /// The entities of all leaves as unknowns see them.
+    /// Returns the connectivity of the degrees of freedom.
     ///
     /// # Errors
     ///
-    /// More than indices can number.
+    /// An index overflow.
     pub(super) fn connectivity(&self, frames: &Frames<'_>) -> Result<Topology, MeshError> {
         let cell = frames.topology.cell();
         let places = self.places(frames, 0);
@@ -378,7 +377,7 @@ impl Leaves<'_> {
         Ok(Topology::seen(cell, (n_vertices, vertices), edges, faces, seen))
     }
 
-    /// Edges or faces, with how each leaf sees its own.
+    /// Returns the edges or faces, with their orientations in each leaf.
     fn entities(
         &self,
         frames: &Frames<'_>,
@@ -401,23 +400,24 @@ impl Leaves<'_> {
     }
 }
 
-/// An entity of some leaves that others have, too.
+/// An entity of some leaves that other processes share.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// Where it lies: the same for all that have it, by which they can sort.
+    /// Its global position key, used as a common sort key.
     pub(super) place: u128,
     pub(super) dim: usize,
     /// Its number in the connectivity of the leaves.
     pub(super) number: u32,
-    /// A leaf that has it, and as which of its own.
+    /// A leaf that has it, and the local number there.
     pub(super) of: (u32, u8),
-    /// The processes of the others, in no order.
+    /// The other processes, unordered.
     pub(super) ranks: Vec<u32>,
-    /// How many cells of the others have it.
+    /// The number of cells of other processes that have it.
     pub(super) cells: u8,
 }
 
-/// What leaves, which have these numbers, have in common with others, each of which a process has: entities of some dimensions.
+/// Returns the entities of some dimensions that leaves share with the leaves of other processes; `numbers` is their
+/// numbering.
 pub(super) fn common(
     frames: &Frames<'_>,
     (own, numbers): (&Leaves<'_>, &Topology),
@@ -426,7 +426,7 @@ pub(super) fn common(
 ) -> Vec<Common> {
     let cell = frames.topology.cell();
     let vertices = Middles::new(cell, 0);
-    // Whoever has an edge or a face in common has its vertices.
+    // Leaves with a common edge or face have common vertices.
     let mut known = Numbers::new(2 * own.keys.len());
     for leaf in 0..own.keys.len() {
         for key in own.spots(frames, &vertices, leaf) {
@@ -475,7 +475,7 @@ pub(super) fn common(
     all
 }
 
-/// The vertices of an edge or a face that is seen so, in the order of its own frame.
+/// Returns the vertices of an edge or a face with orientation `seen`, in the order of its own frame.
 fn in_frame(local: &'static [usize], seen: u8) -> impl Iterator<Item = usize> {
     (0..local.len()).map(move |own| {
         let at = match local.len() {

@@ -1,12 +1,12 @@
-//! Coarser forests: the leaves of one → those that are left when every whole family becomes its parent, balanced again.
+//! Coarser forests: every complete family is replaced by its parent, and the forest is balanced again.
 //!
-//! All parts of the mesh lose their finest cells at once, so that each level has cells everywhere (global coarsening: Munch,
-//! Heister, Prieto Saavedra and Kronbichler, "Efficient distributed matrix-free multigrid methods on locally refined meshes for
-//! FEM computations", ACM Trans. Parallel Comput. 10, 2023, section 3). Where most cells are whole trees, of which nothing comes, the
-//! trees are joined to patches first, if they form some: what was a tree is a child of a larger one.
+//! Cells are coarsened everywhere at once, so that each level covers the domain (global coarsening: Munch, Heister,
+//! Prieto Saavedra and Kronbichler, "Efficient distributed matrix-free multigrid methods on locally refined meshes for
+//! FEM computations", ACM Trans. Parallel Comput. 10, 2023, section 3). If most cells are unrefined trees, which cannot
+//! be coarsened, the trees are first joined to patches, if possible: each tree becomes a child of a larger one.
 //!
 //! ```text
-//! a leaf with the corner x and the size h in child j of a patch:     corner (j + x') / 2, size h / 2, with x' = x as the child is turned
+//! a leaf (corner x, size h) in child j of a patch:   corner (j + x') / 2, size h / 2, x' = x in the child's frame
 //! ```
 
 use super::coarse::Coarse;
@@ -17,20 +17,20 @@ use crate::mesh::{Affine, Coarsened, Mesh, NotCoarser};
 use crate::support::parallel::*;
 use std::sync::Arc;
 
-/// Cells of a coarser mesh for each of a finer one from which on it is not worth having.
+/// Largest useful ratio of the cell numbers of the coarser and the finer mesh.
 const STALLED: f64 = 0.75;
 /// No cell.
 const NONE: u32 = u32::MAX;
-/// Cells that are worth a thread.
+/// Smallest number of cells per thread.
 const GRAIN: usize = 1024;
 
 /// The cells of a mesh as leaves of a forest.
 pub(super) struct Rooted {
     trees: Arc<Mesh>,
     layout: Layout,
-    /// The leaf that each cell is.
+    /// The leaf of each cell.
     keys: Vec<Key>,
-    /// How each cell is turned in its leaf: which of the maps from reference cell to reference cell.
+    /// The orientation of each cell in its leaf, an index into `turns`.
     turned: Vec<u16>,
     turns: Vec<Affine>,
 }
@@ -45,7 +45,8 @@ impl From<ForestError> for NotCoarser {
 }
 
 impl Rooted {
-    /// Of a mesh that a forest has made; none where all cells are whole trees, or sides have become periodic since.
+    /// Returns the leaves of a mesh made by a forest. `None` if all cells are unrefined trees, or if periodic sides
+    /// have changed since.
     pub(super) fn of(mesh: &Mesh) -> Option<Self> {
         let refined = mesh.refined_from()?;
         let Descendants::Forest { layout, keys, .. } = &refined.cells else { return None };
@@ -60,7 +61,7 @@ impl Rooted {
         })
     }
 
-    /// Of the leaves of a forest of trees, in their order.
+    /// Returns the leaves of a forest, in its order.
     pub(super) fn of_forest(trees: &Arc<Mesh>, forest: &Forest) -> Self {
         Self {
             trees: Arc::clone(trees),
@@ -71,16 +72,16 @@ impl Rooted {
         }
     }
 
-    /// The coarser mesh, with joined trees where that is needed.
+    /// Returns the coarser mesh, with joined trees if needed.
     ///
     /// # Errors
     ///
-    /// Too few families, leaves that make no mesh.
+    /// Too few families, or leaves that form no valid mesh.
     pub(super) fn coarsened(self) -> Result<Coarsened, NotCoarser> {
         self.step()?.coarsened()
     }
 
-    /// The coarser forest, with joined trees where that is needed.
+    /// Returns the coarser forest, with joined trees if needed.
     ///
     /// # Errors
     ///
@@ -100,13 +101,13 @@ impl Rooted {
         Step { trees, forest: Arc::new(forest), places, turned, turns }
     }
 
-    /// The same leaves in patches of the trees, if these form some.
+    /// Returns the same leaves in patches of the trees, if the trees form patches.
     fn in_patches(&self) -> Option<Self> {
         let patches = self.trees.coarsened().ok()?;
         if self.keys.iter().any(|key| key.level() == FINEST) {
             return None;
         }
-        // The patch of each tree, and which of the maps takes it there.
+        // The patch of each tree, and the index of its map into the patch.
         let mut of_tree = vec![(0u32, 0u16); self.trees.n_cells()];
         let places = patches.children.iter().zip(&patches.places).enumerate();
         for (place, (&tree, &map)) in places {
@@ -116,7 +117,7 @@ impl Rooted {
             let (patch, map) = of_tree[key.tree() as usize];
             let (map, corner) = (&patches.maps[usize::from(map)], self.layout.corner(*key));
             let size = UNITS >> key.level();
-            // Of no more than 31 bits, so that nothing is rounded.
+            // At most 31 bits, so that arithmetic is exact.
             let unit = f64::from(UNITS);
             let image = |shift: u32| map.at(&corner.map(|x| f64::from(x + shift) / unit));
             let (a, b) = (image(0), image(size));
@@ -130,7 +131,7 @@ impl Rooted {
         Some(Self { trees: patches.mesh, layout: self.layout, keys, turned, turns })
     }
 
-    /// How a child is turned in the part of the patch where it lies.
+    /// Returns the orientation of a child in its part of the patch.
     fn turn(&self, map: &Affine) -> Affine {
         let cell = self.trees.cell();
         let middle = map.at(&[0.5; 3]);
@@ -143,7 +144,7 @@ impl Rooted {
         Affine::onto(cell, &own.collect::<Vec<_>>())
     }
 
-    /// The forest of the parents of all whole families, and where each leaf is in it.
+    /// Returns the forest after replacing complete families by their parents, and the position of each leaf in it.
     fn families(&self) -> Result<(Forest, Vec<Place>), NotCoarser> {
         let Self { trees, layout, keys, .. } = self;
         let mut leaves = keys.clone();
@@ -169,35 +170,35 @@ impl Rooted {
     }
 }
 
-/// Where a leaf is in a coarser forest.
+/// Position of a leaf in a coarser forest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The leaf of that one.
+    /// The leaf of the coarser forest.
     pub(super) leaf: u32,
-    /// Which child of it this one is; itself where there is none.
+    /// The child number; `None` if both leaves are equal.
     child: Option<u8>,
 }
 
-/// A way from the leaves of a forest to those of a coarser one.
+/// Map from the leaves of a forest to those of a coarser one.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// The trees of the coarser one.
+    /// The trees of the coarser forest.
     pub(super) trees: Arc<Mesh>,
     pub(super) forest: Arc<Forest>,
-    /// For each leaf.
+    /// The position of each leaf.
     pub(super) places: Vec<Place>,
-    /// How each leaf is turned.
+    /// The orientation of each leaf.
     turned: Vec<u16>,
     turns: Vec<Affine>,
 }
 
 impl Step {
-    /// The mesh of the coarser forest, and which parts of its cells those are that the leaves are in the order of the step.
+    /// Returns the mesh of the coarser forest, with the fine cells in leaf order as children.
     fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
         let (trees, forest) = (&self.trees, &self.forest);
-        // The coarse cell that each leaf is.
+        // The coarse cell of each leaf.
         let mut cells: Vec<u32> = (0..forest.n_leaves() as u32).collect();
-        // A part of a mesh has a coarser one of its own.
+        // A mesh part has its own coarser meshes.
         let are_trees =
             trees.cut().is_some() && forest.leaves().iter().all(|leaf| leaf.level() == 0);
         if are_trees {
@@ -211,8 +212,8 @@ impl Step {
         Ok(self.between(mesh, |leaf| cells[leaf as usize], 0..self.places.len() as u32))
     }
 
-    /// From a mesh with some of the leaves of the coarser forest, each of which is a cell, to cells that some of the leaves of the finer one
-    /// are.
+    /// Returns the relation between a mesh of some coarse leaves and cells that are some of the finer leaves. `cell_of`
+    /// gives the cell of a coarse leaf, `leaves` the leaf of each fine cell.
     pub(super) fn between(
         &self,
         mesh: Arc<Mesh>,
@@ -224,7 +225,7 @@ impl Step {
         let mut kinds = vec![0; children.len()];
         for (cell, leaf) in (0..).zip(leaves) {
             let Place { leaf: above, child } = self.places[leaf as usize];
-            // Where a cell is, and as what: itself, then it comes first, or a child.
+            // The slot of a cell: the first for the same leaf, else that of the child.
             let place = cell_of(above) as usize * each + child.map_or(0, usize::from);
             let kind = child.map_or(0, |child| 1 + usize::from(child));
             children[place] = cell;

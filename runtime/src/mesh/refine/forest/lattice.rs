@@ -1,16 +1,17 @@
-//! Numbers for the nodes of a mesh of quadrilaterals or hexahedra each of which is cut into n cells a direction.
+//! Node numbering of a uniformly refined mesh of quadrilaterals or hexahedra with n cells per direction and coarse
+//! cell.
 //!
-//! With a geometry of order g the nodes of a cell are those of a lattice of n·g steps a direction. A node's number
-//! follows from the vertex, edge or face of the mesh that it lies on and its place in that one's own frame, in which
-//! both cells beside a face agree; nodes on [0, 1] are symmetric, so that a reversed edge counts from its other end.
+//! With geometry of order g, the nodes of a coarse cell form a lattice with n·g steps per direction. A node's number
+//! follows from the vertex, edge or face that contains it and its position in that entity's frame, on which both cells
+//! agree. Nodes on [0, 1] are symmetric, so a reversed edge is counted from its other end.
 
 use crate::mesh::{Cell, Topology};
 
-/// The lattice of all cells of a mesh.
+/// Lattice of all cells of a mesh.
 pub(super) struct Lattice<'a> {
     topology: &'a Topology,
     steps: usize,
-    /// For each choice of 0, 1 or inside for each axis: dimension and number of the sub-entity.
+    /// Dimension and number of the sub-entity, for each choice of 0, 1 or interior per axis.
     corners: Vec<(usize, usize)>,
     /// The first number of each dimension's entities.
     start: [usize; 4],
@@ -29,7 +30,7 @@ impl<'a> Lattice<'a> {
         Self { topology, steps, corners: corners(cell), start }
     }
 
-    /// The number of a node of a cell, by its place in the lattice.
+    /// Returns the number of a node of a cell, by its lattice coordinates.
     pub(super) fn number(&self, cell: usize, at: [usize; 3]) -> usize {
         let (n, dim) = (self.steps, self.topology.cell().dim());
         let mut slot = 0;
@@ -78,7 +79,7 @@ impl<'a> Lattice<'a> {
     }
 }
 
-/// For each choice of 0, 1 or inside for each axis of a tensor cell, in this order of digits, the sub-entity there.
+/// Returns the sub-entity of a tensor cell for each choice of 0, 1 or interior per axis, as base-3 digits.
 pub(super) fn corners(cell: Cell) -> Vec<(usize, usize)> {
     let mut table = vec![(0, 0); 3usize.pow(cell.dim() as u32)];
     for dim in 0..=cell.dim() {

@@ -1,16 +1,16 @@
 //! Points and connectivity of simplices that descend from the cells of a mesh.
 //!
-//! From a [`Topology`] whose cells have their vertices in such an order that all agree on the direction of their edges
-//! and faces, and the way that leads to each cell ([`super::descent`]), to [`Parts`](crate::mesh::Parts)' points, those of
-//! vertices first and with their numbers, and nodes.
+//! The vertex order of the cells in the [`Topology`] must give consistent directions of edges and faces. The path of
+//! each cell ([`super::descent`]) determines its nodes. Points in [`Parts`](crate::mesh::Parts) start with the
+//! vertices, in their numbering.
 
 use super::children::Children;
 use super::descent::Descent;
 use crate::mesh::{Mesh, MeshError, Topology};
 use kernels_gen::element::Lagrange;
 
-/// The points, and the nodes of all cells. `path` tells the children that lead to a cell, and the cell of the mesh from
-/// which they do.
+/// Returns the points, and the nodes of all cells. `path` writes the child numbers on the path to a cell, and returns
+/// the initial cell.
 pub(crate) fn placed(
     mesh: &Mesh,
     children: &Children,
@@ -42,14 +42,14 @@ pub(crate) fn placed(
     Ok((points, nodes))
 }
 
-/// The element of a mesh's geometry.
+/// Returns the element of the mesh geometry.
 pub(super) fn geometry(mesh: &Mesh) -> Result<Lagrange, MeshError> {
     let (cell, order) = (mesh.cell(), mesh.order());
     let expected = "orders are 1 to 12, on simplices 1 to 8";
     Lagrange::continuous(cell, order).map_err(|_| MeshError::Unsupported { cell, order, expected })
 }
 
-/// The first node of each dimension's entities, and how many nodes there are.
+/// Returns the first node of each dimension's entities, and the number of nodes.
 fn starts(topology: &Topology, element: &Lagrange) -> [usize; 5] {
     let dim = topology.cell().dim();
     let mut count = [topology.n_vertices(), topology.edges().len(), topology.faces().len(), 0];

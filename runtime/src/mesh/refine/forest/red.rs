@@ -1,9 +1,9 @@
-//! Triangles and tetrahedra divided red: vertices of cells and tagged facets, level by level.
+//! Red refinement of triangles and tetrahedra: vertices of cells and tagged facets, level by level.
 //!
-//! Each vertex of a finer mesh is a pair {a, b} of vertices of the coarser one: the middle of their edge, or one
-//! of them. Where there is an order of all vertices in which those of each cell ascend, there is one of the finer mesh, the lexicographic
-//! one of these pairs, in which the vertices of each child ascend as [`super::children`] has them. So all cells agree on the direction of
-//! their edges and faces on each level, and which numbers vertices have does not matter.
+//! Each vertex of the finer mesh is a pair {a, b} of coarse vertices: the midpoint of their edge, or one vertex. If the
+//! vertices of each cell ascend in some global order, the lexicographic order of the pairs has the same property for
+//! the children of [`super::children`]. Cells therefore agree on the direction of edges and faces on all levels, for
+//! any vertex numbers.
 
 use super::children::pairs;
 use crate::mesh::cut::Inherited;
@@ -12,17 +12,17 @@ use crate::mesh::{Cell, Facet, Mesh, MeshError, index};
 use crate::support::parallel::*;
 use std::sync::Arc;
 
-/// Simplices by their vertices, whose edges and faces have one direction, and tagged facets.
+/// Simplices with consistently directed edges and faces, and tagged facets.
 pub(super) struct Simplices {
     pub(super) cell: Cell,
     pub(super) n_vertices: usize,
     pub(super) vertices: Vec<u32>,
-    /// The facets under each tag, each by its vertices.
+    /// The facets of each tag, by their vertices.
     pub(super) facets: Vec<Vec<[u32; 4]>>,
 }
 
 impl Simplices {
-    /// Each divided once.
+    /// Refines each simplex once.
     pub(super) fn divided(&self) -> Result<Self, MeshError> {
         let corners = self.cell.vertex_count();
         let edges = self.cell.entities(1);
@@ -35,7 +35,7 @@ impl Simplices {
         keys.par_sort_unstable();
         keys.dedup();
         index(keys.len(), "points")?;
-        // INVARIANT: all pairs that are asked for are edges of cells, or vertices.
+        // INVARIANT: all requested pairs are edges of cells, or vertices.
         let number = |a: u32, b: u32| keys.binary_search(&pair(a, b)).unwrap_or_default() as u32;
         let children = pairs(self.cell);
         let mut vertices = vec![0; self.vertices.len() * children.len()];
@@ -55,7 +55,7 @@ impl Simplices {
         Ok(Self { cell: self.cell, n_vertices: keys.len(), vertices, facets })
     }
 
-    /// The parts of a facet.
+    /// Returns the children of a facet.
     fn parts(&self, facet: &[u32; 4], number: impl Fn(u32, u32) -> u32) -> Vec<[u32; 4]> {
         let [a, b, c, none] = *facet;
         if self.cell.dim() == 2 {
@@ -68,8 +68,8 @@ impl Simplices {
     }
 }
 
-/// Where the vertices of a descendant lie in the simplex that was divided so many times, by its number among all: barycentric
-/// coordinates in units of 2⁻ᵗ after t times.
+/// Returns the vertices of a descendant, by its number, after `times` refinements of a simplex. Barycentric coordinates
+/// in units of 2^−times.
 fn corners(cell: Cell, times: usize, number: usize) -> [[u32; 4]; 4] {
     let unit = |vertex: usize| [0, 1, 2, 3].map(|c| if c == vertex { 1 << times } else { 0 });
     let mut corners = [0, 1, 2, 3].map(unit);
@@ -83,7 +83,7 @@ fn corners(cell: Cell, times: usize, number: usize) -> [[u32; 4]; 4] {
     corners
 }
 
-/// For each set of vertices of a simplex, one bit each, the entity that has these: its dimension and number.
+/// Returns for each set of vertices of a simplex (a bit set) the entity with these vertices: dimension and number.
 fn entities(cell: Cell) -> [(usize, usize); 16] {
     let mut all = [(0, 0); 16];
     for dim in 0..=cell.dim() {
@@ -96,9 +96,9 @@ fn entities(cell: Cell) -> [(usize, usize); 16] {
 }
 
 impl Mesh {
-    /// Says what other processes have of the entities of the simplices of a part, which were divided so many times, and of how many
-    /// cells facets on those of the part are. All cells see an entity of the part with its vertices in one order, in which
-    /// the middle of what lies on it is told.
+    /// Sets the shared entities of a mesh part of simplices after `times` refinements, and the cell counts of facets on
+    /// its boundary. All cells list the vertices of an entity of the part in one order, which defines the positions of
+    /// midpoints on it.
     pub(super) fn inherit_red(&mut self, times: usize) {
         let Some(Refined { coarse, cells: Descendants::Uniform { numbers, .. }, .. }) =
             self.refined_from()

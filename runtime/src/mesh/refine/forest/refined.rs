@@ -1,8 +1,8 @@
-//! Uniform refinement: a mesh → the mesh of all its cells divided a number of times.
+//! Uniform refinement of meshes.
 //!
-//! Quadrilaterals and hexahedra go through a [`Forest`] whose leaves all have one level, simplices are divided red
-//! ([`super::red`]). Children have the map of their parent ([`super::descent`]), its tags and those of its facets. Cells
-//! are in the order of their parents, along Morton's curve within each, gathered into chains as ever.
+//! Quadrilaterals and hexahedra are refined as a [`Forest`] with leaves of one level, simplices by red refinement
+//! ([`super::red`]). Children inherit the map of their parent ([`super::descent`]), its tags and those of its facets.
+//! Cells follow the order of their parents, in Morton order within each, and are gathered into chains as usual.
 
 use super::children::Children;
 use super::descent::Descent;
@@ -18,14 +18,14 @@ use kernels_gen::element::Lagrange;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why a mesh cannot be refined.
+/// Error of uniform refinement.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefineError {
-    /// The finer mesh cannot be made.
+    /// A finer mesh that is invalid or too large.
     #[error(transparent)]
     Mesh(#[from] MeshError),
-    /// Sides that were periodic do not fit any more.
+    /// Periodic sides that do not match on the finer mesh.
     #[error(transparent)]
     Periodic(#[from] PeriodicError),
 }
@@ -41,7 +41,7 @@ impl From<ForestError> for RefineError {
                 expected: "a forest is of quad or hex cells",
             },
             ForestError::Mesh(error) => error,
-            // Indices cannot number so many, and uniform refinement keeps balance.
+            // Only reachable by index overflow: uniform refinement keeps balance.
             ForestError::TooFine { .. }
             | ForestError::Part
             | ForestError::Unbalanced { .. }
@@ -50,7 +50,7 @@ impl From<ForestError> for RefineError {
     }
 }
 
-/// The mesh of a problem with its cells divided so many times: [`Mesh::refined`].
+/// Refines the mesh of a problem `times` times ([`Mesh::refined`]).
 ///
 /// # Errors
 ///
@@ -70,14 +70,14 @@ impl From<RefineError> for PeriodicError {
 }
 
 impl Mesh {
-    /// The mesh with each of its cells divided so many times, in 4 or 8 each time: squares and cubes halved along each
-    /// axis, triangles and tetrahedra divided red. Children inherit tags, and the map of their parent; on a generated ball
-    /// or shell new nodes of the boundary lie on its spheres. Periodic sides stay so. Of a part of a mesh this process divides its
-    /// own cells, of which it must have some, and what others have of the finer mesh nobody makes here.
+    /// Refines each cell `times` times, into 4 or 8 children: tensor cells by bisection of each axis, simplices by red
+    /// refinement. Children inherit tags and the map of their parent. On generated balls and shells, new boundary nodes
+    /// lie on the spheres. Periodic sides are kept. For a mesh part, each process refines its own cells (at least one);
+    /// no process builds the whole fine mesh.
     ///
     /// # Errors
     ///
-    /// More than indices can number or memory hold; a part of simplices with periodic sides or on spheres.
+    /// An index overflow, insufficient memory, or a part of simplices with periodic sides or spheres.
     ///
     /// ```
     /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
@@ -132,7 +132,7 @@ impl Mesh {
     }
 }
 
-/// A part of a mesh of squares or cubes, divided.
+/// Refines a mesh part of squares or cubes.
 fn in_forest(mesh: Mesh, times: usize) -> Result<Mesh, RefineError> {
     let mesh = Arc::new(mesh);
     let mut forest = Forest::new(&mesh)?;
@@ -142,7 +142,7 @@ fn in_forest(mesh: Mesh, times: usize) -> Result<Mesh, RefineError> {
     Ok(forest.mesh(&mesh)?)
 }
 
-/// Points, nodes and facets of the divided squares or cubes, and which descendant each is.
+/// Points, nodes and facets of the refined squares or cubes, and the descendant number of each cell.
 fn tensor(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
     let mut forest = Forest::new(mesh)?;
     for _ in 0..times {
@@ -177,7 +177,7 @@ fn tensor(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
     Ok((Parts { points: points.all, nodes, facets, ..Parts::default() }, ordered))
 }
 
-/// Points by their numbers in the lattice, in the order in which they come.
+/// Points by lattice number, in order of first touch.
 #[derive(Default)]
 struct Points {
     known: Vec<u32>,
@@ -198,7 +198,7 @@ impl Points {
     }
 }
 
-/// The nodes of a tensor cell that are its vertices, which stand where they do on the lattice.
+/// Returns the nodes of a tensor cell at its vertices; vertex positions agree with the lattice.
 fn corner_nodes(element: &Lagrange) -> Vec<usize> {
     let cell = element.cell();
     let node = |vertex: usize| {
@@ -208,7 +208,7 @@ fn corner_nodes(element: &Lagrange) -> Vec<usize> {
     (0..cell.vertex_count()).map(node).collect()
 }
 
-/// Gathers cells into chains, and says which each is.
+/// Gathers cells into chains, and returns their original numbers.
 fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -> Vec<u32> {
     let each = element.count();
     let corners = corner_nodes(element);
@@ -220,7 +220,7 @@ fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -
     order
 }
 
-/// The parts of tagged facets, by their vertices.
+/// Returns the parts of tagged facets, by their vertices.
 fn facets(
     mesh: &Mesh,
     lattice: &Lattice<'_>,
@@ -254,7 +254,7 @@ fn facets(
     all
 }
 
-/// The same of triangles or tetrahedra.
+/// Points, nodes and facets of the refined simplices, and the descendant number of each cell.
 fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
     let cell = mesh.cell();
     let of = |facet: &crate::mesh::Facet| {
@@ -285,7 +285,7 @@ fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError
     Ok((parts, (0..count as u32).collect()))
 }
 
-/// Which descendants of a cell are turned inside out relative to it; nothing where none is.
+/// Returns for each descendant of a cell whether its orientation is reversed; empty if none is.
 fn turned(mesh: &Mesh, times: usize) -> Vec<bool> {
     let children = Children::new(mesh.cell());
     let own: Vec<bool> =

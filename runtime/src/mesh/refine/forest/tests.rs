@@ -1,7 +1,7 @@
-//! Forests against brute force: points in the place of tables, and every pair of cells that meets.
+//! Forests against brute force: exact points instead of tables, and all pairs of adjacent cells.
 //!
-//! Corners of trees have whole coordinates, so that those of all leaves are exact, and two leaves share a face or an edge
-//! where they have the same points.
+//! Corners of trees have integer coordinates, so that those of all leaves are exact. Two leaves share a face or an edge
+//! if they share its points.
 
 use super::*;
 use crate::mesh::{Arrange, Counts, Parts};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 mod adapted;
 mod coarsened;
 
-/// A generator of numbers, SplitMix64.
+/// The random number generator SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// The turns of a cell that keep its orientation: for each new vertex the old one.
+/// Returns the rotations of a cell: for each new vertex the old one.
 fn turns(dim: usize) -> Vec<Vec<usize>> {
     let axes: &[[usize; 3]] = match dim {
         2 => &[[0, 1, 2], [1, 0, 2]],
@@ -42,7 +42,7 @@ fn turns(dim: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Cells given by the numbers of their corners, each turned at random.
+/// Returns a mesh of cells given by their corners, each rotated at random.
 fn mesh(cell: Cell, points: Vec<[f64; 3]>, cells: &[Vec<u32>], random: &mut Random) -> Mesh {
     let turns = turns(cell.dim());
     let mut nodes = Vec::new();
@@ -54,7 +54,7 @@ fn mesh(cell: Cell, points: Vec<[f64; 3]>, cells: &[Vec<u32>], random: &mut Rand
     Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a mesh")
 }
 
-/// A grid of cells of width 64.
+/// Returns a grid of cells of width 64.
 fn grid(dim: usize, cells: [usize; 3], random: &mut Random) -> Mesh {
     let n = [0, 1, 2].map(|a| if a < dim { cells[a] } else { 0 });
     let number = |at: [usize; 3]| (at[0] + (n[0] + 1) * (at[1] + (n[1] + 1) * at[2])) as u32;
@@ -83,7 +83,7 @@ fn grid(dim: usize, cells: [usize; 3], random: &mut Random) -> Mesh {
     mesh
 }
 
-/// `count` cells around one edge or, in two dimensions, one vertex, in two layers.
+/// Returns a mesh of `count` cells around one edge (in two dimensions, one vertex), in two layers.
 fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
     let at = |radius: f64, step: usize| {
         let angle = std::f64::consts::PI * step as f64 / count as f64;
@@ -115,7 +115,7 @@ fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
     mesh(cell, points, &cells, random)
 }
 
-/// All meshes that the tests look at, with the widths after which they repeat themselves; 0 for never.
+/// Returns all test meshes, with their periods; 0 for none.
 fn meshes(random: &mut Random) -> Vec<(Mesh, [f64; 3])> {
     let mut all = Vec::new();
     for dim in [2, 3] {
@@ -138,17 +138,17 @@ fn meshes(random: &mut Random) -> Vec<(Mesh, [f64; 3])> {
 
 type Point = [i64; 3];
 
-/// The points of leaves, exactly.
+/// Exact points of leaves.
 struct Points<'a> {
     mesh: &'a Mesh,
     periods: [f64; 3],
 }
 
-/// Units of a width of 1 of the meshes above, so fine that all points are whole.
+/// Units per length 1; all points are integers.
 const FINE: f64 = (1u64 << 30) as f64;
 
 impl Points<'_> {
-    /// The place in a tree, which has coordinates 0 to 1.
+    /// Returns the point of a tree with coordinates in [0, 1].
     fn at(&self, tree: u32, s: [f64; 3]) -> Point {
         let at = [0, 1, 2].map(|c| {
             let corner = |v: usize| {
@@ -168,7 +168,8 @@ impl Points<'_> {
         })
     }
 
-    /// The points of a part of a leaf, whose corners have the coordinates 0 to 1 in it: sorted corners, and the centre.
+    /// Returns the points of a part of a leaf, whose corners have local coordinates in [0, 1]: sorted corners, and the
+    /// centre.
     fn part(&self, forest: &Forest, leaf: Key, corners: &[[f64; 3]]) -> (Vec<Point>, Point) {
         let scale = f64::from(1u32 << leaf.level());
         let lower = forest.corner(leaf).map(|at| f64::from(at) / f64::from(1u32 << FINEST));
@@ -180,7 +181,7 @@ impl Points<'_> {
     }
 }
 
-/// The corners of the parts of an entity that is halved along each direction, again and again.
+/// Returns the corners of the parts of an entity after `times` bisections along each direction.
 fn halves(corners: &[[f64; 3]], times: usize) -> Vec<Vec<[f64; 3]>> {
     if times == 0 {
         return vec![corners.to_vec()];
@@ -194,7 +195,7 @@ fn halves(corners: &[[f64; 3]], times: usize) -> Vec<Vec<[f64; 3]>> {
     all
 }
 
-/// The faces and edges of leaves; in two dimensions the edges alone.
+/// Faces and edges of leaves; in two dimensions only edges.
 struct Meeting {
     all: BTreeMap<(Vec<Point>, Point), Vec<usize>>,
 }
@@ -218,7 +219,7 @@ impl Meeting {
         Self { all }
     }
 
-    /// The leaves that are too coarse beside another: faces and edges that others see divided twice or more often.
+    /// Returns the leaves that violate balance: another leaf has their face or edge refined at least twice.
     fn too_coarse(&self, forest: &Forest, points: &Points<'_>) -> BTreeSet<usize> {
         let cell = points.mesh.cell();
         let finest = forest.leaves().iter().map(|leaf| leaf.level()).max().unwrap_or(0);
@@ -240,7 +241,7 @@ impl Meeting {
         found
     }
 
-    /// The parts of faces and edges that hang on larger ones.
+    /// Returns the parts of faces and edges that hang on larger ones.
     fn hanging(&self, forest: &Forest, points: &Points<'_>) -> BTreeSet<(Vec<Point>, Point)> {
         let cell = points.mesh.cell();
         let mut found = BTreeSet::new();
@@ -257,19 +258,19 @@ impl Meeting {
     }
 }
 
-/// Divides some leaves at random, a few times, near to each other.
+/// Refines some random leaves a few times, close to each other.
 fn grow(forest: &mut Forest, random: &mut Random, times: usize) {
     for _ in 0..times {
         let count = forest.n_leaves();
         let chosen: BTreeSet<usize> = (0..1 + count / 40).map(|_| random.below(count)).collect();
         forest.refine(|leaf| chosen.contains(&leaf)).expect("few leaves");
-        // One corner is refined always.
+        // One corner is always refined.
         let last = forest.n_leaves() - 1;
         forest.refine(|leaf| leaf == last).expect("few leaves");
     }
 }
 
-/// The leaves that the least balanced forest above these has, found by looking at all faces and edges.
+/// Returns the leaves of the smallest balanced refinement, by brute force.
 fn balanced_slowly(mut forest: Forest, points: &Points<'_>) -> Vec<Key> {
     loop {
         let coarse = Meeting::new(&forest, points).too_coarse(&forest, points);
@@ -334,12 +335,12 @@ fn masks_say_what_hangs() {
             seen.insert((dim, mask));
         }
     }
-    // In the plane all of them are met.
+    // In two dimensions all masks occur.
     assert_eq!(seen.iter().filter(|(dim, _)| *dim == 2).count(), 13);
     assert!(seen.len() > 80, "{}", seen.len());
 }
 
-/// Faces without edges, edges without faces, or a face and the edge along its normal.
+/// Returns whether hanging faces and edges are consistent: only one kind, or a face and the edge along its normal.
 fn is_legal(mask: Mask, dim: usize) -> bool {
     let (faces, edges) = (mask.0 >> 3 & 7, mask.0 >> 6);
     let together = faces == 0 || edges == 0 || (faces == edges && faces.count_ones() == 1);
@@ -369,7 +370,7 @@ fn coarsening_takes_back_what_refining_did() {
         let taken = forest.coarsen(|leaf| !old.contains(&fine.leaves()[leaf]));
         assert_eq!(taken, families);
         assert_eq!(forest, before);
-        // What balance does not allow comes back.
+        // Balancing restores forbidden families.
         forest.coarsen(|_| true);
         forest.balance().expect("few leaves");
         let layout = forest.coarse.layout;
@@ -402,7 +403,7 @@ fn lists_hold_all_trees_around_edges_and_corners() {
         let mesh = around(3, count, &mut random);
         let forest = Forest::new(&mesh).expect("a forest");
         let most = (0..12).map(|edge| forest.coarse().around_edge(0, edge).len()).max();
-        // The edges in the middle plane have two trees on each of their sides.
+        // The edges in the middle plane have two trees on each side.
         assert_eq!(most, Some(count.max(4)));
         let most = (0..8).map(|corner| forest.coarse().around_vertex(0, corner).len()).max();
         assert_eq!(most, Some(2 * count));
@@ -417,7 +418,7 @@ fn refined_meshes_are_joined_as_whole_cells_are() {
         let (volume, vertices) = (mesh.size(), mesh.connectivity().n_vertices());
         let times = 1 + number % 2;
         let fine = mesh.refined(times).expect("room");
-        // So many vertices, edges and faces there are only where all neighbours agree on each.
+        // These numbers of vertices, edges and faces require that all neighbours agree.
         assert_eq!(Counts::of(&fine), counts.refined(times), "mesh {number}");
         assert!((fine.size() - volume).abs() < 1e-12 * volume, "mesh {number}");
         assert_eq!(fine.periodic_sides(), sides);

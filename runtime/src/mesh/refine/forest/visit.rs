@@ -1,4 +1,4 @@
-//! Where the leaves of a forest are: leaves → the geometry nodes of each, for rules that divide by place.
+//! Geometry nodes of the leaves of a forest, for refinement by position.
 
 use super::descent::Descent;
 use super::nodes::geometry;
@@ -7,12 +7,12 @@ use super::{Children, Forest};
 use crate::mesh::Mesh;
 
 impl Forest {
-    /// Shows the geometry nodes of each leaf, in the order of the leaves: those that it has where nothing hangs. `coarse` is
-    /// the mesh whose cells are the trees; no mesh is made of the leaves.
+    /// Calls `see` with each leaf and its geometry nodes (without hanging), in leaf order, without building a mesh.
+    /// `coarse` is the mesh of the trees.
     ///
     /// # Errors
     ///
-    /// A geometry that has no element.
+    /// The geometry has no element.
     pub fn visit(
         &self,
         coarse: &Mesh,

@@ -1,4 +1,4 @@
-//! Meshes of leaves: functions of continuous spaces have one value at a place, whichever cell is asked.
+//! Meshes of leaves: functions of continuous spaces are single-valued on all common points of cells.
 
 use super::*;
 use crate::space::Space;
@@ -6,7 +6,7 @@ use crate::space::discretisation::Discretisation;
 use kernels_gen::element::{Lagrange, tabulate};
 use std::sync::Arc;
 
-/// A balanced forest over a mesh, refined at random.
+/// Returns a balanced forest over a mesh, refined at random.
 fn grown(mesh: &Mesh, random: &mut Random) -> Forest {
     let mut forest = Forest::new(mesh).expect("a forest");
     grow(&mut forest, random, 2);
@@ -14,7 +14,7 @@ fn grown(mesh: &Mesh, random: &mut Random) -> Forest {
     forest
 }
 
-/// The least box around the corners of each cell, and a little more.
+/// Returns the slightly enlarged bounding box of the corners of each cell.
 fn boxes(mesh: &Mesh) -> Vec<[[f64; 2]; 3]> {
     let of = |cell: usize| {
         let mut own = [[f64::INFINITY, f64::NEG_INFINITY]; 3];
@@ -28,7 +28,8 @@ fn boxes(mesh: &Mesh) -> Vec<[[f64; 2]; 3]> {
     (0..mesh.n_cells()).map(of).collect()
 }
 
-/// The reference coordinates of a place in a cell, if it lies there; straight cells lie in the box of their corners.
+/// Returns the reference coordinates of a point in a cell, if it lies there; straight cells lie in the box of their
+/// corners.
 fn inverse(mesh: &Mesh, cell: usize, bounds: &[[f64; 2]; 3], x: [f64; 3]) -> Option<[f64; 3]> {
     let dim = mesh.dim();
     if (0..dim).any(|c| x[c] < bounds[c][0] || x[c] > bounds[c][1]) {
@@ -65,14 +66,14 @@ fn inverse(mesh: &Mesh, cell: usize, bounds: &[[f64; 2]; 3], x: [f64; 3]) -> Opt
     inside.then_some(xi)
 }
 
-/// The value of a cell's function at a point of it.
+/// Returns the value of a finite-element function at a point of a cell.
 fn value(space: &Space, values: &[f64], cell: usize, xi: [f64; 3]) -> f64 {
     let table = tabulate(space.element(), &[xi]);
     let nodes = space.cell_nodes(cell).iter().enumerate();
     nodes.map(|(local, &node)| table.value(0, local) * values[node as usize]).sum()
 }
 
-/// Every cell that has a place gives a function the same value there.
+/// Checks that all cells at a point agree on the value there.
 fn is_continuous(mesh: &Mesh, periods: [f64; 3], degree: usize, random: &mut Random) -> usize {
     let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
     let on = Discretisation::new(mesh.clone(), &[(element, 1)]).expect("a discretisation");
@@ -131,7 +132,7 @@ fn functions_are_continuous_over_hanging_faces_and_edges() {
     }
 }
 
-/// The coordinates are a function of the space of the geometry, on curved cells too.
+/// Coordinates are functions of the geometry's space, also on curved cells.
 #[test]
 fn coordinates_are_functions_of_the_space() {
     let mut random = Random(8);
@@ -169,7 +170,7 @@ fn nodes_are_where_they_are(mesh: &Mesh, degree: usize, name: &str) {
     }
 }
 
-/// Balls and shells, whose boundary's nodes lie on spheres but for those that hang, and curved meshes from files.
+/// Balls and shells, whose boundary nodes lie on spheres unless they hang, and curved meshes from files.
 #[test]
 fn curved_cells_meet_without_cracks() {
     use fem_dsl::problem::Argument;

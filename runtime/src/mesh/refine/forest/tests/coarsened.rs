@@ -1,4 +1,4 @@
-//! Coarser meshes: the inverse of refinement, in any numbering; what is refused, and why.
+//! Coarser meshes: inverse of refinement in any numbering, and rejected cases.
 
 use super::*;
 use crate::mesh::shape::Shape;
@@ -6,7 +6,7 @@ use crate::mesh::{Coarsened, Facet, NotCoarser, generate, stored};
 use fem_dsl::problem::Argument;
 use kernels_gen::element::{Lagrange, interpolation};
 
-/// A generated mesh, its arguments as the language has them.
+/// Generates a mesh.
 fn generated(name: &str, arguments: &[(&str, Argument)]) -> Mesh {
     let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     generate::generate(name, &arguments.collect()).expect("a mesh")
@@ -20,7 +20,7 @@ fn word(cell: Cell) -> Argument {
     Argument::Word(cell.name().to_owned())
 }
 
-/// A box of so many cells of width 1.
+/// Returns a box of unit cells.
 fn boxed(cell: Cell, cells: [usize; 3]) -> Mesh {
     let cells = || Argument::Numbers(cells[..cell.dim()].iter().map(|&n| n as f64).collect());
     let from = Argument::Numbers(vec![0.0; cell.dim()]);
@@ -31,7 +31,7 @@ fn tensor(dim: usize) -> Cell {
     if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron }
 }
 
-/// The same mesh with its cells in another order, each turned at random.
+/// Returns the same mesh with permuted and randomly rotated cells.
 fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
     let mut order: Vec<u32> = (0..mesh.n_cells() as u32).collect();
     (1..order.len()).for_each(|at| order.swap(at, random.below(at + 1)));
@@ -70,13 +70,13 @@ fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
     other
 }
 
-/// Where a cell has a point of its reference cell.
+/// Returns the point of a cell at given reference coordinates.
 fn place(mesh: &Mesh, cell: usize, at: [f64; 3]) -> [f64; 3] {
     let element = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
     mesh.place_of(cell, &interpolation(element, &[at]))
 }
 
-/// How far two points are from each other.
+/// Returns the distance of two points (maximum norm).
 fn apart(a: [f64; 3], b: [f64; 3]) -> f64 {
     (0..3).map(|c| (a[c] - b[c]).abs()).fold(0.0, f64::max)
 }
@@ -86,14 +86,14 @@ fn sorted(mut vertices: Vec<u32>) -> Vec<u32> {
     vertices
 }
 
-/// What must be true of any coarser mesh, found from places alone; those of squares and cubes have all of their nodes where
-/// the children have them.
+/// Checks invariants of any coarser mesh by geometry alone; on tensor cells all nodes must lie on the maps of the
+/// children.
 fn check(fine: &Mesh, coarser: &Coarsened) {
     let (mesh, cell, each) = (&*coarser.mesh, fine.cell(), coarser.each());
     assert_eq!(sorted(coarser.children.clone()), (0..fine.n_cells() as u32).collect::<Vec<_>>());
     assert_eq!(coarser.places.len(), fine.n_cells());
     assert_eq!((mesh.cell(), mesh.order()), (cell, fine.order()));
-    // So many vertices, edges and faces there are only where all neighbours agree on each.
+    // These numbers of vertices, edges and faces require that all neighbours agree.
     assert_eq!(Counts::of(mesh).refined(1), Counts::of(fine));
     let joined = |mesh: &Mesh| {
         let all = mesh.connectivity();
@@ -112,7 +112,7 @@ fn check(fine: &Mesh, coarser: &Coarsened) {
             for (corner, &vertex) in fine.vertices(child as usize).iter().enumerate() {
                 let at = map.at(&cell.vertex(corner));
                 let halves = at.map(|x| (2.0 * x) as i64);
-                // One place, one vertex.
+                // Each point is one vertex.
                 assert_eq!(*known.entry(halves).or_insert(vertex), vertex);
                 let whole = (0..cell.vertex_count()).find(|&v| cell.vertex(v) == at);
                 if let Some(whole) = whole {
@@ -138,7 +138,7 @@ fn check(fine: &Mesh, coarser: &Coarsened) {
     check_tags(fine, mesh);
 }
 
-/// The nodes of a coarse cell that lie in a child, where they should be.
+/// Checks the nodes of a coarse cell that lie in a child.
 fn check_nodes(
     fine: &Mesh,
     coarser: &Coarsened,
@@ -165,7 +165,7 @@ fn check_nodes(
     found
 }
 
-/// The same tags, of as many cells and facets as they were refined to, around the same centre.
+/// Checks that tags agree, with the right numbers of cells and facets and the same centre.
 fn check_tags(fine: &Mesh, coarse: &Mesh) {
     let parts = 1 << fine.dim();
     let names = |mesh: &Mesh| -> Vec<String> {
@@ -196,7 +196,7 @@ impl Mesh {
     }
 }
 
-/// Coarser, and all that must be true then.
+/// Coarsens a mesh and checks the result.
 fn coarsened(fine: &Mesh) -> Coarsened {
     let coarser = fine.coarsened().unwrap_or_else(|error| panic!("{error}"));
     check(fine, &coarser);
@@ -295,7 +295,7 @@ fn eight_cells_around_a_line_are_no_patch() {
     let mut random = Random(10);
     for dim in [2, 3] {
         assert_eq!(coarsened(&around(dim, 4, &mut random)).mesh.n_cells(), 1);
-        // Their corners agree: what is on the boundary is even.
+        // Their corners agree: boundary facets are even.
         let error = around(dim, 8, &mut random).coarsened().expect_err("eight around a line");
         assert!(matches!(error, NotCoarser::Patches { .. }), "{error}");
     }
@@ -312,7 +312,7 @@ fn what_touches_at_a_corner_must_agree_on_it() {
         cells.extend([0, 1, 3, 4].map(|n| [n, n + 1, n + 3, n + 4].map(|n| n + start).to_vec()));
     };
     square(&|x, y| [x as f64, y as f64, 0.0]);
-    // A square whose lower side is a V, the tip of which is the corner (2, 2) of the first one.
+    // A square whose lower side is a V; its tip is the corner (2, 2) of the first square.
     square(&|x, y| [1.0 + x as f64, 2.0 + (x as f64 - 1.0).abs() + y as f64, 0.0]);
     let error = |points: &[[f64; 3]], cells: &[Vec<u32>], random: &mut Random| {
         mesh(Cell::Quadrilateral, points.to_vec(), cells, random).coarsened()
@@ -322,7 +322,7 @@ fn what_touches_at_a_corner_must_agree_on_it() {
         *cell = if *cell == 10 { 8 } else { *cell };
     }
     assert_eq!(error(&points, &cells, &mut random), Err(NotCoarser::Contact));
-    // Alone each is a patch.
+    // Each alone is a patch.
     for half in [&cells[..4], &cells[4..]] {
         assert!(error(&points, half, &mut random).is_ok());
     }
@@ -343,7 +343,7 @@ fn balls_and_shells_of_all_orders() {
                 let coarser = coarsened(&fine);
                 assert_eq!(coarser.mesh.n_cells() << dim, fine.n_cells());
                 assert_eq!(coarser.mesh.spheres(), fine.spheres());
-                // Chords of order 1 cut off more where they are longer.
+                // Chords of order 1 cut off more if they are longer.
                 let lost = (coarser.mesh.size() / size - 1.0).abs();
                 assert!(lost < [0.5, 0.05, 0.02, 0.01][order - 1], "{name} {dim} {order}: {lost}");
             }
@@ -390,7 +390,7 @@ fn periodic_boxes_stay_periodic() {
             let coarser = coarsened(&coarsened(&mesh).mesh).mesh;
             assert_eq!((coarser.n_cells(), coarser.periodic_sides().len()), (1, pairs));
             assert_eq!(coarser.boundary().len(), 2 * (dim - pairs));
-            // Odd numbers of cells are not helped by it.
+            // Odd numbers of cells still have no patches.
             let mut mesh = grid(dim, [3, 4, 4], &mut random);
             mesh.make_periodic(&sides[..pairs]).expect("sides that fit");
             assert!(matches!(mesh.coarsened(), Err(NotCoarser::Patches { .. })));
@@ -398,7 +398,7 @@ fn periodic_boxes_stay_periodic() {
     }
 }
 
-/// A ring of so many cells, two in the other direction.
+/// Returns a ring of `count` cells, two cells wide.
 fn ring(count: usize, random: &mut Random) -> Mesh {
     let at = |n: usize| {
         let (radius, angle) =
@@ -418,7 +418,7 @@ fn ring(count: usize, random: &mut Random) -> Mesh {
 #[test]
 fn tags_say_which_cells_go_together() {
     let mut random = Random(15);
-    // Each of both ways round is right.
+    // Both pairings around the ring are valid.
     for start in 0..4 {
         let mut mesh = ring(12, &mut random);
         assert_eq!(coarsened(&mesh).mesh.n_cells(), 6);
@@ -432,12 +432,12 @@ fn tags_say_which_cells_go_together() {
         let middle = |at: &[[f64; 3]]| [0, 1, 2].map(|c| (at[0][c] + at[1][c]) / 2.0);
         other.tag_boundary("arc", |at| within(angle(&middle(at)), 4));
         assert_eq!(coarsened(&other).mesh.facets_tagged("arc").map(<[_]>::len), Ok(4));
-        // One more cell, and one more facet.
+        // One cell and one facet more.
         mesh.tag_cells("five", |at| within(angle(at), 5));
         assert!(matches!(mesh.coarsened(), Err(NotCoarser::Tags { .. })));
         other.tag_boundary("five", |at| within(angle(&middle(at)), 5));
         assert!(matches!(other.coarsened(), Err(NotCoarser::Tags { .. })));
-        // An odd ring has no patches, whatever its tags are.
+        // An odd ring has no patches, with any tags.
         let mut odd = ring(10, &mut random);
         odd.tag_cells("one", |at| at[0] > 2.0 && at[1] > 0.0 && at[1] < 1.5);
         assert_eq!(odd.coarsened().map(|coarser| coarser.mesh.n_cells()).ok(), None);
@@ -469,7 +469,7 @@ fn tags_that_end_inside_of_a_patch_are_refused() {
 
 #[test]
 fn cells_that_are_folded_when_they_are_coarse_are_refused() {
-    // Two cells of 100° each are right, one of 200° is not.
+    // Two cells of 100° each are valid, one of 200° is not.
     let at = |n: usize| {
         let (radius, angle) = (1.0 + 0.5 * (n % 3) as f64, (100.0 * (n / 3) as f64).to_radians());
         [radius * angle.cos(), radius * angle.sin(), 0.0]
@@ -487,7 +487,7 @@ fn whole_families_become_one() {
     forest.refine(|_| true).expect("few leaves");
     forest.refine(|leaf| leaf < 4).expect("few leaves");
     let fine = forest.mesh(&mesh).expect("a mesh");
-    // Of 28 cells 16 are four families, whose parents are no family before they are there, and 12 are three.
+    // Of 28 cells, 16 form four families, whose parents become a family only afterwards, and 12 form three.
     let coarser = fine.coarsened().expect("families");
     assert_eq!((fine.n_cells(), coarser.mesh.n_cells()), (28, 7));
     for cell in 0..7 {
@@ -500,7 +500,7 @@ fn whole_families_become_one() {
     assert_eq!(coarsest.mesh.n_cells(), 4);
     let stays = (0..4).filter(|&cell| coarsest.children_of(cell).len() == 1).count();
     assert_eq!(stays, 3);
-    // Level 0 again: patches of the mesh that the forest is of.
+    // Level 0 again: patches of the mesh of the trees.
     assert_eq!(coarsest.mesh.coarsened().map(|coarser| coarser.mesh.n_cells()), Ok(1));
 }
 
@@ -515,7 +515,7 @@ fn a_chain_of_cells_has_too_few_families() {
     assert_eq!(fine.coarsened(), Err(NotCoarser::Families { cells: 19, coarser: 16 }));
 }
 
-/// The area of a square cell.
+/// Returns the area of a square cell.
 fn area(mesh: &Mesh, cell: usize) -> f64 {
     let [a, b] = [0, 3].map(|at| mesh.points()[mesh.vertices(cell)[at] as usize]);
     ((b[0] - a[0]) * (b[1] - a[1])).abs()
@@ -548,7 +548,7 @@ fn simplices_have_what_they_were_refined_from() {
     }
 }
 
-/// Children of straight cells lie where the coarse map has them.
+/// Checks that children of straight cells lie on the coarse map.
 fn straight(fine: &Mesh, coarser: &Coarsened) {
     let mut found = 0;
     for cell in 0..coarser.mesh.n_cells() {

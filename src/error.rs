@@ -91,6 +91,12 @@ pub enum Error {
         "the Jacobian depends on the state, and was taken at none\nhelp: call `linearise(&u)` before `apply` and `diagonal`"
     )]
     NotLinearised,
+    /// Meshes between which no function can be transferred.
+    #[error(
+        "the systems are not on meshes of one hierarchy, or their fields have other elements\n\
+         help: take both meshes from one `Adaptive`, and the same form and degree"
+    )]
+    NoTransfer,
     /// A vector of another system, or of another length.
     #[error(transparent)]
     Vector(OperatorError),

@@ -57,11 +57,13 @@
 //! | `pictures` | `Solution::picture`: solutions as PNG and SVG |
 //! | `cuda`, `opencl` | kernels on GPUs |
 
+pub mod adapt;
 mod emit;
 mod error;
 mod form;
 pub mod language;
 pub mod layers;
+pub mod meshes;
 mod output;
 #[cfg(feature = "pictures")]
 pub mod picture;

@@ -1,6 +1,7 @@
 //! A form on a mesh: [`Form`] + [`Mesh`] → [`Setup`] → [`System`], which gives R(u), J(u)·δu and solves R(u) = 0.
 
 mod affine;
+mod algebra;
 mod conditions;
 mod data;
 mod measured;

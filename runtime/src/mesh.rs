@@ -24,6 +24,7 @@ pub mod topology;
 mod affine;
 mod apart;
 pub(crate) mod assemble;
+mod build;
 pub(crate) mod coarsened;
 mod counts;
 pub mod cut;
@@ -47,6 +48,7 @@ mod unfold;
 pub(crate) mod vtk_order;
 
 pub use affine::Affine;
+pub use build::{ArrayMeshBuilder, CellCounts, MeshBuilder};
 pub use coarsened::{Coarsened, NotCoarser};
 pub use counts::Counts;
 pub use error::{CellName, MeshError, NodeName};

@@ -129,7 +129,7 @@ pub(super) struct Processor {
     pub(super) runs: usize,
     /// Batches that are gathered, then computed, then scattered together.
     pub(super) block: Table<usize>,
-    /// Loops over at most this many entries are written out.
+    /// The trip count up to which loops are unrolled.
     pub(super) unroll: usize,
 }
 

@@ -318,7 +318,7 @@ impl Setup {
         self
     }
 
-    /// Returns numbers the DoFs, compiles the kernels or finds them in the cache, and fills their tables.
+    /// Numbers the DoFs, compiles the kernels or finds them in the cache, and fills their tables.
     ///
     /// # Errors
     ///

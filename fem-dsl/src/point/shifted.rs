@@ -7,7 +7,7 @@ use super::verify::expect_point;
 use super::{Coefficient, Input, Integral, NodeId, Param, PointForm, Shape, Slot};
 use std::collections::BTreeMap;
 
-/// `form` + s · `mass`, with the parameter s behind all others.
+/// Returns `form` + s · `mass`, with the parameter s after all others.
 pub fn shifted(form: &PointForm, mass: &PointForm, value: f64) -> PointForm {
     let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
     made.name = format!("{}_shifted", form.name);

@@ -1,4 +1,4 @@
-//! A solver that a program names, not a text: checked as if it were written in a problem of the form.
+//! A solver that a program names, rather than a text: checked as if it were part of a problem of the form.
 
 use super::{Program, suited, wrong_dimension};
 use crate::check::problem::{Statement, content, solver_piece};
@@ -8,11 +8,12 @@ use crate::problem::{Argument, Solver};
 use std::collections::BTreeMap;
 
 impl Program {
-    /// Checks the name of a solver, its settings and their ranges, and whether it suits `point`, the form of this name.
+    /// Checks the name of a solver, its settings and their ranges, and its suitability for `point`, the form of this
+    /// name.
     ///
     /// # Errors
     ///
-    /// All that is wrong, at its place in the solver as the language writes it.
+    /// All errors, located in the solver as the language writes it.
     pub fn solver(
         &self,
         form: &str,
@@ -35,7 +36,7 @@ impl Program {
     }
 }
 
-/// A word with its settings, as the language writes them.
+/// Returns a keyword with its settings in the notation of the language.
 fn text(name: &str, arguments: &BTreeMap<String, Argument>) -> String {
     if arguments.is_empty() {
         return name.to_owned();

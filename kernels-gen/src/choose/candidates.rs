@@ -84,7 +84,7 @@ impl Candidate {
         })
     }
 
-    /// Returns names the source of a cell's map or of the coefficients of its Jacobian.
+    /// Names the source of a cell's map or of the coefficients of its Jacobian.
     pub fn geometry(&self) -> String {
         match self.plan.linearisation {
             Linearisation::Stored => "coefficients".to_owned(),

@@ -141,7 +141,7 @@ impl Builder {
         }
     }
 
-    /// Returns names an unnamed value in the generated source. Constants stay unnamed.
+    /// Names an unnamed value in the generated source. Constants stay unnamed.
     pub fn name(&mut self, value: ValueId, name: &str) -> ValueId {
         let Value { op, name: slot, .. } = &mut self.kernel.values[value];
         if slot.is_none() && !matches!(op, Op::Constant(_)) {

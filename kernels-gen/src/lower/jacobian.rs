@@ -77,7 +77,7 @@ fn cofactors_from(
     (rows, det)
 }
 
-/// Returns names values by their indices.
+/// Names values by their indices.
 fn named(b: &mut Builder, values: &[ValueId], name: impl Fn(usize) -> String) {
     for (number, &value) in values.iter().enumerate() {
         b.name(value, &name(number));

@@ -1,5 +1,5 @@
-//! All tests of the library and of `wf` as one program, so that they share what it takes to build one and all processors; but
-//! for those that need nothing of either, and those that take long to compile.
+//! All tests of the library and of `wf` as one program, which saves build time and lets them share the cores; except
+//! for tests that depend on neither, and those that take long to compile.
 
 mod affine;
 mod assemble;

@@ -28,7 +28,8 @@ pub fn write_vtu(
 }
 
 /// Writes the subdomain of each of several processes to its own file, and a file with the extension `.pvtu` that refers
-/// to them: `NAME-0-of-2.vtu` for the first of two if `path` is `NAME.vtu`. Collective over all processes.
+/// to them. For the path `NAME.vtu`, the first of two processes writes `NAME-0-of-2.vtu`. Collective over all
+/// processes.
 ///
 /// # Errors
 ///

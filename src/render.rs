@@ -92,7 +92,8 @@ fn snippet<'a>(
     Some(snippet)
 }
 
-/// A diagnostic for programs; lines and columns count from 1, columns in characters. With the feature `cli` serde writes it.
+/// A diagnostic for programs; lines and columns count from 1, columns in characters. Serialised by serde with the
+/// feature `cli`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(serde::Serialize))]
 pub struct JsonDiagnostic {

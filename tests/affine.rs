@@ -182,7 +182,7 @@ fn operators_are_those_of_an_explicit_matrix() -> Result<(), Error> {
     Ok(())
 }
 
-/// Constraints may refer to DoFs at a wall that is not aligned with an axis: the operator is the residual's derivative
+/// Constraints may refer to DoFs at a wall that is not aligned with an axis. The operator is the residual's derivative
 /// along the free directions, and symmetric.
 #[test]
 fn nodes_that_slip_may_give_others() -> Result<(), Error> {
@@ -248,7 +248,7 @@ fn solutions_fulfil_constraints_whatever_the_solver() -> Result<(), Error> {
         let setup = setup.dirichlet("u", ["x0"], |x| [x[1], 0.0]);
         let mut system = on(setup, &device)?;
         let points = system.points("u")?;
-        // The right side is a plate: it moves up rigidly, and along like its lowest node, which is linked to the
+        // The right side is a plate: it moves up rigidly, and along like its lowest node. That node is linked to the
         // middle: half its displacement plus a tenth.
         let right: Vec<usize> = (0..points.len()).filter(|&node| points[node][0] == 1.0).collect();
         let middle = points.iter().position(|point| *point == [0.5, 0.5, 0.0]).expect("a node");

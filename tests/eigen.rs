@@ -1,5 +1,5 @@
 //! Eigenvalue problems: known eigenvalues, with every preconditioner, of constrained and free bodies, with the L2
-//! product and with masses of the file; and messages if there are none.
+//! product and with masses of the file. Messages if there are no eigenvalues.
 
 use std::f64::consts::PI;
 

@@ -130,7 +130,7 @@ fn a_bracket_is_pulled_by_its_end() {
     assert!(number(&none[0], "iterations") < 1.0, "{none:?}");
 }
 
-/// The capacitor problem of A-FEM: matrix-free, assembled with all algorithms and element by element, the potentials
+/// The capacitor problem of A-FEM, matrix-free, assembled with all algorithms and element by element. The potentials
 /// agree below 1e-10 (the paper's methods differ by 1e-5), and so does the capacitance. Up to the effect of the
 /// surrounding box, it is that of Palmer's formula with a plate's thickness, 64 + (1 + ln 128π + ln(2 + √3)) / π in
 /// units of ε.

@@ -1,7 +1,7 @@
-//! Fuzzing with stable Rust: mutations of our own files against each target, ten seconds in all (`WF_FUZZ_SECONDS=30`
-//! for half a minute, as in CI; `WF_FUZZ=600` for ten minutes each), from a seed that is printed (`WF_SEED=7` for
-//! another). The current input is always in a file, whose name is printed, so that it is available after a crash or a
-//! hang. `fuzz/README.md` describes the same with coverage.
+//! Fuzzing with stable Rust: mutations of our own files against each target, ten seconds in all. `WF_FUZZ_SECONDS=30`
+//! sets half a minute, as in CI, and `WF_FUZZ=600` ten minutes each. The seed is printed; `WF_SEED=7` sets another. The
+//! current input is always in a file, whose name is printed, so that it is available after a crash or a hang.
+//! `fuzz/README.md` describes the same with coverage.
 
 #[path = "fuzz/meshes.rs"]
 mod meshes;

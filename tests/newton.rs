@@ -105,7 +105,8 @@ fn a_jacobian_that_vanishes_at_the_start_is_named() {
     }
 }
 
-/// The solution with p = 2 is a start for the p-Laplacian: in the disc u = (p − 1)/p (1/2)^(1/(p − 1)) (1 − r^(p/(p − 1))).
+/// The solution with p = 2 is an initial state for the p-Laplacian: in the disc u = (p − 1)/p (1/2)^(1/(p − 1)) (1 −
+/// r^(p/(p − 1))).
 #[test]
 fn a_p_laplacian_starts_from_the_solution_with_p_2() {
     let text = CONTACT.replace("SOLVER", "").replace(

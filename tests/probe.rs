@@ -1,7 +1,7 @@
 //! `wf probe` in comparison with manual integrals, on all four cells, affine and curved.
 //!
 //! On boxes of affine cells everything is a polynomial, and the reference integrates monomials over the unit box. On
-//! curved cells a polynomial of degree m in x is in the space of degree k if k ≥ m · (order of the geometry); the
+//! curved cells a polynomial of degree m in x is in the space of degree k if k ≥ m · (order of the geometry). The
 //! reference integrates over the boundary only, by the divergence theorem ([`boundary`]).
 
 #[path = "probe/affine.rs"]

@@ -10,8 +10,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Linear and nonlinear problems, of one field and of several, scalars and vectors, on quadrilaterals, triangles, hexahedra and
-/// tetrahedra, with periodic sides, data, and reports of all kinds.
+/// Linear and nonlinear problems, of one field and of several, scalars and vectors, with periodic sides, data, and
+/// reports of all kinds. The cells are quadrilaterals, triangles, hexahedra and tetrahedra.
 const PROBLEMS: &str = include_str!("processes/problems.wf");
 
 /// Returns whether an MPI is available; `WF_REQUIRE=mpi` makes its absence a failure.

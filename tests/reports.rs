@@ -230,9 +230,9 @@ fn reactions_balance_the_load() {
     assert!(number(&solution, "tip") < -1.0);
 }
 
-/// NAFEMS, The Standard NAFEMS Benchmarks (1990), test T4: a plate of 0.6 m × 1 m with a conductivity of 52 W/(m K), at
-/// 100 °C at the bottom, insulated at the left, and cooled at the right and top by 750 W/(m² K) to 0 °C, has 18.25 °C
-/// (here to four digits) at (0.6, 0.2).
+/// NAFEMS, The Standard NAFEMS Benchmarks (1990), test T4: a plate of 0.6 m × 1 m with a conductivity of 52 W/(m K). It
+/// is at 100 °C at the bottom, insulated at the left, and cooled at the right and top by 750 W/(m² K) to 0 °C. At (0.6,
+/// 0.2) it has 18.25 °C (here to four digits).
 #[test]
 fn the_plate_of_nafems_t4_has_its_temperature() {
     let text = "

@@ -1,5 +1,5 @@
 //! A sweep restarted at its second value from the file of the first yields bitwise equal results, with the program
-//! itself; so does a time-dependent run continued from a checkpoint.
+//! itself. So does a time-dependent run continued from a checkpoint.
 
 use std::path::Path;
 use std::process::Command;

@@ -120,7 +120,8 @@ fn a_condition_holds_at_the_vertex_next_to_a_place() {
     assert!((low - 1.0).abs() < 1e-12, "{low:?}");
 }
 
-/// A thick elliptic plate with an elliptic hole under pressure (NAFEMS LE10): the published σ_yy at D = (2, 0, 0.6) is −5.38 MPa.
+/// A thick elliptic plate with an elliptic hole under pressure (NAFEMS LE10). The published σ_yy at D = (2, 0, 0.6) is
+/// −5.38 MPa.
 #[test]
 fn nafems_le10_is_held_along_a_curve() {
     let form = "field u: vector; param E = 210e3; param nu = 0.3; param pressure = 1;

@@ -1,5 +1,5 @@
-//! Time integration: conditions that follow t, initial states, unsuitable schemes, impossible steps, unstable explicit schemes,
-//! checkpoints of another problem.
+//! Time integration: conditions that depend on t, initial states, unsuitable schemes, impossible steps, unstable
+//! explicit schemes, checkpoints of another problem.
 
 use std::time::{Duration, Instant};
 

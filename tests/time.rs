@@ -176,8 +176,8 @@ fn an_undamped_wave_keeps_its_energy() {
     }
 }
 
-/// Waves excited by conditions, implicitly, and explicitly: with a coupled mass matrix, and with one that is diagonal
-/// by quadrature at the nodes, for which lumping makes no difference.
+/// Waves excited by conditions, implicitly and explicitly. The mass matrix is coupled, or diagonal by quadrature at the
+/// nodes, for which lumping makes no difference.
 #[test]
 fn waves_follow_conditions() {
     let text = |scheme: &str, quadrature: &str| {

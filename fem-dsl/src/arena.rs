@@ -1,7 +1,7 @@
 //! Append-only storage with typed ids: the shape of every expression graph of the project.
 //!
-//! An id is a `u32` in a newtype; an item may refer only to items with smaller ids ("operands
-//! first"), so a pass is one loop in index order and never recursive.
+//! An id is a `u32` in a newtype. An item may refer only to items with smaller ids ("operands first"), so a pass is one
+//! loop in index order and never recursive.
 
 use std::fmt;
 use std::marker::PhantomData;

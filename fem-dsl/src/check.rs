@@ -1,9 +1,9 @@
 //! `check`: [`ast::Form`] → [`Form`], for one space dimension.
 //!
 //! Names are resolved (unique in the form, no shadowing, any order, no cycles), functions are expanded, and every
-//! expression gets its shape. All three notations are converted to f0 and f1: for a weak form they are its derivatives
-//! by the test functions and their gradients, for an energy its derivatives by the fields and theirs. One run reports
-//! all errors of a form; anything that depends on a broken part is silently ignored.
+//! expression gets its shape. All three notations are converted to f0 and f1. For a weak form they are its derivatives
+//! by the test functions and their gradients; for an energy, its derivatives by the fields and their gradients. One run
+//! reports all errors of a form; anything that depends on a broken part is silently ignored.
 //!
 //! A form is checked once for each dimension ([`check_dimensions`]) and is valid for those that pass. [`value`] checks
 //! the expressions of problem blocks.
@@ -101,8 +101,8 @@ impl Dimensions {
         self.outcomes.iter().filter_map(|(form, _)| form.as_ref())
     }
 
-    /// Returns the reason why the form is invalid in `dim` dimensions: the first error, whose primary label is the
-    /// token that determines the other dimension if the form is valid there.
+    /// Returns the reason why the form is invalid in `dim` dimensions: the first error. If the form is valid in the
+    /// other dimension, the primary label is the token that determines it.
     pub fn refusal(&self, dim: usize) -> Option<&Diagnostic> {
         self.outcome(dim)?.1.iter().find(|diagnostic| diagnostic.is_error())
     }

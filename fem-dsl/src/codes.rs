@@ -1,8 +1,8 @@
 //! The codes of all diagnostics, each with its page.
 //!
-//! E01xx syntax, E02xx names and shapes, E03xx rules of forms, E04xx problems and their settings, E09xx parts of the
-//! language that this version parses but does not implement; warnings have the same ranges, from W0201 on. A page is a
-//! file of `codes/`: a wrong example, the reason, and the corrected example; `wf explain E0203` prints it.
+//! E01xx syntax, E02xx names and shapes, E03xx rules of forms, E04xx problems and their settings, E09xx features that
+//! this version parses but does not implement. Warnings have the same ranges, from W0201 on. A page is a file of
+//! `codes/`: a wrong example, the reason, and the corrected example; `wf explain E0203` prints it.
 
 macro_rules! codes {
     ($($(#[$meta:meta])* $name:ident = $id:literal,)*) => {

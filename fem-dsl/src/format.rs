@@ -49,8 +49,8 @@ pub fn format(source: &Source) -> Result<String, Vec<Diagnostic>> {
     Ok(page(&pieces(&text)))
 }
 
-/// Returns whether two texts have the same tokens and comments in the same order: they are equal except for white
-/// space, including that at the line ends of comments.
+/// Returns whether two texts have the same tokens and comments in the same order. They may differ in white space,
+/// including that at the line ends of comments.
 pub fn same_pieces(one: &str, other: &str) -> bool {
     let (one, other) = (one.replace("\r\n", "\n"), other.replace("\r\n", "\n"));
     let (one, other) = (pieces(&one), pieces(&other));

@@ -62,9 +62,9 @@ impl Values {
     }
 }
 
-/// Modifies a form so that `solution`, one function per field, solves it with the data `aux`, one function for each of
-/// its auxiliary data, constant for data on cells and at points. `held` is true for each field with conditions on the
-/// whole boundary.
+/// Modifies a form so that `solution`, one function per field, solves it with the data `aux`. The latter has one
+/// function for each of the form's auxiliary data, constant for data on cells and at points. `held` is true for each
+/// field with conditions on the whole boundary.
 ///
 /// # Errors
 ///

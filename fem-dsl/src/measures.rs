@@ -26,8 +26,8 @@ use crate::point::{
 use crate::problem::Expression;
 use std::collections::BTreeMap;
 
-/// Returns the form of the errors against known solutions of some fields: an additional field for each of them, with
-/// the squares of the difference and of its gradient. It has no auxiliary data.
+/// Returns the form of the errors against known solutions of some fields. It has an additional field for each of them,
+/// with the squares of the difference and of its gradient. It has no auxiliary data.
 pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
     let mut made = with_scale(form, "errors");
     made.aux.clear();

@@ -1,9 +1,9 @@
 //! `parse`: [`Source`] → [`ast::File`](crate::ast::File), syntax only.
 //!
-//! There are three steps: `scan` (comments, malformed tokens, brackets and their depth), the grammar (`grammar.pest` of
-//! the crate `fem-dsl-grammar`; only this module depends on the parser generator), and `build`, which converts the
-//! parser's pairs to the tree and resolves precedence on an explicit stack. Each unreadable item is parsed again by its
-//! own rule, to find the position of the error and the expected tokens. Its readable part (usually the name) still
+//! There are three steps. `scan` finds comments, malformed tokens, brackets and their depth. Then follows the grammar,
+//! `grammar.pest` of the crate `fem-dsl-grammar`; only this module depends on the parser generator. `build` converts
+//! the parser's pairs to the tree and resolves precedence on an explicit stack. Each unreadable item is parsed again by
+//! its own rule, to find the position of the error and the expected tokens. Its readable part (usually the name) still
 //! enters the tree, so that one mistake causes one message.
 
 use crate::ast::File;

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 pub use stepping::{Mass, Scheme, SchemeError, Stepping, SteppingError};
 
-/// Largest quadrature degree D: the exact integral of a product of four functions of degree 12, the largest of any
-/// element, over a hexahedron whose sides have degree 5, the largest in mesh files. Most cells support far less, which
+/// Largest quadrature degree D. It integrates a product of four functions of degree 12, the largest of any element,
+/// exactly over a hexahedron whose sides have degree 5, the largest in mesh files. Most cells support far less, which
 /// is reported when kernels are generated.
 pub const LARGEST_QUADRATURE: u32 = 62;
 
@@ -142,8 +142,8 @@ impl Problem {
     }
 }
 
-/// Adaptive mesh refinement: the problem is solved, the error of each cell is estimated, cells are marked and refined,
-/// and it is solved again, until one of the limits is reached.
+/// Adaptive mesh refinement: the problem is solved, the error of each cell is estimated, and cells are marked and
+/// refined. This is repeated until one of the limits is reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adapt {
     /// Largest number of mesh refinements; there is one more solve.
@@ -178,8 +178,8 @@ pub struct Eigen {
 pub struct Reports {
     /// The reports in order.
     pub items: Vec<Report>,
-    /// The form whose kernels integrate: the fields, data and parameters of the problem's form, then fields of `L2(0)`
-    /// whose components are tested with the integrands, so that their part of its residual has one entry per cell.
+    /// The form whose kernels integrate. It has the fields, data and parameters of the problem's form, then fields of
+    /// `L2(0)` whose components are tested with the integrands. Their part of its residual thus has one entry per cell.
     /// `None` without integrals.
     pub integrals: Option<PointForm>,
     /// Likewise pointwise evaluations: f0 of the additional fields.
@@ -416,8 +416,8 @@ pub struct Solver {
     pub arguments: BTreeMap<String, Argument>,
 }
 
-/// Two fields whose spaces are not inf-sup stable: a saddle point with at least as many DoFs in the field without a
-/// term with itself (a pressure) as the other (a velocity) can control.
+/// Two fields of a saddle point whose spaces are not inf-sup stable. The field without a term with itself (a pressure)
+/// has at least as many DoFs as the other (a velocity) can control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnstablePair {
     /// The field without a term with itself.
@@ -452,9 +452,9 @@ impl UnstablePair {
     }
 }
 
-/// Returns a pair of fields of a form at degree `k` that is known not to be inf-sup stable: a field without any term
-/// with itself, of a degree not below that of a continuous vector field, to which it is coupled only through one first
-/// derivative, as in ∫ p div v.
+/// Returns a pair of fields of a form at degree `k` that is known not to be inf-sup stable. The first has no term with
+/// itself, and a degree not below that of the second, a continuous vector field. They are coupled only through one
+/// first derivative, as in ∫ p div v.
 pub fn unstable(form: &PointForm, k: usize) -> Option<UnstablePair> {
     let entries = || form.integrals.iter().flat_map(|integral| &integral.jacobian);
     let derivatives = |part: Part| usize::from(part != Part::Value);

@@ -65,14 +65,14 @@ pub struct ProblemHead<'a> {
     pub form: &'a str,
 }
 
-/// Compiles a file. Returns a program if every form and problem is correct, even if this version does not implement all
-/// of it (codes E09xx): its stages can then be inspected.
+/// Compiles a file. Returns a program if every form and problem is correct. This version may not implement all of it
+/// (codes E09xx), but its stages can be inspected.
 pub fn compile(source: &Source) -> (Option<Program>, Vec<Diagnostic>) {
     compile_with(source, None, &Overrides::default())
 }
 
-/// Compiles a file with overrides of its problems, or of the selected one, from the command line: overridden statements
-/// need not be correct in the file, and neither need anything that the selected problem does not use.
+/// Compiles a file with overrides of its problems, or of the selected one, from the command line. Overridden statements
+/// need not be correct in the file, nor need items that the selected problem does not use.
 pub fn compile_with(
     source: &Source,
     wanted: Option<&str>,

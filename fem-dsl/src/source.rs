@@ -1,6 +1,6 @@
 //! The input text of a compilation: bytes → [`Source`], and locations in it.
 //!
-//! A `Source` can always be created: a [`Defect`] of its bytes (not UTF-8, too long) is stored with the text, and
+//! A `Source` can always be created. A [`Defect`] of its bytes (not UTF-8, too long) is stored with the text, and
 //! `parse` reports it with all other diagnostics.
 
 use std::borrow::Cow;

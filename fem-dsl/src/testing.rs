@@ -93,9 +93,9 @@ impl Default for Options {
     }
 }
 
-/// Returns the text of a form `random_SEED` with a field `u`, both rows, and the contents that `options` permit: a
-/// second field `v`, aux `a` (scalar on nodes), `b` (vector on nodes), `c` (scalar on cells), `q` (scalar on points),
-/// params `p` (scalar) and `r` (vector).
+/// Returns the text of a form `random_SEED` with a field `u`, both rows, and the contents that `options` permit. These
+/// are a second field `v`, aux `a` (scalar on nodes), `b` (vector on nodes), `c` (scalar on cells) and `q` (scalar on
+/// points), params `p` (scalar) and `r` (vector).
 pub fn random_form(seed: u64, options: &Options) -> String {
     let others = options.other.map(|other| ("v", other.shape));
     let mut generator = Generator {

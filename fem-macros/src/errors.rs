@@ -1,5 +1,5 @@
-//! Diagnostics → `compile_error!`, each spanning the first to the last token that it concerns; warnings → the use of a
-//! deprecated constant, at the first of these tokens, because stable compilers accept no warnings from macros.
+//! Diagnostics → `compile_error!`, each spanning the first to the last token that it concerns. Warnings become the use
+//! of a deprecated constant, at the first of these tokens, because stable compilers accept no warnings from macros.
 
 use crate::layout::Layout;
 use fem_dsl::diagnostic::Diagnostic;

@@ -192,8 +192,8 @@ fn kernels_of(
     Ok(Kernels { form: checked.name.clone(), modules })
 }
 
-/// Returns the settings for one item of the attribute: unless it specifies them, geometry of order 1 and 2, the
-/// language's quadrature, and those of the problems of this degree.
+/// Returns the settings for one item of the attribute. By default they are geometry of order 1 and 2, and the
+/// quadratures of the language and of the problems of this degree.
 fn settings_of<'a>(
     program: &'a Program,
     form: &'a CheckedForm,

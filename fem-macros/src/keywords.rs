@@ -1,4 +1,4 @@
-//! Names of the language as names of Rust: the macro generates items for forms, problems, fields, parameters and data,
+//! Names of the language as names of Rust. The macro generates items for forms, problems, fields, parameters and data,
 //! and an item cannot have a Rust keyword as its name.
 
 use fem_dsl::ast::{self, FormItemKind};

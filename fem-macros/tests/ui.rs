@@ -1,6 +1,6 @@
-//! Compiler output for mistakes inside the macro, and in `warned.rs` for valid but probably unintended text: each file
-//! of `tests/ui` is compiled by `rustc` with the macro that this test was built with, and compared with its `.stderr`
-//! file. `WF_UPDATE=1` updates these files.
+//! Compiler output for mistakes inside the macro, and in `warned.rs` for valid but probably unintended text. Each file
+//! of `tests/ui` is compiled by `rustc` with the macro that this test was built with. The output is compared with the
+//! `.stderr` file. `WF_UPDATE=1` updates these files.
 
 use std::env::{current_exe, var, var_os};
 use std::fs;

@@ -72,7 +72,7 @@ pub enum Owner {
 
 /// Slots in which a batch sums the contributions of its cells to a node before it writes to global memory:
 /// [`crate::plan::Scatter::Block`]. A slot in shared memory holds the nodal value and collects the contributions of the
-/// cells, each in its own term; a node with more cells takes several slots. A batch takes cells as long as their nodes
+/// cells, each in its own term. A node with more cells takes several slots. A batch takes cells as long as their nodes
 /// fit into the slots, and no more cells than lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slots {

@@ -92,8 +92,8 @@ pub fn own_geometry(elements: &Elements, facts: &MeshFacts) -> Geometry {
     }
 }
 
-/// Returns the plans of the kernels for `tasks`: first for cells without constrained DoFs; then, if there are any, for
-/// the other cells and for those with hanging nodes.
+/// Returns the plans of the kernels for `tasks`. Those for cells without constrained DoFs come first; then, if there
+/// are any, those for the other cells and for cells with hanging nodes.
 pub fn choose(
     form: &PointForm,
     elements: &Elements,

@@ -243,7 +243,7 @@ impl Times {
 impl Machine {
     /// An H200. Its copy bandwidth was measured; the other rates are those of an H100, which differs only in its
     /// memory. The attained fractions were fitted to kernels of the bake-off suite of degrees 1 to 8, 84 with shared
-    /// cells and 15 without: 94 % of the planned kernels are within 15 % of their times.
+    /// cells and 15 without. The predictions of 94 % of the planned kernels are within 15 % of their times.
     pub const H200: Self = Self {
         bandwidth: 4.2e12,
         fma_rate: 16.6e12,
@@ -295,7 +295,7 @@ impl Machine {
 
 impl Reach {
     /// Fitted to 142 kernels of the bake-off suite on one core with 512-bit vectors and on two, with maps from vertices
-    /// and with stored coefficients: 94 % of the faster of each two are within 15 % of their times.
+    /// and with stored coefficients. For 94 % of the faster of each two, the prediction is within 15 % of the time.
     const CORE: Self = Self {
         stream: 0.69,
         arithmetic: 0.86,

@@ -34,8 +34,8 @@ impl Interpreted {
 
     /// Runs a range of batches sequentially. `arguments` are in the order of the ABI.
     ///
-    /// Several threads can run ranges of one kernel concurrently under the same conditions as for a compiled kernel:
-    /// each passes its own array views of the same memory.
+    /// Several threads can run ranges of one kernel concurrently under the same conditions as for a compiled kernel.
+    /// Each passes its own array views of the same memory.
     pub fn run(&self, batches: Range<usize>, arguments: &[Array<'_>]) -> Result<(), Fault> {
         self.interpreter.run(batches, arguments)
     }

@@ -5,7 +5,7 @@
 //! A [`Kernel`] is SPMD: it is written for **one group of `lanes` cells** (a batch), and runs for every batch in a
 //! range. A real or truth value is *uniform* (one for the group) or *varying* (one per lane); an operation is varying
 //! if an operand is. Loop bounds are uniform, and so are branches if lanes are vector lanes. Values are in static
-//! single assignment: [`Statement::Let`] evaluates a value at its position, and the value may be used after its `Let`
+//! single assignment. [`Statement::Let`] evaluates a value at its position, and the value may be used after its `Let`
 //! in the same or an inner block.
 //!
 //! Memory consists of arrays, each a sequence of reals or of `u32`:
@@ -27,7 +27,7 @@
 //! distributed over the threads ([`build::Builder::set_cells`]); [`Kernel::lanes`] is then also 1, and indices specify
 //! the cell.
 //!
-//! Lanes that are threads of a GPU can also share arrays and synchronise at barriers: [`Thread::Member`] is the index
+//! Lanes that are threads of a GPU can also share arrays and synchronise at barriers. [`Thread::Member`] is the index
 //! of the thread in its group or of the lane in its batch, by which entries are distributed.
 //!
 //! Indices are affine in variables ([`Index`]), so that bounds are decidable and the text is readable. A variable
@@ -260,7 +260,7 @@ pub enum Op {
     FmaNeg(ValueId, ValueId, ValueId),
     /// `1 / a` within two units in the last place, for a whose reciprocal is a normal number.
     Reciprocal(ValueId),
-    /// `a / b` within a few units in the last place, for b whose reciprocal is a normal number: printed as a division
+    /// `a / b` within a few units in the last place, for b whose reciprocal is a normal number. Printed as a division
     /// or as a multiplication by the reciprocal, whichever is faster on the target.
     Quotient(ValueId, ValueId),
     /// A truth value.
@@ -533,8 +533,8 @@ pub enum Statement {
     },
     /// Prefetches the cache line of element `i · lanes` of the array, which may be out of bounds; no effect on results.
     Prefetch(ArgumentId, Index, Cache),
-    /// Prefetches, for each lane, the cache line of element `map[(later · entries + entry) · lanes + lane] · scale`,
-    /// with `later` the batch `batches` after this one, clamped to the last; no effect on results.
+    /// Prefetches, for each lane, the cache line of element `map[(later · entries + entry) · lanes + lane] · scale`.
+    /// `later` is the batch `batches` after this one, clamped to the last. No effect on results.
     PrefetchIndexed {
         /// The prefetched array.
         array: ArgumentId,

@@ -1,6 +1,6 @@
 //! Limits of kernel compilers: beyond these sizes the text has loops, because unrolled text would compile for minutes.
 
-/// Operations, or statements, up to which loops are unrolled, in the text or by the compiler: NVIDIA's took two minutes
+/// Operations, or statements, up to which loops are unrolled, in the text or by the compiler. NVIDIA's took two minutes
 /// for 11,000, and over three for a kernel that linearises a tensor field on five points.
 pub(crate) const WRITTEN_OUT: usize = 6000;
 
@@ -8,7 +8,7 @@ pub(crate) const WRITTEN_OUT: usize = 6000;
 /// not all are live at once. Beyond the limit, a compiler takes minutes to find that they do not fit.
 pub(crate) const REGISTERS: usize = 512;
 
-/// Stored or reread values per point up to which points are unrolled: a field of nine coupled components has 348, for
+/// Stored or reread values per point up to which points are unrolled. A field of nine coupled components has 348, for
 /// which a compiler took more than ten minutes.
 pub(crate) const STORED: usize = 256;
 

@@ -405,10 +405,10 @@ impl FromStr for Strategy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     /// A CPU, with a cell per vector lane. Vectors of DoFs are interleaved, and data at the points is stored as
-    /// `[point][number]`, in the order of a loop over points; tables of the next batch are prefetched.
+    /// `[point][number]`, in the order of a loop over points. Tables of the next batch are prefetched.
     Vectors,
-    /// A GPU, whose threads process cells, or parts of them, concurrently. Data read at once is contiguous: data at the
-    /// points is `[number][point]`, coordinates are axis by axis unless vectors are tiled, and index arrays follow the
+    /// A GPU, whose threads process cells, or parts of them, concurrently. Data read at once is contiguous. Data at the
+    /// points is `[number][point]`, and coordinates are axis by axis unless vectors are tiled. Index arrays follow the
     /// order of lines if a thread processes a line, [`crate::abi::Role::Lines`].
     Threads,
 }
@@ -457,7 +457,7 @@ pub struct Plan {
     /// results are transformed by the transpose.
     pub hanging: bool,
     /// True if threads with a cell each add to both ends of an edge at once, since the next thread's cell may continue
-    /// there; on tensor cells, atomically.
+    /// there. Applies to atomic additions on tensor cells.
     pub edges: bool,
     /// The u-dependent part.
     pub linearisation: Linearisation,
@@ -645,7 +645,7 @@ pub fn reads_coordinates(form: &PointForm) -> bool {
     over_cells(form).any(|integral| reads(integral, |input| matches!(input, Input::Coordinate(_))))
 }
 
-/// Returns the values per cell of [`Geometry::Affine`], the same for all kernels of a form: they include the image of
+/// Returns the values per cell of [`Geometry::Affine`], the same for all kernels of a form. They include the image of
 /// the reference origin only for forms that read x, on cells or on their facets.
 pub fn affine_numbers(form: &PointForm) -> usize {
     let coordinate = |input| matches!(input, Input::Coordinate(_));

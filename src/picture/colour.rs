@@ -12,9 +12,9 @@ pub(crate) const GREY: Rgb = [0x70, 0x70, 0x70];
 /// Lines of a grid.
 pub(crate) const LIGHT: Rgb = [0xDC, 0xDC, 0xDC];
 
-/// Viridis at the multiples of 1/32: perceptually uniform, and readable without red or green and in print without colours
-/// (N. Smith and S. van der Walt, "A better default colormap for Matplotlib", SciPy 2015; the table is in the public domain,
-/// CC0). Straight lines between these are within 2/255 of all its 256 colours.
+/// Viridis at the multiples of 1/32: perceptually uniform, and readable without red or green and in print without
+/// colours (N. Smith and S. van der Walt, "A better default colormap for Matplotlib", SciPy 2015; the table is in the
+/// public domain, CC0). Linear interpolation between these is within 2/255 of all its 256 colours.
 const VIRIDIS: [u32; 33] = [
     0x440154, 0x470D60, 0x48186A, 0x482374, 0x472D7B, 0x453781, 0x424086, 0x3E4989, 0x3B528B,
     0x375B8D, 0x33638D, 0x2F6B8E, 0x2C728E, 0x297A8E, 0x26828E, 0x23898E, 0x21918C, 0x1F978B,

@@ -97,8 +97,8 @@ pub(crate) struct LogTicks {
 }
 
 impl LogTicks {
-    /// Returns ticks from `low` to `high`, both positive, with about `most` labels at most: powers of ten; if these are
-    /// few, also 2 and 5 or all of their multiples; if they are many, some of them.
+    /// Returns ticks from `low` to `high`, both positive, with about `most` labels at most. They are powers of ten: if
+    /// these are few, also 2 and 5 or all of their multiples; if they are many, only some of them.
     pub(crate) fn new(low: f64, high: f64, most: usize) -> Self {
         let (first, last) = (power(low), power(high));
         let within = |value: &f64| low * (1.0 - 1e-9) <= *value && *value <= high * (1.0 + 1e-9);

@@ -37,7 +37,7 @@ impl System {
     }
 
     /// Returns the mean-value constraint of a component of a field, (1/|Ω|) ∫ u dx = `mean`: an equation in all of its
-    /// DoFs, solved for one. Start a solve near this mean (`interpolate`): if all other DoFs are far from it, the
+    /// DoFs, solved for one. Start a solve near this mean (`interpolate`). If all other DoFs are far from it, the
     /// eliminated one compensates for all, and tolerances relative to the residual are meaningless.
     ///
     /// # Errors

@@ -289,8 +289,8 @@ impl Setup {
         self
     }
 
-    /// Sets auxiliary data as a function of position: interpolated at nodes, evaluated at the image of the reference
-    /// centre on cells, and at each quadrature point on points.
+    /// Sets auxiliary data as a function of position. It is interpolated at nodes; on cells it is evaluated at the
+    /// image of the reference centre, and on points at each quadrature point.
     pub fn aux<V: Value>(
         mut self,
         name: &str,

@@ -183,8 +183,8 @@ impl System {
         Ok(Motion { travel })
     }
 
-    /// Advances by a step, with a solver of the language or the default one, and returns the error estimate of the
-    /// step, relative to u, if the scheme provides one. Conditions that depend on `t`,
+    /// Advances by a step, with a solver of the language or the default one. Returns the error estimate of the step,
+    /// relative to u, if the scheme provides one. Conditions that depend on `t`,
     /// [`Setup::dirichlet_of`](crate::Setup::dirichlet_of), apply at the times of the scheme, and so do their time
     /// derivatives, by differences within a step. Parameters and data may be replaced between steps.
     /// [`System::measure`] can use `dt(u)` after a step. A failed step leaves the motion unchanged.

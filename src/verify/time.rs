@@ -57,7 +57,7 @@ fn schemes(problem: &Problem) -> Vec<(&'static str, Scheme, f64)> {
 pub(super) type OfInterval<'a> = dyn Fn(f64) -> Result<Problem, Error> + 'a;
 
 /// Returns the orders of all schemes. The order is visible with short steps, Δt λ ≲ 1 for the eigenvalues λ in the
-/// solution: if it is not visible, or a step is too long to be solved, the whole interval is shortened.
+/// solution. If it is not visible, or a step is too long to be solved, the whole interval is shortened.
 pub(super) fn orders(
     moving: &OfInterval<'_>,
     mesh: &Arc<Mesh>,

@@ -1,4 +1,4 @@
-//! Compilers that hang or produce output that cannot be loaded, and programs terminated during compilation: the problem
+//! Compilers that hang or produce output that cannot be loaded, and programs terminated during compilation. The problem
 //! is reported, kernels are interpreted, and no processes or files are left.
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! Fixture for bad input: a folder with the files of a case, runs of `wf` in it as text and as JSON, and checks for any
-//! error: exit code 1, one message with its code, location and remedy, no panic, and no file left.
+//! Fixture for bad input: a folder with the files of a case, and runs of `wf` in it as text and as JSON. The checks for
+//! any error are: exit code 1, one message with its code, location and remedy, no panic, and no file left.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Mutations of mesh files that often remain valid: numbers change, are exchanged or refer to other entities; and small
-//! initial files of every kind of cell.
+//! Mutations of mesh files that often remain valid: numbers change, are exchanged or refer to other entities. In
+//! addition, small initial files of every kind of cell.
 
 use super::mutate::Random;
 

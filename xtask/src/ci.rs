@@ -175,8 +175,8 @@ fn tests_of_features(built: Sender<Built>) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{test:?} failed: {status}")) }
 }
 
-/// Returns the feature-dependent tests of a folder, as filters: tests with one of `MARKS`, and all tests of a file if
-/// another item, which they may share, has one.
+/// Returns the feature-dependent tests of a folder, as filters. These are tests with one of `MARKS`, and all tests of a
+/// file if another item, which they may share, has one.
 fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -229,10 +229,10 @@ fn clippy() -> Result<(), String> {
     give_way(cargo(&[&flags[..], &["--", "-Dwarnings"]].concat()))
 }
 
-// Checks dependencies once for clippy, documentation and this step: examples are included for the features of test
+// Checks dependencies once for clippy, documentation and this step. Examples are included for the features of test
 // dependencies, and all packages for those of other dependencies.
 
-/// Checks the library without the dependencies of the program; `xtask`, which needs no check here, enables the features
+/// Checks the library without the dependencies of the program. `xtask`, which needs no check here, enables the features
 /// of derive macros that the other steps have.
 fn library() -> Result<(), String> {
     let packages = ["check", "--workspace", "--no-default-features"];

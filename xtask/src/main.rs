@@ -1,5 +1,5 @@
-//! `cargo xtask`: commands of contributors and CI. `ci` is exactly the run of CI; `validate` compiles the generated
-//! sources of the snapshots with their real compilers; `conformance` compares kernels with the reference; `gallery`
+//! `cargo xtask`: commands of contributors and CI. `ci` is exactly the run of CI. `validate` compiles the generated
+//! sources of the snapshots with their real compilers, `conformance` compares kernels with the reference, and `gallery`
 //! draws the examples.
 
 mod ci;

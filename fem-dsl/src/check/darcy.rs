@@ -46,8 +46,9 @@ pub(crate) fn darcy(written: &ast::Form, form: &Form) -> Option<Diagnostic> {
     Some(diagnostic)
 }
 
-/// Returns a discontinuous field without a term with itself, and a continuous vector field coupled to it through one
-/// first derivative, as in ∫ p div u, without a product of its derivatives.
+/// Returns a discontinuous field without a term with itself, and a continuous vector field coupled to it. The coupling
+/// has one first derivative, as in ∫ p div u. The vector field has a term with itself, without a product of its
+/// derivatives.
 fn pair(form: &PointForm) -> Option<(usize, usize)> {
     let cells = || form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let derived = |part: Part| usize::from(part != Part::Value);

@@ -1,6 +1,6 @@
 //! Expressions: from the syntax tree to typed tensor expressions.
 //!
-//! Operands come first in the tree's arena, so that an expression is one loop over its nodes in order; the body of a
+//! Operands come first in the tree's arena, so that an expression is one loop over its nodes in order. The body of a
 //! called `fn` is another such loop, kept on an explicit stack. A node that is broken, or depends on one, has no value
 //! and causes no message.
 

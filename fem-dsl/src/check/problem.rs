@@ -1,6 +1,6 @@
 //! `problem` blocks: [`ast::Problem`] → [`Problem`](crate::problem::Problem), for one space dimension.
 //!
-//! A problem's statements come from its block and from the command line, whose texts are parsed by the same grammar and
+//! A problem's statements come from its block and from the command line. The latter are parsed by the same grammar and
 //! replace statements with the same subject. Each statement is checked against the form in the mesh's dimension; one
 //! run reports all errors.
 

@@ -257,7 +257,7 @@ pub(super) fn power_slope(exprs: &mut Exprs, a: ExprId, n: i32) -> Result<ExprId
     exprs.mul(factor, power)
 }
 
-/// Computes b aᵇ⁻¹, with two exceptions. It is 0 for b = 0 and any a. It is also 0 for a square a = 0 and b < 1: the
+/// Computes b aᵇ⁻¹, with two exceptions. It is 0 for b = 0 and any a. It is also 0 for a square a = 0 and b < 1. The
 /// derivative of a is 0 there, so that the derivative of the power is 0 for b > 1/2, and by convention, as for a norm,
 /// for other b.
 fn slope_by_base(exprs: &mut Exprs, a: ExprId, b: ExprId) -> Result<ExprId, BuildError> {

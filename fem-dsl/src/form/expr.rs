@@ -24,7 +24,8 @@ pub enum Terminal {
     Aux(usize),
     /// The gradient of auxiliary data on nodes.
     AuxGradient(usize),
-    /// A time derivative of a field, with its order: one of [`Form::rates`](super::Form::rates) once the form is checked.
+    /// A time derivative of a field, with its order. In a checked form it is one of
+    /// [`Form::rates`](super::Form::rates).
     Rate(usize, usize),
     /// Its gradient.
     RateGradient(usize, usize),

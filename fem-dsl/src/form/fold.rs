@@ -233,7 +233,8 @@ pub(super) fn pow(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
             return power;
         }
     }
-    // |a|ᵇ = (a · a)^(b/2), whose derivative is a · b (a · a)^(b/2−1), also at 0; for a constant b the power is folded further.
+    // |a|ᵇ = (a · a)^(b/2), whose derivative is a · b (a · a)^(b/2−1), also at 0. For a constant b the power is folded
+    // further.
     if let Expr::Norm(inside) = *exprs.expr(a)
         && value(exprs, b).is_none()
     {

@@ -1,7 +1,7 @@
 //! `item`: the pieces of one item → the operations of its layout.
 //!
 //! There are two passes. `structure` determines for each token the space before it and the groups that open and close
-//! around it, with one stack for the brackets; a chain of operators of one precedence is a group. `operations` emits
+//! around it, with one stack for the brackets. A chain of operators of one precedence is a group. `operations` emits
 //! that, with the comments in between.
 
 use super::pieces::{Piece, PieceKind};

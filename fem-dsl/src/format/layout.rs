@@ -1,5 +1,5 @@
 //! `layout`: operations → lines. A group is broken if it does not fit on its line together with the text up to the next
-//! possible break; all groups around a broken one are broken. The time is linear in the number of operations.
+//! possible break. All groups around a broken one are broken. The time is linear in the number of operations.
 
 use super::item::{Group, Operation};
 use super::page::Line;
@@ -120,8 +120,8 @@ impl Layout {
 
 /// Widths computed before the layout.
 struct Measures {
-    /// For each opening, the columns of its group on one line including the text up to the next break; `None` if it
-    /// cannot be on one line.
+    /// For each opening, the columns of its group on one line, with the text up to the next break. `None` if it cannot
+    /// be on one line.
     groups: Vec<Option<usize>>,
     /// The columns of the text before the next break, from each operation on.
     tails: Vec<usize>,

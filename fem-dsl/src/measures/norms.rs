@@ -11,7 +11,7 @@ use super::{sum, with_scale};
 use crate::point::{Binary, Input, Node, NodeId, Part, PointForm, Region, Slot};
 use std::ops::Range;
 
-/// Replaces components of the additional fields of a form with `own` fields by their squares: the first component of
+/// Replaces components of the additional fields of a form with `own` fields by their squares. The first component of
 /// each range becomes the sum of the squares, and the others 0.
 pub(crate) fn norms(form: PointForm, own: usize, ranges: &[Range<usize>]) -> PointForm {
     if ranges.is_empty() {

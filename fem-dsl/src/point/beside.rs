@@ -1,5 +1,5 @@
 //! A form with a subset of another's fields → the same form with all fields, data and parameters of the other, in its
-//! order, so that kernels of both read the same state, data and parameters.
+//! order. Kernels of both then read the same state, data and parameters.
 
 use super::block::{integral, moved};
 use super::optimise::finished;

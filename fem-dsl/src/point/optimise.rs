@@ -1,8 +1,8 @@
 //! From the canonical graph to the one for kernels: the order of operations.
 //!
 //! Products and sums are flattened through nodes with a single use and rebuilt from the least to the most variable
-//! operands (constants; parameters; data of a cell; data of a point; the state; the direction). A kernel then computes
-//! as much as possible outside its loops and once for all directions. Products share common parts
+//! operands. The order is constants, parameters, data of a cell, data of a point, the state, the direction. A kernel
+//! then computes as much as possible outside its loops and once for all directions. Products share common parts
 //! ([`products`](super::products)). Several quotients by one denominator share its reciprocal. Integer powers become
 //! products. A sign is applied to the least variable operand.
 
@@ -299,7 +299,7 @@ pub(super) fn walk(roots: &[NodeId], operands: impl Fn(NodeId) -> Vec<NodeId>) -
 }
 
 /// Returns a graph of the nodes on which `roots` depend, and the map of the nodes. Inputs come first, component by
-/// component, so that a kernel can release the data of each after use: this halved the spilled memory of elasticity's
+/// component, so that a kernel can release the data of each after use. This halved the spilled memory of elasticity's
 /// GPU threads.
 pub(super) fn compact(graph: &Graph, roots: &[NodeId]) -> (Graph, IdMap<NodeId, NodeId>) {
     let mut compact = Graph::new();

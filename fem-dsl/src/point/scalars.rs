@@ -1,9 +1,9 @@
 //! The folding builder of scalar graphs.
 //!
-//! It maintains a canonical form, so that equal formulas become equal nodes: a constant factor is outermost and first,
-//! signs move outwards, the operands of `+`, `·` and commutative operations other than min and max are ordered by id,
-//! products of equal factors are integer powers, and a quotient's constants are outside it. Only 0·x and x − x enlarge
-//! the set on which a formula is finite; only a reciprocal that overflows reduces it.
+//! It maintains a canonical form, so that equal formulas become equal nodes. A constant factor is outermost and first,
+//! and signs move outwards. The operands of `+`, `·` and commutative operations other than min and max are ordered by
+//! id. Products of equal factors are integer powers, and a quotient's constants are outside it. Only 0·x and x − x
+//! enlarge the set on which a formula is finite; only a reciprocal that overflows reduces it.
 
 use super::{Binary, Comparison, Graph, Input, Node, NodeId, Number, Unary};
 use crate::arithmetic;

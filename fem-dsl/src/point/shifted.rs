@@ -1,4 +1,5 @@
-//! Two forms of the same fields, data and parameters → the first plus a multiple of the second, which is a new parameter.
+//! Two forms of the same fields, data and parameters → the first plus a multiple of the second. The factor is a new
+//! parameter.
 
 use super::block::{integral, moved};
 use super::optimise::finished;

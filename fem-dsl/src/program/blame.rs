@@ -1,5 +1,5 @@
-//! Locations of errors that occur only in the setup of a problem (its mesh, the mesh's tags, values that are not
-//! finite): the responsible statement in the file, or on the command line.
+//! Locations of errors that occur only in the setup of a problem: its mesh, the mesh's tags, values that are not
+//! finite. They are the responsible statements in the file or on the command line.
 
 use super::Program;
 use crate::ast::{self, FormItemKind, Place, ProblemItemKind};
@@ -126,8 +126,8 @@ impl Program {
         diagnostic.help(pair.remedy())
     }
 
-    /// Returns diagnostics for tags that conditions of this problem or its form refer to, but that the boundary tags
-    /// `known` of the mesh lack: one for each location.
+    /// Returns diagnostics for tags of conditions of this problem or its form that are not among the boundary tags
+    /// `known` of the mesh: one for each location.
     pub fn unknown_tags(
         &self,
         problem: &str,

@@ -1,5 +1,5 @@
 //! The mass of an eigenvalue problem: `mass = inertia;` → another form of the file, with the declarations of the
-//! problem's form; by default the L2 product of the fields.
+//! problem's form. The default is the L2 product of the fields.
 //!
 //! A problem sets the parameters and the data of both. Its statements are therefore checked against its form with the
 //! additional declarations of the mass.

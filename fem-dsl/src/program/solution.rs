@@ -71,8 +71,8 @@ impl Program {
     }
 
     /// Returns the supports of a problem's conditions on a field, as text without values: `u on "x0"`. A condition on a
-    /// normal component is extended to the whole field: on a mesh with corners, the convergence order of a slip
-    /// solution is limited by the approximation of the wall.
+    /// normal component is extended to the whole field. On a mesh with corners, the convergence order of a slip
+    /// solution is otherwise limited by the approximation of the wall.
     ///
     /// # Errors
     ///

@@ -85,7 +85,7 @@ pub fn parts(word: u32, dim: usize) -> (usize, [bool; 3], [bool; 3]) {
     (word as usize & ((1 << dim) - 1), faces, edges)
 }
 
-/// Returns the word of the same cell, rotated so that a facet is ξ₀ = 0: the axis of the facet becomes the first,
+/// Returns the word of the same cell, rotated so that a facet is ξ₀ = 0. The axis of the facet becomes the first,
 /// reversed if the facet is at its upper end, and the others follow.
 pub fn turned(word: u32, facet: usize, dim: usize) -> u32 {
     if word == 0 {

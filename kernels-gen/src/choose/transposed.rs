@@ -88,8 +88,8 @@ fn own(plan: Plan, sums_first: bool) -> Plan {
     Plan { scatter, slots: Vec::new(), ..plan }
 }
 
-/// Returns candidate numbers of cells per batch, the best first: as many as keep threads busy (also when they sum
-/// first, if these perform well), then fewer, because slots take shared memory.
+/// Returns candidate numbers of cells per batch, the best first. These are as many as keep threads busy (also when they
+/// sum first, if these perform well), then fewer, because slots take shared memory.
 fn numbers_of_cells(best: usize, first: bool) -> Vec<usize> {
     if !first {
         return vec![best];
@@ -160,9 +160,9 @@ fn blocks(form: &PointForm, elements: &Elements) -> usize {
     (128 / one).max(1)
 }
 
-/// Returns the best number of cells per batch for `blocks` blocks of threads: as many as keep all threads busy, limited
-/// by shared memory (without slots). The kernels of `plans` read data stored by one another, so that their batches
-/// agree.
+/// Returns the best number of cells per batch for `blocks` blocks of threads. It is the number that keeps all threads
+/// busy, limited by shared memory (without slots). The kernels of `plans` read data stored by one another, so that
+/// their batches agree.
 pub fn cells_of_points(
     form: &PointForm,
     elements: &Elements,

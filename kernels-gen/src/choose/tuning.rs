@@ -214,9 +214,9 @@ pub(super) struct Lines {
 pub(super) const HOPPER: Gpu = Gpu {
     machine: Machine::H200,
     threads: 128,
-    // The registers that a cell of degree 1 needs allow four groups with one component on few points, three where all
-    // points of a hexahedron only need values, and two otherwise. A mass matrix on 27 points reaches 12.8 with three,
-    // 10 with two; with three components 26.9, with two groups 23.0.
+    // The registers of a cell of degree 1 allow four groups with one component on few points. They allow three where
+    // all points of a hexahedron only need values, and two otherwise. A mass matrix on 27 points reaches 12.8 with
+    // three, 10 with two; with three components 26.9, with two groups 23.0.
     residency: Table(
         &[
             (Rule { degree: (1, 1), components: (0, 1), points: (0, 8), ..ANY }, 4),
@@ -249,8 +249,8 @@ pub(super) const HOPPER: Gpu = Gpu {
         false,
     ),
     // On triangles and tetrahedra, many of which share a node. With and without, Laplacians and elasticity: on
-    // triangles of degrees 1 to 3 37, 49 and 57 against 28, 27 and 31, and 49, 56 and 61 against 30, 29 and 32, of
-    // degree 4 38 against 33; on tetrahedra of degrees 1 to 3 9.1, 21.6 and 12.6 against 5.1, 10.2 and 11.5, and 13.9,
+    // triangles of degrees 1 to 3 37, 49 and 57 against 28, 27 and 31, and 49, 56 and 61 against 30, 29 and 32. Of
+    // degree 4 38 against 33. On tetrahedra of degrees 1 to 3 9.1, 21.6 and 12.6 against 5.1, 10.2 and 11.5, and 13.9,
     // 25.2 and 5.0 against 6.0, 11.1 and 5.1. A hexahedron of degree 1 finds most of its neighbours' nodes in the
     // first-level cache, and adds along edges: 21.9 against 23.6 with three components, 12.5 against 18.2 with one.
     sums_first: Table(
@@ -273,8 +273,8 @@ pub(super) const HOPPER: Gpu = Gpu {
     ),
     fewest_summing: 32,
     // By threads with a cell each and by transposition: the Laplacian on tetrahedra of degrees 2 to 4 9.5, 7.9 and 1.4
-    // against 5.7, 2.2 and 1.8, of three components 9.7, 1.7 and 0.6 against 3.1, 1.7 and 1.2, Stokes of degrees 2 and 3
-    // 9.1 and 1.9 against 2.8 and 1.6; on triangles of degrees 2 to 4 26 to 31 against 10 to 24.
+    // against 5.7, 2.2 and 1.8. Of three components 9.7, 1.7 and 0.6 against 3.1, 1.7 and 1.2. Stokes of degrees 2 and
+    // 3 9.1 and 1.9 against 2.8 and 1.6. On triangles of degrees 2 to 4 26 to 31 against 10 to 24.
     transposes: Table(&[(Rule { degree: from(4), ..TETRAHEDRON }, true)], false),
     // The number matters little (Knepley, Rupp and Terrel, table 2); with one, the most groups hide each other's
     // latency.
@@ -284,11 +284,11 @@ pub(super) const HOPPER: Gpu = Gpu {
     cells_summing: 128,
     lines: Lines {
         // Two nodes per direction fill too few lines; with three, registers hold two components of a hexahedron. By
-        // lines and by a thread per cell: two fields, three, and Stokes on 27 points 17, 18 and 25 against 18, 12 and
-        // 12, one field and two on 64 points 39 and 27 against 37 and 6. On quadrilaterals one thread is better for
-        // linear forms as long as its loops are unrolled: Stokes of degrees 2 to 4 64, 72 and 68 against 47, 53 and 56,
-        // vectors of degrees 2 and 3 67 and 75 against 57 and 67; but a neo-Hookean solid of degrees 3 and 4 40 and 34
-        // against 48 and 42.
+        // lines and by a thread per cell: two fields, three, and Stokes on 27 points 17, 18 and 25 against 18, 12
+        // and 12. One field and two on 64 points 39 and 27 against 37 and 6. On quadrilaterals one thread is better for
+        // linear forms as long as its loops are unrolled. Stokes of degrees 2 to 4 64, 72 and 68 against 47, 53 and 56,
+        // vectors of degrees 2 and 3 67 and 75 against 57 and 67. It is not for a neo-Hookean solid: of degrees 3 and 4
+        // 40 and 34 against 48 and 42.
         pay: Table(
             &[
                 (Rule { degree: (0, 1), ..ANY }, false),
@@ -314,8 +314,8 @@ pub(super) const HOPPER: Gpu = Gpu {
         ),
         threads: 128,
         even_odd: 5,
-        // About 64 registers without gradients, 80 up to 6 points per direction, more above, and 2 for each point of
-        // its column and each further component, of the fields or of a curved map.
+        // About 64 registers without gradients, 80 up to 6 points per direction, more above. In addition, 2 for each
+        // point of its column and each further component, of the fields or of a curved map.
         registers: Table(
             &[
                 (Rule { flat: Some(true), line: (4, 4), ..ANY }, 56),
@@ -326,11 +326,11 @@ pub(super) const HOPPER: Gpu = Gpu {
             ],
             80,
         ),
-        // For three components and more with gradients, few threads with many registers are better than many with few:
-        // 4 registers are counted, 1 for additional values without gradients, and on 8 points all available. Three
-        // Laplacians on 4 points 45.0 with 128 registers and 37.2 with 96, on 7 points 50.8 with 168 and 45.0 with 128,
-        // elasticity on 7 points 41.0 and 36.9, and on 8 points, where a cell is two whole warps, 45.4 with 255, 37.0
-        // with 168 and 38.5 with 128.
+        // For three components and more with gradients, few threads with many registers are better than many with few.
+        // Then 4 registers are counted, 1 for additional values without gradients, and on 8 points all available. Three
+        // Laplacians on 4 points 45.0 with 128 registers and 37.2 with 96, on 7 points 50.8 with 168 and 45.0 with 128.
+        // Elasticity on 7 points 41.0 and 36.9; on 8 points, where a cell is two whole warps, 45.4 with 255, 37.0 with
+        // 168 and 38.5 with 128.
         further: Table(
             &[
                 (Rule { line: (8, 8), ..HEX_3 }, Further::All),
@@ -361,9 +361,9 @@ pub(super) const HOPPER: Gpu = Gpu {
             &[(Rule { line: (5, 7), ..HEX_3 }, true), (Rule { line: (9, 9), ..HEX_3 }, true)],
             false,
         ),
-        // With and without: mass matrices of degrees 3, 6 and 8 41.6, 73.4 and 78.3 against 40.6, 68.5 and 70.5;
-        // Laplacians on Gauss-Lobatto points of degrees 5 and 7 49.4 and 65.1 against 48.4 and 60.7; but of degree 3 39.3
-        // against 39.6, and on Gauss points of degrees 2 and 3 12.5 and 18.9 against 12.6 and 19.1.
+        // With and without: mass matrices of degrees 3, 6 and 8 41.6, 73.4 and 78.3 against 40.6, 68.5 and 70.5.
+        // Laplacians on Gauss-Lobatto points of degrees 5 and 7 49.4 and 65.1 against 48.4 and 60.7, but of degree 3
+        // 39.3 against 39.6. On Gauss points of degrees 2 and 3 12.5 and 18.9 against 12.6 and 19.1.
         stores_inside: Table(
             &[
                 (Rule { degree: from(4), ..ANY }, true),
@@ -372,8 +372,8 @@ pub(super) const HOPPER: Gpu = Gpu {
             ],
             false,
         ),
-        // Laplacians on Gauss-Lobatto points of degrees 5 and 8, and of three components of degrees 3, 6 and 8, recompute
-        // with 47.7, 55.7, 46.8, 55.2 and 65.3, and otherwise do 49.4, 54.3, 46.9, 52.8 and 62.0.
+        // Laplacians on Gauss-Lobatto points of degrees 5 and 8, and of three components of degrees 3, 6 and 8:
+        // recomputed, 47.7, 55.7, 46.8, 55.2 and 65.3; otherwise 49.4, 54.3, 46.9, 52.8 and 62.0.
         recomputed: Table(&[(Rule { components: from(2), ..ANY }, 6)], 7),
     },
 };

@@ -205,8 +205,8 @@ pub struct Memory {
     pub bandwidth: f64,
 }
 
-/// The memories of the tables: the V100 with 16 GB, the A100 with 80 GB for PCIe, and one of the two dies of an MI250X;
-/// the printed times agree with one die only.
+/// The memories of the tables: the V100 with 16 GB, the A100 with 80 GB for PCIe, and one of the two dies of an MI250X.
+/// The printed times agree with one die only.
 pub const MEMORIES: [Memory; 3] = [
     Memory { name: "V100", bandwidth: 900e9 },
     Memory { name: "A100", bandwidth: 1935e9 },
@@ -354,8 +354,8 @@ mod tests {
                 Caching::None => ([192.0, 576.0], [608.0, 1952.0]),
             };
             assert_eq!(parts.map(|parts| mega(parts.vectors)), vectors);
-            // For elasticity the paper prints a row of 16 MB of constants, but leaves it out of both totals and of all
-            // derived values; with it, they would be 1,466 and 1,968.
+            // For elasticity the paper prints a row of 16 MB of constants, but omits it in both totals and in all
+            // derived values. With it, they would be 1,466 and 1,968.
             assert_eq!(parts.map(|parts| mega(parts.total())), totals);
         }
         let [best, worst] = [Caching::Perfect, Caching::None].map(|c| of(LAPLACE, c).total());
@@ -368,7 +368,8 @@ mod tests {
 
     #[test]
     fn table_4() {
-        // Printed for each pass, also for the three that write, in contrast to the x and y of tables 2 and 3, which count y twice.
+        // Printed for each pass, also for the three that write. The x and y of tables 2 and 3, in contrast, count y
+        // twice.
         for pass in PASSES {
             let megabytes = TABLES.map(|p| pass.touched(MILLION.unknowns(&p)) / 1e6);
             assert_eq!(megabytes.map(|value| shown(value, 3)), ["16.5", "49.5"], "{pass:?}");

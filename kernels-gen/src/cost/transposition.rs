@@ -197,7 +197,7 @@ mod tests {
                 (flops * model.batch(), bytes * model.batch())
             );
         }
-        // Section 6 states that several components halve the balance, roughly: by its own equation they take a quarter
+        // Section 6 states that several components halve the balance, roughly. By its own equation they take a quarter
         // of it in the plane, and less than a third in space.
         let less = |model: Model, components: usize| {
             Model { components, ..model }.balance() / model.balance()

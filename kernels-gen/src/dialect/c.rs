@@ -38,7 +38,7 @@ pub struct Words {
     /// Qualifier of a constant table of which threads read different entries at once; `None` if a file can initialise
     /// constant memory only.
     pub spread: Option<&'static str>,
-    /// True if a kernel's tables are declared inside it, not in a namespace before it: NVRTC puts the values of a
+    /// True if a kernel's tables are declared inside it, not in a namespace before it. NVRTC puts the values of a
     /// static table into instructions, which then take more registers.
     pub tables_within: bool,
     /// A fence that keeps a compiler from moving memory accesses across it.
@@ -55,8 +55,8 @@ pub struct Words {
     /// The type of sizes.
     pub size: &'static str,
     /// Text before the first kernel. Placeholders: `$T` scalar type, `$U` unsigned integer of its size, `$EXCHANGE` its
-    /// compare-and-exchange operation, `$P` and `$C` letters of the type in NVIDIA's assembly, and `$RECIPROCAL`
-    /// function for 1/x in it.
+    /// compare-and-exchange operation. In NVIDIA's assembly, `$P` and `$C` are letters of the type, and `$RECIPROCAL`
+    /// is the function for 1/x.
     pub preamble: &'static str,
 }
 
@@ -340,8 +340,8 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
     shared(text, kernel, words);
 }
 
-/// Prints the shared arrays of a group: separately, or as parts of one array if they exceed the memory of every device
-/// and the launch has to request it.
+/// Prints the shared arrays of a group separately. They are parts of one array if they exceed the memory of every
+/// device and the launch has to request it.
 fn shared(text: &mut String, kernel: &Kernel, words: &Words) {
     // Each begins at an even offset.
     let even = kernel.shared.iter().map(|array| array.length.next_multiple_of(2));

@@ -161,7 +161,7 @@ impl Folded {
         }
     }
 
-    /// Moves the used values from `waiting` into the expression and returns the memory it reads; a value that has
+    /// Moves the used values from `waiting` into the expression and returns the memory it reads. A value that has
     /// waited for too long gets its own line.
     fn take(
         &mut self,

@@ -3,7 +3,7 @@
 //! [`Statement::Set`](super::Statement::Set) sets a variable to the value of an [`Integer`], one per lane or thread.
 //! The variable can then be part of an [`Index`], of a [`Condition`], and address [`Op::LoadAt`](super::Op::LoadAt).
 //! Loaded integers depend on the arrays of a launch, so that only their non-negativity is known at compile time. They
-//! do not index the kernel's own arrays; for arrays of a group or the launch, the caller checks the bounds against the
+//! do not index the kernel's own arrays. For arrays of a group or the launch, the caller checks the bounds against the
 //! contents of the index arrays.
 
 use super::{ArgumentId, Index, IntegersId, Kernel, Rule, Thread, VarId};

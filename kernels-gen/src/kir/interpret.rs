@@ -3,7 +3,7 @@
 //! It defines the semantics of the IR and replaces a compiler if there is none. Every access is checked against its
 //! array. Reading a private entry that this batch has not written, writing a read-only array, and exclusive writes of
 //! two lanes to one element are [`Fault`]s. Results are rounded to the kernel's precision after every operation. For
-//! the same order of operations, they equal those of a compiled kernel bit for bit, except for transcendental
+//! the same order of operations, they equal those of a compiled kernel bit for bit. Exceptions are transcendental
 //! functions, reciprocals, and fused operations on machines without them.
 //!
 //! Lanes with their own integers may diverge at conditions: lanes that do not satisfy one read and write nothing in its

@@ -164,8 +164,8 @@ impl<'a> Facts<'a> {
         Plan { task, linearisation, scatter: Scatter::Atomic, ..self.plan.clone() }
     }
 
-    /// Returns the properties of the columns of an element matrix, one per trial component with coefficients: actions
-    /// that take their coefficients from the kernel of `self`.
+    /// Returns the properties of the columns of an element matrix, one per trial component with coefficients. They are
+    /// actions that take their coefficients from the kernel of `self`.
     pub(crate) fn columns<'c>(&'c self, plan: &'c Plan) -> Vec<Facts<'c>> {
         let column = |trial: usize| {
             let mut blocks = self.blocks.clone();
@@ -414,8 +414,8 @@ impl<'a> Facts<'a> {
         !read.any(|gradient| gradient) && !self.rows_of(field).any(|row| self.tested(row).1)
     }
 
-    /// Returns whether the integral is the form's only cell integral and covers all cells: inside of a cell only facet
-    /// integrals add to its results, at a later time.
+    /// Returns whether the integral is the form's only cell integral and covers all cells. Inside of a cell only facet
+    /// integrals then add to its results, at a later time.
     pub(crate) fn is_whole(&self) -> bool {
         let over_cells =
             self.form.integrals.iter().filter(|integral| integral.region.is_of_cells());
@@ -534,8 +534,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns the slowest axis of a source's index array, if it differs from the node order: the axis along which
-    /// threads gather, unless that is the last.
+    /// Returns the slowest axis of a source's index array, if it differs from the node order. It is the axis along
+    /// which threads gather, unless that is the last.
     pub(crate) fn slowest_axis(&self, source: Source) -> Option<usize> {
         let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
         let (Source::State(field) | Source::Direction(field)) = source else { return None };
@@ -569,7 +569,7 @@ fn inputs_of(integral: &Integral, nodes: &[NodeId]) -> BTreeSet<Input> {
 
 /// Returns the axis along which a thread with a line of a cell gathers and scatters. It is the last if the first
 /// contraction is along it. It is the one before if the points are the nodes (`collocated`), or if only values are
-/// evaluated (`flat`), which omits the contraction along the last.
+/// evaluated (`flat`). The latter omits the contraction along the last.
 pub(crate) fn gather_axis(dim: usize, collocated: bool, flat: bool) -> usize {
     if collocated == flat { dim - 1 } else { dim - 2 }
 }

@@ -2,7 +2,7 @@
 //!
 //! With J_ij = ∂x_i/∂ξ_j, columns a, b, c, the rows of det J · J⁻¹ are b×c, c×a, a×b. For a multilinear cell a does not
 //! depend on ξ, and b and c are linear in ξ. Along a row of points in ξ, the first cofactor row and det J are therefore
-//! quadratic polynomials in ξ, and the other two rows linear ones; their coefficients are computed once per row.
+//! quadratic polynomials in ξ, and the other two rows linear ones. Their coefficients are computed once per row.
 
 use crate::kir::ValueId;
 use crate::kir::build::Builder;

@@ -66,8 +66,8 @@ pub(crate) fn at_point(
     }
 }
 
-/// Stores the pulled-back coefficients in a private array: one point after another on tensor cells and for element
-/// matrices; only this point for the diagonal on simplices and facets.
+/// Stores the pulled-back coefficients in a private array. On tensor cells and for element matrices it contains one
+/// point after another, for the diagonal on simplices and facets only this point.
 fn keep_coefficients(
     s: &mut Lowering<'_>,
     at: &AtPoint,

@@ -254,8 +254,8 @@ pub(crate) fn empty(s: &mut Lowering<'_>) {
     }
 }
 
-/// Returns the elements of a field's slots, whose components are `apart` in a shared array: all at once if a slot is a
-/// node, component by component if it is a DoF.
+/// Returns the elements of a field's slots, whose components are `apart` in a shared array. They come all at once if a
+/// slot is a node, and component by component if it is a DoF.
 fn elements_of(
     s: &Lowering<'_>,
     (field, indices): (usize, Indices),

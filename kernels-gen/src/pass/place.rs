@@ -108,7 +108,7 @@ fn to_argument(kernel: &mut Kernel, mut tables: Vec<TableId>) -> Vec<f64> {
     numbers
 }
 
-/// Moves literals to a table in constant memory: GPUs read an operand from there at no cost, but need two instructions
+/// Moves literals to a table in constant memory. GPUs read an operand from there at no cost, but need two instructions
 /// to load a double with a full mantissa. Literals beyond the available `room` in bytes stay in the text. Returns the
 /// bytes used.
 fn long_literals(kernel: &mut Kernel, room: usize) -> usize {

@@ -20,7 +20,7 @@
 //! as keep all threads busy in both phases, or as shared memory holds. Cells that pad the last batch are computed and
 //! not written: no cell is left to the CPU.
 //!
-//! With cells of a batch that sum first, its nodal values are in slots (`slots`). Points and corners read them without the
+//! If the cells of a batch sum first, its nodal values are in slots (`slots`). Points and corners read them without the
 //! first phase, and terms of slots collect the integrals. Such batches have more cells, or fewer if slots leave no
 //! space. A cell with one point has nothing to sum: the point's thread tests it with each basis function, and threads
 //! that own basis functions of the batch sum over cells.

@@ -1,6 +1,6 @@
 //! `wf`: the command line of weakform, one file per subcommand.
 //!
-//! A subcommand takes its arguments and returns a [`Report`] or a [`Failure`]; only this file prints them, as text or,
+//! A subcommand takes its arguments and returns a [`Report`] or a [`Failure`]. Only this file prints them: as text or,
 //! with `--json`, as one JSON object per line on standard output and nothing else. The exit status is 0, 1 for bad
 //! input, and 2 for bad usage.
 

@@ -1,4 +1,4 @@
-//! The processes of one command, started by `mpirun`, or the threads of one process with several devices: one of them
+//! The processes of one command, started by `mpirun`, or the threads of one process with several devices. One of them
 //! prints, and an error in any ends all.
 
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Manufactured solutions with a kink, or a jump, inside the domain: the flux jumps there, and the source f0 − div f1
 //! lacks the surface term of the jump.
 //!
-//! A solution changes its formula where the argument of an `abs` or `sign` is 0, where those of a `min` or `max` are
-//! equal, and where a comparison of an `if` changes. Such points are searched along segments of the domain, by
-//! bisection. A kink is present if values or slopes on both sides differ by more than rounding errors.
+//! A solution changes its formula where the argument of `abs` or `sign` is 0, where those of `min` or `max` are equal,
+//! and where the condition of an `if` changes. Such points are searched along segments of the domain, by bisection. A
+//! kink is present if values or slopes on both sides differ by more than rounding errors.
 
 use super::{Content, MeshChoice, Statement};
 use crate::ast::ProblemItemKind;

@@ -77,7 +77,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     }
 }
 
-/// Returns a discontinuous field that is tested by its gradient in the cells: its test functions jump between cells, so
+/// Returns a discontinuous field that is tested by its gradient in the cells. Its test functions jump between cells, so
 /// that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not its source.
 fn jumping(form: &Form) -> Option<&Field> {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());

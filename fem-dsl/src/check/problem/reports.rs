@@ -7,7 +7,7 @@
 //! functional is a reference value.
 //!
 //! Integrands become the f0 of additional fields of `L2(0)`, one component per number, so that the kernels of a form
-//! integrate them cell by cell; pointwise expressions become such a form, too.
+//! integrate them cell by cell. Pointwise expressions become such a form, too.
 
 use super::conditions::known_tags;
 use super::{Checker, MeshChoice, Piece, Statement};

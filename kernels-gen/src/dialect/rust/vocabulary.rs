@@ -1,5 +1,5 @@
-//! The items of a vector type: the text of `V`, `M` and the functions on them, and the kernels of a file → a module
-//! with the items that the kernels use, directly or indirectly.
+//! The items of a vector type: the text of `V`, `M` and the functions on them, and the kernels of a file → a module. It
+//! contains the items that the kernels use, directly or indirectly.
 
 use std::collections::BTreeSet;
 

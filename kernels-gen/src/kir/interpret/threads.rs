@@ -1,7 +1,7 @@
 //! Groups of threads: from barrier to barrier, one thread after another.
 //!
 //! A correct kernel gives the same result for every order of its threads between two barriers. Each shared entry
-//! records its readers and writers since the last barrier: accesses by two threads, at least one of them a write, are a
+//! records its readers and writers since the last barrier. Accesses by two threads, at least one of them a write, are a
 //! race in any order of execution.
 
 use super::machine::Machine;

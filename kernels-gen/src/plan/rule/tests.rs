@@ -77,7 +77,7 @@ fn too_few_points_on_simplices_are_found() {
     assert_eq!(verdict(HEAT, Triangle, 2, 1), Low(2));
     assert_eq!(verdict(HEAT, Triangle, 3, 2), Low(3));
     // The 14 points of degree 5 form three orbits, each with one derivative of a symmetric function that symmetry does
-    // not make 0; but there are four such functions besides the constant.
+    // not make 0. There are four such functions besides the constant.
     assert_eq!(verdict(HEAT, Tetrahedron, 4, 5), Low(6));
     // 14 points with six strains each, for 99 functions and six rigid motions.
     assert_eq!(verdict(ELASTICITY, Tetrahedron, 4, 5), Low(6));

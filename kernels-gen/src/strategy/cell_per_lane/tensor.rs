@@ -84,8 +84,8 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     tensor.scatter(s);
 }
 
-/// Computes the columns of the element matrix that belong to one component: for each of its basis functions all steps,
-/// starting from a unit vector, with the available coefficients.
+/// Computes the columns of the element matrix that belong to one component. For each of its basis functions these are
+/// all steps, starting from a unit vector, with the available coefficients.
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     let tensor = Tensor::new(s);
     // An unrolled column skips products with 0; with several components there are so many columns that compilers take

@@ -1,8 +1,8 @@
 //! The diagonal with a thread per line: rows of coefficients in shared memory, integrated axis by axis.
 //!
 //! A column keeps its coefficients private and integrates them along the last axis. Products with the same 1D tables
-//! along the other axes are summed, and each sum passes through shared memory separately, so that it takes no more
-//! space than the field.
+//! along the other axes are summed. Each sum passes through shared memory separately, so that it takes no more space
+//! than the field.
 
 use super::column::Column;
 use super::{ElementVector, Group, Held, Row};

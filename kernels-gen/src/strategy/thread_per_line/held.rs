@@ -2,7 +2,7 @@
 //!
 //! Values are nodal first and at points in the end. Derivatives along all axes except the last have separate arrays,
 //! without those in x if a plan lets them overwrite values. A result reuses the array of its field's values, and
-//! otherwise any arrays that the inputs no longer need: a column reads its own entries of all of them before it writes
+//! otherwise any arrays that the inputs no longer need. A column reads its own entries of all of them before it writes
 //! there.
 
 use super::layout::Traffic;
@@ -157,7 +157,7 @@ pub(super) fn is_in_place(s: &Lowering<'_>) -> bool {
     s.facts.plan.in_place && s.facts.form.dim == 3 && !s.facts.is_flat()
 }
 
-/// Returns whether only the values of a quantity are used, for a field also in its tests, so that all of it is gathered
+/// Returns whether only the values of a quantity are used, for a field also in its tests. All of it is then gathered
 /// and scattered along one axis.
 fn is_flat(s: &Lowering<'_>, quantity: &Quantity) -> bool {
     match quantity.source {
@@ -200,9 +200,9 @@ impl Left {
     }
 }
 
-/// Returns the shared-memory traffic of the phases, on q points per direction in `dim` dimensions: that of the fields,
-/// which dominates; a curved map takes part in all phases. Columns may be permuted if a group has a `single` cell.
-/// Lines of nodes may not, because neighbours are neighbours in memory.
+/// Returns the shared-memory traffic of the phases, on q points per direction in `dim` dimensions. Counted is that of
+/// the fields, which dominates; a curved map takes part in all phases. Columns may be permuted if a group has a
+/// `single` cell. Lines of nodes may not, because neighbours are neighbours in memory.
 pub(super) fn traffic(s: &Lowering<'_>, (dim, q): (usize, usize), single: bool) -> Vec<Traffic> {
     let mut kinds = BTreeMap::<(usize, bool, bool), usize>::new();
     let curved = s.facts.quantity(Source::Position).is_some();

@@ -163,7 +163,7 @@ impl Layout {
     }
 
     /// Returns the coordinates of the lines of a single cell along `axis`, one list for each other axis, in an order
-    /// with few bank conflicts; `None` if the order of the axes is as good.
+    /// with few bank conflicts. `None` if the order of the axes is as good.
     pub(super) fn deal_digits(&self, axis: usize, extents: &[usize]) -> Option<Vec<Vec<usize>>> {
         let lines = self.deal(axis, extents);
         if self.cells > 1 || lines.in_order {

@@ -160,8 +160,8 @@ impl Group {
         })
     }
 
-    /// Returns the first point of the line whose index among all with these extents is the thread's, and the digits of
-    /// that index except the cell.
+    /// Returns the first point of the thread's line, and the digits of the line's index except the cell. The thread's
+    /// index is the line's among all with these extents.
     fn digits_of(&self, b: &mut Builder, axis: usize, extents: &[usize]) -> (Index, Vec<VarId>) {
         let other = (0..self.dim).filter(|&other| other != axis);
         let (mut start, mut divisor) = (Index::default(), 1);

@@ -1,5 +1,5 @@
-//! The suite `bp`: the bake-off problems on the CPU, or on a device ([`super::device`]), with one process or with
-//! several that each have a subdomain of the box → a row per problem, degree and size.
+//! The suite `bp`: the bake-off problems on the CPU or on a device ([`super::device`]) → a row per problem, degree and
+//! size. Each of several processes has a subdomain of the box.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //! table and a picture of efficiencies.
 //!
 //! Processes are threads of this program, each with its share of the cores or its own device, or those that `mpirun`
-//! has started: the first measures alone while the others sleep, then all together. Efficiency is the number of DoFs
+//! has started. The first measures alone while the others sleep, then all together. Efficiency is the number of DoFs
 //! processed per second, divided by that of one process times the number of processes.
 
 use std::path::Path;

@@ -86,8 +86,8 @@ impl Table {
         &self.lines[from..]
     }
 
-    /// Writes the rows that the file lacks: first all at once, later rows appended with one call each, so that an
-    /// interrupted run leaves complete rows.
+    /// Writes the rows that the file lacks: first all at once, later rows with one call each. An interrupted run thus
+    /// leaves complete rows.
     pub(super) fn write(&mut self, path: &Path) -> Result<(), Failure> {
         let failed = |error| cannot_add(path, &error);
         let (mut file, from) = match self.file.take() {

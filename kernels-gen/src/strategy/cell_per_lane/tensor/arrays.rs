@@ -32,8 +32,8 @@ pub(in crate::strategy::cell_per_lane) struct Arrays {
 pub(in crate::strategy::cell_per_lane) struct Tensor {
     pub(in crate::strategy::cell_per_lane) dim: usize,
     pub(in crate::strategy::cell_per_lane) q: usize,
-    /// The distance of layers of points in private arrays: q^(d−1), or more if it were a multiple of 2 KiB, for which a
-    /// column maps to few sets of the cache.
+    /// The distance of layers of points in private arrays: q^(d−1). It is larger if this is a multiple of 2 KiB, for
+    /// which a column maps to few sets of the cache.
     pub(in crate::strategy::cell_per_lane) plane: usize,
     pub(in crate::strategy::cell_per_lane) line: LinePoints,
     pub(super) points: TableId,

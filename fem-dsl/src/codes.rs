@@ -92,7 +92,7 @@ codes! {
     /// An argument with a shape that the function does not accept.
     WrongArgumentShape = "E0213",
 
-    /// A form without an unknown.
+    /// A form without an unknown field.
     NoField = "E0301",
     /// A field without any row.
     MissingRow = "E0302",

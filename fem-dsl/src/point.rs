@@ -76,7 +76,7 @@ pub struct PointForm {
     pub source: String,
     /// Space dimension, 2 or 3.
     pub dim: usize,
-    /// The unknowns, in order of declaration.
+    /// The unknown fields, in order of declaration.
     pub fields: Vec<Field>,
     /// Auxiliary data, in order of declaration.
     pub aux: Vec<Aux>,

@@ -1,6 +1,6 @@
 //! Components of forms and point forms: fields, data, parameters, spaces, regions and scalar functions.
 
-/// An unknown of the form.
+/// An unknown field of the form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// Name in the form.

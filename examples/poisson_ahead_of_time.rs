@@ -1,11 +1,12 @@
-//! The Poisson problem of `poisson_jit`, with its kernels compiled together with the program: no compiler is needed
-//! where it runs, and the kernels of the best instruction set of the processor are picked there.
+//! The Poisson problem of `poisson_jit` with kernels compiled together with the program: no compiler is needed at run
+//! time, and the program selects the kernels of the CPU's most capable instruction set.
 //!
 //! ```text
 //! −∇·(κ∇u) = f,   κ = 1 + x_0,   u = sin(πx_0) sin(πx_1) sin(πx_2)
 //! ```
 //!
-//! `cargo run --release --example poisson_ahead_of_time`; another degree than 2, as an argument, is compiled then.
+//! `cargo run --release --example poisson_ahead_of_time`; kernels of a degree other than 2, given as an argument, are
+//! compiled at run time.
 
 use weakform::{Error, weak_form};
 

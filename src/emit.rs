@@ -1,4 +1,4 @@
-//! `emit`: text of the language → what comes out of any stage of the compiler, as text; the generated source in the end.
+//! `emit`: text of the language → the result of any stage of the compiler, as text; by default the generated source.
 
 use crate::Error;
 use fem_dsl::differentiate::differentiate;
@@ -40,11 +40,11 @@ pub enum Stage {
     Simplify,
     /// The scalar computation at one point.
     Point,
-    /// What was chosen for this cell, degree and machine, with its counts.
+    /// The plan for this cell, degree and machine, with its counts.
     Plan,
-    /// The kernel, as the strategy wrote it.
+    /// The kernel after the strategy.
     Lower,
-    /// The kernel, in what the target language has.
+    /// The kernel in operations of the target language.
     Legalise,
     /// The source.
     #[default]
@@ -65,7 +65,7 @@ impl Stage {
         Self::Print,
     ];
 
-    /// Its verb.
+    /// Returns its verb.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Parse => "parse",
@@ -98,8 +98,8 @@ impl FromStr for Stage {
     }
 }
 
-/// Which kernels are meant, and which stage of them. [`Emission::default`] is the source of the kernels of degree 2 on
-/// hexahedra, or quadrilaterals for a form in two dimensions, for this machine.
+/// The kernels to emit, and the stage. [`Emission::default`] is the source of the kernels of degree 2 on hexahedra, or
+/// quadrilaterals for a form in two dimensions, for this machine.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Emission {
@@ -137,85 +137,87 @@ impl Default for Emission {
 }
 
 impl Emission {
-    /// The source of the kernels on these cells, of this degree.
+    /// Selects the source of the kernels on these cells, of this degree.
     pub fn new(cell: Cell, degree: usize) -> Self {
         Self { cell: Some(cell), degree, ..Self::default() }
     }
 
-    /// The form; needed where the text has several.
+    /// Sets the form; required if the text has several.
     pub fn form(mut self, name: impl Into<String>) -> Self {
         self.form = Some(name.into());
         self
     }
 
-    /// The language of the source; [`Language::Rust`] without it.
+    /// Sets the language of the source; [`Language::Rust`] by default.
     pub fn language(mut self, language: Language) -> Self {
         self.language = language;
         self
     }
 
-    /// The stage whose result is wanted; the source without it.
+    /// Sets the stage; the source by default.
     pub fn stage(mut self, stage: Stage) -> Self {
         self.stage = stage;
         self
     }
 
-    /// The cell.
+    /// Sets the cell.
     pub fn cell(mut self, cell: Cell) -> Self {
         self.cell = Some(cell);
         self
     }
 
-    /// The degree.
+    /// Sets the degree.
     pub fn degree(mut self, degree: usize) -> Self {
         self.degree = degree;
         self
     }
 
-    /// Another quadrature than the language prescribes, a degree or [`Quadrature::Collocated`].
+    /// Sets a quadrature other than the one that the language prescribes: a degree or [`Quadrature::Collocated`].
     pub fn quadrature(mut self, quadrature: impl Into<Quadrature>) -> Self {
         self.quadrature = Some(quadrature.into());
         self
     }
 
-    /// What the kernel computes; residual, Jacobian action and diagonal without it.
+    /// Sets the task of the kernel; residual, Jacobian action and diagonal by default.
     pub fn task(mut self, task: Task) -> Self {
         self.task = Some(task);
         self
     }
 
-    /// The instruction set; this machine's without it. Name one where the text must be the same everywhere.
+    /// Sets the instruction set; that of this machine by default. Set one if the text must be the same on every
+    /// machine.
     pub fn isa(mut self, isa: Isa) -> Self {
         self.isa = Some(isa);
         self
     }
 
-    /// Who does what in a kernel for a GPU; the one that does best without it.
+    /// Sets the strategy of a GPU kernel; the fastest one by default.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = Some(strategy);
         self
     }
 
-    /// How a kernel for a GPU writes its results; the way that does best without it.
+    /// Sets the scatter algorithm of a GPU kernel; the fastest one by default.
     pub fn scatter(mut self, scatter: Scatter) -> Self {
         self.scatter = Some(scatter);
         self
     }
 
-    /// The kernels of cells with hanging nodes, on quadrilaterals and hexahedra, instead of those of other cells.
+    /// Selects the kernels of cells with hanging nodes, on quadrilaterals and hexahedra, instead of those of other
+    /// cells.
     pub fn hanging(mut self) -> Self {
         self.hanging = true;
         self
     }
 
-    /// The precision; double without it.
+    /// Sets the precision; double by default.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 }
 
-/// What comes out of a stage of the compiler for a form: text that can be read, compared in a test, or compiled.
+/// Returns the result of a compiler stage for a form: text to be read, compared in a test, or compiled.
 ///
 /// ```
 /// use weakform::{Cell, Emission, Isa, Task, emit};
@@ -228,7 +230,7 @@ impl Emission {
 ///
 /// # Errors
 ///
-/// Mistakes in the text, a form that is not there, kernels that cannot be made.
+/// Mistakes in the text, an unknown form, or unsupported kernels.
 pub fn emit(text: &str, emission: &Emission) -> Result<String, Error> {
     let source = Source::new("form", text);
     let (program, diagnostics) = compile(&source);
@@ -241,11 +243,11 @@ pub fn emit(text: &str, emission: &Emission) -> Result<String, Error> {
     }
 }
 
-/// The same for a compiled file.
+/// Returns the same for a compiled file.
 ///
 /// # Errors
 ///
-/// As [`emit`].
+/// See [`emit`].
 pub fn emit_program(program: &Program, emission: &Emission) -> Result<String, Error> {
     if emission.stage == Stage::Parse {
         return Ok(format!("{:#?}\n", program.file()));
@@ -257,7 +259,7 @@ pub fn emit_program(program: &Program, emission: &Emission) -> Result<String, Er
     });
     let told = |found| Error::language(program.source(), found);
     let Some(form) = checked.dimensions.form(cell.dim()) else {
-        // It says which token fixes the other dimension.
+        // The error contains the token that determines the other dimension.
         program.point_form(&checked.name, cell.dim()).map_err(told)?;
         return Err(Error::unknown("form", &checked.name, []));
     };
@@ -273,7 +275,7 @@ pub fn emit_program(program: &Program, emission: &Emission) -> Result<String, Er
     })
 }
 
-/// The form of this name, or the only one.
+/// Returns the form of this name, or the only one.
 fn chosen<'a>(program: &'a Program, name: Option<&str>) -> Result<&'a CheckedForm, Error> {
     let names = || program.forms().iter().map(|form| form.name.as_str());
     match (name, program.forms()) {
@@ -283,7 +285,7 @@ fn chosen<'a>(program: &'a Program, name: Option<&str>) -> Result<&'a CheckedFor
     }
 }
 
-/// The stages from the plan on.
+/// Performs the stages from the plan on.
 fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, Error> {
     let isa = emission.isa.unwrap_or_else(|| Target::native().isa);
     let elements = elements(form, cell, emission.degree, 1, emission.quadrature)?;
@@ -330,7 +332,7 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
     Ok(text)
 }
 
-/// The numbers that a kernel takes as [`Role::Tables`](kernels_gen::abi::Role::Tables), as comments behind its text.
+/// Formats the values of a kernel's [`Role::Tables`](kernels_gen::abi::Role::Tables), as comments after its text.
 fn tables(abi: &KernelAbi) -> String {
     let mut text = String::new();
     if !abi.tables.is_empty() {
@@ -343,7 +345,7 @@ fn tables(abi: &KernelAbi) -> String {
     text
 }
 
-/// The plans for a straight mesh without constrained unknowns.
+/// Returns the plans for a straight-edged mesh without constrained DoFs.
 fn plans(
     form: &PointForm,
     elements: &Elements,

@@ -1,4 +1,4 @@
-//! What can go wrong for a program that uses the facade.
+//! Errors of the library facade.
 
 use crate::render::{Style, render};
 use fem_dsl::diagnostic::{Diagnostic, nearest};
@@ -13,11 +13,11 @@ use runtime::solve::OperatorError;
 use runtime::space::constraint::affine::AffineError;
 use std::fmt;
 
-/// Why something could not be done. Its debug text is its message, so that `main` may return it.
+/// An error of the library. Its debug text is its message, so that `main` may return it.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Mistakes in text of the language, each with its place.
+    /// Errors in text of the language, each with its location.
     #[error("{}", render(source_text, diagnostics, Style::Plain).trim_end())]
     Language {
         /// The text.
@@ -25,14 +25,14 @@ pub enum Error {
         /// The mistakes.
         diagnostics: Vec<Diagnostic>,
     },
-    /// The mesh cannot be made or read.
+    /// The mesh cannot be generated or read.
     #[error(transparent)]
     Mesh(#[from] LoadError),
     /// The problem cannot be set up or solved.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A form on a mesh, a [`System`](crate::System), cannot be set up or solved: a [`RunError`] with the remedies of this library in the
-    /// place of the language's.
+    /// A form on a mesh, a [`System`](crate::System), cannot be set up or solved: a [`RunError`] with remedies of this
+    /// library instead of the language's.
     #[error("{}", of_library(.0))]
     System(Box<RunError>),
     /// A file cannot be written.
@@ -42,34 +42,34 @@ pub enum Error {
     #[cfg(feature = "pictures")]
     #[error(transparent)]
     Picture(#[from] crate::picture::PictureError),
-    /// Kernels of this kind cannot be made.
+    /// Unsupported kernels.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A name that the form or the program does not have.
     #[error("{}", unknown(what, name, known))]
     Unknown {
-        /// What it should be.
+        /// The kind of the name.
         what: &'static str,
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The available names.
         known: Vec<String>,
     },
-    /// Kernels for another processor.
+    /// Kernels for another CPU.
     #[error("kernels for {isa} do not run here: this processor has {here}")]
     Isa {
-        /// What was asked for.
+        /// The requested instruction set.
         isa: Isa,
-        /// The best that there is.
+        /// The most capable set of this CPU.
         here: Isa,
     },
-    /// There are several forms, or none, and none was named.
+    /// Several forms, or none, without a name.
     #[error("{}", which(known))]
     WhichForm {
-        /// The forms that there are.
+        /// The available forms.
         known: Vec<String>,
     },
-    /// A condition on a field that has no unknowns on the boundary.
+    /// A condition on a field that has no DoFs on the boundary.
     #[error(
         "`{field}` is discontinuous: it has no unknowns on the boundary that a condition could fix\n\
          help: write a term over the boundary in the form, or let the field live in H1"
@@ -86,7 +86,7 @@ pub enum Error {
         /// The field.
         field: String,
     },
-    /// A product with a Jacobian that was taken at no state.
+    /// A product with a Jacobian without a linearisation state.
     #[error(
         "the Jacobian depends on the state, and was taken at none\nhelp: call `linearise(&u)` before `apply` and `diagonal`"
     )]
@@ -100,23 +100,23 @@ pub enum Error {
     /// A vector of another system, or of another length.
     #[error(transparent)]
     Vector(OperatorError),
-    /// A time that is not between two others.
+    /// A time outside of an interval.
     #[error("{time} is no time between {from} and {to}")]
     NotBetween {
         /// The time.
         time: f64,
-        /// The first.
+        /// Start of the interval.
         from: f64,
-        /// The last.
+        /// End of the interval.
         to: f64,
     },
-    /// A time that is no number.
+    /// A time that is not finite.
     #[error("steps to the time {time}, which is no number\nhelp: name a finite time")]
     NoTime {
         /// The time.
         time: f64,
     },
-    /// The mean of a field that conditions, or a time derivative, fix already.
+    /// A mean value of a field that boundary conditions, or a time derivative, determine already.
     #[error(
         "`{field}` has a condition or a time derivative, so its mean follows\n\
          help: leave `mean` of `{field}` out"
@@ -125,17 +125,17 @@ pub enum Error {
         /// The field.
         field: String,
     },
-    /// Other numbers than there are places for them.
+    /// A wrong number of values.
     #[error("`{name}` takes {expected} numbers, but there are {found}")]
     Numbers {
-        /// What takes them.
+        /// The name of the item.
         name: String,
-        /// How many it takes.
+        /// The expected number of values.
         expected: usize,
-        /// How many there are.
+        /// The number of values found.
         found: usize,
     },
-    /// A right-hand side that is not a number somewhere.
+    /// A right-hand side with an entry that is not finite.
     #[error("the load has an entry {value}\nhelp: its entries must be finite numbers")]
     LoadNotFinite {
         /// The entry.
@@ -160,15 +160,15 @@ pub enum Error {
         node: usize,
         /// The component.
         component: usize,
-        /// How many nodes it has.
+        /// Its number of nodes.
         nodes: usize,
-        /// Components at each.
+        /// Components per node.
         components: usize,
     },
-    /// Affine constraints that are none.
+    /// Invalid affine constraints.
     #[error(transparent)]
     Affine(#[from] AffineError),
-    /// A solve of a form with time derivatives that nothing gives.
+    /// A solve of a form whose time derivatives have no values.
     #[error(
         "the form has `{}`, which nothing gives outside of a scheme\n\
          help: go through time, `System::begin` and `System::advance`, or say what it is, `System::set_rate`",
@@ -184,20 +184,20 @@ pub enum Error {
         /// The order of the derivative.
         order: usize,
     },
-    /// An equation in unknowns that all have an essential condition.
+    /// An equation without free DoFs: all have an essential condition.
     #[error(
         "no unknown of the equation is free: all have an essential condition, or there are none\n\
          help: leave out the equation, or a condition"
     )]
     NothingFree,
-    /// A value with another number of components than its place.
+    /// A value with the wrong number of components.
     #[error("`{name}` has {expected} components, but its value has {found}")]
     Components {
-        /// What gets the value.
+        /// The name of the item.
         name: String,
         /// Its components.
         expected: usize,
-        /// Those of the value.
+        /// Components of the value.
         found: usize,
     },
 }
@@ -213,7 +213,7 @@ impl Error {
         Self::Language { source_text: source.clone(), diagnostics }
     }
 
-    /// The error of a system, not of a problem, which the language writes.
+    /// Converts the error to one of a system, rather than of a problem of the language.
     pub(crate) fn of_system(self) -> Self {
         match self {
             Self::Run(error) => Self::System(Box::new(error)),
@@ -231,7 +231,7 @@ impl Error {
     }
 }
 
-/// The place of a name among those that there are.
+/// Returns the position of a name among the known ones.
 pub(crate) fn index<'a>(
     what: &'static str,
     name: &str,
@@ -241,7 +241,7 @@ pub(crate) fn index<'a>(
     known.position(|known| known == name).ok_or_else(|| Error::unknown(what, name, all))
 }
 
-/// What a run says, with remedies that a program can write.
+/// Returns the message of a run, with remedies in terms of the library.
 fn of_library(error: &RunError) -> String {
     let fixed = |field: &str| {
         format!(

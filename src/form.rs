@@ -1,4 +1,4 @@
-//! Forms and problems as a program holds them: checked text → [`Form`] → [`Problem`] → [`Solution`].
+//! Forms and problems of the library: checked text → [`Form`] → [`Problem`] → [`Solution`].
 
 use crate::{Emission, Error, Solution, emit_program, threads};
 use fem_dsl::check::problem::Overrides;
@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 /// A form: the physics of a PDE at one point, checked, with the kernels that were compiled ahead of time.
 ///
-/// [`weak_form!`](crate::weak_form) makes it while the program is compiled, [`Form::parse`] while it runs.
+/// [`weak_form!`](crate::weak_form) creates it at compile time, [`Form::parse`] at run time.
 #[derive(Clone)]
 pub struct Form {
     program: Arc<Program>,
@@ -56,18 +56,18 @@ impl Form {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text that it was compiled from.
+    /// Returns the text from which it was compiled.
     pub fn text(&self) -> &str {
         self.program.source().text()
     }
 
-    /// What is right in its text but hardly meant: names that nothing uses, conditions that later ones replace, settings
-    /// without effect. [`render`](crate::render::render) shows them with their places in [`Form::text`].
+    /// Returns warnings about valid but probably unintended text: unused names, conditions that later ones replace,
+    /// settings without effect. [`render`](crate::render::render) prints them with their locations in [`Form::text`].
     ///
     /// ```
     /// let text = "form mass { field u: scalar; param c = 2; f0[u] = u; }";
@@ -79,17 +79,17 @@ impl Form {
         self.program.warnings()
     }
 
-    /// The form in `dim` dimensions, as kernels are generated from it.
+    /// Returns the form in `dim` dimensions, the input of kernel generation.
     ///
     /// # Errors
     ///
-    /// The form does not hold in this dimension.
+    /// The form is not valid in this dimension.
     pub fn point_form(&self, dim: usize) -> Result<PointForm, Error> {
         let form = self.program.point_form(&self.name, dim);
         form.map_err(|found| Error::language(self.program.source(), found))
     }
 
-    /// What a report of the form is made of, where `text` stands behind the `=` of a `report`.
+    /// Returns the functionals of a report of the form, for `text` after the `=` of a `report`.
     pub(crate) fn reports(&self, dim: usize, text: &str) -> Result<Reports, Error> {
         let found = self.program.report(&self.name, dim, text);
         found.map_err(|found| Error::language(self.program.source(), found))
@@ -101,16 +101,16 @@ impl Form {
         found.map_err(|found| Error::language(self.program.source(), found))
     }
 
-    /// What comes out of a stage of the compiler for this form; see [`emit`](crate::emit()).
+    /// Returns the result of a compiler stage for this form; see [`emit`](crate::emit()).
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made.
+    /// Unsupported kernels.
     pub fn emit(&self, emission: &Emission) -> Result<String, Error> {
         emit_program(&self.program, &emission.clone().form(&self.name))
     }
 
-    /// The problem of this name, which stands in the same text and solves this form.
+    /// Returns the problem of this name, which is in the same text and solves this form.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Form {
         }
     }
 
-    /// A problem that is known to be there.
+    /// Returns a problem that is known to exist.
     #[doc(hidden)]
     pub fn known_problem(&self, name: &str) -> Problem {
         Problem {
@@ -137,7 +137,7 @@ impl Form {
         }
     }
 
-    /// What went wrong in a solve of the form, at its place in the text where it has one.
+    /// Adds the location in the form's text to an error of a solve, if it has one.
     pub(crate) fn told(&self, dim: usize, error: RunError) -> Error {
         let found = match &error {
             RunError::NotFinite { cause: Cause::Form(spot), .. } => self.program.not_finite(
@@ -154,7 +154,7 @@ impl Form {
         }
     }
 
-    /// What kernels are compiled for: this machine, with those that the program holds.
+    /// Returns the target of compilation: this machine, with the kernels linked into the program.
     pub(crate) fn target(&self, execution: Execution) -> Target {
         Target { linked: self.linked, execution, ..Target::native() }
     }
@@ -166,7 +166,7 @@ impl std::fmt::Debug for Form {
     }
 }
 
-/// A problem: a form with its mesh, degree, conditions and data. The methods say otherwise what the text says.
+/// A problem: a form with its mesh, degree, boundary conditions and data. The methods override its text.
 #[derive(Clone, Debug)]
 pub struct Problem {
     form: Form,
@@ -178,82 +178,83 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Another mesh: a generator of the language, or a file's path from the current folder.
+    /// Sets another mesh: a generator of the language, or a file's path relative to the current folder.
     #[must_use]
     pub fn mesh(mut self, mesh: impl Into<String>) -> Self {
         self.overrides.mesh = Some(mesh.into());
         self
     }
 
-    /// The folder from which the paths of meshes, data and states in the text start; the current one without it.
+    /// Sets the folder to which the paths of meshes, data and states in the text are relative; by default the current
+    /// one.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// Another degree.
+    /// Sets another degree.
     #[must_use]
     pub fn degree(mut self, degree: usize) -> Self {
         self.overrides.degree = Some(degree.to_string());
         self
     }
 
-    /// Another quadrature, a degree or [`Quadrature::Collocated`].
+    /// Sets another quadrature, a degree or [`Quadrature::Collocated`].
     #[must_use]
     pub fn quadrature(mut self, quadrature: impl Into<Quadrature>) -> Self {
         self.overrides.quadrature = Some(quadrature.into().to_string());
         self
     }
 
-    /// The value of a parameter, an expression of the language.
+    /// Sets the value of a parameter, an expression of the language.
     #[must_use]
     pub fn param(mut self, name: &str, value: impl ToString) -> Self {
         self.overrides.params.push((name.to_owned(), value.to_string()));
         self
     }
 
-    /// The value of auxiliary data, an expression of the language in x, or `file("data.npy")`, whose path starts from the
-    /// current folder.
+    /// Sets the value of auxiliary data, an expression of the language in x, or `file("data.npy")`, whose path is
+    /// relative to the current folder.
     #[must_use]
     pub fn aux(mut self, name: &str, value: impl ToString) -> Self {
         self.overrides.aux.push((name.to_owned(), value.to_string()));
         self
     }
 
-    /// Whether kernels are compiled or interpreted; without it they are interpreted where there is no compiler.
+    /// Sets whether kernels are compiled or interpreted; by default they are interpreted only without a compiler.
     #[must_use]
     pub fn execution(mut self, execution: Execution) -> Self {
         self.execution = execution;
         self
     }
 
-    /// Where it is solved: a device that [`device`](crate::device()) has opened; the processor without it.
+    /// Sets the device, opened by [`device`](crate::device()); the CPU by default.
     #[must_use]
     pub fn device(mut self, device: Arc<dyn Device>) -> Self {
         self.device = Some(device);
         self
     }
 
-    /// Solves it, as `wf run` does.
+    /// Solves it, like `wf run`.
     ///
     /// # Errors
     ///
-    /// Mistakes in what was said otherwise, a mesh that cannot be made, a solve that fails.
+    /// Mistakes in the overrides, a mesh that cannot be created, a solve that fails.
     pub fn run(&self) -> Result<Solution, Error> {
         self.run_observed(silent)
     }
 
-    /// Solves it; `observe` sees each iteration and may stop the solve.
+    /// Solves it; `observe` is called for each iteration and may stop the solve.
     ///
     /// # Errors
     ///
-    /// As [`Problem::run`].
+    /// See [`Problem::run`].
     pub fn run_observed(
         &self,
         observe: impl FnMut(Progress) -> Continue + Send,
@@ -275,7 +276,7 @@ impl Problem {
     }
 }
 
-/// Keeps the figures of the steps that a run takes.
+/// Collects the statistics of the steps of a run.
 struct Steps<F> {
     observe: F,
     taken: Vec<Step>,
@@ -292,7 +293,7 @@ impl<F: FnMut(Progress) -> Continue> Monitor for Steps<F> {
     }
 }
 
-/// A form as the macro puts it into a program: its text, and its kernels.
+/// A form embedded by the macro: its text, and its kernels.
 #[doc(hidden)]
 pub struct Embedded {
     text: &'static str,
@@ -302,16 +303,16 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Text that the macro has checked.
+    /// Creates it from text that the macro has checked.
     pub const fn new(text: &'static str, name: &'static str, linked: &'static [Linked]) -> Self {
         Self { text, name, linked, form: OnceLock::new() }
     }
 
-    /// The form.
+    /// Returns the form.
     ///
     /// # Panics
     ///
-    /// If the text is none that this version's macro has checked.
+    /// Panics if the text was not checked by the macro of this version.
     pub fn form(&self) -> Form {
         let parse = || match Form::parse(self.text, self.name) {
             Ok(form) => Form { linked: self.linked, ..form },

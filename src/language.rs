@@ -1,13 +1,13 @@
 //! The language of `.wf` files and of [`weak_form!`](crate::weak_form): its reference, for reading and as text.
 //!
-//! Below is the page `docs/language.md`; [`PAGE`] is its text, [`sections`] are what can be read alone.
-//!
+//! The page `docs/language.md` follows; [`PAGE`] is its text, [`sections`] are its independent parts.
 #![doc = include_str!("../docs/language.md")]
 
 /// The reference as Markdown.
 pub const PAGE: &str = include_str!("../docs/language.md");
 
-/// The sections of the page: each by the first word of its heading in small letters, with its heading and its text.
+/// Returns the sections of the page: each by the first word of its heading in lower case, with its heading and its
+/// text.
 pub fn sections() -> impl Iterator<Item = (String, &'static str, &'static str)> {
     let starts = PAGE.match_indices("\n## ").map(|(at, _)| at + 1);
     starts.map(|start| {

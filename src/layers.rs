@@ -1,7 +1,7 @@
-//! The crates below, and those of their types that signatures of this one name, for programs that go deeper: the language,
-//! the generator of kernels, and the runtime that drives them.
+//! The crates below, and those of their types that occur in this crate's signatures, for advanced use: the language,
+//! the kernel generator, and the runtime.
 //!
-//! Their interfaces change more than that of `weakform` itself does.
+//! Their interfaces change more often than that of `weakform`.
 
 pub use fem_dsl::check::problem::Overrides;
 pub use fem_dsl::diagnostic::Diagnostic;

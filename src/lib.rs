@@ -1,7 +1,7 @@
-//! weakform: the physics of a PDE at one point → specialised finite-element kernels, and what drives them.
+//! weakform: the physics of a PDE at one point → specialised finite-element kernels and their runtime.
 //!
-//! Write a form in [`weak_form!`], in the language of `.wf` files. It is checked while your program is compiled,
-//! and becomes a module with a [`Form`]. A form on a mesh is a [`System`]: residual, Jacobian, solvers.
+//! Write a form in [`weak_form!`], in the language of `.wf` files. It is checked at compile time and becomes a module
+//! with a [`Form`]. A form on a mesh is a [`System`]: residual, Jacobian, solvers.
 //!
 //! ```
 //! use weakform::{mesh, weak_form};
@@ -28,7 +28,7 @@
 //! # Ok::<(), weakform::Error>(())
 //! ```
 //!
-//! A whole problem can stand in the macro too, and is solved as `wf run` solves it:
+//! The macro also accepts a whole problem, which is solved like with `wf run`:
 //!
 //! ```
 //! weakform::weak_form! {
@@ -50,10 +50,10 @@
 //!
 //! # Features
 //!
-//! | feature | what it adds |
+//! | feature | content |
 //! | --- | --- |
-//! | `cli`, on without asking | the program `wf`, `direct` and `pictures`; with `default-features = false` the library compiles in less time |
-//! | `direct` | solving by the factors of a matrix; without it problems are solved by iterations, and `solver = direct` is an error |
+//! | `cli` (default) | the program `wf`, `direct` and `pictures`; with `default-features = false` the library compiles in less time |
+//! | `direct` | the sparse direct solver; without it problems are solved iteratively, and `solver = direct` is an error |
 //! | `pictures` | `Solution::picture`: solutions as PNG and SVG |
 //! | `cuda`, `opencl` | kernels on GPUs |
 
@@ -98,27 +98,28 @@ pub use system::{
     System, Value, Written, at, mesh,
 };
 
-/// Opens a device with memory of its own, by a part of its name or for CUDA its number; the first that fits without
-/// one. For [`Setup::device`] and [`Problem::device`].
+/// Opens a device with separate memory, by a part of its name or for CUDA its number; the first suitable one without a
+/// name. For [`Setup::device`] and [`Problem::device`].
 ///
 /// # Errors
 ///
-/// This build lacks the backend (features `cuda`, `opencl`), or this machine a driver, a device, a compiler; the
+/// This build lacks the backend (features `cuda`, `opencl`), or this machine a driver, a device, or a compiler; the
 /// message says what to install.
 pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn Device>, Error> {
     runtime::device::open(backend, name).map_err(|error| Error::Run(error.into()))
 }
 
-/// Compiles forms and problems with your program, and makes a module of each form.
+/// Compiles forms and problems together with your program, and generates a module for each form.
 ///
-/// The body is text of the language, as in a `.wf` file; mistakes are underlined at their tokens. The macro stands
-/// where items stand. For each form there is a module of its name with a function `form`, which gives the
-/// [`Form`]; for each problem a function of its name in the module `problem` beside it, which gives the [`Problem`].
+/// The body is text of the language, as in a `.wf` file; mistakes are underlined at their tokens. The macro is an item.
+/// Each form becomes a module of its name with a function `form`, which returns the [`Form`]. Each problem becomes a
+/// function of its name in the module `problem` next to it, which returns the [`Problem`].
 ///
-/// # Values that are checked
+/// # Checked values
 ///
-/// Beside `form` there is a struct `Params` of the form's parameters, with the form's own values as its default, and a
-/// struct `Aux` of its auxiliary data. What depends on the dimension of a form that holds in two is `Params<2>`, `Params<3>`.
+/// Next to `form` there is a struct `Params` of the form's parameters, with the form's own values as its default, and a
+/// struct `Aux` of its auxiliary data. For a form that is valid in both two and three dimensions, structs that depend
+/// on the dimension are `Params<2>`, `Params<3>`.
 ///
 /// ```
 /// use weakform::{ALL, at, mesh, weak_form};
@@ -149,11 +150,11 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 /// # Ok::<(), weakform::Error>(())
 /// ```
 ///
-/// Beside these there is a module `field` with a type for each field, `darcy::field::p`, which stands where its name may
-/// ([`Setup::dirichlet`], [`System::error_l2`]), and modules `param` and `aux` with the names of parameters and data as text,
-/// `darcy::aux::kappa` for [`System::set_aux`].
+/// In addition there is a module `field` with a type for each field, `darcy::field::p`, which can replace its name
+/// ([`Setup::dirichlet`], [`System::error_l2`]), and modules `param` and `aux` with the names of parameters and data as
+/// text, `darcy::aux::kappa` for [`System::set_aux`].
 ///
-/// A name that the form does not have is none of the struct's, and a value of another shape has another type:
+/// An unknown name is not a member of the struct, and a value of another shape has another type:
 ///
 /// ```compile_fail,E0560
 /// weakform::weak_form! { form a { field u: scalar; param kappa = 1; f0[u] = kappa * u; } }
@@ -172,11 +173,11 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 ///
 /// # Warnings and names
 ///
-/// What is right but hardly meant (a parameter that nothing uses, conditions that later ones replace) is a warning at its token. The
-/// compiler shows it as the use of a constant that is deprecated, whose name is the code; `#![allow(deprecated)]` in a module around the
-/// macro silences it.
+/// Valid but probably unintended text (an unused parameter, conditions that later ones replace) causes a warning at its
+/// token. The compiler shows it as the use of a deprecated constant, whose name is the code; `#![allow(deprecated)]` in
+/// a module around the macro silences it.
 ///
-/// Where this crate is a dependency of another name, or is re-exported, the macro is told:
+/// Pass the name of this crate to the macro if it is a dependency of another name, or re-exported:
 ///
 /// ```
 /// extern crate weakform as wf;
@@ -191,10 +192,9 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 ///
 /// # Ahead of time
 ///
-/// Kernels are compiled where the program runs, by `rustc`, for the mesh at hand. With the attribute
-/// `ahead_of_time` the macro expands to the same kernels for cells and degrees that it is told, for each
-/// instruction set of the target, in double precision; which of them run is decided by the processor. Such a program
-/// needs no compiler:
+/// By default kernels are compiled at run time, by `rustc`, for the actual mesh. With the attribute `ahead_of_time` the
+/// macro expands to the same kernels for the given cells and degrees, for each instruction set of the target, in double
+/// precision; the CPU determines which of them run. Such a program needs no compiler:
 ///
 /// ```
 /// weakform::weak_form! {
@@ -209,14 +209,13 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 /// ```
 ///
 /// `hex(1, 2)` means degrees 1 and 2, on straight and on quadratic geometry, with the language's quadrature.
-/// `order = 1` and `quadrature = 6` ask for one geometry or another rule only. What is not there when the program
-/// runs is compiled then, which the log (`tracing`, level `info`) says; without a compiler it is an error that names
-/// what to add.
+/// `order = 1` and `quadrature = 6` restrict it to one geometry or another rule. Missing kernels are compiled at run
+/// time, which is logged (`tracing`, level `info`); without a compiler it is an error that names the entry to add.
 ///
-/// Optimise a program that holds kernels: without `--release` they are slow.
+/// Optimise a program that contains kernels: without `--release` they are slow.
 pub use fem_macros::weak_form;
 
-/// What [`weak_form!`] expands to. Not for use by hand.
+/// Items used by the expansion of [`weak_form!`]. Not for use by hand.
 #[doc(hidden)]
 pub mod embedded {
     pub use crate::form::Embedded;

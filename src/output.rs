@@ -1,8 +1,8 @@
-//! A state of a form on its mesh → a VTU file, with all fields and data that have a place there.
+//! A state of a form on its mesh → a VTU file, with all fields and data that VTU can represent.
 //!
-//! The coefficients of the fields stand beside their values at VTK's nodes, so that a solve can go on from the file.
-//! What is constant in each cell, the fields and data of degree 0 too, is written as data of the cells. Where a field of
-//! a higher degree is discontinuous, cells do not share points, so that what jumps in the form jumps in the file.
+//! The coefficients of the fields are stored in addition to their values at VTK's nodes, so that a solve can continue
+//! from the file. Quantities that are constant in each cell, including fields and data of degree 0, are written as cell
+//! data. With discontinuous fields of a higher degree, cells do not share points, so that jumps are preserved.
 
 use fem_dsl::point::{Field as Named, Location, PointForm, Shape};
 use runtime::files::output::{CellField, Output, OutputError, PointField, StateField};
@@ -12,11 +12,12 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes the fields, `u` being the unknowns of one after another, and the auxiliary data of a form for ParaView.
+/// Writes the fields and the auxiliary data of a form for ParaView; `u` contains the DoFs of the fields one after
+/// another.
 ///
 /// # Errors
 ///
-/// The file cannot be written; there is no partial file then.
+/// The file cannot be written; no partial file is left.
 pub fn write_vtu(
     path: &Path,
     form: &PointForm,
@@ -26,12 +27,13 @@ pub fn write_vtu(
     with_output(form, on, u, |output| runtime::files::output::write_vtu(path, output))
 }
 
-/// Writes what each of several processes has to a file of its own, and beside them one file with the extension `.pvtu` that names
-/// them: `NAME-0-of-2.vtu` for the first of two where `path` is `NAME.vtu`. All processes call it.
+/// Writes the subdomain of each of several processes to its own file, and a file with the extension `.pvtu` that refers
+/// to them. For the path `NAME.vtu`, the first of two processes writes `NAME-0-of-2.vtu`. Collective over all
+/// processes.
 ///
 /// # Errors
 ///
-/// A file cannot be written; `NAME.pvtu` is not there then.
+/// A file cannot be written; `NAME.pvtu` is then absent.
 pub fn write_vtu_in_pieces(
     path: &Path,
     form: &PointForm,
@@ -41,11 +43,11 @@ pub fn write_vtu_in_pieces(
     with_output(form, on, u, |output| runtime::files::output::write_vtu_in_pieces(path, output))
 }
 
-/// Writes the same to whatever takes bytes.
+/// Writes the same to any output stream.
 ///
 /// # Errors
 ///
-/// It takes none.
+/// The stream is not writable.
 pub fn write_vtu_to(
     out: &mut dyn Write,
     form: &PointForm,
@@ -55,7 +57,7 @@ pub fn write_vtu_to(
     with_output(form, on, u, |output| runtime::files::output::write_vtu_to(out, output))
 }
 
-/// Refuses unknowns of something else.
+/// Rejects DoFs of another discretisation.
 fn fit(form: &PointForm, on: &Discretisation, u: &[f64]) -> Result<(), OutputError> {
     let counts =
         [("fields", form.fields.len(), on.fields.len()), ("entries", u.len(), on.n_dofs())];
@@ -67,7 +69,7 @@ fn fit(form: &PointForm, on: &Discretisation, u: &[f64]) -> Result<(), OutputErr
     }
 }
 
-/// Does something with all that goes into the file.
+/// Calls a function with all data of the file.
 pub(crate) fn with_output<T, E: From<OutputError>>(
     form: &PointForm,
     on: &Discretisation,
@@ -84,7 +86,7 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
         let values = &u[on.dofs_of(number)];
         let (at_nodes, resolved) = &resolved[number];
         nodal.push((name, *shape, at_nodes, resolved));
-        // Nobody reads a piece of a state.
+        // States of subdomains are never read.
         if on.mesh.cut().is_none() {
             states.push(StateField { name, space, values });
         }
@@ -114,10 +116,10 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
     work(&Output { mesh: &on.mesh, point_fields, cell_fields, states, time: None })
 }
 
-/// What has values at nodes: a name, a shape, a space and the values of its nodes.
+/// Nodal data: a name, a shape, a space and the values of its nodes.
 type Nodal<'a> = (&'a str, Shape, &'a Space, &'a [f64]);
 
-/// The values of a space of degree 0 in the order of the cells.
+/// Returns the values of a space of degree 0 in the order of the cells.
 fn cell_by_cell(space: &Space, values: &[f64]) -> Vec<f64> {
     let components = space.components();
     let of = |&node: &u32| &values[node as usize * components..][..components];

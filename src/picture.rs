@@ -1,12 +1,12 @@
-//! A solved problem → a picture, PNG or SVG, by the program alone: no display, no fonts and no libraries of the system.
+//! A solved problem → a picture, PNG or SVG, without a display and without fonts or libraries of the system.
 //!
 //! ```text
 //! fields on a mesh → triangles with values (runtime::files::output::surface) → scene → page → PNG or SVG
 //! ```
 //!
-//! A body is seen from before it, its boundary in the colours of the field; a plane mesh, or a [`Slice`] of a body, from
-//! above. Colours are those of viridis. The field is drawn pixel by pixel, of the nearest triangle; lines and letters of an
-//! SVG file stay lines and letters. [`Chart`]s of measurements are drawn with the same pens.
+//! A three-dimensional mesh is seen from the front, its boundary in the colours of the field; a plane mesh, or a
+//! [`Slice`], from above. The colour map is viridis. The field is drawn pixel by pixel, from the nearest triangle;
+//! lines and letters of an SVG file stay vectors. [`Chart`]s of measurements use the same drawing primitives.
 
 mod camera;
 mod chart;
@@ -36,12 +36,12 @@ use choose::Choice;
 use page::{Page, PageError};
 use scene::{Scene, Viewpoint};
 
-/// Triangles of a picture, about: more are no better to see.
+/// Approximate number of triangles of a picture: more do not improve it.
 const MOST: usize = 1_000_000;
-/// The same of a slice, whose triangles cost more.
+/// The same for a slice, whose triangles cost more.
 const MOST_OF_SLICE: usize = 250_000;
 
-/// What of a solution is drawn, and how.
+/// Options of a picture of a solution.
 ///
 /// ```
 /// use weakform::picture::PictureOptions;
@@ -52,25 +52,27 @@ const MOST_OF_SLICE: usize = 250_000;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PictureOptions {
-    /// The field or data, `u`, of a vector or a matrix its magnitude, or a component, `u[0]`; the first field without it.
+    /// The field or data, `u` (the magnitude of a vector or matrix), or a component, `u[0]`; by default the first
+    /// field.
     pub field: Option<String>,
-    /// The plane that is shown in place of the boundary.
+    /// The plane that is shown instead of the boundary.
     pub slice: Option<Slice>,
-    /// Places are displaced by so many times the field, if it is a vector of the space, or else the first such field.
+    /// The factor by which points are displaced along the field, if it is a vector of the space, or else along the
+    /// first such field.
     pub warp: Option<f64>,
-    /// Width and height in pixels, each from [`SIZES`]; what fits without it.
+    /// Width and height in pixels, each from [`SIZES`]; chosen automatically by default.
     pub size: Option<(u32, u32)>,
 }
 
-/// What the width and the height of a picture may be, in pixels.
+/// Range of the width and the height of a picture, in pixels.
 pub const SIZES: std::ops::RangeInclusive<u32> = 200..=10_000;
 
-/// A plane at right angles to an axis: `z=0.5` as text.
+/// A plane perpendicular to an axis: `z=0.5` as text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slice {
-    /// The number of the axis, 0 to 2.
+    /// The index of the axis, 0 to 2.
     pub axis: usize,
-    /// Where on it.
+    /// The coordinate on the axis.
     pub at: f64,
 }
 
@@ -100,66 +102,66 @@ impl fmt::Display for Slice {
 /// The names of the axes.
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Why there is no picture.
+/// The reason for a missing picture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PictureError {
-    /// A name that ends otherwise.
+    /// A file name with another extension.
     #[error("a picture is PNG or SVG, which its name says\nhelp: name it {}", .0.with_extension("png").display())]
     Ending(std::path::PathBuf),
     /// No such field.
     #[error("there is no field `{name}` to draw\nhelp: {}", instead(name, known))]
     Field {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// All that can be drawn.
+        /// All available fields.
         known: Vec<String>,
     },
     /// No such component.
     #[error("`{name}` names no number of `{field}`, which is {shape}\nhelp: {help}")]
     Component {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The field.
         field: String,
-        /// What it is.
+        /// Its shape.
         shape: String,
-        /// What can be asked for.
+        /// The available components.
         help: String,
     },
-    /// A slice of what is flat.
+    /// A slice of a two-dimensional mesh.
     #[error(
         "a mesh in the plane has no slice {0}\nhelp: leave the slice out; all of the mesh is drawn"
     )]
     Flat(Slice),
-    /// A plane beside the mesh.
+    /// A plane that does not intersect the mesh.
     #[error("the plane {slice} cuts no cell of the mesh\nhelp: there {} goes from {low} to {high}; take a value between", AXES[slice.axis.min(2)])]
     Beside {
         /// The plane.
         slice: Slice,
-        /// Where the mesh begins.
+        /// Smallest coordinate of the mesh.
         low: f64,
-        /// Where it ends.
+        /// Largest coordinate of the mesh.
         high: f64,
     },
-    /// Nothing to deform the mesh by.
+    /// No vector field for the deformation.
     #[error(
         "nothing deforms the mesh: there is no vector field of {0} components\nhelp: leave the deformation out"
     )]
     Rigid(usize),
-    /// A factor that is no number.
+    /// A factor that is not finite.
     #[error("a deformation of {0} times the field cannot be drawn\nhelp: give it a finite factor")]
     Factor(f64),
-    /// A size that no picture has.
+    /// A size out of range.
     #[error("a picture of {0} × {1} pixels cannot be drawn\nhelp: take {low} to {high} for each", low = SIZES.start(), high = SIZES.end())]
     Size(u32, u32),
     /// A field that does not fit its mesh.
     #[error(transparent)]
     Surface(#[from] SurfaceError),
-    /// The picture is not written.
+    /// The picture cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// It cannot be drawn.
+    /// The picture cannot be drawn.
     #[error("the picture cannot be drawn: {0}")]
     Drawing(String),
 }
@@ -177,11 +179,11 @@ fn instead(name: &str, known: &[String]) -> String {
     }
 }
 
-/// Whether a form's fields on a mesh can be drawn so: worth asking before hours of work.
+/// Checks that a form's fields on a mesh can be drawn with these options, before hours of work.
 ///
 /// # Errors
 ///
-/// There is no such field, component or vector field, or the plane does not meet the mesh.
+/// There is no such field, component or vector field, or the plane does not intersect the mesh.
 pub fn check(form: &PointForm, mesh: &Mesh, options: &PictureOptions) -> Result<(), PictureError> {
     Choice::new(form, options)?;
     if let Some((width, height)) = options.size
@@ -194,7 +196,7 @@ pub fn check(form: &PointForm, mesh: &Mesh, options: &PictureOptions) -> Result<
         return Err(PictureError::Flat(slice));
     }
     let (low, high) = ends(mesh, slice.axis);
-    // A curved cell may reach a little beyond its nodes; whether it does is found out when it is cut.
+    // A curved cell may extend beyond its nodes, which only the intersection detects.
     let beyond = if mesh.order() > 1 { 0.1 * (high - low) } else { 0.0 };
     match (low - beyond..=high + beyond).contains(&slice.at) {
         true => Ok(()),
@@ -202,18 +204,18 @@ pub fn check(form: &PointForm, mesh: &Mesh, options: &PictureOptions) -> Result<
     }
 }
 
-/// Where a mesh begins and ends along an axis.
+/// Returns the extent of a mesh along an axis.
 fn ends(mesh: &Mesh, axis: usize) -> (f64, f64) {
     let along = mesh.points().iter().map(|point| point[axis.min(2)]);
     along.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
 }
 
-/// Draws fields on a mesh, `u` being the unknowns of one after another, and writes the file: PNG where its name ends in
-/// `.png`, SVG where it ends in `.svg`. The title begins with `name`.
+/// Draws fields on a mesh and writes the file: PNG for the extension `.png`, SVG for `.svg`. The DoFs of the fields
+/// follow one another in `u`. The title begins with `name`.
 ///
 /// # Errors
 ///
-/// As those of [`check`], another ending, or the file cannot be written; there is no partial file then.
+/// Errors of [`check`], another extension, or a file that cannot be written; no partial file is left.
 pub fn write(
     path: &Path,
     name: &str,
@@ -228,15 +230,14 @@ pub fn write(
     Ok(Drawn { range })
 }
 
-/// What a picture shows.
+/// The contents of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
-    /// The least and the largest value, the same number twice where all values are one but for rounding; none where no value
-    /// is a number.
+    /// The smallest and the largest value, equal if all values agree up to rounding; `None` if no value is finite.
     pub range: Option<(f64, f64)>,
 }
 
-/// The picture before it is a file.
+/// Returns the picture before output.
 fn page(
     name: &str,
     form: &PointForm,
@@ -275,7 +276,7 @@ fn page(
     })
 }
 
-/// A factor as a title has it.
+/// Formats a factor for a title.
 fn factor_text(factor: f64) -> String {
     match factor.abs() {
         size if size != 0.0 && !(1e-4..1e6).contains(&size) => format!("{factor:e}"),
@@ -283,7 +284,7 @@ fn factor_text(factor: f64) -> String {
     }
 }
 
-/// What a file is.
+/// The file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Png,
@@ -301,7 +302,7 @@ impl Format {
     }
 }
 
-/// Writes a page, PNG with `scale` pixels for each of its own.
+/// Writes a page; a PNG has `scale` pixels per unit of the page.
 fn save(path: &Path, format: Format, page: &Page, scale: f64) -> Result<(), PictureError> {
     match format {
         Format::Png => Ok(write_bytes(path, &page.pixels(scale)?)?),

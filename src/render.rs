@@ -1,21 +1,21 @@
-//! Diagnostics → text for people, and JSON for programs: the edge of the compiler.
+//! Diagnostics → text for people, and JSON for programs.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::source::{Source, seen};
 use std::borrow::Cow;
 
-/// Whether text is decorated.
+/// Style of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// Text only.
     #[default]
     Plain,
-    /// With the colours of a terminal.
+    /// With terminal colours.
     Coloured,
 }
 
-/// The diagnostics of `source` as text, each with the lines that it is about.
+/// Renders the diagnostics of `source` as text, each with the lines that it concerns.
 pub fn render(source: &Source, diagnostics: &[Diagnostic], style: Style) -> String {
     let renderer = match style {
         Style::Plain => Renderer::plain(),
@@ -30,7 +30,7 @@ pub fn render(source: &Source, diagnostics: &[Diagnostic], style: Style) -> Stri
     text
 }
 
-/// A diagnostic whose words, some of which may come from files, can be shown on a terminal.
+/// Returns a diagnostic whose text, parts of which may come from files, is safe for a terminal.
 fn readable(diagnostic: &Diagnostic) -> Diagnostic {
     let mut shown = diagnostic.clone();
     let labels = shown.labels.iter_mut().map(|label| &mut label.text);
@@ -58,7 +58,7 @@ fn group<'a>(source: &'a Source, diagnostic: &'a Diagnostic) -> Group<'a> {
     group.elements(notes).elements(help)
 }
 
-/// The lines from the first label to the last.
+/// Returns the lines from the first label to the last.
 fn snippet<'a>(
     source: &'a Source,
     diagnostic: &'a Diagnostic,
@@ -92,7 +92,8 @@ fn snippet<'a>(
     Some(snippet)
 }
 
-/// A diagnostic for programs; lines and columns count from 1, columns in characters. With the feature `cli` serde writes it.
+/// A diagnostic for programs; lines and columns count from 1, columns in characters. Serialised by serde with the
+/// feature `cli`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(serde::Serialize))]
 pub struct JsonDiagnostic {
@@ -104,11 +105,11 @@ pub struct JsonDiagnostic {
     pub message: String,
     /// The file's name.
     pub file: String,
-    /// Line of the primary place.
+    /// Line of the primary location.
     pub line: Option<usize>,
-    /// Column of the primary place.
+    /// Column of the primary location.
     pub column: Option<usize>,
-    /// All places.
+    /// All locations.
     pub labels: Vec<JsonLabel>,
     /// Facts.
     pub notes: Vec<String>,
@@ -116,7 +117,7 @@ pub struct JsonDiagnostic {
     pub help: Vec<String>,
 }
 
-/// A place for programs.
+/// A location for programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(serde::Serialize))]
 pub struct JsonLabel {
@@ -130,11 +131,11 @@ pub struct JsonLabel {
     pub end_column: usize,
     /// The remark.
     pub text: String,
-    /// Whether the diagnostic is about this place.
+    /// True for the primary location.
     pub primary: bool,
 }
 
-/// The diagnostics of `source` for programs.
+/// Returns the diagnostics of `source` for programs.
 pub fn json(source: &Source, diagnostics: &[Diagnostic]) -> Vec<JsonDiagnostic> {
     diagnostics.iter().map(|diagnostic| json_diagnostic(source, diagnostic)).collect()
 }

@@ -1,4 +1,4 @@
-//! A solved problem, and what can be asked of it.
+//! A solved problem and its results.
 
 use crate::error::index;
 use crate::{Error, threads, write_vtu};
@@ -22,23 +22,23 @@ impl Solution {
         Self { problem, solved, steps }
     }
 
-    /// The figures of each step that led to it; of a problem without `adapt` there is one.
+    /// Returns the statistics of each step that led to it; a problem without `adapt` has one.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The nodal values of the unknowns: field after field, node after node, components interleaved.
+    /// Returns the nodal values: field by field, node by node, components interleaved.
     pub fn values(&self) -> &[f64] {
         &self.solved.u
     }
 
-    /// The nodal values of a field, node after node, components interleaved; none where there is no such field.
+    /// Returns the nodal values of a field, node by node, components interleaved; `None` for an unknown field.
     pub fn values_of(&self, field: &str) -> Option<&[f64]> {
         let range = self.solved.on.dofs_of(self.field(field)?);
         Some(&self.solved.u[range])
     }
 
-    /// The place of each node of the first field.
+    /// Returns the position of each node of the first field.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Solution {
         self.points_of_index(0)
     }
 
-    /// The place of each node of a field.
+    /// Returns the position of each node of a field.
     ///
     /// # Errors
     ///
@@ -67,83 +67,83 @@ impl Solution {
         self.problem.form.fields.iter().position(|known| known.name == name)
     }
 
-    /// The linear system J(u) x = J(u) u − R(u) at the solution u, which for a linear form is its own: matrix, right-hand
-    /// side, and the point and the condition of each unknown. Kernels are compiled for the processor.
+    /// Assembles the linear system J(u) x = J(u) u − R(u) at the solution u, which for a linear form is its own:
+    /// matrix, right-hand side, and the position and condition of each DoF. Kernels are compiled for the CPU.
     ///
     /// # Errors
     ///
-    /// Kernels that cannot be made, a matrix that has no room.
+    /// Unsupported kernels, or insufficient memory for the matrix.
     pub fn assemble(&self) -> Result<Assembled, Error> {
         let target = Target::native();
         let made = threads::roomy(|| assembled(&self.problem, &self.solved, &target));
         made.map_err(Error::Run)
     }
 
-    /// The matrices of an eigenvalue problem, J φ = λ M φ.
+    /// Assembles the matrices of an eigenvalue problem, J φ = λ M φ.
     ///
     /// # Errors
     ///
-    /// A problem without `eigen`, kernels that cannot be made, a matrix that has no room.
+    /// A problem without `eigen`, unsupported kernels, or insufficient memory for a matrix.
     pub fn assemble_pencil(&self) -> Result<Pencil, Error> {
         let target = Target::native();
         let made = threads::roomy(|| assembled_pencil(&self.problem, &self.solved, &target));
         made.map_err(Error::Run)
     }
 
-    /// How many cells there are.
+    /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.solved.on.mesh.n_cells()
     }
 
-    /// How many unknowns there are.
+    /// Returns the number of degrees of freedom.
     pub fn dofs(&self) -> usize {
         self.solved.on.n_dofs()
     }
 
-    /// Iterations of the solver.
+    /// Returns the iterations of the solver.
     pub fn iterations(&self) -> usize {
         self.solved.report.iterations
     }
 
-    /// ‖R(u)‖ over the free unknowns.
+    /// Returns ‖R(u)‖ over the free DoFs.
     pub fn residual(&self) -> f64 {
         self.solved.residual
     }
 
-    /// The errors of a field in L2 and H1, where the problem has an `exact` solution.
+    /// Returns the errors of a field in L2 and H1, if the problem has an `exact` solution.
     pub fn error(&self, field: &str) -> Option<(f64, f64)> {
         let index = self.field(field)?;
         let found = self.solved.errors.iter().find(|(of, ..)| *of == index);
         found.map(|&(_, l2, h1)| (l2, h1))
     }
 
-    /// The energy, where the form has one.
+    /// Returns the energy, if the form has one.
     pub fn energy(&self) -> Option<f64> {
         self.solved.energy
     }
 
-    /// What the problem reports under a name, as `report drag = …;`; none where it reports nothing of that name.
+    /// Returns the result of a report by its name, as in `report drag = …;`; `None` for an unknown name.
     pub fn report(&self, name: &str) -> Option<&Figure> {
         let found = self.solved.reports.iter().find(|report| report.name == name);
         found.map(|report| &report.value)
     }
 
-    /// The smallest and the largest value of each component of a field at its nodes.
+    /// Returns the smallest and the largest value of each component of a field at its nodes.
     pub fn range(&self, field: &str) -> Option<&[[f64; 2]]> {
         Some(&self.solved.ranges[self.field(field)?])
     }
 
-    /// What should be known of it, its mesh and how it was come by: one sentence each.
+    /// Returns remarks on the solution, its mesh and the solve: one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.solved.notes
     }
 
-    /// Seconds of each phase.
+    /// Returns the seconds of each phase.
     pub fn seconds(&self) -> Seconds {
         self.solved.seconds
     }
 
-    /// Where the kernels came from.
+    /// Returns the origin of the kernels.
     pub fn origin(&self) -> Origin {
         self.solved.kernels.origin
     }
@@ -162,7 +162,7 @@ impl Solution {
         Ok(write_vtu(path, &form, &on, &u)?)
     }
 
-    /// The eigenvalues with their modes, where the problem asks for some.
+    /// Returns the eigenvalues with their modes, if the problem has any.
     ///
     /// ```
     /// weakform::weak_form! {
@@ -186,7 +186,8 @@ impl Solution {
         &self.solved.modes
     }
 
-    /// Draws a field on the boundary of the body or on a plane through it, and writes PNG or SVG, as the file's name says.
+    /// Draws a field on the boundary of the body or on a plane through it, and writes PNG or SVG according to the
+    /// extension.
     ///
     /// ```
     /// use weakform::picture::PictureOptions;
@@ -212,7 +213,7 @@ impl Solution {
     ///
     /// # Errors
     ///
-    /// The file ends in neither `.png` nor `.svg` or cannot be written, or there is nothing to draw as the options say.
+    /// The extension is neither `.png` nor `.svg`, the file cannot be written, or the options select nothing to draw.
     #[cfg(feature = "pictures")]
     pub fn picture(
         &self,
@@ -225,7 +226,7 @@ impl Solution {
         Ok(())
     }
 
-    /// Everything that the runtime knows of it.
+    /// Returns the solution as the runtime represents it.
     pub fn inner(&self) -> &Solved {
         &self.solved
     }

@@ -1,4 +1,5 @@
-//! A form on a mesh: [`Form`] + [`Mesh`] → [`Setup`] → [`System`], which gives R(u), J(u)·δu and solves R(u) = 0.
+//! A form on a mesh: [`Form`] + [`Mesh`] → [`Setup`] → [`System`], which evaluates R(u) and J(u)·δu and solves R(u)
+//! = 0.
 
 mod affine;
 mod algebra;
@@ -36,7 +37,7 @@ use runtime::support::expression::Parameters;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// Makes a mesh: a generator of the language, or the path of a file of Gmsh, VTK or Abaqus.
+/// Creates a mesh: with a generator of the language, or from a file of Gmsh, VTK or Abaqus.
 ///
 /// ```
 /// let mesh = weakform::mesh("box(dim: 3, cells: [2, 2, 4], cell: hex)")?;
@@ -61,23 +62,22 @@ pub fn mesh(text: &str) -> Result<Mesh, Error> {
     Ok(load(&mesh, Path::new(""))?)
 }
 
-/// A form on a mesh, with conditions, data and compiled kernels.
+/// A form on a mesh, with boundary conditions, data and compiled kernels.
 ///
-/// Unknowns with an essential condition stay in the vectors: their rows of the residual are 0, and the Jacobian is
-/// the identity there.
+/// Constrained DoFs stay in the vectors: their rows of the residual are 0, and those of the Jacobian are the identity.
 ///
-/// A vector of one system fits another whose unknowns are the same: the same spaces on the same mesh, whatever form,
-/// conditions, parameters and data there are. Any other, and on a device that of any other system, is refused.
+/// A vector of one system fits another with the same DoFs: the same spaces on the same mesh, for any form, conditions,
+/// parameters and data. All others are rejected, and on a device those of any other system.
 ///
-/// On a device ([`Setup::device`]) its vectors live there: what is asked of them stays there, but for sums, and
-/// [`Vector::to_vec`] and [`Vector::set`] cross the bus.
+/// On a device ([`Setup::device`]) its vectors are in device memory. Operations on them stay there, except for sums;
+/// [`Vector::to_vec`] and [`Vector::set`] transfer data.
 pub struct System {
-    /// The form as it is written.
+    /// The form of the source text.
     source: Form,
     form: PointForm,
     on: Arc<Discretisation>,
     elements: Elements,
-    /// For what kernels are compiled, and where they run.
+    /// The target of compilation, and the device of the kernels.
     target: Target,
     device: Option<Arc<dyn Device>>,
     kernels: Kernels,
@@ -85,37 +85,37 @@ pub struct System {
     operator: Operator,
     parameters: Parameters,
     conditions: Conditions,
-    /// Their values, as they were last asked for.
+    /// Their values at the last evaluation.
     constraints: Vec<Constraints>,
-    /// The right-hand side that was given, also in rows with conditions.
+    /// The additional right-hand side, including its constrained rows.
     load: Option<Vec<f64>>,
-    /// Of which orders the time derivatives were given, outside of a scheme.
+    /// True for each order of time derivatives with values outside of a scheme.
     rates_given: [bool; 2],
 }
 
 impl System {
-    /// How many unknowns there are.
+    /// Returns the number of degrees of freedom.
     pub fn dofs(&self) -> usize {
         self.on.n_dofs()
     }
 
-    /// The mesh, with its cells in the order of this program.
+    /// Returns the mesh, with its cells in the internal order.
     pub fn mesh(&self) -> &Mesh {
         &self.on.mesh
     }
 
-    /// What should be known of a quadrature that was asked for, and of kernels that are interpreted because there is no compiler; it
-    /// goes to the log (`tracing`, level `warn`), too.
+    /// Returns remarks on an explicit quadrature, and on kernels that are interpreted for lack of a compiler; they are
+    /// also logged (`tracing`, level `warn`).
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Where the kernels came from.
+    /// Returns the origin of the kernels.
     pub fn origin(&self) -> Origin {
         self.kernels.origin
     }
 
-    /// The place of each node of a field.
+    /// Returns the position of each node of a field.
     ///
     /// # Errors
     ///
@@ -126,12 +126,12 @@ impl System {
         points.map_err(|error| Error::Run(error.into()))
     }
 
-    /// A vector of zeros, one entry an unknown: field after field, node after node, components interleaved.
+    /// Returns a zero vector, one entry per DoF: field by field, node by node, components interleaved.
     pub fn vector(&self) -> Vector {
         self.operator.vector()
     }
 
-    /// Zero with the values of the essential conditions: where a solve may begin.
+    /// Returns an initial state: zero with the values of the essential conditions.
     pub fn initial(&self) -> Vector {
         let mut entries = vec![0.0; self.dofs()];
         for (field, constraints) in self.constraints.iter().enumerate() {
@@ -144,7 +144,7 @@ impl System {
         u
     }
 
-    /// The values of a field in a vector: node after node, components interleaved.
+    /// Returns the values of a field in a vector: node by node, components interleaved.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl System {
         Ok(u.to_vec()[range].to_vec())
     }
 
-    /// The nodal values of a function; other fields are 0.
+    /// Returns the nodal interpolant of a function; other fields are 0.
     ///
     /// # Errors
     ///
@@ -178,12 +178,12 @@ impl System {
         Ok(u)
     }
 
-    /// Replaces the value of a parameter, and with it those of conditions that depend on it; nothing is compiled.
+    /// Replaces the value of a parameter and of the conditions that depend on it, without compilation.
     ///
     /// # Errors
     ///
-    /// There is no such parameter, it has another number of components, or it or a condition is not finite; then
-    /// nothing is replaced.
+    /// There is no such parameter, it has another number of components, or it or a condition is not finite; nothing is
+    /// replaced then.
     pub fn set_param<V: Value>(&mut self, name: &str, value: V) -> Result<(), Error> {
         let params = self.form.own_params();
         let index = index("param", name, params.iter().map(|param| param.name.as_str()))?;
@@ -195,7 +195,7 @@ impl System {
         self.replace(parameters)
     }
 
-    /// Replaces the parameters, and what depends on those that change; or nothing, if that cannot be.
+    /// Replaces the parameters and everything that depends on the changed ones; on an error nothing is replaced.
     fn replace(&mut self, parameters: Parameters) -> Result<(), Error> {
         runtime::problem::check_parameters(&self.form, &parameters)?;
         let changes = |&param: &usize| {
@@ -218,11 +218,12 @@ impl System {
         Ok(())
     }
 
-    /// Replaces the values of all parameters, in the struct that [`weak_form!`](crate::weak_form) makes for them.
+    /// Replaces the values of all parameters, in the struct that [`weak_form!`](crate::weak_form) generates for them.
     ///
     /// # Errors
     ///
-    /// They are those of another form or dimension, or a value or a condition is not finite; then nothing is replaced.
+    /// The struct belongs to another form or dimension, or a value or a condition is not finite; nothing is replaced
+    /// then.
     pub fn set_params(&mut self, params: &impl Params) -> Result<(), Error> {
         let own = self.form.own_params();
         let mut parameters = self.parameters.clone();
@@ -243,7 +244,7 @@ impl System {
         self.replace(parameters)
     }
 
-    /// r = R(u), less the right-hand side where one was given ([`System::set_load`]).
+    /// Computes r = R(u), minus the additional right-hand side if there is one ([`System::set_load`]).
     ///
     /// # Errors
     ///
@@ -256,7 +257,7 @@ impl System {
         Ok(())
     }
 
-    /// Makes `u` the state at which the Jacobian is taken.
+    /// Linearises the Jacobian at the state `u`.
     ///
     /// # Errors
     ///
@@ -268,11 +269,12 @@ impl System {
         Ok(())
     }
 
-    /// y = J·x at the last linearisation.
+    /// Computes y = J·x at the last linearisation.
     ///
     /// # Errors
     ///
-    /// A vector does not fit, or there was no linearisation ([`Error::NotLinearised`]) and the Jacobian depends on the state.
+    /// A vector does not fit, or there was no linearisation ([`Error::NotLinearised`]) and the Jacobian depends on the
+    /// state.
     pub fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), Error> {
         self.fits(x)?;
         self.fits(y)?;
@@ -282,11 +284,11 @@ impl System {
         Ok(())
     }
 
-    /// The diagonal of J at the last linearisation.
+    /// Computes the diagonal of J at the last linearisation.
     ///
     /// # Errors
     ///
-    /// As for [`System::apply`].
+    /// See [`System::apply`].
     pub fn diagonal(&self, diagonal: &mut Vector) -> Result<(), Error> {
         self.fits(diagonal)?;
         self.is_linearised()?;
@@ -295,12 +297,12 @@ impl System {
         Ok(())
     }
 
-    /// Solves R(u) = 0 from the state `u`: a linear form by CG or GMRES, another one by Newton's method. What `u` has in
-    /// unknowns with conditions does not matter: they take the values of these.
+    /// Solves R(u) = 0 from the initial state `u`: a linear form by CG or GMRES, others by Newton's method. Constrained
+    /// entries of `u` are replaced by their prescribed values.
     ///
     /// # Errors
     ///
-    /// Nothing fixes a field, or the solve does not converge; of a form with `dt(u)`, where nothing says what that is
+    /// A field is not unique, the solve does not converge, or a form with `dt(u)` has no value for it
     /// ([`System::set_rate`]).
     pub fn solve(&mut self, u: &mut Vector) -> Result<Report, Error> {
         self.solve_with(u, None)
@@ -340,15 +342,15 @@ impl System {
         self.checks(solver)?;
         check_fixed(&self.form, &self.on, &self.parameters)
             .map_err(|error| Error::from(error).of_system())?;
-        // What a condition's function reads may have changed.
+        // The data of a condition's function may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
         self.with_operator(|system, operator| {
             let notes = check_unique(operator, system)?;
             let mut solved = solve(operator, system, u, solver, &mut silent);
             solved.iter_mut().for_each(|(report, _)| report.notes.extend(notes.iter().cloned()));
-            // What went wrong on a device comes before what it made of the numbers.
+            // Device errors precede errors of the resulting numbers.
             operator.finish()?;
-            // The next solve makes levels of its own: conditions and data may have changed.
+            // The next solve sets up its own multigrid hierarchy: conditions and data may have changed.
             operator.precondition_by(None);
             solved.and_then(|(report, _)| system.converged(operator, u, report))
         })
@@ -359,7 +361,7 @@ impl System {
         solver.map_or(Ok(()), |solver| self.solver(&solver.to_string()).map(drop))
     }
 
-    /// Does something with the operator and what it is of.
+    /// Calls a function with the operator and its system.
     fn with_operator<T: Send>(
         &mut self,
         act: impl FnOnce(runtime::problem::System<'_>, &mut Operator) -> Result<T, RunError> + Send,
@@ -391,12 +393,12 @@ impl System {
         Ok(write_vtu(path.as_ref(), &self.form, &self.on, &u.to_vec())?)
     }
 
-    /// The equations R(u) = l themselves, for solvers and loops of one's own.
+    /// Returns the equations R(u) = l, for custom solvers and loops.
     pub fn equations(&mut self) -> &mut dyn NonlinearSystem {
         &mut self.operator
     }
 
-    /// The kernels: where they run, and the plans that led to them.
+    /// Returns the kernels, with their plans and their location.
     pub fn kernels(&self) -> &Kernels {
         &self.kernels
     }
@@ -405,7 +407,7 @@ impl System {
         if self.operator.awaits_linearisation() { Err(Error::NotLinearised) } else { Ok(()) }
     }
 
-    /// Whether a vector is one of this system's unknowns.
+    /// Checks that a vector contains this system's DoFs.
     fn fits(&self, u: &Vector) -> Result<(), Error> {
         self.operator.fits(u).map_err(Error::Vector)
     }

@@ -1,12 +1,12 @@
-//! Threads with room for kernels: private arrays of high degrees take more stack than threads usually have.
+//! Threads with large stacks: private arrays of high degrees exceed the usual stack size.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::LazyLock;
 
-/// Stack of each thread. Only what is used takes memory.
+/// Stack size of each thread; only touched pages take memory.
 pub(crate) const STACK: usize = 64 << 20;
 
-/// Runs `work` on threads with room, unless the caller has chosen threads: those of a pool of rayon's.
+/// Runs `work` on threads with large stacks, unless the caller runs in a rayon pool of its own.
 pub(crate) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     static POOL: LazyLock<Option<ThreadPool>> = LazyLock::new(pool);
     match POOL.as_ref().filter(|_| rayon::current_thread_index().is_none()) {
@@ -15,7 +15,7 @@ pub(crate) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// One thread a core, or as many as can be started.
+/// Creates a pool with one thread per core, or as many as can be started.
 fn pool() -> Option<ThreadPool> {
     let mut count = std::thread::available_parallelism().map_or(1, usize::from);
     while count > 0 {

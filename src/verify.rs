@@ -1,4 +1,4 @@
-//! `verify`: a problem → whether its form does what it should, by numbers.
+//! `verify`: numerical verification of a problem's form.
 //!
 //! ```text
 //! problem, or only its form → manufactured solution → for each degree:
@@ -31,34 +31,34 @@ pub use runtime::verify::jacobian::{Signs, Taylor};
 pub use runtime::verify::series::Level;
 pub use time::InTime;
 
-/// How far an observed order may be below the expected one.
+/// Tolerated deficit of an observed order.
 pub const TOLERANCE: f64 = 0.15;
 
-/// How far it may be below while finer meshes are tried that are costly.
+/// Deficit of an observed order up to which costly finer meshes are tried.
 const NEAR: f64 = 0.6;
 
-/// What is verified, and how much of it.
+/// Scope of a verification.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The degrees; 1 to 4 without any.
+    /// The degrees; 1 to 4 if empty.
     pub degrees: Vec<usize>,
     /// Levels of the refinement series, at least 2.
     pub levels: usize,
-    /// Unknowns that the finest level should not exceed. Where an order is not reached, up to three levels more are
-    /// taken, of at most 15 times as many unknowns; where it nearly is, 200 times.
+    /// Approximate limit for the number of DoFs on the finest level. If an order is not reached, up to three more
+    /// levels are added, of at most 15 times as many DoFs; if it nearly is, 200 times.
     pub dofs: usize,
-    /// The manufactured solution, field and text; the problem's without any, and one that is picked where it has none.
+    /// The manufactured solution, field and text; by default the problem's, or a generated one.
     pub solution: Vec<(String, String)>,
-    /// Cells of a box that takes the place of the problem's mesh.
+    /// Cells of a box that replaces the problem's mesh.
     pub cell: Option<Cell>,
-    /// Whether kernels are compiled or interpreted.
+    /// Compiled or interpreted kernels.
     pub execution: Execution,
-    /// Whether kernels are compared with the reference.
+    /// True if kernels are compared with the reference.
     pub kernels: bool,
-    /// Devices whose kernels are compared too; several processes have as many of the same kinds each.
+    /// Devices whose kernels are also compared; each of several processes has as many of the same kinds.
     pub devices: Vec<Arc<dyn Device>>,
-    /// The processes that share the work, all of which verify the same: each has a part of each mesh of the series, and
-    /// compares some of the kernels.
+    /// The processes that share one verification: each has a subdomain of each mesh of the series, and compares some of
+    /// the kernels.
     pub group: Arc<dyn Group>,
 }
 
@@ -78,16 +78,16 @@ impl Default for Settings {
     }
 }
 
-/// What is being done, for a progress bar.
+/// The current operation, for a progress bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// In words.
+    /// Its description.
     pub what: String,
-    /// The part that is done, from 0 to 1.
+    /// The completed fraction, from 0 to 1.
     pub done: f64,
 }
 
-/// What was found.
+/// The result of a verification.
 #[derive(Clone, Debug)]
 pub struct Verification {
     /// The problem.
@@ -100,94 +100,94 @@ pub struct Verification {
     pub cell: Cell,
     /// The manufactured solution, field and text.
     pub solution: Vec<(String, String)>,
-    /// Whether the solution was picked here.
+    /// True for a generated solution.
     pub picked: bool,
-    /// What the reader should know.
+    /// Remarks.
     pub notes: Vec<String>,
-    /// Each degree.
+    /// The results of each degree.
     pub degrees: Vec<Degree>,
 }
 
-/// A degree.
+/// The result of one degree.
 #[derive(Clone, Debug)]
 pub struct Degree {
     /// k.
     pub degree: usize,
-    /// What was found, or why this degree is not possible for the form on these cells.
+    /// The findings, or the reason why this degree is not possible for the form on these cells.
     pub outcome: Result<Findings, String>,
 }
 
-/// What was found at one degree.
+/// The findings of one degree.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The refinement series, coarse to fine.
     pub levels: Vec<Level>,
     /// The orders of each field.
     pub orders: Vec<Orders>,
-    /// What each scheme does in time, where the form has time derivatives.
+    /// The results of each time integrator, if the form has time derivatives.
     pub time: Vec<InTime>,
     /// The test of the Jacobian.
     pub taylor: Option<Taylor>,
     /// Symmetry and definiteness.
     pub signs: Option<Signs>,
-    /// Whether the form is known to have a symmetric Jacobian.
+    /// True if the form is known to have a symmetric Jacobian.
     pub symmetric: bool,
-    /// Whether the problem's solver relies on a positive definite one.
+    /// True if the problem's solver requires a positive definite Jacobian.
     pub definite: bool,
-    /// Kernels against the reference.
+    /// Comparisons of kernels with the reference.
     pub kernels: Vec<Compared>,
-    /// What went wrong, so that something above is missing.
+    /// An error, because of which results above are missing.
     pub error: Option<String>,
 }
 
-/// The orders of a field.
+/// The orders of convergence of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Orders {
-    /// In L2.
+    /// The order in L2.
     pub l2: Order,
-    /// In the seminorm of H1.
+    /// The order in the seminorm of H1.
     pub h1: Order,
 }
 
-/// An order.
+/// An order of convergence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Order {
-    /// What theory says.
+    /// The theoretical order.
     pub expected: f64,
-    /// That between the two finest levels that tell; none where the error is rounding.
+    /// The order between the two finest conclusive levels; `None` if the error is at the rounding-error level.
     pub observed: Option<f64>,
 }
 
 impl Order {
-    /// Whether the observed order is not below the expected one.
+    /// Returns whether the observed order is not below the expected one.
     pub fn holds(&self) -> bool {
         self.falls_short_by(TOLERANCE)
     }
 
-    /// The same of an order in time, which few steps show less exactly.
+    /// Returns the same for an order in time, which few steps show less accurately.
     pub fn holds_in_time(&self) -> bool {
         self.falls_short_by(2.0 * TOLERANCE)
     }
 
-    /// Whether it is the order, rather than what long steps show, which may be anything.
+    /// Returns whether it is an asymptotic order rather than an artefact of long steps.
     fn is_of_short_steps(&self) -> bool {
         let above = self.observed.is_some_and(|order| order > self.expected + 2.0 * TOLERANCE);
         self.holds_in_time() && (!above || self.expected == 0.0)
     }
 
-    /// Whether it is so close to the expected one that finer meshes may show it.
+    /// Returns whether it is so close to the expected one that finer meshes may reach it.
     fn is_near(&self) -> bool {
         self.falls_short_by(NEAR)
     }
 
-    /// Whether it falls short of the expected one by no more than this.
+    /// Returns whether its deficit is at most this.
     fn falls_short_by(&self, most: f64) -> bool {
         self.observed.is_none_or(|observed| observed >= self.expected - most)
     }
 }
 
 impl Findings {
-    /// What does not hold, in words.
+    /// Describes the failures.
     pub fn failures(&self, fields: &[String]) -> Vec<String> {
         let mut failures: Vec<String> = self.error.iter().cloned().collect();
         for (orders, name) in self.orders.iter().zip(fields) {
@@ -242,7 +242,7 @@ impl Findings {
 }
 
 impl Verification {
-    /// What does not hold, in words; empty where all does.
+    /// Describes the failures; empty if there are none.
     pub fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
         for Degree { degree, outcome } in &self.degrees {
@@ -257,7 +257,7 @@ impl Verification {
     }
 }
 
-/// Whether something else can be done behind an error; several processes can where all have come to it together.
+/// Returns whether the verification can continue after an error; with several processes, if all of them have it.
 fn may_go_on(error: &Error, several: bool) -> bool {
     match error {
         Error::Run(error) => !several || error.is_of_all(),
@@ -265,12 +265,12 @@ fn may_go_on(error: &Error, several: bool) -> bool {
     }
 }
 
-/// Verifies a problem. `folder` is where its mesh's path starts.
+/// Verifies a problem. The path of its mesh is relative to `folder`.
 ///
 /// # Errors
 ///
-/// Mistakes in the problem or in what is said otherwise; a mesh that cannot be made. What does not hold is no error but
-/// stands in the [`Verification`].
+/// Mistakes in the problem or in the overrides; a mesh that cannot be created. A failed verification is no error but
+/// part of the [`Verification`].
 pub fn verify(
     program: &Program,
     problem: &str,
@@ -297,8 +297,8 @@ pub fn verify(
     })
 }
 
-/// Problems for the forms of a program that has none: names, and text to be appended to it. Their meshes are boxes of
-/// `cell`, or of the first cells on which a form holds.
+/// Returns problems for the forms of a program that has none: names, and text to be appended to it. Their meshes are
+/// boxes of `cell`, or of the first cells on which a form is valid.
 pub fn problems(program: &Program, cell: Option<Cell>) -> (Vec<String>, String) {
     let (mut names, mut text) = (Vec::new(), String::new());
     for checked in program.forms() {

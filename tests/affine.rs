@@ -1,4 +1,4 @@
-//! Affine constraints of a [`System`], u = C u + g, against explicit matrices, and against conditions that say the same.
+//! Affine constraints of a [`System`], u = C u + g, against explicit matrices, and against equivalent conditions.
 
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 use super::devices;
@@ -7,7 +7,7 @@ use weakform::{
     ALL, AffineConstraint, Device, Error, Execution, Form, Setup, System, Vector, mesh,
 };
 
-/// A form whose Jacobian is symmetric, and one where it is not.
+/// A form with a symmetric Jacobian, and one without.
 const FORMS: [&str; 2] = [
     "form nonlinear { field u: vector; f0[u] = dot(u, u) * u - [1, x[0]]; f1[u] = (1 + x[1]) * grad(u); }",
     "form nonlinear {
@@ -20,7 +20,7 @@ const FORMS: [&str; 2] = [
     }",
 ];
 
-/// All processors and devices there are.
+/// Returns the CPU and all available devices.
 fn places() -> Vec<Option<Arc<dyn Device>>> {
     #[cfg(any(feature = "cuda", feature = "opencl"))]
     let devices = devices::devices().into_iter().map(Some);
@@ -46,8 +46,8 @@ fn numbers(seed: u64) -> impl FnMut() -> f64 {
     }
 }
 
-/// Rows on `n` unknowns of which those that `fixed` names have conditions: short ones and one that reads nearly all, chains,
-/// and fixed unknowns among what they read.
+/// Returns constraints on `n` DoFs, of which those in `fixed` have conditions: short ones and one with nearly all DoFs,
+/// chains, and references to fixed DoFs.
 fn rows(n: usize, fixed: &[usize], seed: u64) -> Vec<AffineConstraint> {
     let mut random = numbers(seed);
     let free: Vec<usize> = (0..n).filter(|unknown| !fixed.contains(unknown)).collect();
@@ -59,7 +59,7 @@ fn rows(n: usize, fixed: &[usize], seed: u64) -> Vec<AffineConstraint> {
         for term in 0..terms {
             row = row.plus(random(), read[(term * 7 + number) % read.len()]);
         }
-        // Those with odd numbers read the one after, and a condition.
+        // Odd-numbered ones refer to the next one, and to a condition.
         if number % 2 == 1 && number + 1 < given.len() {
             row = row.plus(random(), given[number + 1]).plus(random(), fixed[number % fixed.len()]);
         }
@@ -69,7 +69,7 @@ fn rows(n: usize, fixed: &[usize], seed: u64) -> Vec<AffineConstraint> {
     rows
 }
 
-/// C and g by insertion until nothing changes, as a matrix of rows.
+/// Computes C and g by substitution until nothing changes, as a matrix of rows.
 fn explicit(n: usize, rows: &[AffineConstraint]) -> (Vec<Vec<f64>>, Vec<f64>) {
     let (mut c, mut g) = (vec![vec![0.0; n]; n], vec![0.0; n]);
     (0..n).for_each(|i| c[i][i] = 1.0);
@@ -92,7 +92,7 @@ fn vector(system: &System, entries: &[f64]) -> Vector {
     vector
 }
 
-/// y = M x.
+/// Computes y = M x.
 fn times(m: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
     m.iter().map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum()).collect()
 }
@@ -119,7 +119,7 @@ fn operators_are_those_of_an_explicit_matrix() -> Result<(), Error> {
             let (n, mut random) = (system.dofs(), numbers(3));
             let [u, x] = [(); 2].map(|()| (0..n).map(|_| random()).collect::<Vec<f64>>());
 
-            // What is fixed keeps its value in an initial vector, whatever that is.
+            // Fixed DoFs keep their value in an initial vector, whatever it is.
             let begin = system.initial().to_vec();
             let fixed: Vec<usize> = (0..n).filter(|&i| begin[i] != 0.0).collect();
             let rows = rows(n, &fixed, number as u64 + 1);
@@ -129,7 +129,7 @@ fn operators_are_those_of_an_explicit_matrix() -> Result<(), Error> {
             fixed.iter().for_each(|&i| state[i] = begin[i]);
             let closed: Vec<f64> = times(&c, &state).iter().zip(&g).map(|(u, g)| u + g).collect();
 
-            // The matrix and the residual without constraints, where the state fulfils them.
+            // The matrix and the residual without constraints, for a state that satisfies them.
             system.linearise(&vector(&system, &closed))?;
             let mut a = vec![vec![0.0; n]; n];
             let mut y = system.vector();
@@ -142,7 +142,7 @@ fn operators_are_those_of_an_explicit_matrix() -> Result<(), Error> {
             let r = y.to_vec();
 
             system.constrain(&rows)?;
-            // Directions are 0 in fixed unknowns, and C says nothing of what was fixed.
+            // Directions are 0 in fixed DoFs, and C has no entries for them.
             for row in &mut c {
                 fixed.iter().for_each(|&j| row[j] = 0.0);
             }
@@ -172,7 +172,7 @@ fn operators_are_those_of_an_explicit_matrix() -> Result<(), Error> {
                 .collect();
             close("diag C'AC", &y.to_vec(), &diagonal);
 
-            // And without them again.
+            // Again without them.
             system.constrain(&[])?;
             system.linearise(&vector(&system, &closed))?;
             system.apply(&vector(&system, &x), &mut y)?;
@@ -182,8 +182,8 @@ fn operators_are_those_of_an_explicit_matrix() -> Result<(), Error> {
     Ok(())
 }
 
-/// Unknowns at a wall that is not along an axis may give others: the operator is the residual's derivative along what walls
-/// leave, and symmetric.
+/// Constraints may refer to DoFs at a wall that is not aligned with an axis. The operator is the residual's derivative
+/// along the free directions, and symmetric.
 #[test]
 fn nodes_that_slip_may_give_others() -> Result<(), Error> {
     let text = "form elastic { field u: vector; f0[u] = u - [1, x[0]]; f1[u] = 2 * sym(grad(u)) + div(u) * I; }";
@@ -205,7 +205,7 @@ fn nodes_that_slip_may_give_others() -> Result<(), Error> {
                 AffineConstraint::new(2 * node + i % 2).plus(0.7, 2 * wall).plus(-0.4, 2 * wall + 1)
             })
             .collect();
-        // Residuals have nothing along normals.
+        // Residuals have no normal components.
         let mut random = numbers(7);
         let mut draw = || -> Result<Vec<f64>, Error> {
             let state: Vec<f64> = (0..system.dofs()).map(|_| random()).collect();
@@ -229,7 +229,7 @@ fn nodes_that_slip_may_give_others() -> Result<(), Error> {
             moved.to_vec().iter().zip(r.to_vec()).map(|(a, b)| a - b).collect();
         rows.iter().for_each(|row| change[row.unknown] = x[row.unknown]);
         close("the change of R", &y, &change);
-        // They themselves are given by their walls.
+        // They are constrained by their walls.
         let error = system.constrain(&[AffineConstraint::new(2 * walls[0])]).expect_err("refused");
         assert!(error.to_string().contains("an essential condition too"), "{error}");
     }
@@ -244,8 +244,8 @@ fn solutions_fulfil_constraints_whatever_the_solver() -> Result<(), Error> {
         let setup = setup.dirichlet("u", ["x0"], |x| [x[1], 0.0]);
         let mut system = on(setup, &device)?;
         let points = system.points("u")?;
-        // The right side is a plate: it moves up as a whole, and along as far as its lowest node; that is linked with the
-        // middle, which moves half as far and a tenth.
+        // The right side is a plate: it moves up rigidly, and along like its lowest node. That node is linked to the
+        // middle: half its displacement plus a tenth.
         let right: Vec<usize> = (0..points.len()).filter(|&node| points[node][0] == 1.0).collect();
         let middle = points.iter().position(|point| *point == [0.5, 0.5, 0.0]).expect("a node");
         let unknown = |node: usize, component: usize| 2 * node + component;
@@ -281,7 +281,7 @@ fn solutions_fulfil_constraints_whatever_the_solver() -> Result<(), Error> {
             let far = u.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(far < 1e-7, "{far:e}");
         }
-        // The forces on a plate that is free to move up are in balance, and those along are half borne by the middle.
+        // The vertical forces on the free plate are in balance; the middle bears half of the others.
         let mut r = system.vector();
         system.constrain(&[])?;
         system.residual(&vector(&system, u), &mut r)?;
@@ -304,13 +304,14 @@ fn a_mean_is_a_constraint() -> Result<(), Error> {
     let wanted = form.clone().problem("boxed")?.run()?;
     for device in places() {
         let mut system = on(form.clone().on(mesh("box(dim: 2, cells: 48)")?).degree(2), &device)?;
-        // Nothing fixes the constant yet.
+        // The constant is still undetermined.
         let unfixed = system.solve(&mut system.initial()).expect_err("a constant is free");
         assert!(unfixed.to_string().contains("constant"), "{unfixed}");
         let row = system.mean("u", 0, 3.0)?;
         assert!(row.terms.len() > 1 << 13, "more than a part of a list");
         system.constrain(&[row])?;
-        // From 0 the one that is given would be some thousands, and so would the residual be, which tolerances refer to.
+        // Starting from 0, the constrained DoF would be some thousands, and so would the reference residual of the
+        // tolerances.
         let mut u = system.interpolate("u", |_| 3.0)?;
         let cg = system.solver("cg")?;
         system.solve_with(&mut u, Some(&cg))?;

@@ -1,5 +1,5 @@
-//! All tests of the library and of `wf` as one program, so that they share what it takes to build one and all processors; but
-//! for those that need nothing of either, and those that take long to compile.
+//! Tests of the library and of `wf` as one program, which saves build time and lets them share the cores. Tests that
+//! depend on neither, and those that take long to compile, are separate.
 
 mod affine;
 mod assemble;

@@ -1,10 +1,10 @@
-//! Linear systems of solved problems: against the operator, read back from files, and solved by others.
+//! Linear systems of solved problems: against the operator, read back from files, and solved by other codes.
 
 use std::path::Path;
 use std::process::Command;
 use weakform::{Csr, Error, Form};
 
-/// Problems of which each has something that a matrix must not forget.
+/// Problems that each have a feature that a matrix must represent.
 pub(crate) const PROBLEMS: &str = "
 form poisson { field u: scalar; param f = 1; f0[u] = -f; f1[u] = (1 + x[0]) * grad(u); }
 form transport { field u: scalar; f0[u] = grad(u)[0] - 1; f1[u] = 0.1 * grad(u); on boundary \"x1\" { f0[u] = u; } }
@@ -29,12 +29,12 @@ problem channel solves stokes {
 const NAMES: [&str; 7] =
     ["triangles", "hanging", "carried", "bent", "slipping", "periodic", "channel"];
 
-/// A x.
+/// Computes A x.
 fn product(matrix: &Csr, x: &[f64]) -> Vec<f64> {
     (0..matrix.size()).map(|i| matrix.row(i).map(|(j, a)| a * x[j]).sum()).collect()
 }
 
-/// ‖a − b‖ over ‖b‖, by the largest entries.
+/// Computes ‖a − b‖ / ‖b‖ in the maximum norm.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     let most = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, |most: f64, x| most.max(x.abs()));
     most(&mut a.iter().zip(b).map(|(a, b)| a - b)) / most(&mut b.iter().copied())
@@ -82,7 +82,7 @@ fn wf(arguments: &[&str]) -> (bool, String, String) {
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The numbers of a file of NumPy with eight bytes each.
+/// Returns the numbers of a NumPy file with eight bytes each.
 pub(crate) fn reals(file: &Path) -> Vec<f64> {
     let bytes = std::fs::read(file).expect("a file");
     let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
@@ -131,8 +131,8 @@ fn files_have_the_system_to_the_bit() {
     assert!(!done && error.contains("cannot make the folder"), "{error}");
 }
 
-/// `wf residual` finds what is left of the system in a folder, of which the largest entry is `most`, and says what is wrong with
-/// files.
+/// Checks that `wf residual` computes the residual of the system in a folder, whose largest entry is `most`, and
+/// reports errors of files.
 fn is_read_back(folder: &Path, most: f64) {
     let own = folder.to_str().expect("a name");
     let (done, json, error) = wf(&["residual", own, "--json", "--at-most", "1e-6"]);
@@ -145,13 +145,13 @@ fn is_read_back(folder: &Path, most: f64) {
         "{json}"
     );
     assert!(number("relative") < 1e-7 && number("backward") < 1e-8, "{json}");
-    // Another solution is none: x = 1 everywhere, as a number a line.
+    // A wrong solution: x = 1 everywhere, one number per line.
     let (ones, n) = (folder.join("ones.txt"), value["unknowns"].as_u64().expect("a number"));
     std::fs::write(&ones, "1\n".repeat(n as usize)).expect("a file");
     let ones = ones.to_str().expect("a name");
     let (done, said, error) = wf(&["residual", own, "--solution", ones, "--at-most", "1e-3"]);
     assert!(!done && error.contains("the relative residual is") && said.contains("worst row"));
-    // A line that is no entry, a vector that is too short, a file that is not there.
+    // An invalid line, a vector that is too short, a missing file.
     let bad = folder.join("bad.mtx");
     std::fs::write(&bad, "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 2 3\n")
         .expect("a file");
@@ -183,7 +183,7 @@ problem square solves hard {
     let n = solution.dofs();
     assert_eq!((pencil.values.len(), pencil.modes.len()), (3, 3 * n));
     for (value, mode) in pencil.values.iter().zip(pencil.modes.chunks(n)) {
-        // 3 u² = 12 where nothing is held.
+        // 3 u² = 12 without constraints.
         assert!(*value > 12.0 / 3.0, "{value}");
         let of_mass: Vec<f64> =
             product(&pencil.mass, mode).into_iter().map(|entry| value * entry).collect();
@@ -210,7 +210,7 @@ problem square solves hard {
     Ok(())
 }
 
-/// What scipy makes of the files, where there is one.
+/// The solution of the files by SciPy, if available.
 const SCRIPT: &str = "
 import sys, numpy, scipy.io, scipy.sparse.linalg
 folder = sys.argv[1]

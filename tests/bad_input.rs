@@ -1,6 +1,7 @@
-//! Bad input, as a user meets it: each kind gets one message with its place and its remedy, and leaves no file.
+//! Bad input from the user's perspective: each kind causes one message with its location and its remedy, and leaves no
+//! file.
 //!
-//! Each case is run as text and with `--json`; see [`gallery`] for what must hold for all of them.
+//! Each case runs as text and with `--json`; see [`gallery`] for the common checks.
 
 #[cfg(target_os = "linux")]
 #[path = "bad_input/compiler.rs"]

@@ -1,4 +1,4 @@
-//! `wf` as its users meet it: exit codes, and JSON that is alone on standard output.
+//! `wf` from the user's perspective: exit codes, and JSON as the only contents of standard output.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,14 +11,14 @@ pub(crate) fn wf(arguments: &[&str], cache: &Path) -> Output {
     command.output().expect("wf should start")
 }
 
-/// The one JSON object that standard output holds.
+/// Returns the one JSON object on standard output.
 pub(crate) fn json(output: &Output) -> Value {
     let text = std::str::from_utf8(&output.stdout).expect("UTF-8");
     assert_eq!(text.lines().count(), 1, "one line: {text}");
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// What a person reads of a solve and of a picture, a program reads too.
+/// The information in the text output of a solve and of a picture is also in the JSON.
 #[test]
 fn json_has_what_the_text_has() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -164,7 +164,7 @@ fn a_backend_that_this_build_lacks_says_how_to_get_it() {
     for backend in ["cpu", "opencl"] {
         let several = ["--devices", "0,1", "--backend", backend];
         let output = wf(&[&run[..], &several].concat(), cache.path());
-        // Of all that would have started, one says it.
+        // Exactly one of the processes reports it.
         let error = json(&output)["error"].to_string();
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(error.contains("--devices is for CUDA"), "{error}");
@@ -178,7 +178,7 @@ fn a_backend_that_this_build_lacks_says_how_to_get_it() {
 const UNUSED: &str = "form a { field u: scalar; param c = 2; f0[u] = u - 1; f1[u] = grad(u); }\n\
                       problem q solves a { mesh = box(dim: 2, cells: 1); dirichlet u = 0; }\n";
 
-/// Warnings are no errors, unless that is asked for, and can be told from them.
+/// Warnings are no errors, unless requested, and are distinguishable from errors.
 #[test]
 fn warnings_are_shown_and_denied_where_that_is_asked() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -212,7 +212,7 @@ fn warnings_are_shown_and_denied_where_that_is_asked() {
     assert_eq!(unknown.status.code(), Some(2));
 }
 
-/// A beam under its end's load, solved with the interpreter.
+/// Returns a beam under its end's load, solved with the interpreter.
 fn beam(folder: &Path, solver: &str) -> std::path::PathBuf {
     let path = folder.join("beam.wf");
     let text = format!(
@@ -278,7 +278,7 @@ fn notes_say_that_rounding_was_met_and_by_whom() {
     assert!(newton["iterations"].as_u64().is_some_and(|steps| steps <= 2), "{newton}");
 }
 
-/// Three solves, each from the one before, a row each in the table, and a file for each line.
+/// Three solves, each starting from the one before, one row each in the table, and a file for each line plot.
 #[test]
 fn a_parameter_takes_several_values_one_after_another() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -341,8 +341,8 @@ fn a_parameter_takes_several_values_one_after_another() {
     );
 }
 
-/// One disc from four programs' formats, its boundary under the name that each has for it; and what the run wrote is a
-/// mesh again.
+/// One disc in the formats of four programs, its boundary under each format's name; the output of the run is itself a
+/// mesh.
 #[test]
 fn problems_are_solved_on_meshes_of_all_formats() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -371,11 +371,11 @@ fn problems_are_solved_on_meshes_of_all_formats() {
     assert!(energies.iter().all(|e| (e - energies[0]).abs() < 1e-9), "{energies:?}");
     let run = ["run", file, "--interpret", "--json", "--no-output", "--mesh", output];
     let refused = json(&wf(&run, folder.path()));
-    // The mesh is read; only the names of its boundary are not in it.
+    // The mesh is read; only the names of its boundary are missing.
     assert!(refused["error"].to_string().contains("no boundary"), "{refused}");
 }
 
-/// A problem whose solution is 0 at the boundary, beside one that is wrong.
+/// A problem whose solution is 0 at the boundary, and a wrong one.
 const LINES: &str = "form poisson { field u: scalar; f0[u] = -1; f1[u] = grad(u); }
     problem good solves poisson {
         mesh = box(dim: 2, cells: 2);

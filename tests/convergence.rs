@@ -1,8 +1,9 @@
-//! Convergence: what is returned as solved is solved, each field by the scale of its own equations, and what is small is not taken for 0.
+//! Convergence: solutions returned as solved are solved, each field on the scale of its own equations, and small values
+//! are not treated as 0.
 
 use weakform::{Execution, Figure, Form, Solution};
 
-/// Solves a problem of a form of the same name, with a text put in place of `HERE`.
+/// Solves a problem of a form of the same name, with a text instead of `HERE`.
 fn solve(text: &str, name: &str, here: &str) -> Result<Solution, String> {
     let text = text.replace("HERE", here);
     let form = Form::parse(&text, name).map_err(|error| error.to_string())?;
@@ -18,7 +19,7 @@ fn number(solution: &Solution, name: &str) -> f64 {
     solution.report(name).and_then(Figure::number).expect("a number")
 }
 
-/// No u has u = 2 where it is below 1 and u = 1/2 elsewhere; the derivative does not depend on u.
+/// There is no u with u = 2 below 1 and u = 1/2 elsewhere; the derivative does not depend on u.
 #[test]
 fn a_residual_that_jumps_with_the_state_is_no_linear_one() {
     let text = "
@@ -35,7 +36,7 @@ fn a_residual_that_jumps_with_the_state_is_no_linear_one() {
     assert!(said.contains("is not linear"), "{said}");
 }
 
-/// A block of steel in Pa beside a diffusion of 10⁻⁹ that it does not touch.
+/// A block of steel in Pa, uncoupled from a diffusion of 10⁻⁹.
 #[test]
 fn fields_of_unlike_units_are_each_solved() {
     let weak = "f0[c] = -1e-9 * (1 + x[0]); f1[c] = 1e-9 * (0.1 + LAW) * grad(c);";
@@ -89,8 +90,8 @@ fn fields_of_unlike_units_are_each_solved() {
     }
 }
 
-/// Taylor and Hood's elements in an enclosed square, with a source and with a manufactured solution, whose pressure's row begins
-/// with what rounding leaves.
+/// Taylor–Hood elements in an enclosed square, with a source and with a manufactured solution; the initial residual of
+/// the pressure's rows is at the rounding-error level.
 #[test]
 fn a_row_that_begins_with_0_is_solved_to_the_scale_of_its_terms() {
     let text = "
@@ -136,12 +137,12 @@ fn a_solution_that_tends_to_0_is_found() {
             solver = newton(max_iterations: 100);
         }";
     assert!(number(&solved(text, "cube", "1"), "most") < 1e-3);
-    // A start that is far away is not taken for the scale of a solution that there is.
+    // A distant start does not define the scale of an existing solution.
     let found = number(&solved(text, "pair", "1e6"), "most");
     assert!((found - 1.0).abs() < 1e-8, "{found}");
 }
 
-/// Squares of these numbers under- or overflow.
+/// Squares of these numbers underflow or overflow.
 #[test]
 fn norms_of_tiny_and_huge_numbers_are_numbers() {
     let text = "
@@ -164,7 +165,7 @@ fn norms_of_tiny_and_huge_numbers_are_numbers() {
     }
 }
 
-/// What is tiny, and what is solved exactly at the points of the solve, is not exact.
+/// A tiny error, and one that vanishes at the quadrature points of the solve, are not zero.
 #[test]
 fn errors_that_are_tiny_or_between_points_are_estimated() {
     let text = "

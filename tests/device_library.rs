@@ -1,4 +1,4 @@
-//! Systems and problems of the library on devices, against the same on the processor.
+//! Systems and problems of the library on devices, in comparison with the CPU.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
@@ -33,7 +33,7 @@ fn system(text: &str, on: &str, device: Option<Arc<dyn Device>>) -> Result<Syste
     }
 }
 
-/// The largest difference, relative to the largest entry.
+/// Returns the largest difference, relative to the largest entry.
 fn difference(a: &Vector, b: &Vector) -> f64 {
     let (a, b) = (a.to_vec(), b.to_vec());
     let most = b.iter().fold(0.0, |most: f64, value| most.max(value.abs()));

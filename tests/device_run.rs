@@ -1,4 +1,4 @@
-//! The examples solved on devices, against the processor's solutions: the same iterations to the same tolerance.
+//! The examples solved on devices, in comparison with the CPU's solutions: the same iterations to the same tolerance.
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
@@ -21,7 +21,7 @@ use runtime::problem::{
 use runtime::solve::Continue;
 use serde_json::Value;
 
-/// A file, its problem, and what is said otherwise: a mesh, a degree, a solver's text in place of the example's end.
+/// A file, its problem, and its overrides: a mesh, a degree, a solver's text instead of the example's end.
 struct Case {
     file: &'static str,
     problem: &'static str,
@@ -30,7 +30,7 @@ struct Case {
     solver: &'static str,
 }
 
-/// What devices do by themselves, and processors only where factors would take too long.
+/// The default on devices, and on CPUs only if a factorisation would take too long.
 const CG: &str = "solver = cg();";
 
 const CASES: [Case; 11] = [
@@ -98,7 +98,7 @@ fn solutions_are_the_processors() {
             let name = format!("{} of {} on {device:?}", case.problem, case.file);
             assert_eq!(found.kernels.device.as_deref(), Some(device.name().as_str()), "{name}");
             assert_eq!(found.report.solver, wanted.report.solver, "{name}");
-            // Another rounding may cost or spare an iteration.
+            // Different rounding may change the number of iterations by one.
             let (a, b) = (found.linear_iterations as f64, wanted.linear_iterations as f64);
             assert!((a - b).abs() <= 2.0 + 0.05 * b, "{name}: {a} and {b} iterations");
             let largest = wanted.u.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
@@ -116,8 +116,9 @@ fn solutions_are_the_processors() {
     }
 }
 
-/// Problems through time: by an explicit scheme with a mass that is diagonal and one that is not, by one that keeps more of the past, with
-/// second derivatives, and with factors that are kept; two whose steps are all alike, and are recorded where a device does that.
+/// Time-dependent problems: by an explicit scheme with a diagonal mass matrix and one that is not, by a multistep
+/// scheme, with second derivatives, and with a stored factorisation. Two have identical steps, which are recorded on
+/// devices that support it.
 const THROUGH_TIME: [&str; 6] = [
     "form wave { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }
      problem p solves wave { mesh = box(dim: 3, cells: 3, deform: 0.1); degree = 3; quadrature = collocated;
@@ -174,7 +175,7 @@ const MEASURED: &str = "form f { field u: scalar; aux a: scalar on nodes; f0[u] 
 problem p solves f { mesh = box(dim: 3, cells: 4, deform: 0.1); degree = 3; aux a = 1 + x[0]; dirichlet u = 0 on \"x0\";
     report size = integral(a * u^2); report up = integral(x[0] * u); report held = reaction(u, on: \"x0\"); }";
 
-/// What is measured reads the vector of the solve, with its tables and in its order, or another one of the same numbers.
+/// Functionals read the vector of the solve, with its tables and numbering, or another one of the same entries.
 #[test]
 fn what_is_measured_takes_tables_from_the_solve() {
     let (program, _) = compile(&Source::new("measured", MEASURED));
@@ -214,7 +215,7 @@ fn what_is_measured_takes_tables_from_the_solve() {
         let first = numbers(beside, Some(&device), &mut shelf);
         let tables = shelf.tables();
         let again = numbers(beside, Some(&device), &mut shelf);
-        // The places of what is measured, in cells without and with conditions.
+        // The tables of the functionals, in cells without and with conditions.
         assert_eq!(shelf.tables() - tables, 2, "{device:?}");
         let other = numbers(alone, Some(&device), &mut Shelf::default());
         for found in [first, again, other] {
@@ -233,7 +234,7 @@ fn wf(arguments: &[&str]) -> (bool, String, String) {
     run(&[&["run", "examples/nonlinear.wf", "--no-output"], arguments].concat())
 }
 
-/// Runs `wf`: whether it succeeded, and what it said.
+/// Runs `wf`: returns whether it succeeded, and its output.
 fn run(arguments: &[&str]) -> (bool, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_wf"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -286,7 +287,7 @@ fn without_atomic_additions_every_run_gives_the_same_numbers() {
     }
 }
 
-/// As on the processor, whatever way results come to their vector, and with the residual's kernels alone.
+/// Equal to the CPU, for every scatter algorithm, and with the residual's kernels only.
 #[test]
 fn probes_run_on_devices() {
     let state = ["probe", "examples/nonlinear.wf", "--mesh", "box(dim: 2, cells: 3)", "--json"];

@@ -1,4 +1,4 @@
-//! Fields in L2, from text to solutions: what a cell conserves, what a file shows, and what is refused.
+//! Fields in L2, from text to solutions: conservation in cells, output files, and rejected problems.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn a_flux_that_jumps_reproduces_the_solution_of_its_space() {
 }
 
 /// Stokes with a pressure of degree 0: the flux of a quadratic velocity through the sides of each cell, by Simpson's
-/// rule from the values at their nodes, is 0.
+/// rule from its nodal values, is 0.
 #[test]
 fn with_constant_pressures_what_enters_a_cell_leaves_it() {
     const N: i64 = 6;
@@ -62,7 +62,7 @@ fn with_constant_pressures_what_enters_a_cell_leaves_it() {
     assert!(largest > 1e-3, "{largest}");
 }
 
-/// Runs a problem and reads the file that it writes.
+/// Runs a problem and returns its output file.
 fn written(text: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("case.wf");
@@ -88,7 +88,7 @@ fn files_show_jumps_as_they_are() {
         rest.split(&format!("</{name}>")).next().unwrap_or_default().to_owned()
     };
     let problem = "mesh = box(dim: 2, cells: 3); degree = 1;";
-    // Constant in each cell: data of the cells, and the others share points.
+    // Constant in each cell: cell data; the other fields share points.
     let constant = written(&format!(
         "form a {{ field u: scalar; field c: scalar in L2(k - 1); f0[u] = u - x[0]; f0[c] = c - u; }} \
          problem p solves a {{ {problem} }}"
@@ -96,7 +96,7 @@ fn files_show_jumps_as_they_are() {
     assert_eq!(points(&constant), 16);
     assert!(section(&constant, "CellData").contains("Name=\"c\""), "{constant}");
     assert!(section(&constant, "PointData").contains("Name=\"u\""), "{constant}");
-    // Linear in each cell: each cell has points of its own.
+    // Linear in each cell: each cell has its own points.
     let linear = written(&format!(
         "form a {{ field u: scalar; field c: scalar in L2(k); f0[u] = u - x[0]; f0[c] = c - u; }} \
          problem p solves a {{ {problem} }}"
@@ -114,7 +114,8 @@ fn conditions_on_what_jumps_are_refused() {
     assert!(error.to_string().contains("`u` is discontinuous"), "{error}");
 }
 
-/// Without a term in the field itself each cell has a constant of its own, and no mean fixes them.
+/// Without a term in the field itself each cell has a free constant, and a mean-value constraint does not determine
+/// them.
 #[test]
 fn gradients_alone_do_not_fix_what_jumps() {
     let text = "form a { field u: scalar in L2(k); f1[u] = grad(u) - x; } \
@@ -124,7 +125,8 @@ fn gradients_alone_do_not_fix_what_jumps() {
     assert!(error.contains("up to a constant in each cell"), "{error}");
 }
 
-/// The stress of a displacement, as a field of its own that nothing else reads: GMRES on both together took 2,855 iterations.
+/// The stress of a displacement, as an additional field that no other equation contains: GMRES on both together took
+/// 2,855 iterations.
 #[test]
 fn a_field_that_is_local_to_cells_is_eliminated() {
     let text = |own: &str, solver: &str| {
@@ -152,7 +154,7 @@ fn a_field_that_is_local_to_cells_is_eliminated() {
     }
 }
 
-/// Others read the field: what is left is Schur's complement, which is symmetric or not.
+/// Other equations contain the field: the remaining system is the Schur complement, symmetric or not.
 #[test]
 fn a_local_field_that_others_read_is_eliminated_too() {
     let text = |row: &str, solver: &str| {

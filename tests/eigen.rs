@@ -1,5 +1,5 @@
-//! Eigenvalue problems: known eigenvalues, with every preconditioner, of bodies that are held and of such that are free, with the
-//! L2 product and with masses of the file; and what is said where there are none.
+//! Eigenvalue problems: known eigenvalues, with every preconditioner, of constrained and free bodies, with the L2
+//! product and with masses of the file. Messages if there are no eigenvalues.
 
 use std::f64::consts::PI;
 
@@ -15,7 +15,7 @@ fn values(solution: &Solution) -> Vec<f64> {
     solution.modes().iter().map(|mode| mode.value).collect()
 }
 
-/// The eigenvalues agree with known ones to a relative error, or absolutely where these are 0.
+/// Asserts that the eigenvalues agree with known ones to a relative error, or to an absolute one if these are 0.
 fn agree(found: &[f64], known: &[f64], error: f64, what: &str) {
     assert_eq!(found.len(), known.len(), "{what}: {found:?}");
     for (found, known) in found.iter().zip(known) {
@@ -57,7 +57,7 @@ fn a_membrane_has_its_eigenvalues_with_every_preconditioner() {
     for preconditioner in ["direct", "multigrid", "jacobi", "none"] {
         let arguments = format!("rtol: 1e-9, preconditioner: {preconditioner}");
         let found = laplace("square", &arguments, "hex").expect("modes");
-        // Of the discretisation; that of the solver is the square of the residual.
+        // Discretisation error; the solver's error is the square of the residual.
         agree(&values(&found), &known, 1e-5, preconditioner);
         let iterations = found.iterations();
         let most = if matches!(preconditioner, "direct" | "multigrid") { 30 } else { 250 };
@@ -98,7 +98,7 @@ fn what_nothing_holds_moves_without_energy() {
         let arguments = format!("preconditioner: {preconditioner}");
         let found = laplace("free", &arguments, cell).expect("modes");
         agree(&values(&found), &known, 1e-3, &format!("{preconditioner} on {cell}"));
-        // All of it moves as one.
+        // The whole body moves in phase.
         let first = &found.modes()[0].ranges[0][0];
         assert!((first[1] - first[0]).abs() < 1e-5, "{first:?}");
     }
@@ -115,7 +115,7 @@ fn what_nothing_holds_moves_without_energy() {
             mesh = box(dim: 2, cells: [8, 2], to: [4, 1]); degree = 3; eigen = smallest(5);
         }";
     let found = values(&modes(body, "elasticity", "body").expect("modes"));
-    // Two translations and a rotation, then a bar that bends: about 0.1.
+    // Two translations and a rotation, then bending: about 0.1.
     assert!(found[..3].iter().all(|value| value.abs() < 1e-7), "{found:?}");
     assert!(found[3] > 0.05 && found[3] < found[4], "{found:?}");
 }
@@ -126,7 +126,7 @@ fn a_form_of_the_file_is_the_mass() {
     // ρ c = 4 everywhere.
     let known = [2.0, 5.0].map(|of| of * PI * PI / 4.0);
     agree(&values(&found), &known, 1e-5, "heavier");
-    // φ² has the integral 1/4, and sin · sin the square 1/4.
+    // φ² has the integral 1/4, and so does the square of sin · sin.
     let middle = found.modes()[0].reports[0].value.number().expect("a number");
     assert!((middle - 1.0).abs() < 1e-5, "{middle}");
     let pair = "
@@ -202,14 +202,14 @@ const BODIES: &str = "
 /// `eigen` failed for slender and thin bodies.
 #[test]
 fn slender_and_thin_bodies_have_modes() {
-    // By shift and invert of another code.
+    // By shift-and-invert of another code.
     let known = [2577.1167, 101119.207, 791603.208];
     for (form, problem) in [("plane", "cantilever"), ("otherwise", "again")] {
         let found = modes(BODIES, form, problem).expect("modes");
         agree(&values(&found), &known, 1e-6, problem);
         assert!(found.modes().iter().all(|mode| mode.residual < 1e-6), "{problem}");
     }
-    // NAFEMS FV12, the free plate: closed solution of thin plates.
+    // NAFEMS FV12, the free plate: closed-form solution of thin plates.
     let found = modes(BODIES, "solid", "plate").expect("modes");
     let hertz: Vec<f64> =
         values(&found).iter().map(|value| value.max(0.0).sqrt() / (2.0 * PI)).collect();
@@ -234,7 +234,8 @@ const PART: &str = "
         mesh = box(dim: 2, cells: [2, 1]); degree = 1; dirichlet u = 0 on \"x0\"; eigen = smallest(4); mass = half;
     }";
 
-/// A mass that is 0 in a part gave eigenvalues of ±1e47: the part without mass is condensed, and refused by name where it cannot be.
+/// A mass that vanishes in a part of the domain gave eigenvalues of ±1e47: the part without mass is condensed, and
+/// rejected by name if that is impossible.
 #[test]
 fn a_mass_that_is_0_in_a_part_is_condensed() {
     // The part without mass follows the end of the other one.
@@ -252,7 +253,7 @@ fn a_mass_that_is_0_in_a_part_is_condensed() {
     assert!(notes.contains("there are no 4 modes, but 2: of 4 free unknowns"), "{notes}");
 }
 
-/// Whatever the number that is asked for, a threefold eigenvalue is found as often as it is there.
+/// For any requested number, a threefold eigenvalue is found with its multiplicity.
 #[test]
 fn no_copy_of_an_eigenvalue_is_missed() {
     let text = "
@@ -266,7 +267,7 @@ fn no_copy_of_an_eigenvalue_is_missed() {
     }
 }
 
-/// At the state where it begins: 3 u² with u = 2 everywhere.
+/// Modes at the initial state: 3 u² with u = 2 everywhere.
 #[test]
 fn a_nonlinear_form_has_modes_at_its_start() {
     let text = "
@@ -277,7 +278,7 @@ fn a_nonlinear_form_has_modes_at_its_start() {
     agree(&found, &known, 1e-5, "hard");
 }
 
-/// A series of parameters did not begin where the problem does, but at the first mode of the solve before.
+/// A series of parameters must start at the problem's initial state, not at the first mode of the previous solve.
 #[test]
 fn a_series_has_modes_at_the_start_of_the_problem() {
     use std::process::Command;
@@ -375,7 +376,8 @@ fn eigenvalues_stand_in_the_table_and_a_form_of_modes_is_verified() {
     assert!(text.contains("all of it holds"), "{text}");
 }
 
-/// Levels compute in single precision. A factor of the form scales eigenvalues, and changes neither digits nor iterations.
+/// Multigrid levels compute in single precision. A factor of the form scales eigenvalues, and changes neither digits
+/// nor iterations.
 #[test]
 fn a_factor_of_the_form_does_not_change_what_levels_find() {
     let found = |factor: &str| {
@@ -398,7 +400,7 @@ fn a_factor_of_the_form_does_not_change_what_levels_find() {
         assert!(iterations <= usual + 1, "{factor}: {iterations} for {usual} iterations");
         assert!(!notes.contains("no multigrid"), "{factor}: {notes}");
     }
-    // Single precision has no number of this size, or few digits of it.
+    // Single precision cannot represent numbers of this size, or only with few digits.
     for factor in ["1e-44", "1e-40"] {
         let (_, notes) = found(factor);
         assert!(notes.contains("no multigrid") && notes.contains("single precision"), "{notes}");

@@ -1,4 +1,4 @@
-//! `wf emit`: every stage says something, and the source is one file that `rustc` compiles alone.
+//! `wf emit`: every stage has output, and the source is one file that `rustc` compiles separately.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ fn text(name: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Compiles a file as somebody does who has it and nothing else: no edition, no flags but for warnings.
+/// Compiles a file without a project: no edition, no flags except for warnings.
 fn compiles(source: &Path) {
     let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
     let output = Command::new(rustc)
@@ -32,7 +32,7 @@ fn compiles(source: &Path) {
     assert!(output.status.success() && log.is_empty(), "{}: {log}", source.display());
 }
 
-/// All tasks and precisions on one cell.
+/// Compiles all tasks and precisions on one cell.
 fn sources_compile(cell: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let isas = if cfg!(target_arch = "x86_64") {
@@ -58,7 +58,7 @@ fn sources_compile(cell: &str) {
             let word = if *task == "jacobian" { "action" } else { task };
             assert!(source.contains(&format!("pub mod poisson_{word}_{cell}_2")), "{source}");
             assert!(source.contains(&format!("type T = {precision};")));
-            // It says what it is: the form, the plan, the counts.
+            // It contains its description: the form, the plan, the counts.
             for part in ["// form poisson {", "do not edit", "flops", "geometry: "] {
                 assert!(source.contains(part), "{part}: {source}");
             }
@@ -120,7 +120,7 @@ fn each_stage_shows_what_it_made() {
         assert_eq!(json["stage"], stage);
         assert_eq!(json["text"], shown);
     }
-    // A degree that the text cannot show is one that the kernels do.
+    // A degree that does not show in the form's text shows in the kernels.
     assert_ne!(
         text("poisson.wf", &["--stage", "lower"]),
         text("poisson.wf", &["--stage", "legalise"])

@@ -1,4 +1,4 @@
-//! The examples are solved by `wf run`, and each gives what it must.
+//! The examples are solved by `wf run` and yield the expected results.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
-/// Runs `wf run` with `--json`; one value a problem.
+/// Runs `wf run` with `--json`; returns one value per problem.
 fn run(file: &str, arguments: &[&str]) -> Vec<Value> {
     let output = Command::new(env!("CARGO_BIN_EXE_wf"))
         .args(["run", "--json", "--no-output"])
@@ -27,7 +27,7 @@ fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or_else(|| panic!("{key} should be a number in {value}"))
 }
 
-/// The solution is in the space: what is left is the solver's tolerance.
+/// The solution is in the space: the error is the solver's tolerance.
 const SOLVED: f64 = 1e-8;
 
 #[test]
@@ -84,7 +84,7 @@ fn stokes_reproduces_the_flow_of_a_channel_and_of_a_basin() {
     }
 }
 
-/// Runs a problem of this text, which must fail, and gives back what it says.
+/// Runs a problem of this text, which must fail, and returns its message.
 fn refused(text: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("wrong.wf");
@@ -103,10 +103,10 @@ fn a_mean_that_does_not_follow_is_refused() {
     let stokes = "form stokes { field u: vector; field p: scalar in H1(k - 1); \
          f1[u] = grad(u) - p * I; f0[p] = -div(u); } \
          problem a solves stokes { mesh = box(dim: 2, cells: 4); degree = 2; mean p = 0; ";
-    // It leaves freely at one end, which fixes the pressure.
+    // Free outflow at one end, which determines the pressure.
     let free = refused(&format!("{stokes} dirichlet u = [1, 0] on \"x0\", \"y0\", \"y1\"; }}"));
     assert!(free.contains("`p` is not free up to a constant"), "{free}");
-    // More enters than leaves.
+    // The inflow exceeds the outflow.
     let more = refused(&format!("{stokes} dirichlet u = [x[0], 0] on all; }}"));
     assert!(more.contains("is incompatible"), "{more}");
     let poisson = "form a { field u: scalar; param f = 1; f0[u] = -f; f1[u] = grad(u); } \
@@ -130,9 +130,10 @@ fn a_bracket_is_pulled_by_its_end() {
     assert!(number(&none[0], "iterations") < 1.0, "{none:?}");
 }
 
-/// The problem of A-FEM's measurements: matrix-free, assembled in all ways and element by element the potential is the same
-/// below 1e-10 (the paper's methods differ by 1e-5), and so is the capacitance, which is that of Palmer's formula with a
-/// plate's thickness, 64 + (1 + ln 128π + ln(2 + √3)) / π in units of ε, but for the box around it.
+/// The capacitor problem of A-FEM, matrix-free, assembled with all algorithms and element by element. The potentials
+/// agree below 1e-10 (the paper's methods differ by 1e-5), and so does the capacitance. Up to the effect of the
+/// surrounding box, it is that of Palmer's formula with a plate's thickness, 64 + (1 + ln 128π + ln(2 + √3)) / π in
+/// units of ε.
 #[test]
 fn a_capacitor_is_the_same_by_all_operators() {
     use std::f64::consts::PI;
@@ -187,7 +188,7 @@ fn poisson_on_the_ball_has_the_energy_of_the_radial_solution() {
     assert!(differences[1] < differences[0] / 4.0, "{differences:?}");
 }
 
-/// The sum of the magnitudes of the smallest and largest values of all fields.
+/// Returns the sum of the magnitudes of the smallest and largest values of all fields.
 fn extent(fields: &Value) -> f64 {
     match fields {
         Value::Number(number) => number.as_f64().expect("a number").abs(),
@@ -197,7 +198,7 @@ fn extent(fields: &Value) -> f64 {
     }
 }
 
-/// Each linear example by levels in a third of the iterations that its diagonal takes, to the same solution.
+/// With multigrid, each linear example takes at most a third of the iterations with the diagonal, to the same solution.
 #[test]
 fn levels_take_a_third_of_the_iterations() {
     let by = |file: &str, preconditioner: &str| {
@@ -218,7 +219,7 @@ fn levels_take_a_third_of_the_iterations() {
             assert!((own - other).abs() <= 1e-7 * other, "{file}: {own} and {other}");
         }
     }
-    // The same run twice is the same to the bit.
+    // Two identical runs agree bit for bit.
     let [first, second] = [(); 2].map(|()| by("elasticity.wf", "multigrid"));
     for (first, second) in first.iter().zip(&second) {
         assert_eq!(first["fields"], second["fields"]);
@@ -237,7 +238,7 @@ fn the_bracket_vibrates() {
         .collect();
     assert_eq!(values.len(), 5);
     assert!(values.is_sorted(), "{values:?}");
-    // By LOBPCG with the diagonal, by shift and invert, and from a mesh refined once, which is softer.
+    // By LOBPCG with the diagonal, by shift-and-invert, and from a mesh refined once, which is softer.
     assert!((values[0] / 3.319_425_955e4 - 1.0).abs() < 1e-6, "{values:?}");
     let softer = run("vibration.wf", &["--refine", "1"]);
     let first = softer[0]["eigenvalues"][0].as_f64().expect("a number");
@@ -245,7 +246,8 @@ fn the_bracket_vibrates() {
     assert_eq!(softer[0]["solver"], "lanczos");
 }
 
-/// NAFEMS FV12 and FV16: the closed solutions of thin plates, of which degree 3 is within two per cent on 16 cells.
+/// NAFEMS FV12 and FV16: the closed-form solutions of thin plates, approximated by degree 3 within two per cent on 16
+/// cells.
 #[test]
 fn plates_of_nafems_vibrate() {
     let published: [&[f64]; 2] = [

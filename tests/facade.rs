@@ -1,4 +1,4 @@
-//! Misuse of the library: the language's checks hold for programs too, and remedies are the library's.
+//! Misuse of the library: the language's checks also apply to programs, and remedies are those of the library.
 
 use weakform::solve::{LinearSettings, Method};
 use weakform::{
@@ -38,7 +38,7 @@ fn held(form: &Form) -> System {
     on_square(form).dirichlet("u", ALL, |_| 0.0).build().expect("a system")
 }
 
-/// The unknown in the middle, the only free one.
+/// Returns the DoF in the middle, the only free one.
 fn centre(system: &System) -> usize {
     let points = system.points("u").expect("points");
     points.iter().position(|point| *point == [0.5, 0.5, 0.0]).expect("a node in the middle")
@@ -48,18 +48,18 @@ fn message<T>(result: Result<T, Error>) -> String {
     result.err().map_or_else(|| "nothing was refused".to_owned(), |error| error.to_string())
 }
 
-/// A vector of another mesh.
+/// Returns a vector of another mesh.
 fn cubic_vector() -> Vector {
     let setup = cubic::form().on(mesh("box(dim: 2, cells: 3)").expect("a mesh"));
     setup.execution(Execution::Interpreted).build().expect("a system").vector()
 }
 
-/// Whether a message names an option of a command line; its places have an arrow.
+/// Returns whether a message names an option of a command line; its locations have an arrow.
 fn names_an_option(text: &str) -> bool {
     text.replace("-->", "").contains("--")
 }
 
-/// By the tables of the language, with its codes.
+/// The checks and codes of the language.
 #[test]
 fn solvers_are_those_of_the_language_from_rust_too() {
     let cases = [
@@ -106,7 +106,7 @@ fn solvers_are_those_of_the_language_from_rust_too() {
     let mut u = system.initial();
     let fine = system.solver("newton(linear: direct, steps: 3)").expect("a solver");
     assert!(system.solve_with(&mut u, Some(&fine)).is_ok());
-    // What suits a form is looked at, too.
+    // Suitability for a form is checked, too.
     let mut cubic = held(&cubic::form());
     let mut u = cubic.initial();
     let found = message(cubic.solve_with(&mut u, Some(&cg.clone().into())));
@@ -160,7 +160,7 @@ fn a_product_before_a_linearisation_says_so() {
     system.diagonal(&mut y).expect("a diagonal");
 }
 
-/// `.aux(…)` and `.dirichlet(…)`, not what the language or a command line would write.
+/// `.aux(…)` and `.dirichlet(…)`, rather than the notation of the language or the command line.
 #[test]
 fn remedies_are_those_of_the_library() {
     let missing = on_square(&fed::form()).dirichlet("u", ALL, |_| 0.0).build();
@@ -191,7 +191,7 @@ fn remedies_are_those_of_the_library() {
     assert!(!names_an_option(&found), "{found}");
 }
 
-/// Every call with what no caller should give it: an error with words, or numbers that are right; never a panic.
+/// Every call with invalid arguments: an error with a message, or correct results; never a panic.
 #[test]
 fn bad_arguments_are_errors_and_no_panics() {
     let form = poisson::form();
@@ -250,7 +250,7 @@ fn bad_arguments_are_errors_and_no_panics() {
     for (what, found) in refused {
         assert!(found != "nothing was refused" && !found.is_empty(), "{what}: {found}");
     }
-    // Nothing of all that has changed the system.
+    // The system is unchanged after all of that.
     assert_eq!(system.values_at("u", &u, &[]).expect("no points"), Vec::<f64>::new());
     let mut u = system.initial();
     system.solve(&mut u).expect("a solution");
@@ -310,7 +310,7 @@ fn bad_setups_are_errors_and_no_panics() {
     }
 }
 
-/// Terms of one unknown are one term: ½ u + ½ u = 3.
+/// Terms of one DoF are combined: ½ u + ½ u = 3.
 #[test]
 fn terms_of_one_unknown_are_added_up() {
     let system = held(&poisson::form());
@@ -359,7 +359,7 @@ fn what_is_between_snapshots_is_of_one_system() {
     }
 }
 
-/// The unknowns of one mesh on another, and forms with other fields.
+/// The DoFs of one mesh on another, and forms with other fields.
 #[test]
 fn files_of_unknowns_that_do_not_fit_are_refused() {
     let solution = poisson::problem::square().execution(Execution::Interpreted).run();
@@ -379,7 +379,7 @@ fn files_of_unknowns_that_do_not_fit_are_refused() {
     weakform::write_vtu(&path, &form, on, solution.values()).expect("written");
 }
 
-/// Systems are solved side by side, each with its own numbers.
+/// Systems are solved concurrently, each with its own data.
 #[test]
 fn threads_share_a_form_and_not_its_systems() {
     let form = poisson::form();
@@ -401,7 +401,7 @@ fn threads_share_a_form_and_not_its_systems() {
     });
 }
 
-/// Kernels of every kind that can be named: text, or words that say why there is none.
+/// Kernels of every kind: text, or the reason why there is none.
 #[test]
 fn sources_are_emitted_or_refused() {
     let form = "form mass { field u: scalar; f0[u] = u; }";
@@ -435,7 +435,8 @@ fn sources_are_emitted_or_refused() {
     }
 }
 
-/// A system without a free unknown is solved, and one that is asked out of order says what comes first, or is right.
+/// A system without a free DoF is solved, and calls out of order return an error that names the required call, or
+/// correct results.
 #[test]
 fn calls_in_any_order() {
     let form = poisson::form();
@@ -460,13 +461,13 @@ fn calls_in_any_order() {
     system.clear_load();
     system.solve(&mut u).expect("a solution");
     assert!((u.get(middle) - 3.0 * 0.09375).abs() < 1e-12, "{}", u.get(middle));
-    // A state that is no number anywhere is where no solve can begin, and the system is as it was.
+    // A state that is not finite is rejected as the start of a solve, and the system is unchanged.
     let mut broken = system.vector();
     broken.fill(f64::NAN);
     let _ = system.solve(&mut broken);
     system.solve(&mut u).expect("a solution");
     assert!((u.get(middle) - 3.0 * 0.09375).abs() < 1e-12, "{}", u.get(middle));
-    // Everything that a system gives is read at its own state, not at that of a linearisation.
+    // All results of a system are evaluated at the given state, rather than that of a linearisation.
     system.linearise(&u).expect("a linearisation");
     let mut r = system.vector();
     system.residual(&u, &mut r).expect("a residual");

@@ -12,12 +12,12 @@ use runtime::mesh::partition::Partition;
 use runtime::space::Space;
 use weakform::{Cell, Execution, Form, Solution};
 
-/// How an element of a cell and a degree is made.
+/// Constructor of an element for a cell and a degree.
 type Element = fn(Cell, usize) -> Result<Lagrange, ElementError>;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// An array of reals as NumPy saves it, with so many columns.
+/// Returns an array of reals in NumPy's format, with this number of columns.
 fn npy(values: &[f64], columns: usize) -> Vec<u8> {
     let rows = values.len() / columns;
     let shape = if columns == 1 { format!("({rows},)") } else { format!("({rows}, {columns})") };
@@ -54,12 +54,13 @@ fn bits(solution: &Solution) -> Vec<u64> {
     solution.values().iter().map(|value| value.to_bits()).collect()
 }
 
-/// What data is compared by: a linear function of the place.
+/// Returns the reference of the data: a linear function of position.
 fn linear(at: &[f64]) -> f64 {
     1.0 + at[0] + 2.0 * at[1] + at.get(2).map_or(0.0, |z| 3.0 * z)
 }
 
-/// Data on cells and at nodes of a mesh, of which `report`s say how far they are from the linear function.
+/// Returns a problem with data on cells and at nodes of a mesh, whose `report`s are the distances from the linear
+/// function.
 fn compared(mesh: &str, dim: usize, cells: &str, nodes: &str) -> String {
     let z = if dim == 3 { " + 3 * x[2]" } else { "" };
     let function = format!("1 + x[0] + 2 * x[1]{z}");
@@ -77,11 +78,11 @@ fn compared(mesh: &str, dim: usize, cells: &str, nodes: &str) -> String {
     )
 }
 
-/// A box's own numbering goes along x first, then y, then z; the simplices of a square or cube follow one another.
+/// A box is numbered along x first, then y, then z; the simplices of a square or cube are consecutive.
 #[test]
 fn boxes_are_numbered_along_their_axes() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Thirty-three cells along x take more than one brick.
+    // Thirty-three cells along x need more than one brick.
     for (dim, cell, n) in [
         (2, "quad", [33, 6, 1]),
         (2, "tri", [5, 3, 1]),
@@ -96,7 +97,7 @@ fn boxes_are_numbered_along_their_axes() {
                     let at = [i, j, k].map(|i| i as f64);
                     nodes.push(linear(&at[..dim]));
                     if i < n[0] && j < n[1] && (k < n[2] || dim == 2) {
-                        // Simplices have centres of their own: of them only the cube is compared.
+                        // Simplices have different centres: only the cube is compared.
                         let splits = match cell {
                             "tri" => 2,
                             "tet" => 6,
@@ -135,7 +136,7 @@ struct Msh {
     curved: bool,
 }
 
-/// Type numbers of Gmsh: dimension and vertices.
+/// Returns dimension and number of vertices for Gmsh's element types.
 fn kind(number: usize) -> (usize, usize) {
     match number {
         15 => (0, 1),
@@ -192,7 +193,7 @@ fn msh(text: &str) -> Msh {
 }
 
 impl Msh {
-    /// The linear function at the centre of each element of these dimensions.
+    /// Returns the linear function at the centre of each element of these dimensions.
     fn cells(&self, dims: std::ops::RangeInclusive<usize>, dim: usize) -> Vec<f64> {
         let own = self.elements.iter().filter(|(of, _)| dims.contains(of));
         let centre = |(_, nodes): &(usize, Vec<usize>)| {
@@ -209,7 +210,7 @@ impl Msh {
     }
 }
 
-/// Rows for the cells alone, or for all elements of the file, in its order; at nodes also of curved cells, of any order.
+/// Rows for the cells only, or for all elements of the file, in its order; at nodes also of curved cells, of any order.
 #[test]
 fn files_keep_the_numbering_of_their_meshes() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -240,13 +241,14 @@ fn files_keep_the_numbering_of_their_meshes() {
                 solved(folder.path(), &text).unwrap_or_else(|error| panic!("{name}: {error}"));
             let [cells, nodes] = ["cells", "nodes"].map(|of| number(&found, of));
             assert!(nodes < 1e-9, "{name}: nodes {nodes}");
-            // The image of the reference centre of a curved cell is not the mean of its vertices.
+            // The image of the reference centre of a curved cell differs from the mean of its vertices.
             assert!(cells < if mesh.curved { 0.3 } else { 1e-9 }, "{name}: cells {cells}");
         }
     }
 }
 
-/// The nodes of a refined mesh have no order that anybody else knows: a file of as many values was taken in it.
+/// The nodes of a refined mesh have no order known to the user: a file with the same number of values must not be
+/// accepted.
 #[test]
 fn data_at_the_nodes_of_a_refined_mesh_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -260,7 +262,7 @@ fn data_at_the_nodes_of_a_refined_mesh_is_refused() {
     );
 }
 
-/// Two squares whose numbers descend: data of Abaqus's meshes goes by the numbers.
+/// Two squares with descending numbers: data of Abaqus meshes follows the numbers.
 #[test]
 fn data_of_abaqus_meshes_goes_by_the_numbers() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -274,7 +276,7 @@ fn data_of_abaqus_meshes_goes_by_the_numbers() {
     assert!(number(&found, "cells") < 1e-12 && number(&found, "nodes") < 1e-12);
 }
 
-/// A grid of n × n squares, or with a triangle in the place of the last one's half, and lines before them; with data.
+/// Returns a grid of n × n squares, or with a triangle instead of half of the last one, preceded by lines; with data.
 fn vtu(n: usize, cells: &str, nodes: &str) -> String {
     let side = n + 1;
     let mut text =
@@ -324,8 +326,8 @@ fn array(name: &str, components: usize, values: &[f64]) -> String {
     )
 }
 
-/// Data that stands in the mesh's own file, or in another of the same grid, for a generated box too; vectors of a plane have
-/// a third component in it.
+/// Data in the mesh's own file, or in another of the same grid, also for a generated box; plane vectors have a third
+/// component in it.
 #[test]
 fn data_of_vtk_files_is_found_by_its_name_and_its_places() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -347,7 +349,7 @@ fn data_of_vtk_files_is_found_by_its_name_and_its_places() {
             .replace("initial", "aux w = file(\"grid.vtu\", \"wind\"); initial")
             .replace("report cells", "report wind = l2(w - [x[1], -x[0]]); report cells");
         if !own {
-            // The file has lines, too, which a box has not.
+            // The file also has lines, which a box does not have.
             let said = refused(folder.path(), &text);
             assert!(said.contains("it has values for 12 cells, but the mesh has 9"), "{said}");
             continue;
@@ -363,7 +365,7 @@ fn data_of_vtk_files_is_found_by_its_name_and_its_places() {
     assert!(said.contains("another mesh with as many nodes: number "), "{said}");
 }
 
-/// Where triangles and quadrilaterals are cut, the pieces of a cell have its value, and new nodes have none.
+/// Parts of a divided cell, in mixed triangles and quadrilaterals, have its value; new nodes have none.
 #[test]
 fn pieces_of_a_cell_have_its_data() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -404,7 +406,7 @@ fn a_region_takes_its_rows_of_a_file() {
     assert!(said.contains("`aux c` is NaN at (1.5, 0.5, 0)"), "{said}");
 }
 
-/// What is written of a solution is data of its mesh, whose cells and nodes are in another order there than along the axes.
+/// The output of a solution is data of its mesh, whose cells and nodes are not ordered along the axes there.
 #[test]
 fn solutions_are_data_in_their_own_order() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -429,7 +431,7 @@ fn solutions_are_data_in_their_own_order() {
     }
 }
 
-/// A state that one numbering of the nodes has written comes back, to the bit, in another.
+/// A state written in one numbering of the nodes is read back bit for bit in another.
 #[test]
 fn states_are_read_back_to_the_bit_in_any_numbering() {
     let cases: [(&str, Element, usize, usize); 4] = [
@@ -471,7 +473,7 @@ fn states_are_read_back_to_the_bit_in_any_numbering() {
     }
 }
 
-/// Another degree is interpolated and said; another mesh, or another number of components, is an error.
+/// Another degree is interpolated with a remark; another mesh, or another number of components, is an error.
 #[test]
 fn states_of_other_spaces_are_interpolated_and_of_other_meshes_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -522,8 +524,8 @@ fn states_of_other_spaces_are_interpolated_and_of_other_meshes_refused() {
     assert!(found.contains("a value has 1 components there, but 2 here"), "{found}");
 }
 
-/// Data of cells and of nodes from files on the levels of multigrid, a coarser mesh among them: a third of the iterations of the diagonal or
-/// fewer, to the same solution.
+/// Cell and nodal data from files on multigrid levels, including a coarser mesh: at most a third of the iterations with
+/// the diagonal, to the same solution.
 #[test]
 fn levels_take_the_means_of_data_from_files() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Problems of several fields, and nonlinear ones, against what is known of their solutions.
+//! Problems of several fields, and nonlinear ones, in comparison with known properties of their solutions.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn solve(file: &str, form: &str, problem: &str) -> Solution {
     form.problem(problem).expect("a problem").folder(folder).run().expect("a solution")
 }
 
-/// A component of a field at a node.
+/// Returns a component of a field at a node.
 fn at(solution: &Solution, field: &str, component: usize, place: [f64; 2]) -> f64 {
     let points = solution.points_of(field).expect("points");
     let values = solution.values_of(field).expect("values");
@@ -79,7 +79,7 @@ fn the_p_laplacian_has_its_radial_solution() {
     assert!((energy + 0.75 * integral).abs() < 1e-4, "{energy} for {}", -0.75 * integral);
 }
 
-/// A block that is pressed down bulges, and keeps its volume but for little: λ is ten times μ.
+/// A pressed block bulges and nearly keeps its volume: λ is ten times μ.
 #[test]
 fn a_pressed_block_bulges() {
     let solution = solve("neo_hookean.wf", "neo_hookean", "compression");
@@ -92,7 +92,8 @@ fn a_pressed_block_bulges() {
     assert!(solution.energy().expect("an energy") > 0.0);
 }
 
-/// The mean of the concentration is kept, for nothing leaves through the boundary, and the free energy falls.
+/// The mean of the concentration is preserved, because there is no flux through the boundary, and the free energy
+/// decreases.
 #[test]
 fn phases_keep_their_mass() {
     let solution = solve("phases.wf", "phases", "separation");
@@ -101,16 +102,16 @@ fn phases_keep_their_mass() {
         report.number().expect("a number")
     };
     assert!((number("mass") + 0.1).abs() < 1e-8, "{}", number("mass"));
-    // Of 0.2428 at the beginning; a flat interface has √(2/9) of its length and width.
+    // Initially 0.2428; a flat interface has √(2/9) of its length and width.
     assert!(number("free") < 0.19, "{}", number("free"));
     let c = solution.values_of("c").expect("values");
     let most = c.iter().fold(0.0, |most: f64, c| most.max(c.abs()));
     assert!(most > 0.8 && most < 1.1, "{most}");
 }
 
-/// Problem 2D-2 of the same authors, as long as a vortex takes to form and leave. What is known is of later times, which
-/// `wf bench --suite cylinder` goes to; so long after a start from rest the drag is that of the potential flow's wake, and the steps tell
-/// the order that they promise.
+/// Problem 2D-2 of the same authors, for the time in which a vortex forms and detaches. Reference values exist for
+/// later times, which `wf bench --suite cylinder` computes. Soon after the start from rest the drag is that of the wake
+/// of the potential flow, and the steps show the theoretical order.
 #[test]
 fn vortices_begin_to_form() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
@@ -129,9 +130,9 @@ fn vortices_begin_to_form() {
     assert!(order > 1.7 && (found[2] - found[1]).abs() < 1e-2 * found[2], "{found:?}: {order}");
 }
 
-/// Schäfer and Turek, Benchmark computations of laminar flow around a cylinder (1996), problem 2D-1, with the values of Nabh
-/// (1998): drag 5.57953523384, lift 0.010618948146, and 0.11752016697 between the pressures before and behind. By the stress
-/// on the cylinder within half a percent, by the equations of the nodes that it holds to four digits and more.
+/// Schäfer and Turek, Benchmark computations of laminar flow around a cylinder (1996), problem 2D-1, with the values of
+/// Nabh (1998): drag 5.57953523384, lift 0.010618948146, and a pressure difference of 0.11752016697. By the stress on
+/// the cylinder within half a percent, by the reactions of its constrained nodes to four digits and more.
 #[test]
 fn the_cylinder_has_the_drag_and_lift_of_schaefer_and_turek() {
     let solution = solve("cylinder.wf", "navier_stokes", "cylinder");

@@ -1,4 +1,4 @@
-//! `wf fmt` and `wf completions` as their users meet them.
+//! `wf fmt` and `wf completions` from the user's perspective.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn with_input(arguments: &[&str], input: &[u8]) -> (Option<i32>, String, String)
 const BAD: &str = "// A mass matrix.\nform a{field u:scalar;f0[u]=u;} // end\n";
 const GOOD: &str = "// A mass matrix.\nform a {\n    field u: scalar;\n    f0[u] = u;\n} // end\n";
 
-/// A folder with `bad.wf`, `good.wf` and `wrong.wf`.
+/// Returns a folder with `bad.wf`, `good.wf` and `wrong.wf`.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in [("bad.wf", BAD), ("good.wf", GOOD), ("wrong.wf", "form a { let b = ; }")] {
@@ -71,7 +71,7 @@ fn check_shows_what_would_change_and_changes_nothing() {
     assert_eq!(run(&["fmt", "--check", "good.wf"], path), (Some(0), String::new(), String::new()));
 }
 
-/// Indentation makes a text longer, and a file may have a mebibyte.
+/// Indentation makes a text longer, and a file is limited to a mebibyte.
 #[test]
 fn a_file_that_would_become_too_long_is_left_alone() {
     let folder = folder();
@@ -173,7 +173,7 @@ fn every_shell_has_its_completions() {
     assert!(value["script"].as_str().is_some_and(|script| script.contains("wf")), "{value}");
 }
 
-/// What bash itself makes of the script.
+/// The completions of bash itself.
 #[cfg(target_os = "linux")]
 #[test]
 fn bash_completes_commands_and_values() {
@@ -192,7 +192,7 @@ fn bash_completes_commands_and_values() {
     }
 }
 
-/// The printer ends lines where the reader does, and ends them as everywhere.
+/// The formatter ends lines where the parser does, and normalises line ends.
 #[test]
 fn a_carriage_return_alone_is_a_line_end_for_the_printer() {
     let folder = tempfile::tempdir().expect("a folder");

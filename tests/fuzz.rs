@@ -1,7 +1,7 @@
-//! Fuzzing for whoever has stable Rust and a minute: mutations of our own files against each target, ten seconds in all
-//! (`WF_FUZZ_SECONDS=30` for half a minute, as CI has it; `WF_FUZZ=600` for ten minutes each), from a seed that is printed
-//! (`WF_SEED=7` for another). The input at hand is always in a file, whose name is printed, so that it is there after a
-//! crash or a hang too. `fuzz/README.md` has the same with coverage.
+//! Fuzzing with stable Rust: mutations of our own files against each target, ten seconds in all. `WF_FUZZ_SECONDS=30`
+//! sets half a minute, as in CI, and `WF_FUZZ=600` ten minutes each. The seed is printed; `WF_SEED=7` sets another. The
+//! current input is always in a file, whose name is printed, so that it is available after a crash or a hang.
+//! `fuzz/README.md` describes the same with coverage.
 
 #[path = "fuzz/meshes.rs"]
 mod meshes;
@@ -21,20 +21,20 @@ use std::time::{Duration, Instant};
 use fem_dsl::testing::{FieldShape, Options, random_form};
 use mutate::{Mutator, Random};
 
-/// An input that takes longer is a hang.
+/// Time limit of an input: longer ones are hangs.
 const LONGEST: Duration = Duration::from_secs(60);
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A whole number from the environment.
+/// Returns an integer from the environment.
 fn number(name: &str, default: u64) -> u64 {
     let text = std::env::var(name).ok();
     text.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// The files of a folder with this extension, no longer than `most` bytes.
+/// Returns the files of a folder with this extension, no longer than `most` bytes.
 fn files(folder: &str, extension: &str, most: usize) -> Vec<Vec<u8>> {
     let folder = root().join(folder);
     let entries =
@@ -46,7 +46,7 @@ fn files(folder: &str, extension: &str, most: usize) -> Vec<Vec<u8>> {
     paths.into_iter().map(read).filter(|bytes| bytes.len() <= most).collect()
 }
 
-/// Our texts of the language.
+/// Returns our texts of the language.
 fn texts() -> Vec<Vec<u8>> {
     let folders = ["examples", "tests/forms", "tests/errors"];
     let mut texts: Vec<_> =
@@ -55,7 +55,7 @@ fn texts() -> Vec<Vec<u8>> {
     texts
 }
 
-/// A form without errors.
+/// Returns a form without errors.
 fn form(random: &mut Random) -> Vec<u8> {
     let shapes =
         [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(3), FieldShape::Tensor];
@@ -70,13 +70,13 @@ fn form(random: &mut Random) -> Vec<u8> {
     random_form(random.below(1 << 30) as u64, &options).into_bytes()
 }
 
-/// A choice of kernel before a text.
+/// Returns a choice of kernel followed by a text.
 fn chosen(random: &mut Random, text: &[u8]) -> Vec<u8> {
     let choice: [u8; 4] = std::array::from_fn(|_| random.below(256) as u8);
     [&choice[..], text].concat()
 }
 
-/// What a target's mutations begin with.
+/// Returns the initial inputs of a target's mutations.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let mut seeds = files(&format!("fuzz/seeds/{target}"), "bin", usize::MAX);
     match target {
@@ -99,7 +99,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// The time of a target: of what there is for all, meshes have two parts and each other target one.
+/// Returns the time of a target: meshes have two shares of the total, each other target one.
 fn time(target: &str) -> Duration {
     let all = number("WF_FUZZ_SECONDS", 10) * 1000;
     let parts = 1 + targets::TARGETS.len() as u64;
@@ -108,7 +108,7 @@ fn time(target: &str) -> Duration {
     Duration::from_millis(each.unwrap_or(own))
 }
 
-/// Ends the program when an input takes too long; told of each beginning and, by its own end, of the last.
+/// Ends the program if an input takes too long; the channel receives the start of each input.
 fn watch(target: &'static str, input: PathBuf) -> mpsc::Sender<()> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -153,13 +153,13 @@ fn drive(target: &'static str) {
     let mut random = Random(!seed);
     while begun.elapsed() < time {
         try_one(&mutator.next());
-        // Mutated files are refused as a rule; with other numbers they are read more often.
+        // Mutated files are usually rejected; those with changed numbers are read more often.
         if matches!(target, "mesh" | "data") {
             let mut bytes = seeds[random.below(seeds.len())].clone();
             meshes::change(&mut random, &mut bytes);
             try_one(&bytes);
         }
-        // Mutated forms have errors as a rule, and then nothing is emitted.
+        // Mutated forms usually have errors, and then nothing is emitted.
         if target == "emit" {
             let text = form(&mut random);
             try_one(&chosen(&mut random, &text));

@@ -1,4 +1,4 @@
-//! Where there is no `rustc`, `wf` says so and goes on with the interpreter: slower, and right.
+//! Without `rustc`, `wf` reports that and continues with the interpreter: slower, with correct results.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -36,7 +36,7 @@ fn wf(arguments: &[&str], file: &Path) -> Command {
     command
 }
 
-/// The same command where no compiler can be found.
+/// Returns the same command without an available compiler.
 fn without_rustc(arguments: &[&str], file: &Path) -> Output {
     let mut command = wf(arguments, file);
     command.env_remove("WF_RUSTC").env_remove("RUSTC").env_remove("WF_LOG").env("PATH", "");
@@ -50,7 +50,7 @@ fn values(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
-/// Equal but for roundings, which the interpreter does in another order.
+/// Asserts equality up to rounding; the interpreter has another order of operations.
 fn assert_near(a: &Value, b: &Value, key: &str) {
     let number = |value: &Value| value[key].as_f64().unwrap_or_else(|| panic!("{key} in {value}"));
     let (a, b) = (number(a), number(b));
@@ -110,7 +110,7 @@ fn the_interpreter_can_be_asked_for() {
     }
 }
 
-/// What a program asks a solution for says so too, not only a log.
+/// The notes of a solution contain it, too, not only a log.
 #[test]
 fn a_run_through_time_notes_that_its_kernels_are_interpreted() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,5 +1,5 @@
-//! The reference of the language, `docs/language.md`: its examples are compiled and solved, with the files that they name,
-//! and no word is missing.
+//! The reference of the language, `docs/language.md`: its examples are compiled and solved, with the files that they
+//! refer to, and no keyword is missing.
 
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::program::{Program, compile};
@@ -7,11 +7,11 @@ use fem_dsl::source::Source;
 use fem_dsl::words;
 use weakform::{Execution, Form, language};
 
-/// What an example of a problem's items is about.
+/// The form for the page's examples of problem items.
 const FORM: &str = "form example { field u: scalar; param f = 1; aux kappa: scalar on cells;
     f0[u] = -f; f1[u] = kappa * grad(u); }";
 
-/// The examples of the page, completed: each with the line on which it begins.
+/// Returns the examples of the page, completed: each with its first line number.
 fn examples() -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut lines = language::PAGE.lines().enumerate();
@@ -32,10 +32,10 @@ fn examples() -> Vec<(usize, String)> {
     found
 }
 
-/// The solution from which an example goes on.
+/// The solution from which an example continues.
 const LAST: &str = "last.vtu";
 
-/// Data on sixteen cells, as NumPy saves it.
+/// Returns data on sixteen cells in NumPy's format.
 fn conductivity() -> Vec<u8> {
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (16,), }\n";
     let length = (header.len() as u16).to_le_bytes();
@@ -56,7 +56,7 @@ fn every_example_compiles_and_every_problem_is_solved() {
         let (program, errors) = compiled(&text);
         assert!(errors.is_empty(), "line {line}: {errors:#?}");
         let program = program.expect("a program without errors");
-        // The interpreter takes long for meshes that are made elsewhere.
+        // The interpreter takes long on meshes from files.
         let solved = !text.contains(".msh");
         for problem in program.problems().filter(|_| solved) {
             let solve = |text: &str| {
@@ -66,7 +66,7 @@ fn every_example_compiles_and_every_problem_is_solved() {
                 let solved = known.folder(folder).execution(Execution::Interpreted).run();
                 solved.unwrap_or_else(|error| panic!("line {line}: {error}"))
             };
-            // What goes on from a solution has one from before.
+            // An example that continues from a solution uses one of an earlier run.
             let first: Vec<&str> = text.lines().filter(|line| !line.contains(LAST)).collect();
             std::fs::write(folder.join("conductivity.npy"), conductivity()).expect("a file");
             if text.contains(LAST) {
@@ -77,7 +77,7 @@ fn every_example_compiles_and_every_problem_is_solved() {
     }
 }
 
-/// Whether the page has this word in code, by itself.
+/// Returns whether the page has this word in code, as a separate word.
 fn names(page: &str, word: &str) -> bool {
     let mut code = page.split('`').skip(1).step_by(2);
     code.any(|code| {
@@ -90,7 +90,7 @@ fn section(wanted: &str) -> &'static str {
     found.map(|(.., text)| text).unwrap_or_else(|| panic!("no section {wanted}"))
 }
 
-/// The section without its examples, whose words say nothing of what they mean.
+/// Returns the section without its examples, which do not explain words.
 fn prose(wanted: &str) -> String {
     section(wanted).split("```").step_by(2).collect()
 }
@@ -111,7 +111,7 @@ fn every_word_of_the_language_is_named_where_it_belongs() {
     complete("grammar", words::LATER.iter().copied());
 }
 
-/// What the compiler says that there is, when asked for what there is not: the words of its note.
+/// Returns the available names according to the compiler's note about an unknown one.
 fn known(item: &str) -> Vec<String> {
     let (_, errors) = compiled(&format!("{FORM} problem p solves example {{ {item} }}"));
     let notes = errors.iter().flat_map(|error| &error.notes);
@@ -133,7 +133,7 @@ fn every_generator_and_solver_is_named_with_all_that_it_takes() {
     }
 }
 
-/// Arguments of meshes and solvers take no parameters.
+/// Arguments of meshes and solvers accept no parameters.
 #[test]
 fn parameters_stand_where_the_page_says() {
     let problem = |items: &str| {

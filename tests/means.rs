@@ -1,4 +1,5 @@
-//! Fields that are free up to a constant: singular, consistent systems, of which every row is solved and the mean is set at the end.
+//! Fields determined up to a constant: singular, consistent systems, in which every row is solved and the mean value is
+//! set at the end.
 
 use weakform::{ALL, Error, Execution, Form, Scheme, Solution, mesh};
 
@@ -7,7 +8,7 @@ const STOKES: &str = "form stokes {
     f1[u] = grad(u) - p * I; f0[p] = -div(u);
 }";
 
-/// The flow in the cube whose solution is known, of which each component is its cyclic neighbour.
+/// Returns the flow in the cube with a known solution, whose components are cyclic permutations.
 fn cube(cells: usize, solver: &str) -> String {
     format!(
         "form stokes {{
@@ -29,7 +30,7 @@ fn cube(cells: usize, solver: &str) -> String {
     )
 }
 
-/// The only problem of a text, by the interpreter.
+/// Solves the only problem of a text with the interpreter.
 #[track_caller]
 fn run(text: &str) -> Result<Solution, Error> {
     let form = text.split_whitespace().nth(1).expect("a form");
@@ -48,7 +49,7 @@ fn refused(text: &str, words: &[&str]) {
     assert!(words.iter().all(|word| said.contains(word)), "{said}\n{text}");
 }
 
-/// ∫ over the unit square of a bilinear field on n² cells, from its values.
+/// Returns ∫ over the unit square of a bilinear field on n² cells, from its values.
 fn mean(solution: &Solution, field: &str, n: f64) -> f64 {
     let points = solution.points_of(field).expect("points");
     let values = solution.values_of(field).expect("values");
@@ -57,7 +58,7 @@ fn mean(solution: &Solution, field: &str, n: f64) -> f64 {
     weights.zip(values).map(|(weight, value)| weight * value).sum()
 }
 
-/// Residuals of all rows end in no single node, however little of them is solved.
+/// The residual is distributed over all rows and not concentrated in a single node, for every tolerance.
 #[test]
 fn an_enclosed_flow_is_solved_at_every_tolerance_and_has_no_spike() {
     let by =
@@ -117,7 +118,7 @@ fn a_neumann_problem_has_its_mean_by_every_solver() {
     }
 }
 
-/// Nodes that hang are none of the unknowns, and levels are made of the leaves.
+/// Hanging nodes are not DoFs, and the hierarchy is built from the leaves.
 #[test]
 fn means_go_with_hanging_nodes() {
     for solver in ["cg(preconditioner: multigrid)", "direct"] {
@@ -152,7 +153,7 @@ fn several_fields_have_means() {
     }
 }
 
-/// Whatever a solver leaves of a residual says nothing of the data.
+/// The remaining residual of a solver is not an incompatibility of the data.
 #[test]
 fn compatibility_is_tested_on_the_data() {
     let neumann = |items: &str| {
@@ -165,7 +166,7 @@ fn compatibility_is_tested_on_the_data() {
     ] {
         refused(&neumann(items), &words);
     }
-    // However loosely it is solved.
+    // For any tolerance.
     solved(&neumann("mean u = 2; solver = gmres(rtol: 0.5);"));
     let enclosed = |more: &str| {
         format!(
@@ -173,12 +174,12 @@ fn compatibility_is_tested_on_the_data() {
         )
     };
     refused(&enclosed("dirichlet u = [x[0], 0] on all;"), &["the data for `p` is incompatible"]);
-    // Of any size, and in any units.
+    // For any size and units.
     refused(
         &enclosed("dirichlet u = [1e-9 * x[0], 0] on all;"),
         &["the data for `p` is incompatible"],
     );
-    // Rows that cancel to rounding are no data.
+    // Rows that cancel up to rounding count as compatible.
     solved(&enclosed(
         "manufactured u = [sin(3 * x[0]) * cos(3 * x[1]), -cos(3 * x[0]) * sin(3 * x[1])]; manufactured p = x[0] - 1 / 2; dirichlet u;",
     ));
@@ -193,13 +194,13 @@ fn what_is_not_free_up_to_a_constant_has_no_mean() {
         )
     };
     refused(&form("f0[u] = 1e-6 * u; f1[u] = grad(u);"), &words);
-    // The equations do not change with a constant, but do not add up to 0.
+    // The equations are invariant under constants, but their sum is not 0.
     refused(&form("f0[u] = grad(u)[0] - x[0]; f1[u] = grad(u);"), &words);
     refused(
         &form("f0[u] = -1; f1[u] = (1 + u^2) * grad(u); on boundary \"x0\" { f0[u] = u; }"),
         &words,
     );
-    // Nothing enters or leaves by convection along closed lines, but for quadrature.
+    // Convection along closed lines transports nothing in or out, up to quadrature errors.
     let solution = solved(&form(
         "let b = [sin(pi*x[0])*cos(pi*x[1]), -cos(pi*x[0])*sin(pi*x[1])];
          f0[u] = 9 * dot(b, grad(u)) + cos(pi * x[0]); f1[u] = grad(u);",
@@ -207,7 +208,7 @@ fn what_is_not_free_up_to_a_constant_has_no_mean() {
     assert!(mean(&solution, "u", 4.0).abs() < 1e-12);
 }
 
-/// On curved cells quadrature leaves something of a constant, which makes no difference.
+/// On curved cells the quadrature error of a constant makes no difference.
 #[test]
 fn an_enclosed_flow_in_a_curved_mesh_is_solved() {
     for solver in
@@ -226,7 +227,7 @@ fn an_enclosed_flow_in_a_curved_mesh_is_solved() {
     }
 }
 
-/// The velocity grows linearly, which all schemes follow, and the pressure has its mean at each time.
+/// The velocity grows linearly, which all schemes reproduce, and the pressure has its mean at each time.
 #[test]
 fn an_enclosed_flow_goes_through_time() {
     for scheme in [
@@ -251,7 +252,7 @@ fn an_enclosed_flow_goes_through_time() {
     }
 }
 
-/// Convection, by Newton's method, with the iterations of the steps before at hand.
+/// Convection, by Newton's method, with the iterations of the previous steps available.
 #[test]
 fn an_enclosed_nonlinear_flow_goes_through_time() {
     let text = |time: &str, rate: &str| {
@@ -326,7 +327,7 @@ fn a_program_gives_fields_their_means() -> Result<(), Error> {
     refused(setup(0.0).mean("u", [0.0, 0.0]), "its mean follows");
     refused(setup(0.0).mean("p", [0.0, 0.0]), "components");
     refused(setup(0.0).mean("q", 0.0), "there is no field `q`");
-    // Through time.
+    // Time-dependent.
     let text = STOKES.replace("f1[u]", "f0[u] = dt(u); f1[u]");
     let form = Form::parse(&text, "stokes")?;
     let setup = form.on(mesh("box(dim: 2, cells: 2)")?).degree(2).execution(Execution::Interpreted);

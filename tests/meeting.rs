@@ -1,8 +1,8 @@
-//! Conditions with different values that meet in nodes: the later one holds, and a note says so, of all front ends.
+//! Conditions with different values in common nodes: the later one takes precedence, with a remark, in all front ends.
 
 use weakform::{Error, Execution, Form, mesh};
 
-/// The notes on conditions of a problem with these statements, which solves a form of a vector and a scalar.
+/// Returns the remarks on conditions of a problem with these statements, for a form of a vector and a scalar.
 fn notes(statements: &str) -> Vec<String> {
     let text = format!(
         "form f {{
@@ -36,7 +36,7 @@ fn the_order_of_conditions_in_a_corner_is_noted() {
     }
     let found = notes(&format!("{BOX} {walls} {lid}"));
     assert!(found.len() == 1 && found[0].contains("on \"y1\", holds there"), "{found:?}");
-    // A lid behind all of the boundary meets the walls in its corners, and in these alone.
+    // A lid after the whole boundary meets the walls in its corners only.
     let found = notes(&format!("{BOX} dirichlet u = [0, 0]; {lid}"));
     assert!(found.len() == 1 && found[0].contains("in 2 nodes"), "{found:?}");
     // One component, a normal component.
@@ -45,7 +45,7 @@ fn the_order_of_conditions_in_a_corner_is_noted() {
     let inlet = "dirichlet u = [1, 0.5] on \"x0\"; dirichlet dot(u, n) = 0 on \"y0\";";
     let found = notes(&format!("{BOX} {inlet}"));
     assert!(found.len() == 1 && found[0].contains("`dot(u, n)` on \"y0\""), "{found:?}");
-    // A normal component beside one along an axis, on one side.
+    // A normal component and one along an axis, on one side.
     let [normal, along] = ["dirichlet dot(u, n) = 0 on \"x0\";", "dirichlet u[0] = 1 on \"x0\";"];
     for (first, last, holds) in [(normal, along, "`u[0]` on"), (along, normal, "`dot(u, n)` on")] {
         let found = notes(&format!("{BOX} {first} {last}"));
@@ -66,7 +66,7 @@ fn continuous_data_gives_no_note() {
     ] {
         assert_eq!(notes(&format!("{BOX} {statements}")), [""; 0], "{statements}");
     }
-    // Of a curved wall.
+    // On a curved wall.
     let shell = "mesh = shell(dim: 2, refine: 1, order: 2); degree = 2;
         dirichlet dot(u, n) = 0 on \"outer\"; dirichlet u = [x[1], -x[0]] on \"inner\";";
     assert_eq!(notes(shell), [""; 0]);

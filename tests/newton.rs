@@ -1,10 +1,10 @@
-//! Newton's method on forms that are hard for it: penalties, switches, a Jacobian that vanishes at the start; and its history.
+//! Newton's method on difficult forms: penalties, switches, a Jacobian that vanishes at the start; and its history.
 
 use serde_json::Value;
 use std::process::{Command, Output};
 use weakform::{Execution, Form, Solution};
 
-/// A string over a stiff floor, and an elastic block that is pressed on a rigid plane.
+/// A string over a stiff floor, and an elastic block pressed on a rigid plane.
 const CONTACT: &str = "
     form string {
         field u: scalar;
@@ -53,13 +53,13 @@ fn penalties_and_switches_converge_by_default() {
             assert!(stalled || stiffness == "1e2", "{problem} {stiffness}: {:?}", solution.notes());
         }
     }
-    // The force per length on a floor that is met: what the ends do not hold of 10, by 0.2 / 0.1² at each.
+    // The contact force per length: the load of 10 minus the reactions of the ends, 0.2 / 0.1² at each.
     let lowest = solved("string", "floor", "1e9", "").expect("a solution");
     let [[least, _]] = lowest.range("u").expect("a field") else { panic!("a number") };
     assert!((least + 0.1).abs() < 1e-6, "{least}");
 }
 
-/// On fine meshes full steps do not settle the active set of the stiffest floor within their limit.
+/// On fine meshes full steps do not find the active set of the stiffest floor within their limit.
 #[test]
 fn a_sweep_leads_where_full_steps_do_not() {
     let text = CONTACT
@@ -105,7 +105,8 @@ fn a_jacobian_that_vanishes_at_the_start_is_named() {
     }
 }
 
-/// The solution with p = 2 is a start for the p-Laplacian: in the disc u = (p − 1)/p (1/2)^(1/(p − 1)) (1 − r^(p/(p − 1))).
+/// The solution with p = 2 is an initial state for the p-Laplacian: in the disc u = (p − 1)/p (1/2)^(1/(p − 1)) (1 −
+/// r^(p/(p − 1))).
 #[test]
 fn a_p_laplacian_starts_from_the_solution_with_p_2() {
     let text = CONTACT.replace("SOLVER", "").replace(
@@ -137,7 +138,7 @@ fn wf(text: &str, arguments: &[&str]) -> Output {
 
 #[test]
 fn a_start_without_a_derivative_has_a_code_and_its_sweep_works() {
-    // Who sets the steps has them; others get the sweep.
+    // A user-defined number of steps is used; the default is the sweep.
     let text = CONTACT.replace("SOLVER", "").replace(
         "cells: 4); dirichlet u = 0;",
         "cells: 4); dirichlet u = 0; solver = newton(max_iterations: 50);",

@@ -1,4 +1,4 @@
-//! `wf run --picture`: files that are what their names say, that show something, and what is refused before the solve.
+//! `wf run --picture`: files in the format of their extension with nonempty contents, and rejections before the solve.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ problem plate solves elastic {
 }
 ";
 
-/// A folder with the forms in a file.
+/// A folder with a file of forms.
 struct Stand {
     folder: tempfile::TempDir,
 }
@@ -50,7 +50,7 @@ impl Stand {
         command.output().expect("wf should start")
     }
 
-    /// Draws, and gives back the file.
+    /// Draws, and returns the file.
     fn draw(&self, name: &str, arguments: &[&str]) -> Vec<u8> {
         let picture = ["--picture", name, "--picture-size", "300x240"];
         let output = self.run(&[&picture[..], arguments].concat());
@@ -61,7 +61,7 @@ impl Stand {
         std::fs::read(self.path(name)).expect("a picture")
     }
 
-    /// Why nothing is drawn.
+    /// Returns the reason for a missing picture.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.run(&[arguments, &["--json"]].concat());
         assert!(!output.status.success(), "{arguments:?}");
@@ -73,7 +73,7 @@ impl Stand {
     }
 }
 
-/// Width, height and the colours of a PNG file.
+/// Returns width, height and the colours of a PNG file.
 fn decoded(bytes: &[u8]) -> (u32, u32, BTreeSet<[u8; 3]>) {
     let decoder = png::Decoder::new(std::io::Cursor::new(bytes));
     let mut reader = decoder.read_info().expect("PNG");
@@ -84,7 +84,7 @@ fn decoded(bytes: &[u8]) -> (u32, u32, BTreeSet<[u8; 3]>) {
     (info.width, info.height, colours)
 }
 
-/// Whether the colours of a field are there: violet, green and yellow.
+/// Returns whether the colours of a field are present: violet, green and yellow.
 fn has_the_colours_of_a_field(colours: &BTreeSet<[u8; 3]>) -> bool {
     let near = |[r, g, b]: [i32; 3]| {
         let close = |c: u8, want: i32| (i32::from(c) - want).abs() < 24;
@@ -123,7 +123,7 @@ fn one_value_is_drawn_and_said() {
     assert!(decoded(&std::fs::read(stand.path("u.png")).expect("a picture")).2.len() > 10);
 }
 
-/// Elements that are opened are closed, in order.
+/// Returns whether opened elements are closed, in order.
 fn is_well_formed(text: &str) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for tag in text.split('<').skip(1) {
@@ -194,7 +194,7 @@ fn what_cannot_be_drawn_is_refused_before_the_solve() {
     }
 }
 
-/// The least that shows that the library draws as the program does.
+/// A minimal test that the library draws like the program.
 #[test]
 fn a_path_of_the_library_must_end_in_a_format() {
     let options = weakform::picture::PictureOptions::default();
@@ -207,7 +207,7 @@ fn a_path_of_the_library_must_end_in_a_format() {
     assert!(error.to_string().contains("name it u.png"), "{error}");
 }
 
-/// Two lines over logarithmic axes, one of them with what it should be: marks, ticks, names and dashes, letter by letter.
+/// Two lines over logarithmic axes, one of them with its reference: marks, ticks, names and dashes, letter by letter.
 #[test]
 fn a_chart_is_drawn_the_same_everywhere() {
     use weakform::picture::{Axis, Chart, Scale, Series, write_charts};

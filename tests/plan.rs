@@ -1,4 +1,4 @@
-//! `wf plan`, `wf tune` and `wf doctor --calibrate`: candidates, their times, and what is kept of them.
+//! `wf plan`, `wf tune` and `wf doctor --calibrate`: candidates, their times, and their stored results.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// `wf` with a folder for kernels of its own, and without OpenCL, whose devices take long to measure.
+/// Runs `wf` with its own kernel cache, and without OpenCL, whose devices take long to measure.
 fn wf(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, arguments).output().expect("wf should run")
 }
@@ -129,12 +129,12 @@ fn what_cannot_be_planned_is_said() {
         let output = wf(folder.path(), arguments);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
-        // A build without OpenCL says so; one with it asks for a device.
+        // A build without OpenCL reports that; one with it requires a device.
         assert!(text.to_lowercase().contains(words), "{arguments:?}: {text}");
     }
 }
 
-/// Counts do not depend on the processor; efficiencies do, by the rate of cells, and hold for those of every instruction set.
+/// Counts do not depend on the CPU; efficiencies depend on the rate of cells, and are tested for every instruction set.
 #[test]
 fn processes_are_counted_on_paper() {
     let folder = TempDir::new().expect("a folder");
@@ -163,13 +163,14 @@ fn count_processes(folder: &Path, isa: &str) {
     assert_eq!(rows.len(), 3);
     assert_eq!((most(&rows[0], "cells"), most(&rows[0], "neighbours")), (3584.0, 0.0));
     assert!((efficiency(&rows[0]) - 1.0).abs() < 1e-12, "{}", rows[0]);
-    // Equal pieces of a ball, each with some others; what is shared makes their sum larger.
+    // Equal subdomains of a ball, each with some neighbours; shared DoFs increase their sum.
     assert_eq!((most(&rows[1], "cells"), most(&rows[2], "cells")), (448.0, 56.0));
     assert!(8.0 * most(&rows[1], "unknowns") > number(&counted, "counted_unknowns"));
     assert!(rows.is_sorted_by(|a, b| most(a, "neighbours") < most(b, "neighbours")));
-    // Copies to and from messages are never hidden.
+    // Copies to and from messages are never overlapped.
     assert!(rows.is_sorted_by(|a, b| efficiency(a) > efficiency(b)), "{counted}");
-    // Messages that take longer than all cells of a process hide behind none; more unknowns hide these, a slow network does not.
+    // Messages that take longer than all cells of a process are not fully overlapped; with more DoFs they are, on a
+    // slow network they are not.
     let late = of(&["--latency", "1e-2"]);
     let large = of(&["--unknowns", "1e9"]);
     let slow = of(&["--unknowns", "1e9", "--bandwidth", "1e4"]);

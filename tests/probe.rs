@@ -1,8 +1,8 @@
-//! `wf probe` against integrals by hand, on all four cells, affine and curved.
+//! `wf probe` in comparison with manual integrals, on all four cells, affine and curved.
 //!
-//! On boxes of affine cells everything is a polynomial, and the hand integrates monomials over the unit box. On curved
-//! cells a polynomial of degree m in x is in the space of degree k where k ≥ m · (order of the geometry); the hand goes
-//! over the boundary alone, by the divergence theorem ([`boundary`]).
+//! On boxes of affine cells everything is a polynomial, and the reference integrates monomials over the unit box. On
+//! curved cells a polynomial of degree m in x is in the space of degree k if k ≥ m · (order of the geometry). The
+//! reference integrates over the boundary only, by the divergence theorem ([`boundary`]).
 
 #[path = "probe/affine.rs"]
 mod affine;
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 /// The cells, with their dimension.
 const CELLS: [(usize, &str); 4] = [(2, "quad"), (2, "tri"), (3, "hex"), (3, "tet")];
 
-/// A form in a file of its own, ready to be probed.
+/// A form in its own file, ready to be probed.
 struct Probed {
     folder: TempDir,
 }
@@ -37,7 +37,7 @@ impl Probed {
         Self { folder }
     }
 
-    /// `wf probe --json` with these arguments.
+    /// Runs `wf probe --json` with these arguments.
     fn probe<A: AsRef<str>>(&self, arguments: &[A]) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
         command.args(["probe", "--json", "form.wf"]).current_dir(self.folder.path());
@@ -54,7 +54,7 @@ fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or_else(|| panic!("{key} should be a number in {value}"))
 }
 
-/// To 1e-12, relative to the larger of 1 and the hand's number.
+/// Asserts agreement to 1e-12, relative to the larger of 1 and the reference.
 fn assert_by_hand(found: f64, hand: f64, what: &str) {
     let bound = 1e-12 * hand.abs().max(1.0);
     assert!((found - hand).abs() <= bound, "{what}: {found:e}, by hand {hand:e}");

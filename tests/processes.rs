@@ -1,5 +1,5 @@
-//! `wf run`, `wf verify`, `wf probe`, `wf assemble` and `wf bench` as several processes find what they find as one: `mpirun` starts the
-//! program that was built.
+//! `wf run`, `wf verify`, `wf probe`, `wf assemble` and `wf bench` on several processes agree with a single one:
+//! `mpirun` starts the built program.
 
 mod assembled;
 mod measured;
@@ -10,11 +10,11 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Linear and nonlinear problems, of one field and of several, scalars and vectors, on quadrilaterals, triangles, hexahedra and
-/// tetrahedra, with periodic sides, data, and reports of all kinds.
+/// Linear and nonlinear problems, of one field and of several, scalars and vectors, with periodic sides, data, and
+/// reports of all kinds. The cells are quadrilaterals, triangles, hexahedra and tetrahedra.
 const PROBLEMS: &str = include_str!("processes/problems.wf");
 
-/// Whether there is an MPI to start processes with; `WF_REQUIRE=mpi` makes it a failure that there is none.
+/// Returns whether an MPI is available; `WF_REQUIRE=mpi` makes its absence a failure.
 fn is_there() -> bool {
     let found = Command::new("mpirun").arg("--version").output();
     let there = cfg!(feature = "mpi") && found.is_ok_and(|output| output.status.success());
@@ -26,7 +26,7 @@ fn is_there() -> bool {
     there
 }
 
-/// `wf` as so many processes.
+/// Returns `wf` on several processes.
 fn mpirun(processes: usize) -> Command {
     let mut mpirun = Command::new("mpirun");
     // Any user, and more processes than cores.
@@ -39,7 +39,7 @@ fn mpirun(processes: usize) -> Command {
     mpirun
 }
 
-/// Starts `wf`, as so many processes.
+/// Starts `wf` on several processes.
 fn start(processes: usize, folder: &Path, arguments: &[&str]) -> Output {
     let mut command = match processes {
         1 if !arguments.contains(&":") => Command::new(env!("CARGO_BIN_EXE_wf")),
@@ -49,7 +49,7 @@ fn start(processes: usize, folder: &Path, arguments: &[&str]) -> Output {
     command.output().expect("the program should start")
 }
 
-/// What is found of all problems that are to have a solution.
+/// Returns the results of all problems that should have a solution.
 fn run(processes: usize, folder: &Path, arguments: &[&str]) -> Vec<Value> {
     let all = [&["run"], arguments, &["--interpret", "--threads", "1", "--json"]].concat();
     let output = start(processes, folder, &all);
@@ -66,7 +66,7 @@ fn run(processes: usize, folder: &Path, arguments: &[&str]) -> Vec<Value> {
     solved
 }
 
-/// Whether two values are the same but for what solvers leave: `tolerance`, relative to the larger or to `scale`.
+/// Returns whether two values agree up to solver errors: `tolerance`, relative to the larger or to `scale`.
 fn alike(found: &Value, known: &Value, scale: f64, tolerance: f64) -> bool {
     match (found, known) {
         (Value::Number(found), Value::Number(known)) => {
@@ -116,7 +116,7 @@ fn an_mpi_that_has_started_knows_whether_it_takes_device_pointers() {
     assert!(report["mpi"]["device_pointers"].is_boolean(), "{}", report["mpi"]);
 }
 
-/// Problems on meshes with hanging nodes, of which levels are made.
+/// Problems on meshes with hanging nodes, with multigrid hierarchies.
 const ADAPTED: &str = include_str!("processes/adapted.wf");
 
 #[test]
@@ -140,7 +140,7 @@ fn levels_of_meshes_with_hanging_nodes_are_those_of_one_process() {
             };
             assert!(levels(known).iter().all(|levels| levels.len() > 1), "{known}");
             assert_eq!(levels(found), levels(known), "{}", known["problem"]);
-            // λ is estimated with other random numbers at each process.
+            // λ is estimated with different random numbers in each process.
             let [own, known] = [found, known].map(|of| of["linear_iterations"].as_u64());
             let [own, known] = [own, known].map(|count| count.expect("a count"));
             let near = own.abs_diff(known) <= 1 + known / 10;
@@ -149,7 +149,7 @@ fn levels_of_meshes_with_hanging_nodes_are_those_of_one_process() {
     }
 }
 
-/// How many unknowns each of some levels has.
+/// Returns the number of DoFs of each level.
 fn unknowns(multigrid: &Value) -> Vec<u64> {
     let levels = multigrid["levels"].as_array().expect("levels").iter();
     levels.map(|level| level["unknowns"].as_u64().expect("a count")).collect()
@@ -172,7 +172,8 @@ fn processes_without_cells_find_what_the_others_find() {
     assert!(found[0]["notes"].to_string().contains(note), "{}", found[0]);
 }
 
-/// The first process draws what all have found, data too, as one would; before, they say what it takes.
+/// The first process draws the gathered solution, including data, as a single process would; the memory requirement is
+/// reported before.
 #[test]
 fn one_process_draws_what_all_have_found() {
     if !is_there() {
@@ -197,7 +198,7 @@ fn one_process_draws_what_all_have_found() {
     assert!(alone.0 == alone.1 && three.0 < alone.0 && three.1 > alone.1, "{alone:?}, {three:?}");
 }
 
-/// Whether so many processes have found what one has.
+/// Asserts that several processes have the results of one.
 #[track_caller]
 fn same(processes: usize, found: &[Value], alone: &[Value]) {
     assert_eq!(found.len(), alone.len());
@@ -217,19 +218,19 @@ fn same(processes: usize, found: &[Value], alone: &[Value]) {
     }
 }
 
-/// A folder with the problems in it.
+/// Returns a folder with the problems.
 fn with_problems() -> tempfile::TempDir {
     with("problems.wf", PROBLEMS)
 }
 
-/// A folder with one file.
+/// Returns a folder with one file.
 fn with(name: &str, text: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join(name), text).expect("a file");
     folder
 }
 
-/// A problem that takes data and its start from the file of another.
+/// A problem that takes data and its initial state from the file of another.
 const AGAIN: &str =
     "form again { field u: scalar; aux a: scalar; f0[u] = (1 + a^2) * u - 1; f1[u] = grad(u); }
     problem again solves again {
@@ -275,7 +276,7 @@ fn a_run_is_repeated_to_the_bit_and_writes_a_file_a_process() {
     assert!(tree.iter().all(|part| text.contains(part)), "{text}");
 }
 
-/// Heat with sides that are one, whose conduction follows the temperature.
+/// Heat with periodic sides, whose conductivity depends on the temperature.
 const HEAT: &str =
     "form heat { field u: scalar; f0[u] = dt(u) - x[0]; f1[u] = (1 + u^2) * grad(u); }
     problem heat solves heat {
@@ -287,7 +288,8 @@ const HEAT: &str =
         report size = l2(u);
     }";
 
-/// A checkpoint is of all processes together: as many go on to the same bits, and others to the same numbers.
+/// A checkpoint is common to all processes: the same number of processes continues bit for bit, another one up to
+/// rounding.
 #[test]
 fn a_run_goes_on_as_other_processes() {
     if !is_there() {
@@ -313,14 +315,14 @@ fn a_run_goes_on_as_other_processes() {
     for processes in [2, 1] {
         same(processes, &go(processes, &from).1, &alone);
     }
-    // Those of one process were left last.
+    // Those of one process were written last.
     same(2, &go(2, &["--restart", "h-3.npy", "--no-output"]).1, &alone);
 }
 
-/// What is verified and probed.
+/// Problems for verification and probes.
 const VERIFIED: &str = include_str!("processes/verified.wf");
 
-/// All that one process says of a form, but who solved it and how long it took.
+/// All output of one process about a form, except for solvers and times.
 #[test]
 fn several_processes_verify_and_probe_as_one() {
     if !is_there() {
@@ -336,7 +338,7 @@ fn several_processes_verify_and_probe_as_one() {
         let objects: Vec<Value> = objects.collect();
         let is_of = |found: &Value| found["error"].is_string() || found["processes"] == processes;
         assert!(objects.iter().all(is_of), "{text}");
-        // Parts of a matrix are not factorised, where one process does so.
+        // Subdomain matrices are not factorised, whereas one process factorises.
         assert_eq!(
             text.contains("\"fgmres\""),
             arguments[0] == "verify" && processes > 1,
@@ -366,11 +368,11 @@ fn several_processes_verify_and_probe_as_one() {
     assert_eq!((&found["cells"], &found["dofs"]), (&25.into(), &278.into()));
 }
 
-/// What was found, without what depends on how it was.
+/// Returns the findings, without data that depends on the execution.
 fn told(mut found: Value) -> Value {
     found["processes"] = Value::Null;
     for degree in found["degrees"].as_array_mut().into_iter().flatten() {
-        // Of random directions, which are others at each process.
+        // Of random directions, which differ between processes.
         degree["jacobian"]["symmetry_defect"] = Value::Null;
         for level in degree["levels"].as_array_mut().into_iter().flatten() {
             ["solver", "iterations", "seconds"].iter().for_each(|key| level[key] = Value::Null);
@@ -379,7 +381,7 @@ fn told(mut found: Value) -> Value {
     found
 }
 
-/// What goes wrong is said once, and ends all.
+/// An error is reported once, and ends all processes.
 #[test]
 fn errors_are_said_once() {
     if !is_there() {
@@ -398,7 +400,7 @@ fn errors_are_said_once() {
     let run = ["run", "problems.wf", "--interpret", "--threads", "1", "--no-output", "--problem"];
     let of = |more: &[&'static str]| [&run[..], more].concat();
     fails(2, &of(&["none"]), "none", 1);
-    // The arguments of a second process, of another file.
+    // The arguments of a second process, with another file.
     write("other.wf", &format!("{PROBLEMS}\n"));
     let other =
         ["--interpret", "--no-output", ":", "-n", "1", env!("CARGO_BIN_EXE_wf"), "run", "other.wf"];

@@ -1,4 +1,4 @@
-//! `refine = N;`: uniform refinement of all cells, of generated meshes and files, and what is inherited.
+//! `refine = N;`: uniform refinement of all cells, of generated meshes and files, and inheritance of data.
 
 use std::path::Path;
 use std::process::Command;
@@ -88,7 +88,7 @@ fn new_nodes_of_round_boundaries_lie_on_them() {
             }
         }
     }
-    // Cells as round as the ball's own: the volume converges with the order of the geometry.
+    // Cells of the ball's shape: the volume converges with the order of the geometry.
     let off = |times| {
         let fine = generated("ball(dim: 3, refine: 1, order: 2)").refined(times).expect("room");
         (fine.size() - 4.0 / 3.0 * std::f64::consts::PI).abs()
@@ -137,7 +137,7 @@ fn refining_twice_is_refining_two_times() {
     }
 }
 
-/// A linear function at nodes and the centres of coarse cells, for each cell of a box.
+/// Data that is a linear function at nodes and at the centres of coarse cells, for each cell of a box.
 #[test]
 fn data_of_the_coarse_mesh_is_inherited() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -176,7 +176,7 @@ fn data_of_the_coarse_mesh_is_inherited() {
         for refine in [1, 2] {
             let parts = solution(folder.path(), &text(refine, "cells.npy"));
             assert!(number(&parts, "off") < 1e-11, "{cell}: {}", number(&parts, "off"));
-            // A value for each part, those of a cell one after another, is data as well.
+            // One value per child, those of a cell consecutive, is accepted as data, too.
             let each = 1 << (dim * refine);
             let own: Vec<f64> = cells.iter().flat_map(|&c| vec![c; each]).collect();
             write("parts.npy", &own);
@@ -194,7 +194,7 @@ fn data_of_the_coarse_mesh_is_inherited() {
     }
 }
 
-/// What was solved on the coarse mesh is data of the fine one, and a state only of its own.
+/// A solution on the coarse mesh is data of the fine one; a state is valid on its own mesh only.
 #[test]
 fn solutions_are_data_and_states() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -280,7 +280,7 @@ fn a_cell_of_each_kind_is_divided() {
     }
 }
 
-/// The geometry nodes of the facets of exactly one cell.
+/// Returns the geometry nodes of the facets that belong to exactly one cell.
 fn nodes_on_boundary(mesh: &Mesh) -> Vec<u32> {
     use kernels_gen::element::Lagrange;
     use runtime::mesh::partition::Partition;

@@ -3,7 +3,8 @@
 use std::path::Path;
 use weakform::{Execution, Form, Solution};
 
-/// A grid of n × n squares over the unit square: cells with y < 1/2 are "soft", the others "hard", or all are cut in two.
+/// Returns a grid of n × n squares over the unit square: cells with y < 1/2 are "soft", the others "hard"; optionally
+/// all are divided into triangles.
 fn layers(n: usize, triangles: bool) -> String {
     let side = n + 1;
     let mut text = String::from(
@@ -53,7 +54,7 @@ fn number(solution: &Solution, name: &str) -> f64 {
     solution.report(name).and_then(|figure| figure.number()).expect("a number")
 }
 
-/// A conductivity by region, written in three ways.
+/// A conductivity by region, in three notations.
 const FORMS: [(&str, &str); 4] = [
     (
         "param k1 = 1; param k2 = 10;
@@ -90,7 +91,7 @@ fn problem(form: &str, data: &str, conditions: &str, reports: &str) -> String {
     )
 }
 
-/// Through layers of conductivities 1 and 10 and thickness 1/2 the flux of a difference of 1 is 1 / (1/2 + 1/20).
+/// For layers of conductivities 1 and 10 and thickness 1/2 the flux of a difference of 1 is 1 / (1/2 + 1/20).
 #[test]
 fn the_flux_through_two_layers_is_that_of_their_resistances() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -102,7 +103,7 @@ fn the_flux_through_two_layers_is_that_of_their_resistances() {
                 (Execution::Interpreted, "direct"),
                 (Execution::Compiled, "direct"),
             ];
-            // What is compiled is the same text on both meshes but for the cell.
+            // The compiled text is the same on both meshes except for the cell.
             for (execution, solver) in ways.into_iter().take(if triangles { 2 } else { 3 }) {
                 let conditions = format!(
                     "dirichlet u = 0 on \"bottom\"; dirichlet u = 1 on \"top\"; solver = {solver};"
@@ -132,9 +133,11 @@ fn the_flux_through_two_layers_is_that_of_their_resistances() {
     }
 }
 
-/// u = 0 at the sides and the bottom, 4 x (1 − x) at the top, separated: with s_n = nπ, c_n = 32 / s_n³ for odd n,
+/// Returns the solution for u = 0 at the sides and the bottom and 4 x (1 − x) at the top, by separation of variables:
+/// with s_n = nπ, c_n = 32 / s_n³ for odd n,
 ///
-/// u = Σ c_n sin(s_n x) · a_n sinh(s_n y) below y = 1/2, and b_n sinh(s_n (y − 1/2)) + d_n cosh(s_n (y − 1/2)) above it,
+/// u = Σ c_n sin(s_n x) · a_n sinh(s_n y) below y = 1/2, and b_n sinh(s_n (y − 1/2)) + d_n cosh(s_n (y − 1/2)) above
+/// it,
 ///
 /// where a_n sinh(s_n/2) = d_n and k₁ a_n cosh(s_n/2) = k₂ b_n.
 fn series(x: f64, y: f64, [k1, k2]: [f64; 2]) -> f64 {
@@ -207,8 +210,8 @@ fn what_a_region_lacks_is_said() {
     }
 }
 
-/// The matrix of a symmetric form whose regions overlap, with a condition on some of its unknowns, is symmetric; and
-/// J w = R(w) − R(0).
+/// The matrix of a symmetric form with overlapping regions and some constrained DoFs is symmetric; and J w = R(w) −
+/// R(0).
 #[test]
 fn the_jacobian_of_regions_is_symmetric_and_that_of_their_residual() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,8 +1,8 @@
-//! What problems report of their solutions, against what it is.
+//! Reports of problems on their solutions, in comparison with exact values.
 
 use weakform::{Execution, Figure, Form, Solution, StepKind};
 
-/// A problem whose solution is u = 1 + 2 x + 3 y (+ 4 z), with these reports.
+/// Solves a problem with the solution u = 1 + 2 x + 3 y (+ 4 z), with these reports.
 fn solved(mesh: &str, reports: &str, execution: Execution) -> Solution {
     let dim = if mesh.contains("dim: 2") { 2 } else { 3 };
     let u = if dim == 2 { "1 + 2 * x[0] + 3 * x[1]" } else { "1 + 2 * x[0] + 3 * x[1] + 4 * x[2]" };
@@ -67,7 +67,7 @@ fn integrals_extrema_and_reactions_are_exact_on_every_cell() {
         "box(dim: 3, cells: 2, deform: 0.1)",
     ] {
         let three = mesh.contains("dim: 3");
-        // Compiled on a cell of each kind.
+        // Compiled on one cell of each kind.
         let compiled = mesh.ends_with("tri)") || mesh.contains("dim: 3, cells: 2, deform");
         let executions = [Execution::Interpreted, Execution::Compiled];
         for execution in executions.into_iter().take(if compiled { 2 } else { 1 }) {
@@ -79,7 +79,7 @@ fn integrals_extrema_and_reactions_are_exact_on_every_cell() {
             close(number(&solution, "size"), squares.sqrt());
             close(number(&solution, "out"), 6.0);
             close(number(&solution, "side"), 1.5);
-            // What the condition holds is what would flow in there otherwise.
+            // The reaction of the condition is the natural flux.
             close(number(&solution, "held"), 6.0);
             close(number(&solution, "lowest"), 1.0);
             close(number(&solution, "highest"), if three { 20.0 } else { 12.0 });
@@ -163,8 +163,8 @@ fn a_report_point_or_line_that_leaves_the_mesh_is_a_gap_and_one_beside_a_curved_
     assert!(solution.notes().iter().any(|note| note.contains("beside the mesh")));
 }
 
-/// ∫ exp(−50 (x − 0.3)²) dx from 0 to 1 is 0.25032445820538396; the rule of degree 1 on two cells has 6e-2 of it wrong, the
-/// one of reports 4e-3.
+/// ∫ exp(−50 (x − 0.3)²) dx from 0 to 1 is 0.25032445820538396; the rule of degree 1 on two cells has an error of 6e-2,
+/// that of reports 4e-3.
 #[test]
 fn reports_energies_and_errors_take_the_larger_of_the_problems_rule_and_their_own() {
     let run = |quadrature: &str| {
@@ -201,7 +201,7 @@ fn reports_energies_and_errors_take_the_larger_of_the_problems_rule_and_their_ow
     }
 }
 
-/// Σ of the reactions is minus the load, to rounding where the solver is direct.
+/// The sum of the reactions is minus the load, up to rounding for a direct solver.
 #[test]
 fn reactions_balance_the_load() {
     let text = "
@@ -230,9 +230,9 @@ fn reactions_balance_the_load() {
     assert!(number(&solution, "tip") < -1.0);
 }
 
-/// NAFEMS, The Standard NAFEMS Benchmarks (1990), test T4: a plate of 0.6 m × 1 m with a conductivity of 52 W/(m K), held at
-/// 100 °C below, insulated at the left, and cooled at the right and above by 750 W/(m² K) into 0 °C, has 18.25 °C (here
-/// to four digits) at (0.6, 0.2).
+/// NAFEMS, The Standard NAFEMS Benchmarks (1990), test T4: a plate of 0.6 m × 1 m with a conductivity of 52 W/(m K). It
+/// is at 100 °C at the bottom, insulated at the left, and cooled at the right and top by 750 W/(m² K) to 0 °C. At (0.6,
+/// 0.2) it has 18.25 °C (here to four digits).
 #[test]
 fn the_plate_of_nafems_t4_has_its_temperature() {
     let text = "

@@ -1,5 +1,5 @@
-//! A sweep that is begun again at its second value from the file of the first gives the same bits, by the program itself; and so does
-//! a run through time that goes on from a checkpoint.
+//! A sweep restarted at its second value from the file of the first yields bitwise equal results, with the program
+//! itself. So does a time-dependent run continued from a checkpoint.
 
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +37,7 @@ const BAR: &str = "form rubber {
         report held = reaction(u, on: \"x0\");
     }";
 
-/// Flow in a cavity whose lid moves faster and faster: conditions that depend on the parameter, and a mean.
+/// Flow in a cavity with an accelerating lid: conditions that depend on the parameter, and a mean-value constraint.
 const CAVITY: &str = "form flow {
         field u: vector;
         field p: scalar in H1(k - 1);
@@ -106,7 +106,7 @@ fn a_flow_of_two_fields_goes_on_from_a_file() {
     goes_on(&CAVITY.replace("SOLVER", "newton"), "cavity", &["u", "p"], &["--interpret"]);
 }
 
-/// The same on a device whose sums have an order.
+/// The same on a device with deterministic sums.
 #[cfg(feature = "opencl")]
 #[test]
 fn a_device_goes_on_from_a_file() {
@@ -120,7 +120,7 @@ fn a_device_goes_on_from_a_file() {
     goes_on_in_time(HEAT, "bdf(order: 2, to: 0.4, step: 0.02, every: 0.1)", &device);
 }
 
-/// Heat whose conduction follows the temperature, with a wall that is heated and cooled.
+/// Heat whose conductivity depends on the temperature, with a wall that is heated and cooled.
 const HEAT: &str = "form heat { field u: scalar; f0[u] = dt(u) - 1; f1[u] = (1 + u^2) * grad(u); }
     problem p solves heat {
         mesh = box(dim: 2, cells: 3);
@@ -130,7 +130,7 @@ const HEAT: &str = "form heat { field u: scalar; f0[u] = dt(u) - 1; f1[u] = (1 +
         report size = l2(u);
     }";
 
-/// A membrane that is held and plucked.
+/// A constrained membrane that is plucked.
 const MEMBRANE: &str = "form wave { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }
     problem p solves wave {
         mesh = box(dim: 2, cells: 3);
@@ -142,7 +142,8 @@ const MEMBRANE: &str = "form wave { field u: scalar; f0[u] = dt(dt(u)); f1[u] = 
         report size = l2(u);
     }";
 
-/// All numbers of the last checkpoint, the past of the scheme among them, are those of the run that was not interrupted.
+/// Asserts that all numbers of the last checkpoint, including the history of the scheme, equal those of the
+/// uninterrupted run.
 #[track_caller]
 fn goes_on_in_time(text: &str, scheme: &str, more: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -178,7 +179,7 @@ fn a_run_through_time_goes_on_from_a_checkpoint() {
     ] {
         goes_on_in_time(HEAT, scheme, &more);
         if !scheme.starts_with("rk") {
-            // What is made for a linear form is kept while the length of steps stays.
+            // The setup of a linear form is reused as long as the step size is constant.
             goes_on_in_time(&HEAT.replace("(1 + u^2)", "2"), scheme, &more);
         }
     }
@@ -192,7 +193,7 @@ fn a_run_through_time_goes_on_from_a_checkpoint() {
     }
 }
 
-/// Each value of a parameter begins at the same point, and leaves points and files of its own.
+/// Each value of a parameter starts at the same point, and has its own checkpoints and files.
 #[test]
 fn each_value_of_a_parameter_has_its_own_checkpoints() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -218,7 +219,7 @@ fn each_value_of_a_parameter_has_its_own_checkpoints() {
     assert!(bytes("all-1.npy") != bytes("all-2.npy"));
 }
 
-/// A bit of a state went over in the file; the run that goes on from it would be wrong and not say so.
+/// A flipped bit of a state in the file: a continued run would be wrong without a message.
 #[test]
 fn a_damaged_checkpoint_is_refused_by_its_name() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -260,9 +261,9 @@ fn checkpoints_of_something_else_are_refused() {
     write("still.wf", "form f { field u: scalar; f0[u] = u - 1; } problem p solves f { mesh = box(dim: 2, cells: 2); }".to_owned());
     write("text.npy", "no numbers".to_owned());
     wf(folder.path(), &["run", "heat.wf", "--interpret", "--no-output", "--checkpoint", "a.npy"]);
-    // As the first version wrote it, without its mesh.
+    // The first file format, without its mesh.
     let numbers = runtime::files::stored::numbers(&folder.path().join("a.npy")).expect("numbers");
-    // And as the second did, without its equations.
+    // The second one, without its equations.
     let states = &numbers[19 + numbers[18] as usize..numbers.len() - 1];
     let first = [&[numbers[0], 1.0], &numbers[2..10], states].concat();
     runtime::files::output::write_npy(&folder.path().join("first.npy"), &first, None)

@@ -1,9 +1,9 @@
-//! The programs under `examples/` run, and solve what they say they do.
+//! The programs under `examples/` run, and solve the stated problems.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Builds an example, from the same libraries as this test; where it lies.
+/// Builds an example, from the same libraries as this test; returns its path.
 fn built(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_BIN_EXE_wf")).parent().expect("a folder");
     let mut cargo = Command::new(env!("CARGO"));
@@ -28,13 +28,13 @@ fn built(name: &str) -> PathBuf {
     program
 }
 
-/// A place without any compiler, and with an empty cache.
+/// Runs a command without any compiler, and with an empty cache.
 fn without_compiler(command: &mut Command, cache: &Path) -> Output {
     command.env("PATH", "").env("WF_RUSTC", "/nowhere/rustc").env("WF_CACHE_DIR", cache);
     command.env_remove("RUSTC").output().expect("the example should start")
 }
 
-/// The errors at the ends of the lines, and the lines.
+/// Returns the errors at the ends of the lines, and the lines.
 fn errors(output: &Output) -> (Vec<f64>, String) {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let log = String::from_utf8_lossy(&output.stderr);
@@ -43,7 +43,7 @@ fn errors(output: &Output) -> (Vec<f64>, String) {
     (text.lines().map(|line| last(line).expect("a line should end with the error")).collect(), text)
 }
 
-/// Degree 2 on meshes of 4, 8 and 16 cells a side: order 3.
+/// Asserts order 3 for degree 2 on meshes of 4, 8 and 16 cells per side.
 fn assert_converges(errors: &[f64]) {
     assert_eq!(errors.len(), 3);
     let orders: Vec<f64> = errors.windows(2).map(|pair| (pair[0] / pair[1]).log2()).collect();
@@ -78,7 +78,7 @@ fn a_degree_that_was_not_compiled_ahead_of_time_says_how_to_do_that() {
     let output = without_compiler(Command::new(&program).arg("3"), cache.path());
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && log.contains("add `hex(3)` to the macro's"), "{log}");
-    // With a compiler it runs all the same.
+    // It also runs with a compiler.
     let output = Command::new(&program).arg("3").output().expect("the example should start");
     let (errors, text) = errors(&output);
     assert!(errors[2] < 1e-5 && !text.contains("AheadOfTime"), "{text}");

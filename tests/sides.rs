@@ -1,4 +1,4 @@
-//! Conditions on what boundaries are, not only on components: periodic sides, and walls that nothing passes through.
+//! Conditions that are not on components: periodic sides, and impermeable walls.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use weakform::{Error, Execution, Form, Solution};
 
 type Place = [f64; 3];
 
-/// A box of n × n × n hexahedra, each corner moved by `to`, with a tag for each side: x0 to z1.
+/// Returns a box of n × n × n hexahedra, with corners moved by `to`, and a tag for each side: x0 to z1.
 fn boxed(n: usize, to: impl Fn(Place) -> Place) -> String {
     let side = n + 1;
     let number = |i: usize, j: usize, k: usize| (k * side + j) * side + i + 1;
@@ -62,7 +62,7 @@ fn boxed(n: usize, to: impl Fn(Place) -> Place) -> String {
     text + "$EndElements\n"
 }
 
-/// A rotation about no axis of the box.
+/// Applies a rotation about an axis that is none of the box.
 fn turned(x: Place) -> Place {
     let ((s, c), (t, d)) = (0.6_f64.sin_cos(), 0.35_f64.sin_cos());
     let [a, b, z] = [c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]];
@@ -117,7 +117,7 @@ fn periodic_sides_are_the_same_in_one_two_and_three_directions() {
         assert!(error < within, "{mesh}: {error}");
         assert!(number(&solution, "span").abs() < 1e-4, "{mesh}");
     }
-    // The boundary is what is left of it.
+    // The boundary is the remaining part.
     let held = format!("{x} dirichlet u;");
     let solution = solved(POISSON, &waves("box(dim: 2, cells: 4)", 6, &held, wall, "4 * pi^2"));
     assert!(solution.error("u").expect("a known solution").0 < 1e-5);
@@ -164,7 +164,7 @@ fn sides_that_are_no_translations_are_refused_with_a_facet() {
     assert!(found.contains("no partner"), "{found}");
 }
 
-/// Elasticity of a body that is pressed from above between walls.
+/// Elasticity of a body pressed from above between walls.
 const BODY: &str = "field u: vector; param p: vector = [0, 0, -1];
     f1[u] = 2 * sym(grad(u)) + 1.5 * tr(grad(u)) * I;
     f0[u] = 2 * dot(u, u) * u - 0.1 * p;
@@ -216,7 +216,7 @@ const SLIP: &str = "field u: vector; aux f: vector on points; aux s: vector on n
     f0[u] = u - f; f1[u] = 2 * sym(grad(u));
     on boundary \"surface\" { f0[u] = -s; }";
 
-/// A rotation whose speed is r² in the plane, and r² in each plane across the axis.
+/// Returns a rotation with speed r² in the plane, or in each plane across the axis.
 fn spin(mesh: &str, degree: usize, dim: usize) -> String {
     let (around, squared, laplacian) = match dim {
         2 => ("[-x[1], x[0]]", "(x[0]^2 + x[1]^2)", 8),
@@ -255,7 +255,7 @@ fn a_normal_component_points_outwards_on_simplices() {
             assert!(found < 1e-12, "{cell}, degree {degree}: {found}");
         }
     }
-    // A wall that is bent has one normal at each node, not two that face each other.
+    // A folded wall has one normal at each node, not two opposite ones.
     let errors = [2, 3].map(|refine| {
         error(SLIP, &spin(&format!("ball(dim: 2, cell: tri, refine: {refine}, order: 2)"), 2, 2))
     });
@@ -283,7 +283,7 @@ fn slip_along_curved_walls_converges() {
 
 #[test]
 fn what_a_wall_leaves_free_is_told() {
-    // Nothing holds the rotation of a disc that slips.
+    // The rotation of a disc with a slip condition is free.
     let form = "field u: vector; f1[u] = 2 * sym(grad(u)); f0[u] = [0, 0];";
     let disc = "mesh = ball(dim: 2, refine: 2); dirichlet dot(u, n) = 0;";
     let found = run(Path::new("."), form, disc).expect_err("free to turn").to_string();

@@ -1,6 +1,6 @@
-//! What each stage makes of the forms in `tests/forms`, as text in `tests/snapshots`.
+//! Results of each stage for the forms in `tests/forms`, as text in `tests/snapshots`.
 //!
-//! A change of the text shows in review. `INSTA_UPDATE=always cargo test --workspace snapshots::` accepts it.
+//! Changes of the text are visible in review. `INSTA_UPDATE=always cargo test --workspace snapshots::` accepts them.
 
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
@@ -14,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The forms of the corpus: names of the files, and the programs.
+/// Returns the forms of the corpus: names of the files, and the programs.
 fn corpus() -> Vec<(String, Program)> {
     let entries = fs::read_dir(root().join("tests/forms")).expect("the corpus");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -28,7 +28,7 @@ fn corpus() -> Vec<(String, Program)> {
     paths.into_iter().map(read).collect()
 }
 
-/// Compares texts with `tests/snapshots/FOLDER/NAME.snap`, and allows no other file there.
+/// Compares texts with `tests/snapshots/FOLDER/NAME.snap`, and rejects other files there.
 fn compare(folder: &str, texts: &[(String, String)]) {
     for (name, text) in texts {
         with_settings!({
@@ -48,7 +48,7 @@ fn compare(folder: &str, texts: &[(String, String)]) {
     }
 }
 
-/// The text of every form of the corpus at a stage; in two dimensions where it holds there.
+/// Returns the text of every form of the corpus at a stage; in two dimensions if it is valid there.
 fn stage(stage: Stage) -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for (file, program) in corpus() {
@@ -79,7 +79,7 @@ fn point_forms() {
     compare("point", &stage(Stage::Point));
 }
 
-/// The kernels of one form of the corpus.
+/// Returns the kernels of one form of the corpus.
 fn kernel(file: &str, emission: &Emission) -> String {
     let all = corpus();
     let (_, program) = all.iter().find(|(name, _)| name == file).expect("a form of the corpus");
@@ -136,7 +136,7 @@ fn sources_for_threads() {
     ];
     let mut texts = BTreeMap::<String, Vec<(String, String)>>::new();
     for (form, cell, task, strategy, precision) in cases {
-        // Double precision shows CUDA, single precision OpenCL.
+        // Double precision tests CUDA, single precision OpenCL.
         let (language, degree) = match precision {
             Precision::F64 => (Language::Cuda, 2),
             Precision::F32 => (Language::OpenCl, 1),

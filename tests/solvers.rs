@@ -1,4 +1,4 @@
-//! Problems by every solver of the language: the same solution, and what is said where there is none.
+//! Problems with every solver of the language: the same solution, and messages if there is none.
 
 use weakform::{Execution, Figure, Form, Solution};
 
@@ -70,7 +70,7 @@ fn cg_says_what_to_use_where_the_operator_is_indefinite() {
 
 #[test]
 fn factors_say_which_field_nothing_fixes() {
-    // Two fields with the same equation, of which only the sum is known.
+    // Two fields with the same equation, of which only the sum is determined.
     let text = "
         form b { field u: scalar; field v: scalar; f0[u] = u + v - 1; f0[v] = u + v - 1; }
         problem r solves b { mesh = box(dim: 2, cells: 4); SOLVER }";
@@ -79,7 +79,7 @@ fn factors_say_which_field_nothing_fixes() {
     assert!(said.contains("say the same twice"), "{said}");
 }
 
-/// What has a term that fixes it, or conditions all around, is not said to have none.
+/// A field with a term or with conditions on the whole boundary is not reported as undetermined.
 #[test]
 fn ill_conditioned_matrices_are_not_said_to_leave_something_free() {
     let tiny = "
@@ -93,7 +93,7 @@ fn ill_conditioned_matrices_are_not_said_to_leave_something_free() {
     }
 }
 
-/// A block that is pressed together by a fifth of its height and then some.
+/// A block compressed by a fifth of its height and more.
 const BLOCK: &str = "
     form block {
         field u: vector;
@@ -125,7 +125,7 @@ fn load_steps_go_where_newton_alone_does_not() {
         assert!(solved.residual() < 1e-7, "{solver}: {}", solved.residual());
         found.push(solved.energy().expect("an energy"));
     }
-    // By another way to the same place.
+    // The same solution by another path.
     assert!((found[0] - found[1]).abs() < 1e-7 * found[0].abs(), "{found:?}");
     let flat = BLOCK.replace("pressed = 0.4", "pressed = 1.2");
     let said = solve(&flat, "block", "press", "solver = newton(steps: 5);");
@@ -133,8 +133,8 @@ fn load_steps_go_where_newton_alone_does_not() {
     assert!(said.contains("load step") && said.contains("newton(steps: 10)"), "{said}");
 }
 
-/// A cantilever of 10 × 1 in plane strain, E = 1000 and ν = 0.3, under the traction (0, −1) at its end: how far the
-/// middle of the end moves.
+/// Returns the tip displacement of a cantilever of 10 × 1 in plane strain, E = 1000 and ν = 0.3, under the traction (0,
+/// −1) at its end.
 fn tip(degree: usize, cells: &str, solver: &str) -> (f64, Solution) {
     let text = format!(
         "form elasticity {{
@@ -202,7 +202,7 @@ fn loads_of_any_size_are_solved_for() {
             let residual = solved.residual();
             assert!(residual < 1e-8 * size && residual > 0.0, "{written}, {solver}: {residual}");
             assert!(solved.iterations() > 0, "{written}, {solver}");
-            // The square of such a number is none.
+            // The square of such a number overflows.
             assert_eq!(solved.energy(), None, "{written}");
             let notes = &solved.inner().notes;
             assert!(notes.iter().any(|note| note.contains("flows and is left out")), "{notes:?}");
@@ -210,7 +210,8 @@ fn loads_of_any_size_are_solved_for() {
     }
 }
 
-/// Levels that serve badly say why, and what helps: cells that are stretched, a wind that is stronger than diffusion in a cell.
+/// Slow multigrid convergence is reported with its reason and a remedy: stretched cells, convection that dominates
+/// diffusion in a cell.
 #[test]
 fn slow_levels_say_why() {
     let text = "
@@ -234,7 +235,7 @@ fn slow_levels_say_why() {
     assert!(wind.contains("not symmetric") && wind.contains("|b| h < 2 κ"), "{wind}");
 }
 
-/// The values at the largest of two coupled fields, whose equations are scaled.
+/// Returns the largest values of two coupled fields with scaled equations.
 fn coupled(scales: [&str; 2], solver: &str) -> Result<[f64; 2], String> {
     let [a, b] = scales;
     let text = format!(

@@ -1,4 +1,4 @@
-//! What somebody begins with: the files of `wf new`, each of which is solved, and the manual.
+//! First steps: the files of `wf new`, each of which is solved, and the manual.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ fn wf(folder: &Path, arguments: &[&str]) -> Output {
     command.output().expect("wf should start")
 }
 
-/// What standard output of a command that succeeds holds.
+/// Returns the standard output of a successful command.
 fn json(folder: &Path, arguments: &[&str]) -> Value {
     let output = wf(folder, &[arguments, &["--json"]].concat());
     let said = String::from_utf8_lossy(&output.stderr);
@@ -46,7 +46,7 @@ fn every_template_is_in_style_and_is_solved_without_a_warning() {
     }
 }
 
-/// Standard output holds JSON and nothing else; rows of steps are progress, which `--quiet` leaves out.
+/// Standard output contains only JSON; rows of steps are progress, which `--quiet` omits.
 #[test]
 fn rows_of_steps_go_to_standard_error() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -59,7 +59,7 @@ fn rows_of_steps_go_to_standard_error() {
         let steps = solved["steps"].as_array().map_or(0, Vec::len);
         let rows = said.lines().filter(|line| line.starts_with("  ")).count();
         assert_eq!(rows, if is_timed { 1 + steps } else { 0 }, "{said}");
-        // Lines about long work end with the time that it has taken.
+        // Lines about long operations end with the elapsed time.
         let others = said.lines().filter(|line| !line.starts_with("  "));
         assert!(others.into_iter().all(|line| line.ends_with(" s]")), "{said}");
         json(folder.path(), &[&run[..4], &["--quiet"]].concat());

@@ -1,9 +1,9 @@
-//! States of a solve: what it starts from, what is imposed on it, the way that load steps take, and where it has no value.
+//! States of a solve: initial states, imposed states, load steps, and states without a finite value.
 
 use fem_dsl::problem::{Method, NewtonSettings};
 use weakform::{ALL, Execution, Form, Setup, Solution, System, mesh};
 
-/// A form on a mesh, with interpreted kernels.
+/// Returns a form on a mesh, with interpreted kernels.
 fn setup(text: &str, form: &str, on: &str) -> Setup {
     let form = Form::parse(text, form).expect("a form");
     form.on(mesh(on).expect("a mesh")).execution(Execution::Interpreted)
@@ -68,7 +68,7 @@ fn conditions_follow_parameters_in_a_continuation() {
     assert!((system.initial().norm() - 11.0 * 3f64.sqrt()).abs() < 1e-12);
 }
 
-/// A bar whose end is turned about its axis.
+/// A bar whose end is rotated about its axis.
 const BAR: &str = "
     form bar {
         field u: vector;
@@ -110,7 +110,7 @@ fn a_bar_is_twisted_by_half_a_turn_in_load_steps() {
     for (x, value) in end {
         assert!((value[0] + 2.0 * x[0]).abs() + (value[1] + 2.0 * x[1]).abs() < 1e-12);
     }
-    // Half a turn is no collapsed section: the middle is turned by a quarter.
+    // Half a turn without collapsing the section: the middle is rotated by a quarter.
     let middle = points.iter().zip(values.chunks(3)).filter(|(x, _)| x[2] == 2.0);
     for (x, value) in middle {
         let radius = (x[0] + value[0]).hypot(x[1] + value[1]);
@@ -190,7 +190,7 @@ fn vectors_of_another_system_are_refused() {
     };
     let mut one = system("box(dim: 2, cells: 4)", 1);
     let others = [
-        // Another length, and the same length of other nodes.
+        // Another length, and the same length with other nodes.
         system("box(dim: 2, cells: 3)", 1),
         system("box(dim: 2, cells: 2)", 2),
         system("box(dim: 2, cells: 4, to: [2, 1])", 1),
@@ -211,7 +211,7 @@ fn vectors_of_another_system_are_refused() {
     }
     let single = weakform::Vector::zeros(one.dofs(), runtime::algebra::vector::Precision::F32);
     assert!(one.values("u", &single).is_err(), "another precision");
-    // Other conditions, the same unknowns: a solution is where the next may begin.
+    // Other conditions, the same DoFs: a solution is a valid initial state.
     let setup = setup(LAPLACE, "laplace", "box(dim: 2, cells: 4)");
     let mut twin = setup.dirichlet("u", ALL, |_| 2.0).build().expect("a system");
     let mut u = one.initial();
@@ -244,7 +244,7 @@ fn spaces_of_equal_degree_are_not_inf_sup_stable() {
     assert!(stable.inner().notes.iter().all(|note| !note.contains("inf-sup")));
 }
 
-/// From wherever a solve begins, its tolerance is one of the solution.
+/// For any initial state, the tolerance refers to the solution.
 #[test]
 fn a_far_start_is_not_the_measure() {
     let linear = "form p { field u: scalar; f0[u] = -1; f1[u] = grad(u); }";
@@ -262,7 +262,7 @@ fn a_far_start_is_not_the_measure() {
     }
 }
 
-/// The largest value of a field of a problem, and what else should be known of its solve.
+/// Returns the largest value of a field of a problem, and the remarks on its solve.
 fn largest(text: &str, field: &str, component: usize) -> f64 {
     let form = text.split_whitespace().nth(1).expect("a name");
     let solution = interpreted(text, form, "q").expect("a solution");
@@ -272,7 +272,7 @@ fn largest(text: &str, field: &str, component: usize) -> f64 {
     own.fold(f64::NEG_INFINITY, |largest, value| largest.max(value.abs()))
 }
 
-/// A field whose equations have small numbers is solved as well as one with large ones.
+/// A field whose equations have small coefficients is solved as accurately as one with large ones.
 #[test]
 fn tolerances_hold_for_each_field() {
     let text = |solver: &str, load: &str, numbers: &str| {
@@ -296,7 +296,7 @@ fn tolerances_hold_for_each_field() {
     }
 }
 
-/// Where a term of high degree makes the first residual huge, the last is compared with the step.
+/// Terms of high degree make the first residual huge: the last one is compared with the step.
 #[test]
 fn steep_reactions_are_solved_to_the_end() {
     let text = |solver: &str| {
@@ -317,7 +317,7 @@ fn steep_reactions_are_solved_to_the_end() {
     }
 }
 
-/// A function that gives two numbers here and one there is an error, not the end of the program.
+/// A function that returns two numbers at some points and one at others is an error, not a panic.
 #[test]
 fn functions_have_one_shape_everywhere() {
     let system = setup(LAPLACE, "laplace", "box(dim: 2, cells: 3)")
@@ -331,7 +331,7 @@ fn functions_have_one_shape_everywhere() {
     assert!(error.contains('2') && error.contains("`u`"), "{error}");
 }
 
-/// A matrix is looked at even where the load is 0.
+/// The matrix is checked even if the load is 0.
 #[test]
 fn without_a_load_solutions_are_not_unique_either() {
     let text = "form f { field u: vector; f1[u] = grad(u) - transpose(grad(u)); }

@@ -1,4 +1,4 @@
-//! Steps of a run as its users meet them: files in series, rows, and adaptive steps in the language.
+//! Steps of a run from the user's perspective: files in series, rows, and adaptive steps in the language.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A membrane under a load, which has no solution where the load is negative.
+/// A membrane under a load, without a solution for a negative load.
 const MEMBRANE: &str = "form a {
         field u: scalar;
         param load = 1;
@@ -38,7 +38,7 @@ fn values(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
 }
 
-/// The times and files of a collection, which are all there and whole.
+/// Returns the times and files of a collection, all of which exist and are complete.
 fn series(folder: &Path, name: &str) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(folder.join(name)).expect("a collection");
     assert!(text.contains("<VTKFile type=\"Collection\""), "{text}");
@@ -83,7 +83,7 @@ fn values_of_a_parameter_are_a_series_that_opens_as_one() {
     let rows = std::fs::read_to_string(folder.join("t.csv")).expect("a table");
     assert_eq!(rows.lines().next(), Some("load,top"));
     assert_eq!(rows.lines().count(), 4);
-    // The same bytes as in files that are numbered from 1 on.
+    // The same bytes as in files numbered from 1.
     let plain = run(folder, &[&sweep[..], &["-o", "v.vtu"]].concat());
     assert!(plain.status.success(), "{plain:?}");
     let bytes = |name: String| std::fs::read(folder.join(name)).expect("a file");
@@ -111,12 +111,12 @@ fn what_is_solved_before_a_failure_is_a_series_and_a_table() {
     let sweep = ["--param", "load=1,4,-1,9", "--report", "t.csv", "-o", "u-{step}.vtu"];
     let found = run(folder, &sweep);
     assert_eq!(found.status.code(), Some(1), "{found:?}");
-    // What fails has no number.
+    // A failed step has no number.
     assert_eq!(series(folder, "u.pvd"), numbered("u", 3));
     let rows = std::fs::read_to_string(folder.join("t.csv")).expect("a table");
     let loads: Vec<&str> = rows.lines().filter_map(|row| row.split(',').next()).collect();
     assert_eq!(loads, ["load", "1", "4", "9"]);
-    // Each row is shown as it comes, and again with the result.
+    // Each row is printed immediately, and again with the result.
     for text in [&found.stdout, &found.stderr] {
         let text = String::from_utf8_lossy(text);
         let head = text.lines().position(|line| line.trim_start().starts_with("load  "));
@@ -126,7 +126,7 @@ fn what_is_solved_before_a_failure_is_a_series_and_a_table() {
     }
 }
 
-/// However a run ends, what it leaves opens.
+/// An interrupted run leaves readable files.
 #[test]
 fn a_run_that_is_ended_leaves_a_series_and_a_table() {
     let made = tempfile::tempdir().expect("a folder");
@@ -167,7 +167,7 @@ fn names_that_can_be_no_series_are_refused_before_the_work() {
     assert!(left.iter().all(|name| name == "a.wf" || name == "cache"), "{left:?}");
 }
 
-/// The language has them; the steps themselves are refused, and never one solve passed off as all.
+/// The language has them; the steps themselves are rejected, and a single solve is never reported as all.
 #[test]
 fn adaptive_steps_have_files_rows_and_figures() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! The suites of `wf bench` on small problems: their rows, what they say, pictures, comparisons, and what is kept where one fails.
+//! The suites of `wf bench` on small problems: their rows, messages, pictures, comparisons, and the results kept on a
+//! failure.
 
 use super::cli::{json, wf};
 use serde_json::Value;
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// The pressure is of one degree less than the velocity, and begins at 1.
+/// The pressure has one degree less than the velocity, at least 1.
 #[test]
 fn stokes_is_measured_from_degree_2_on() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -48,12 +49,12 @@ fn throughput_is_drawn_over_degree_and_size() {
     let arguments = ["bench", "--problem", "BP1", "--degree", "1", "--dofs", "1e3", "--plot"];
     let output = wf(&[&arguments[..], &["/no/such/folder/a.svg"]].concat(), folder.path());
     assert_eq!(output.status.code(), Some(1));
-    // Before anything is measured.
+    // Before any measurement.
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write /no/such/folder/a.svg"));
     assert!(output.stdout.is_empty());
 }
 
-/// What a suite on tiny balls says.
+/// Returns the output of a suite on tiny balls.
 fn on_balls(suite: &str, folder: &Path, more: &[&str]) -> String {
     let arguments = ["bench", "--suite", suite, "--degree", "1", "--dofs", "2e3", "--threads", "1"];
     let output = wf(&[&arguments[..], more].concat(), &folder.join("cache"));
@@ -61,18 +62,18 @@ fn on_balls(suite: &str, folder: &Path, more: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Its rows.
+/// Returns its rows.
 fn rows_on_balls(suite: &str, folder: &Path, more: &[&str]) -> Vec<Value> {
     let said = on_balls(suite, folder, &[&["--json"], more].concat());
     said.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect()
 }
 
-/// The suite of Ljungkvist's balls, once for all tests.
+/// The suite of Ljungkvist's balls, shared by all tests.
 struct Balls {
     rows: Vec<Value>,
-    /// Those without a matrix.
+    /// Rows without a matrix.
     without: Vec<Value>,
-    /// What it says when it does not speak JSON.
+    /// Its output without JSON.
     said: String,
     drawing: String,
 }
@@ -90,7 +91,7 @@ fn balls() -> &'static Balls {
     })
 }
 
-/// Whether a row has these keys, each with a number above zero.
+/// Asserts that a row has these keys, each with a positive number.
 fn has_numbers(row: &Value, keys: &[&str]) {
     for key in keys {
         assert!(row[key].as_f64().is_some_and(|number| number > 0.0), "{key}: {row}");
@@ -111,7 +112,7 @@ fn adaptive_balls_are_measured_beside_uniform_ones() {
         assert_eq!(uniform["constrained_cells"], 0, "{uniform}");
         assert!(adaptive["dofs_with_hanging"].as_u64() > adaptive["dofs"].as_u64(), "{adaptive}");
         has_numbers(uniform, &["seconds", "dofs_per_second", "cells_per_batch"]);
-        // What is too short to be measured may be 0, and its ratio none.
+        // Times too short to be measured may be 0, and their ratio null.
         for key in ["free_cells", "free_cell_seconds", "hanging_cell_seconds"] {
             assert!(adaptive[key].as_f64().is_some_and(|number| number >= 0.0), "{adaptive}");
         }
@@ -127,7 +128,7 @@ fn adaptive_balls_are_measured_beside_uniform_ones() {
     }
 }
 
-/// The matrix has rows of free unknowns, so that it does not know what hangs; `--no-csr` leaves it out.
+/// The matrix has rows of free DoFs only, without hanging nodes; `--no-csr` omits it.
 #[test]
 fn balls_have_a_sparse_matrix_beside_them() {
     let Balls { rows, without, said, .. } = balls();
@@ -166,8 +167,8 @@ fn derivatives_are_measured_with_and_without_a_matrix() {
     let rows: Vec<Value> =
         rows.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect();
     assert_eq!(rows.iter().map(|row| &row["problem"]).collect::<Vec<_>>(), names);
-    // Lines of 15 and of 5 nodes of degree 2, which see (p + 1) (p − 1) = 3 nodes inside of a cell, 2 p + 1 = 5 between cells
-    // and p + 1 = 3 at the ends.
+    // Lines of 15 and of 5 nodes of degree 2, which are coupled to (p + 1) (p − 1) = 3 nodes inside of a cell, 2 p + 1
+    // = 5 between cells and p + 1 = 3 at the ends.
     let line = |cells: u64| 3 * cells + 5 * (cells - 1) + 2 * 3;
     for (row, dofs, entries) in [
         (&rows[0], 15 * 15, line(7) * line(7)),
@@ -211,7 +212,7 @@ fn a_run_is_compared_with_an_earlier_one() {
     let (before, after) = (of(&before), of(&after));
     let rate = |row: &Value| row["dofs_per_second"].as_f64().expect("a rate");
     let ratio = after[0]["ratio_to_old"].as_f64().expect("a ratio");
-    // Numbers that are read are not those that were written, to the last bit.
+    // Numbers read back differ in the last bit.
     assert_eq!(format!("{:.9}", ratio * rate(&before[1]) / rate(&after[0])), "1.000000000");
     assert!(after[1]["ratio_to_old"].is_null(), "{after:?}");
     let said = String::from_utf8(bench(&["--degree", "2..3", "--compare", old]).stdout);
@@ -309,7 +310,7 @@ fn low_order_operators_are_measured_in_each_way() {
     assert!(errors.contains("there are BP5, BP6, elasticity"), "{errors}");
 }
 
-/// A suite may take minutes: a row is on standard output while the next one is measured.
+/// A suite may take minutes: a row is on standard output during the measurement of the next one.
 #[test]
 fn rows_are_shown_as_they_are_measured() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,11 +1,12 @@
-//! Where essential conditions hold beside sides: curves and points that a mesh names, and the vertex next to a place.
+//! Supports of essential conditions other than sides: curves and points named in a mesh, and the vertex nearest to a
+//! point.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use weakform::{Error, Execution, Figure, Form, Solution};
 
-/// A cube of 2 × 2 × 2 hexahedra: the curve "edge" along x, the point "corner" at (1, 1, 1), the side "bottom". A point of
-/// no cell has a tag as well.
+/// Returns a cube of 2 × 2 × 2 hexahedra: the curve "edge" along x, the point "corner" at (1, 1, 1), the side "bottom".
+/// An isolated point also has a tag.
 fn cube() -> String {
     let number = |i: usize, j: usize, k: usize| (k * 3 + j) * 3 + i + 1;
     let mut text = String::from(
@@ -47,7 +48,7 @@ fn solve(folder: &Path, form: &str, problem: &str) -> Result<Solution, Error> {
     form.problem("p")?.folder(folder).execution(Execution::Interpreted).run()
 }
 
-/// Whether the nodes at some places, and they alone, have their values.
+/// Asserts that exactly the nodes in a set have their values.
 fn has(solution: &Solution, holds: impl Fn([f64; 3]) -> bool, value: impl Fn([f64; 3]) -> f64) {
     let (points, values) = (solution.points().expect("points"), solution.values());
     let mut count = 0;
@@ -59,7 +60,7 @@ fn has(solution: &Solution, holds: impl Fn([f64; 3]) -> bool, value: impl Fn([f6
     assert!(count > 0);
 }
 
-/// NAFEMS LE10 holds a plate along the middle of a side.
+/// NAFEMS LE10 constrains a plate along the middle of a side.
 #[test]
 fn conditions_hold_on_physical_curves_of_a_mesh_in_space() {
     for (refine, degree) in [(0, 1), (0, 3), (1, 2)] {
@@ -78,7 +79,7 @@ fn conditions_hold_at_physical_points() {
     let problem = "mesh = \"cube.msh\"; refine = 1; degree = 2; dirichlet u = 7 on \"corner\";";
     let solution = run(FORM, problem).unwrap_or_else(|error| panic!("{error}"));
     has(&solution, |x| x.iter().all(|x| (x - 1.0).abs() < 1e-9), |_| 7.0);
-    // A point of no cell has no tag, and neither has what is not there.
+    // Neither an isolated point nor an unknown name is a tag.
     let error = run(FORM, "mesh = \"cube.msh\"; dirichlet u = 7 on \"centre\";").err();
     let said = error.map(|error| error.to_string()).unwrap_or_default();
     assert!(said.contains("\"centre\"") && said.contains("\"corner\""), "{said}");
@@ -111,7 +112,7 @@ fn a_condition_holds_at_the_vertex_next_to_a_place() {
     }
     let exact = run(FORM, &problem("[0.5, 0.5, 0.5]")).unwrap_or_else(|error| panic!("{error}"));
     assert!(!exact.notes().join("; ").contains("nearest vertex"), "{:?}", exact.notes());
-    // The pressure of an enclosed flow is free up to a constant.
+    // The pressure of an enclosed flow is determined up to a constant.
     let neumann = "field u: scalar; f0[u] = x[0] - 0.5; f1[u] = grad(u);";
     let flat = "mesh = box(dim: 2, cells: 4); degree = 2; dirichlet u = 1 at [0, 0]; report low = u([0, 0]);";
     let solution = solve(Path::new("."), neumann, flat).unwrap_or_else(|error| panic!("{error}"));
@@ -119,7 +120,8 @@ fn a_condition_holds_at_the_vertex_next_to_a_place() {
     assert!((low - 1.0).abs() < 1e-12, "{low:?}");
 }
 
-/// A thick elliptic plate with an elliptic hole under pressure (NAFEMS LE10): the published σ_yy at D = (2, 0, 0.6) is −5.38 MPa.
+/// A thick elliptic plate with an elliptic hole under pressure (NAFEMS LE10). The published σ_yy at D = (2, 0, 0.6) is
+/// −5.38 MPa.
 #[test]
 fn nafems_le10_is_held_along_a_curve() {
     let form = "field u: vector; param E = 210e3; param nu = 0.3; param pressure = 1;
@@ -136,7 +138,7 @@ fn nafems_le10_is_held_along_a_curve() {
     let Some(Figure::Line(_, points)) = solution.report("stress") else { panic!("a line") };
     let stress = points[0].1[0];
     assert!((stress + 5.38).abs() < 0.3, "{stress}");
-    // The curve bears all of the load.
+    // The curve bears the whole load.
     let Some(Figure::Value(_, held)) = solution.report("held") else { panic!("a vector") };
     let area = solution.report("area").and_then(Figure::number).expect("a number");
     assert!((held[2] - area).abs() < 1e-6, "{held:?} {area}");

@@ -1,5 +1,5 @@
-//! What a [`System`] is given and asked: data and right-hand sides that change, errors, values at points, whatever the
-//! language can report, and names that the compiler knows.
+//! Input and output of a [`System`]: changing data and right-hand sides, errors, values at points, all functionals of
+//! the language, and names checked by the compiler.
 
 use weakform::{
     ALL, Error, Execution, FieldName, Figure, Scheme, Setup, System, Vector, at, mesh, weak_form,
@@ -19,7 +19,7 @@ weak_form! {
 }
 
 weak_form! {
-    /// In each dimension a field of another type, and names that Rust has too.
+    /// A field of another type in each dimension, and names that Rust has, too.
     form both { field u: vector; field f64: scalar; param str = 1; f0[u] = str * u; f0[f64] = f64; }
 }
 
@@ -52,7 +52,7 @@ fn refused<T>(result: Result<T, Error>) -> String {
     result.err().map_or_else(|| "nothing was refused".to_owned(), |error| error.to_string())
 }
 
-/// ‖a − b‖ over ‖a‖.
+/// Computes ‖a − b‖ / ‖a‖.
 fn distance(a: &Vector, b: &Vector) -> f64 {
     let (a, b) = (a.to_vec(), b.to_vec());
     let norm = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>().sqrt();
@@ -123,7 +123,7 @@ fn what_is_refused_replaces_nothing() -> Result<(), Error> {
 
 #[test]
 fn a_load_is_the_right_hand_side() -> Result<(), Error> {
-    // The source as the form has it, and as a vector.
+    // The source as part of the form, and as a vector.
     let mut with_source = setup().aux("source", |x| 1.0 + x[0]).build()?;
     let mut loaded = setup().aux("source", |_| 0.0).build()?;
     let free = setup().aux("source", |x| -1.0 - x[0]).build()?;
@@ -135,7 +135,7 @@ fn a_load_is_the_right_hand_side() -> Result<(), Error> {
     loaded.set_load(&l)?;
     let (wanted, found) = (solved(&mut with_source)?, solved(&mut loaded)?);
     assert!(distance(&wanted, &found) < 1e-9);
-    // What holds the conditions bears the load, 3/2, whoever brings it.
+    // The reaction of the conditions is the load, 3/2, from either source.
     for (system, u) in [(&with_source, &wanted), (&loaded, &found)] {
         let held = system.measure(u, "reaction(p)")?.number().expect("a number");
         assert!((held + 1.5).abs() < 1e-9, "{held}");
@@ -145,7 +145,7 @@ fn a_load_is_the_right_hand_side() -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a combination of components is held, its part of the load is not the solver's to balance.
+/// Constrained combinations of components: their part of the load is balanced by the reaction.
 #[test]
 fn a_load_beside_a_slip_wall() -> Result<(), Error> {
     let disc = |push: f64| -> Result<Setup, Error> {
@@ -171,7 +171,7 @@ fn errors_and_gradients_are_those_of_formulas() -> Result<(), Error> {
     let slopes = [[1.0, 2.0, 0.0], [0.0, 0.0, 3.0], [-1.0, 0.0, 0.0]];
     let u = system.interpolate(stiff::field::u, linear)?;
     assert!(system.error_h1(stiff::field::u, &u, linear, |_| slopes)? < 1e-12);
-    // Against 0 they are the norms: the gradient's is that of its entries, on a volume of 1.
+    // Errors against 0 are norms: the gradient's is that of its entries, on a volume of 1.
     let zero = |_: &[f64; 3]| [0.0; 3];
     let (l2, h1) =
         (system.error_l2("u", &u, zero)?, system.error_h1("u", &u, zero, |_| [[0.0; 3]; 3])?);
@@ -245,7 +245,8 @@ fn names_are_those_of_the_form() -> Result<(), Error> {
     Ok(())
 }
 
-/// Elasticity, and a flow with data of its own mesh, by the levels of multigrid, in a third of the iterations of the diagonal or fewer.
+/// Elasticity, and a flow with data of its own mesh, with multigrid: at most a third of the iterations with the
+/// diagonal.
 #[test]
 fn levels_precondition_a_system() -> Result<(), Error> {
     let with = |system: &System, solver: &str, word: &str| {
@@ -324,7 +325,7 @@ fn a_program_goes_through_time_step_by_step() {
     assert!((motion.time() - 0.4).abs() < 1e-12 && largest(&gap) < 2e-4, "{}", largest(&gap));
     assert!(motion.rate().norm() > 0.0);
 
-    // What does not fit or is no step is refused, and the motion is where it was.
+    // Unsuitable or invalid steps are rejected, and the motion is unchanged.
     for step in [0.0, -0.1, f64::NAN, f64::INFINITY] {
         assert!(refused(system.advance(&mut motion, step, None)).contains("a step of length"));
     }
@@ -333,7 +334,7 @@ fn a_program_goes_through_time_step_by_step() {
     let mut other = other.build().expect("a system");
     assert_ne!(refused(other.advance(&mut motion, 0.1, None)), "nothing was refused");
     assert_ne!(refused(other.begin(keeping, 0.0, &start, None)), "nothing was refused");
-    // Twice as fast from here on.
+    // Twice as fast from this time on.
     system.set_params(&wave::Params { speed: 2.0 }).expect("a parameter");
     system.advance(&mut motion, 0.01, None).expect("a step");
 }

@@ -1,11 +1,11 @@
-//! One physics as rows, as a weak form and as an energy: the same kernels, in the kernel IR and in every language once
-//! comments are left out.
+//! One physics as rows, as a weak form and as an energy: equal kernels, in the kernel IR and, except for comments, in
+//! every language.
 
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use weakform::{Cell, Emission, Isa, Language, Precision, Stage, Task, emit_program};
 
-/// What a form declares, then each way to say it.
+/// The declarations of a form, then each notation.
 struct Physics {
     name: &'static str,
     declarations: &'static str,
@@ -53,7 +53,7 @@ const NEO_HOOKEAN: Physics = Physics {
     ],
 };
 
-/// On the boundary too, with the normal, the field and its gradient there.
+/// On the boundary, too, with the normal, the field and its gradient.
 const RADIATION: Physics = Physics {
     name: "radiation",
     declarations: "field T: scalar; param c = 0.5;",
@@ -68,7 +68,7 @@ const RADIATION: Physics = Physics {
     ],
 };
 
-/// The forms of the three ways; all have one name, so that kernels have.
+/// Returns the forms in the three notations; all have one name, and so do the kernels.
 fn texts(physics: &Physics) -> [String; 3] {
     let Physics { name, declarations, ways } = physics;
     ways.map(|way| format!("form {name} {{ {declarations} {way} }}"))
@@ -80,13 +80,13 @@ fn emitted(text: &str, emission: &Emission) -> String {
     emit_program(&program, emission).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// The text without comments, which show the form.
+/// Returns the text without comments, which contain the form.
 fn stripped(text: &str) -> String {
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end());
     lines.filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
 }
 
-/// Where two texts differ first.
+/// Returns the first difference of two texts.
 fn difference(a: &str, b: &str) -> Option<String> {
     let pair = a.lines().zip(b.lines()).enumerate().find(|(_, (a, b))| a != b);
     match pair {
@@ -96,7 +96,7 @@ fn difference(a: &str, b: &str) -> Option<String> {
     }
 }
 
-/// All kernels of a physics are the same in its three ways.
+/// Asserts that all kernels of a physics are equal in its three notations.
 fn same(physics: &Physics, cell: Cell, degree: usize, tasks: &[Task]) {
     let texts = texts(physics);
     for &task in tasks {
@@ -142,8 +142,8 @@ fn p_laplacian() {
     same(&P_LAPLACIAN, Cell::Hexahedron, 2, &ALL);
 }
 
-/// The derivative of the residual is taken of what was written, so that its quotients by J may be put together in another
-/// way; the residual is one.
+/// The derivative is that of the residual as written, so that its quotients by J may be combined differently; the
+/// residuals are equal.
 #[test]
 fn neo_hookean() {
     same(&NEO_HOOKEAN, Cell::Triangle, 1, &[Task::Residual]);

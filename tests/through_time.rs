@@ -1,5 +1,5 @@
-//! Time integration: conditions that follow t, initial states, unsuitable schemes, impossible steps, unstable explicit schemes,
-//! checkpoints of another problem.
+//! Time integration: conditions that depend on t, initial states, unsuitable schemes, impossible steps, unstable
+//! explicit schemes, checkpoints of another problem.
 
 use std::time::{Duration, Instant};
 
@@ -39,8 +39,8 @@ const SECOND: [&str; 6] = [
     "leapfrog(mass: consistent,",
 ];
 
-/// u = sin(t − x)² in the bar until the wave is back, and the wall pulls with sin(2 t). The velocity and the acceleration of the wall are
-/// those of the condition.
+/// u = sin(t − x)² in the bar until the wave returns, and the reaction at the wall is sin(2 t). The velocity and the
+/// acceleration of the wall are those of the condition.
 #[test]
 fn second_order_in_time_dirichlet_data_that_follow_t() {
     let t: f64 = 1.5;
@@ -54,7 +54,7 @@ fn second_order_in_time_dirichlet_data_that_follow_t() {
     }
 }
 
-/// The wall jumps to a velocity: waves that are not resolved follow the front, and the wall's force stays near its own.
+/// The wall's velocity jumps: unresolved waves follow the front, and the wall's force stays near the exact one.
 #[test]
 fn a_bar_whose_end_starts_with_a_velocity_pulls_as_it_should() {
     for scheme in ["newmark(", "generalised_alpha(rho: 0.5,", "bdf(order: 2,"] {
@@ -85,7 +85,7 @@ fn nafems_5t_has_its_peak() {
     assert!((1e-6 * stress - 18.62).abs() < 1e-2, "{stress}");
 }
 
-/// A velocity that a condition contradicts where time begins is that of the condition, and it is said.
+/// An initial velocity that contradicts a condition is replaced by that of the condition, with a remark.
 #[test]
 fn velocities_where_time_begins_are_those_of_the_conditions() {
     let text =
@@ -99,7 +99,7 @@ fn velocities_where_time_begins_are_those_of_the_conditions() {
     assert!(notes.contains("differs from the time derivative of the conditions"), "{notes}");
 }
 
-/// Of second derivatives in time alone nothing accelerates u = t.
+/// With second time derivatives only, u = t has no acceleration.
 #[test]
 fn exact_gives_the_initial_velocity() {
     let found = solved(
@@ -111,7 +111,8 @@ fn exact_gives_the_initial_velocity() {
     assert!(error < 1e-9, "{error}");
 }
 
-/// A sliding wall that is pushed: no explicit scheme is there, and nothing speaks of one; explicit schemes follow it too.
+/// A sliding wall that is pushed: no explicit scheme is involved, and no message mentions one; explicit schemes follow
+/// it, too.
 #[test]
 fn a_normal_component_follows_t_by_every_scheme() {
     let text = |scheme: &str| {
@@ -126,12 +127,12 @@ fn a_normal_component_follows_t_by_every_scheme() {
     {
         let text = text(scheme).replace("on: boundary", "on: \"surface\"");
         let value = solved(&text);
-        // Normals at nodes are means of those of the facets.
+        // Nodal normals are means of those of the facets.
         assert!((report(&value, "pushed") - 1.0).abs() < 0.1, "{scheme}: {value}");
     }
 }
 
-/// u = sin(t): in reports dt(u) is that of the row's own time, not of the middle of the step.
+/// u = sin(t): in reports dt(u) is the rate at the row's own time, not at the middle of the step.
 #[test]
 fn dt_of_theta_in_reports_is_that_of_the_time() {
     let found = solved(
@@ -141,16 +142,16 @@ fn dt_of_theta_in_reports_is_that_of_the_time() {
     );
     let steps = found["steps"].as_array().expect("steps");
     assert_eq!(steps.len(), 11);
-    // The series of reports is there, a step each.
+    // The series of reports is complete, one row per step.
     for step in steps {
         let [time, rate] =
             [&step["time"], &step["reports"]["rate"]].map(|of| of.as_f64().expect("a number"));
-        // A line through rates half a step apart: 3/8 Δt² |cos| at most.
+        // Linear interpolation between rates half a step apart: error at most 3/8 Δt² |cos|.
         assert!((rate - time.cos()).abs() < 4e-3, "{rate} at {time}");
     }
 }
 
-/// The first steps are compared with a solution that is nearly 0.
+/// The first steps are compared with a solution close to 0.
 #[test]
 fn a_tolerance_is_met_from_a_solution_that_is_0() {
     for (rate, exact, scheme) in [
@@ -168,7 +169,7 @@ fn a_tolerance_is_met_from_a_solution_that_is_0() {
     }
 }
 
-/// Each before anything is counted or made.
+/// Each before anything is counted or allocated.
 #[test]
 fn counts_and_lengths_of_time_are_bounded_before_they_are_used() {
     let begun = Instant::now();
@@ -190,7 +191,7 @@ fn counts_and_lengths_of_time_are_bounded_before_they_are_used() {
     assert!(begun.elapsed() < Duration::from_secs(60), "nothing was counted");
 }
 
-/// Conduction that becomes a hundred times as fast: the step was right at first.
+/// Conduction that becomes a hundred times as fast: the step size was adequate at first.
 #[test]
 fn explicit_steps_are_watched_where_coefficients_follow_t_or_u() {
     for (flux, scheme) in [
@@ -206,7 +207,7 @@ fn explicit_steps_are_watched_where_coefficients_follow_t_or_u() {
     }
 }
 
-/// Rows summed over components and fields would be another equation.
+/// Row sums over components and fields would be another equation.
 #[test]
 fn a_coupled_mass_is_not_lumped() {
     let coupled = "form f { field u: scalar; field v: scalar; f0[u] = dt(u) + 0.5 * dt(v) + u; f0[v] = 0.5 * dt(u) + dt(v); }
@@ -217,12 +218,12 @@ fn a_coupled_mass_is_not_lumped() {
     // (u, v)' = −M⁻¹ (u, 0): u' = −4/3 u.
     let found = solved(&coupled.replace("MASS", "consistent"));
     assert!((report(&found, "amount") - (-4f64 / 3.0).exp()).abs() < 1e-6, "{found}");
-    // Of components that are not coupled each has its own rows.
+    // Uncoupled components have separate row sums.
     let own = "form f { field u: vector; f0[u] = [dt(u[0]) + u[0], 2 * dt(u[1]) + u[1]]; }
          problem p solves f { mesh = box(dim: 2, cells: 2); initial u = [1, 1]; time = rk(mass: lumped, to: 1, step: 0.02, at: 1);
              report slow = integral(u[1]); }";
     assert!((report(&solved(own), "slow") - (-0.5f64).exp()).abs() < 1e-6);
-    // Functions of vertices of quadratic triangles have no integral.
+    // Vertex functions of quadratic triangles have zero integral.
     let triangles =
         own.replace("cells: 2", "cells: 2, cell: tri").replace("initial", "degree = 2; initial");
     let said = refused(&triangles);
@@ -328,7 +329,7 @@ fn a_form_with_dt_is_not_solved_as_a_steady_one() {
     let mut u = system.vector();
     let said = system.solve(&mut u).expect_err("nothing gives dt(u)").to_string();
     assert!(said.contains("`dt(u)`") && said.contains("set_rate"), "{said}");
-    // Backward Euler by hand.
+    // Backward Euler, manually.
     let step = 0.5;
     let mut past = system.vector();
     past.axpy(-1.0 / step, &u);
@@ -336,7 +337,7 @@ fn a_form_with_dt_is_not_solved_as_a_steady_one() {
     system.solve(&mut u).expect("a solution");
     assert!(u.to_vec().iter().all(|u| (u - step).abs() < 1e-8), "{:?}", u.to_vec());
     assert!(system.set_rate(2, 1.0, &past).is_err(), "the form has no second derivative");
-    // A scheme takes its own.
+    // A scheme uses its own.
     let start = system.vector();
     let mut motion =
         system.begin(Scheme::Bdf { order: 1 }, 0.0, &start, None).expect("a beginning");
@@ -368,7 +369,7 @@ fn time_is_set_and_names_within_are_out_of_reach() {
     assert_eq!(said.matches("error").count(), 3, "{said}");
 }
 
-/// A function of a program has no formula: its derivatives are differences.
+/// A Rust function has no formula: its derivatives are differences.
 #[test]
 fn functions_that_follow_t_move_walls_from_rust() {
     let setup = wave::form().on(mesh("box(dim: 2, cells: [4, 1])").expect("a mesh"));
@@ -386,7 +387,7 @@ fn functions_that_follow_t_move_walls_from_rust() {
     assert!((largest(acceleration) - 1f64.sin()).abs() < 1e-4, "{}", largest(acceleration));
 }
 
-/// The rows of a lumped mass have the columns of unknowns with a condition.
+/// The rows of a lumped mass include the columns of constrained DoFs.
 #[test]
 fn a_lumped_mass_counts_the_nodes_beside_a_condition() {
     for (form, of, scheme) in [("dt(u) - 1", "t", "rk"), ("dt(dt(u)) - 2", "t^2", "leapfrog")] {
@@ -399,7 +400,7 @@ fn a_lumped_mass_counts_the_nodes_beside_a_condition() {
     }
 }
 
-/// One step of Euler's method with u̇ = −M u / M_L, by hand, and the order of a formula with a lumped mass.
+/// One Euler step with u̇ = −M u / M_L, manually, and the order of a scheme with a lumped mass.
 #[test]
 fn a_lumped_mass_gives_the_first_rate_too() {
     let form = "form p { field u: scalar; f0[u] = dt(u) + u; }
@@ -420,7 +421,7 @@ fn a_lumped_mass_gives_the_first_rate_too() {
     assert!((order - 4.0).abs() < 0.4, "{order}");
 }
 
-/// Modes that only turn grow by formulas of order 1 and 2 at every step, however short.
+/// Purely oscillating modes grow with schemes of order 1 and 2 for every step size.
 #[test]
 fn a_mode_that_turns_is_no_stable_one_of_low_orders() {
     let advection = "form p { field u: scalar; f0[u] = dt(u) + dot([1, 0], grad(u)); }
@@ -446,7 +447,7 @@ fn a_mode_that_turns_is_no_stable_one_of_low_orders() {
     }
 }
 
-/// Each field begins with its own highest derivative: ü of one, ẇ of the other.
+/// Each field starts with its own highest derivative: ü of one, ẇ of the other.
 #[test]
 fn fields_of_first_and_second_order_begin_together() {
     for scheme in ["newmark", "generalised_alpha", "theta", "bdf", "sdirk"] {

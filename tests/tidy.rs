@@ -1,6 +1,6 @@
-//! The rules of the house that a program can check: who may know whom, how long files are, what every file says.
+//! Architecture rules checked by a program: permitted dependencies, file lengths, required headers.
 //!
-//! A rule that fails names the file and the line. The rules are those of ARCHITECTURE.md; change them there first.
+//! A violation names the file and the line. The rules are those of ARCHITECTURE.md; change them there first.
 
 #[path = "tidy/code.rs"]
 mod code;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use code::{Code, words};
 use fem_dsl::codes::Code as DiagnosticCode;
 
-/// No file is longer; most are less than half of it.
+/// Maximal length of a file; most have less than half of it.
 const LONGEST: usize = 700;
 
-/// The root modules of the runtime, bottom up: each imports only those before it.
+/// The root modules of the runtime, bottom up: each imports only earlier ones.
 const RUNTIME: &[&str] = &[
     "support",
     "processes",
@@ -45,7 +45,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All Rust files under the folders that hold our code, in order.
+/// Returns all Rust files under our source folders, in order.
 fn files() -> Vec<File> {
     let mut open: Vec<PathBuf> =
         ["src", "fem-dsl", "fem-macros", "kernels-gen", "runtime", "xtask", "tests", "examples"]
@@ -77,7 +77,7 @@ fn report(rule: &str, complaints: &[String]) {
     assert!(complaints.is_empty(), "{rule}:\n  {}\n", complaints.join("\n  "));
 }
 
-/// Where a file of `scope` names one of `banned` in its code, comments and strings aside.
+/// Returns the uses of `banned` names in files of `scope`, except in comments and strings.
 ///
 /// A scope is a folder (`runtime/src/`), a file, or a stem (`runtime/src/solve` is both the file and the folder).
 fn naming(scope: &[&str], except: &[&str], banned: &[&str]) -> Vec<String> {
@@ -98,7 +98,7 @@ fn naming(scope: &[&str], except: &[&str], banned: &[&str]) -> Vec<String> {
     complaints.collect()
 }
 
-/// The dependencies that a crate's manifest lists, for building and for tests.
+/// Returns the dependencies in a crate's manifest, for builds and for tests.
 fn dependencies(krate: &str) -> Vec<String> {
     let manifest = fs::read_to_string(root().join(krate).join("Cargo.toml")).expect("a manifest");
     let mut inside = false;
@@ -343,7 +343,7 @@ fn the_library_needs_nothing_of_the_command_line() {
         if !manifest.lines().any(|line| named(&line)) {
             complaints.push(format!("`{name}` is not optional"));
         }
-        // A library's word for it, as `use` has it; what the command line writes may be derived where it is declared.
+        // The library's name in `use`; the command line may derive its output types at their declarations.
         let word = name.replace('-', "_");
         if word != "serde" {
             complaints.extend(naming(&["src/"], &["src/bin/wf"], &[&word]));
@@ -359,7 +359,7 @@ fn the_library_needs_nothing_of_the_command_line() {
         let with = lower.iter().filter(|krate| dependencies(krate).iter().any(|has| has == name));
         complaints.extend(with.map(|krate| format!("{krate} depends on {name}")));
     }
-    // What the library keeps without features. A crate more is compiled by everybody who uses it.
+    // The dependencies of the library without features. Every user compiles each additional crate.
     let kept = ["annotate-snippets", "rayon", "thiserror", "tracing"];
     let inside = manifest.split("\n[dependencies]").nth(1).unwrap_or_default();
     let inside = inside.split("[dev-dependencies]").next().unwrap_or_default();
@@ -442,7 +442,7 @@ fn every_test_is_run() {
 
 #[test]
 fn every_file_says_what_it_is_about() {
-    // The inputs of compile-fail tests and the preambles of printed sources are not ours to read as modules.
+    // The inputs of compile-fail tests and the preambles of generated sources are not our modules.
     let exempt = |path: &str| path.contains("/ui/") || path.contains("/preamble/");
     let complaints: Vec<_> = files()
         .into_iter()
@@ -454,7 +454,7 @@ fn every_file_says_what_it_is_about() {
 
 #[test]
 fn no_file_names_a_place_of_somebodys_machine() {
-    // Put together here, so that this file does not name them itself.
+    // Composed here, so that this file does not contain them.
     let places = ["home", "Users", "root", "tmp"].map(|folder| format!("/{folder}/"));
     let mut complaints = Vec::new();
     for file in files() {
@@ -536,7 +536,8 @@ fn every_example_stands_in_the_gallery() {
     report("docs/gallery.md shows every example as it is", &complaints);
 }
 
-/// The map names, behind each invariant, the tests of this file that hold it; it stays short, and its links lead somewhere.
+/// For each invariant, the architecture document names the tests of this file that check it; it stays short, and its
+/// links are valid.
 #[test]
 fn the_map_says_what_is_checked() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
@@ -569,7 +570,7 @@ fn the_map_says_what_is_checked() {
                 complaints.push(format!("{folder} links to {link}, which is not there"));
             }
         }
-        // A file may be named from the root, or from the folder of a crate's sources.
+        // A file may be named relative to the root, or to the folder of a crate's sources.
         let within =
             ["", "kernels-gen/src/", "runtime/src/", "fem-dsl/src/", "src/", "runtime/tests/"];
         for named in text.split('`').skip(1).step_by(2).filter(|named| named.ends_with(".rs")) {

@@ -1,4 +1,4 @@
-//! `wf run` of problems that go through time: orders, what is kept, tables and files, and what cannot be.
+//! `wf run` of time-dependent problems: orders, stored data, tables and files, and rejected settings.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,7 +12,8 @@ pub(crate) fn wf(folder: &Path, text: &str, arguments: &[&str]) -> Output {
     command.output().expect("wf should start")
 }
 
-/// The only problem of a text, solved. Many small steps: kernels that are compiled take a fifth of interpreted ones' time.
+/// Solves the only problem of a text. Compiled kernels take a fifth of the time of interpreted ones for many small
+/// steps.
 #[track_caller]
 fn solved(text: &str) -> Value {
     solved_with(text, &[])
@@ -27,7 +28,7 @@ pub(crate) fn solved_with(text: &str, more: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The messages about a text that cannot be solved.
+/// Returns the messages about a text that cannot be solved.
 #[track_caller]
 pub(crate) fn refused(text: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
@@ -40,7 +41,7 @@ fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or_else(|| panic!("{key} should be a number in {value}"))
 }
 
-/// Conduction with a solution that is in the space at all times, with conditions that are fixed in time or follow it.
+/// Returns conduction with a solution that is in the space at all times, with constant or time-dependent conditions.
 fn heat(scheme: &str, follows: bool) -> String {
     let (solution, conditions) = match follows {
         true => ("exp(-t) * (x[0] + x[1]) + sin(t) * x[0]^2 * x[1]", "dirichlet u;"),
@@ -62,7 +63,7 @@ fn wave(scheme: &str) -> String {
     )
 }
 
-/// The order with which the error at the end falls.
+/// Returns the order of convergence of the final error.
 fn order(text: impl Fn(f64) -> String, step: f64) -> f64 {
     let [coarse, fine] = [step, step / 2.0].map(|step| number(&solved(&text(step)), "error_l2"));
     (coarse / fine).log2()
@@ -79,7 +80,7 @@ fn errors_fall_as_the_schemes_promise() {
         ("bdf(order: 4,", 4.0, 0.02),
         ("bdf(order: 5,", 5.0, 0.025),
         ("sdirk(stages: 2,", 2.0, 0.02),
-        // Of order 3 where nothing is stiff.
+        // Order 3 for nonstiff problems.
         ("sdirk(stages: 3,", 2.6, 0.025),
         ("sdirk(stages: 4,", 2.6, 0.025),
         ("rk(order: 2, mass: consistent,", 2.0, 0.001),
@@ -87,7 +88,7 @@ fn errors_fall_as_the_schemes_promise() {
         let to = if scheme.starts_with("rk") { 0.1 } else { 1.0 };
         let text = |step: f64| heat(&format!("{scheme} to: {to}, step: {step}, at: {to})"), false);
         let found = order(text, step);
-        // Of order 5 the errors are near those of rounding before more of it is seen.
+        // At order 5 the errors approach the rounding-error level before the asymptotic range.
         let less = match promised {
             5.0 => 0.35,
             4.0 => 0.2,
@@ -108,8 +109,8 @@ fn errors_fall_as_the_schemes_promise() {
     }
 }
 
-/// Conditions that follow t are functions of time, and cost no scheme its order; implicit Runge-Kutta formulas have less than theirs
-/// where equations are stiff.
+/// Time-dependent conditions are functions of time, and preserve the order of every scheme; implicit Runge-Kutta
+/// schemes have a reduced order for stiff equations.
 #[test]
 fn conditions_that_follow_time_cost_no_scheme_its_order() {
     for (scheme, step, least, most) in [
@@ -117,7 +118,7 @@ fn conditions_that_follow_time_cost_no_scheme_its_order() {
         ("bdf(order: 3,", 0.05, 2.9, 3.3),
         ("sdirk(stages: 2,", 0.05, 1.8, 2.2),
         ("sdirk(stages: 3,", 0.05, 2.3, 3.2),
-        // What a mass that couples unknowns takes from the rates of those that conditions hold.
+        // Contributions of a coupled mass from the rates of constrained DoFs.
         ("rk(order: 1, mass: consistent,", 0.0008, 0.9, 1.1),
         ("rk(order: 2, mass: consistent,", 0.0008, 1.9, 2.3),
         ("rk(order: 4, mass: consistent,", 0.0008, 3.8, 4.3),
@@ -137,7 +138,7 @@ fn steps_that_vary_keep_their_tolerance() {
             let text = heat(&format!("{scheme} to: 1, tolerance: {tolerance}, at: 1)"), false);
             let found = solved(&text);
             let allowed = 30.0 * tolerance.parse::<f64>().expect("a number");
-            // Of a solution of the size 0.01.
+            // For a solution of size 0.01.
             assert!(number(&found, "error_l2") < allowed * 0.02, "{scheme} {tolerance}: {found}");
             let note = found["notes"].to_string();
             let steps = note.split(" steps of").next().and_then(|text| text.rsplit('"').next());
@@ -156,7 +157,7 @@ const FREE: &str = "form wave { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad
 #[test]
 fn an_undamped_wave_keeps_its_energy() {
     for (scheme, lost) in [
-        // As exactly as stages are solved.
+        // As accurate as the solves of the stages.
         ("newmark(to: 2, step: 0.05, every: 1)", 1e-8),
         ("theta(to: 2, step: 0.05, every: 1)", 1e-8),
         ("leapfrog(mass: consistent, to: 2, step: 0.02, every: 1)", 0.02),
@@ -175,8 +176,8 @@ fn an_undamped_wave_keeps_its_energy() {
     }
 }
 
-/// Waves that conditions bring in, implicitly, and explicitly: with a mass that couples unknowns, and with one that is diagonal since quadrature is at the
-/// nodes, which is the same lumped or not.
+/// Waves excited by conditions, implicitly and explicitly. The mass matrix is coupled, or diagonal by quadrature at the
+/// nodes, for which lumping makes no difference.
 #[test]
 fn waves_follow_conditions() {
     let text = |scheme: &str, quadrature: &str| {
@@ -208,7 +209,7 @@ fn waves_follow_conditions() {
     assert!((lumped / known - 1.0).abs() < 2e-3, "{lumped} is not {known}");
 }
 
-/// A mass that is made once would be wrong.
+/// A stored mass matrix would be wrong.
 #[test]
 fn explicit_schemes_refuse_masses_that_change() {
     for f0 in ["(1 + u^2) * dt(u)", "(2 + sin(t)) * dt(u)", "dt(u)^2 + dt(u)"] {
@@ -221,7 +222,7 @@ fn explicit_schemes_refuse_masses_that_change() {
     }
 }
 
-/// Nodes of simplices are no quadrature.
+/// Nodes of simplices are no quadrature rule.
 #[test]
 fn quadrature_at_nodes_is_for_squares_and_cubes() {
     let text = FREE.replace("SCHEME", "leapfrog(to: 1, step: 0.02)");
@@ -231,7 +232,7 @@ fn quadrature_at_nodes_is_for_squares_and_cubes() {
     assert!(said.contains("nodes of a tri") && said.contains("leave `quadrature"), "{said}");
 }
 
-/// Incompressible flow: the order of the velocity, and that of the pressure, which has no derivative.
+/// Incompressible flow: the order of the velocity, and that of the pressure, which has no time derivative.
 #[test]
 fn algebraic_fields_follow() {
     for (scheme, velocity, pressure) in [
@@ -301,13 +302,13 @@ fn times_have_rows_and_files() {
 fn what_cannot_be_is_said() {
     let long = refused(&heat("rk(to: 1, step: 0.1)", false));
     assert!(long.contains("`rk` is stable up to") && long.contains("step:"), "{long}");
-    // A start that the conditions contradict is one that they replace.
+    // An initial state that contradicts the conditions is replaced by them.
     let text = "form heat { field u: scalar; f0[u] = dt(u); f1[u] = grad(u); }
          problem p solves heat { mesh = box(dim: 2, cells: 2); dirichlet u = 1; initial u = 0.5;
          time = bdf(order: 1, to: 1, step: 0.5); }";
     let notes = solved(text)["notes"].to_string();
     assert!(notes.contains("differs from the conditions in 8 unknowns"), "{notes}");
-    // A solution that ends: u̇ = u³ from 1 at t = ½.
+    // A solution with blow-up: u̇ = u³ from 1 at t = ½.
     let blows = "form blow { field u: scalar; f0[u] = dt(u) - u^3; }
          problem p solves blow { mesh = box(dim: 2, cells: 1); initial u = 1;
          time = bdf(order: 2, to: 1, tolerance: 1e-4); }";

@@ -1,5 +1,4 @@
-//! `wf verify`: what should hold does, on every kind of cell and in each way of writing a form, and what should not is
-//! found.
+//! `wf verify`: correct forms pass, on every kind of cell and in each notation, and incorrect ones are detected.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +18,8 @@ fn program(text: &str) -> Program {
     program.expect("a program")
 }
 
-/// Small meshes; enough for orders to show. Solved by interpreted kernels: compilers take longer than these problems.
+/// Returns settings for small meshes that still show the orders, with interpreted kernels: compilers take longer than
+/// these problems.
 fn small(degrees: &[usize], cell: Option<Cell>) -> Settings {
     let (degrees, execution) = (degrees.to_vec(), Execution::Interpreted);
     Settings { degrees, cell, dofs: 1500, execution, ..Settings::default() }
@@ -36,7 +36,7 @@ fn verified(program: &Program, name: &str, settings: &Settings) -> Verification 
     found.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Forms without problems: each is verified on a box of these cells.
+/// Asserts that forms without problems pass: each is verified on a box of these cells.
 fn holds(text: &str, cell: Cell, degrees: &[usize], kernels: bool) {
     let (names, added) = problems(&program(text), Some(cell));
     assert!(!names.is_empty());
@@ -76,7 +76,7 @@ fn forms_of_all_ways_hold_on_quadrilaterals() {
     );
 }
 
-/// The same by compiled kernels, which are compared one by one.
+/// The same with compiled kernels, which are compared separately.
 #[test]
 fn compiled_kernels_hold() {
     let text = "form soil {
@@ -102,7 +102,7 @@ fn forms_hold_on_simplices_and_hexahedra() {
     holds(text, Cell::Hexahedron, &[2], false);
 }
 
-/// Discontinuous fields, at degree 1 with ones that are constant in each cell, of which only the order in L2 says anything.
+/// Discontinuous fields, at degree 1 including cellwise constant ones, for which only the order in L2 is meaningful.
 #[test]
 fn discontinuous_fields_hold() {
     let text = "
@@ -157,7 +157,7 @@ fn a_part_of_the_boundary_may_be_free() {
     }
 }
 
-/// A flow whose pressure, and a field that, is known up to a constant.
+/// Verifies a flow whose pressure, and a field that, is determined up to a constant.
 fn free_up_to_a_constant(name: &str, cell: Option<Cell>) {
     let program = program(
         "form stokes {
@@ -242,7 +242,7 @@ fn what_does_not_hold_is_found() {
         let settings = Settings { kernels: false, ..small(&[degree], None) };
         verified(&program, name, &settings).failures().join("\n")
     };
-    // The source has no part on the kink: another problem is solved.
+    // The source lacks the surface term on the kink: another problem is solved.
     let said = failures("kink", 1);
     assert!(said.contains("in L2, not 2") && said.contains("in H1, not 1"), "{said}");
     let said = failures("edge", 3);
@@ -253,7 +253,7 @@ fn what_does_not_hold_is_found() {
     assert!(said.contains("positive definite"), "{said}");
 }
 
-/// Runs `wf verify`: its exit code, and what it said.
+/// Runs `wf verify`: returns its exit code, and its output.
 fn wf(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_wf"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -309,7 +309,7 @@ fn the_exit_status_says_whether_it_holds() {
     let first = out.lines().next().expect("a line");
     let value: Value = serde_json::from_str(first).expect("JSON");
     assert_eq!((code, &value["holds"]), (Some(1), &Value::from(false)));
-    // Mistakes are underlined where they are.
+    // Mistakes are underlined at their location.
     let (code, _, said) = run(&["--solution", "u=sin(y)"]);
     assert!(code == Some(1) && said.contains("--solution") && said.contains("E0201"), "{said}");
     let (code, _, said) = run(&["--solution", "v=1"]);
@@ -345,7 +345,7 @@ fn forms_with_boundary_blocks_all_around_are_verified() {
     assert_eq!(found.failures(), Vec::<String>::new());
 }
 
-/// Orders mean nothing where the source of a solution misses a jump.
+/// Orders are meaningless if the source of a solution lacks the surface term of a jump.
 #[test]
 fn fluxes_that_jump_are_refused_and_not_said_to_fail() {
     let text = "form p { field u: scalar; let a = if x[0] < 0.5 { 1 } else { 3 }; f1[u] = a * grad(u); }\n\
@@ -372,7 +372,7 @@ fn forms_with_time_derivatives_hold_at_an_instant_and_through_time() {
         assert_eq!(found.failures(), Vec::<String>::new(), "{name}");
         let findings = found.degrees[0].outcome.as_ref().expect("degree 1");
         for one in &findings.time {
-            // A field without a time derivative is promised no order by schemes of stages.
+            // Schemes with stages assert no order for a field without a time derivative.
             let seen = one.orders.iter().all(|order| order.observed.is_some());
             assert!(seen, "{name}: {one:?}");
         }

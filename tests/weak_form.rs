@@ -1,5 +1,6 @@
-//! The facade: what `weak_form!` makes, kernels ahead of time against those compiled now, and what is refused.
-// What the macro makes of kernels ahead of time stands in programs that forbid `unsafe`, too.
+//! The facade: expansions of `weak_form!`, kernels compiled ahead of time in comparison with just in time, and rejected
+//! input.
+// The expansion with kernels compiled ahead of time is also valid in programs that forbid `unsafe`.
 #![forbid(unsafe_code)]
 
 use weakform::{ALL, Error, Form, Isa, Origin, System, at, mesh, weak_form};
@@ -28,12 +29,12 @@ weak_form! {
 }
 
 weak_form! {
-    /// Its solution is the place.
+    /// Its solution is the position.
     form place { field u: vector; f0[u] = u - x; }
 }
 
 weak_form! {
-    /// What depends on the dimension, and a word that Rust keeps for itself.
+    /// Declarations that depend on the dimension, and a name that Rust reserves.
     form anywhere {
         field u: vector;
         param weights: tensor = final * I;
@@ -67,7 +68,7 @@ fn system(form: &Form, text: &str, degree: usize, conditions: bool) -> Result<Sy
     if conditions { setup.dirichlet("u", ALL, |x| x[0] * x[1]).build() } else { setup.build() }
 }
 
-/// Residual, action and diagonal at a state.
+/// Returns residual, action and diagonal at a state.
 fn outcomes(system: &mut System) -> Result<[Vec<f64>; 3], Error> {
     let u = system.interpolate("u", |x| (x[0] - x[1] * x[2]).sin())?;
     let x = system.interpolate("u", |x| 1.0 - x[0] * x[1])?;
@@ -93,7 +94,7 @@ fn kernels_ahead_of_time_are_those_that_the_jit_would_build() -> Result<(), Erro
             assert_eq!(plans.0, plans.1);
             let (first, second) = (outcomes(&mut first)?, outcomes(&mut second)?);
             assert!(first.iter().flatten().any(|value| *value != 0.0));
-            // The same operations in the same order, bit for bit, where the flags choose no other ones.
+            // The same operations in the same order, bit for bit, unless the flags select others.
             if cfg!(target_arch = "x86_64") {
                 assert_eq!(first, second, "{text}, degree {degree}");
             }
@@ -102,7 +103,7 @@ fn kernels_ahead_of_time_are_those_that_the_jit_would_build() -> Result<(), Erro
     Ok(())
 }
 
-/// The processor's best instruction set is the first that can be asked for; all below it agree.
+/// The CPU's most capable instruction set is the first available one; all below it agree.
 #[test]
 fn every_instruction_set_of_this_processor_gives_the_same() -> Result<(), Error> {
     let build = |isa: Isa| {
@@ -134,7 +135,7 @@ fn every_instruction_set_of_this_processor_gives_the_same() -> Result<(), Error>
 fn a_problem_runs_with_what_it_says_and_what_is_said_otherwise() -> Result<(), Error> {
     let solution = reaction::problem::small().run()?;
     assert_eq!((solution.cells(), solution.dofs()), (9, 16));
-    // Its own quadrature is among what was compiled.
+    // Its own quadrature is among the compiled ones.
     assert_eq!(solution.origin(), Origin::AheadOfTime);
     assert!(solution.residual() < 1e-8 && solution.error("u").is_none());
     let other = reaction::problem::small()
@@ -150,7 +151,7 @@ fn a_problem_runs_with_what_it_says_and_what_is_said_otherwise() -> Result<(), E
 
 #[test]
 fn a_system_solves_and_its_parameters_change() -> Result<(), Error> {
-    // u = x for vectors, in a space that has it.
+    // u = x for vectors, in a space that contains it.
     let mut vector = place::form().on(mesh("box(dim: 3, cells: 2)")?).build()?;
     let mut u = vector.initial();
     vector.solve(&mut u)?;
@@ -168,7 +169,7 @@ fn a_system_solves_and_its_parameters_change() -> Result<(), Error> {
     Ok(())
 }
 
-/// The message of what is refused.
+/// Returns the message of an error.
 fn refused<T>(result: Result<T, Error>) -> String {
     result.err().map_or_else(|| "nothing was refused".to_owned(), |error| error.to_string())
 }
@@ -244,7 +245,7 @@ fn structs_follow_the_dimension() -> Result<(), Error> {
     let mut u = system.initial();
     system.solve(&mut u)?;
     assert!(system.error_l2("u", &u, |x| [3.0 * x[0], 3.0 * x[1]])? < 1e-10);
-    // Those of another dimension are refused when the mesh is known.
+    // Those of another dimension are rejected once the mesh is known.
     let refused = setup()?.params(space).build().map(|_| ()).expect_err("another dimension");
     assert!(refused.to_string().contains("`weights` has 4 components"), "{refused}");
     assert!(system.set_params(&space).is_err());

@@ -1,7 +1,7 @@
 //! Append-only storage with typed ids: the shape of every expression graph of the project.
 //!
-//! An id is a `u32` in a newtype; an item may refer only to items with smaller ids ("operands
-//! first"), so a pass is one loop in index order and never recursive.
+//! An id is a `u32` in a newtype. An item may refer only to items with smaller ids ("operands first"), so a pass is one
+//! loop in index order and never recursive.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,9 +9,9 @@ use std::ops::{Index, IndexMut};
 
 /// A typed index into an [`IndexVec`].
 pub trait Id: Copy + Eq + Ord + fmt::Debug {
-    /// The id of the item at position `index`.
+    /// Returns the id of the item at position `index`.
     fn from_index(index: usize) -> Self;
-    /// The position of the item.
+    /// Returns the position of the item.
     fn index(self) -> usize;
 }
 
@@ -56,7 +56,7 @@ pub struct IndexVec<I, T> {
 }
 
 impl<I: Id, T> IndexVec<I, T> {
-    /// An empty vector.
+    /// Returns an empty vector.
     pub const fn new() -> Self {
         Self { items: Vec::new(), id: PhantomData }
     }
@@ -68,37 +68,37 @@ impl<I: Id, T> IndexVec<I, T> {
         id
     }
 
-    /// The number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there is no item.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The item with this id, if there is one.
+    /// Returns the item with this id, if it exists.
     pub fn get(&self, id: I) -> Option<&T> {
         self.items.get(id.index())
     }
 
-    /// The items in order.
+    /// Returns the items in order.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.items.iter()
     }
 
-    /// The elements in order, to be changed.
+    /// Returns the items in order, mutably.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.items.iter_mut()
     }
 
-    /// The ids in order.
+    /// Returns the ids in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + use<I, T> {
         (0..self.items.len()).map(I::from_index)
     }
 
-    /// The items with their ids, in order.
+    /// Returns the items with their ids, in order.
     pub fn iter_enumerated(&self) -> impl DoubleEndedIterator<Item = (I, &T)> {
         self.items.iter().enumerate().map(|(i, item)| (I::from_index(i), item))
     }
@@ -145,7 +145,7 @@ impl<I: Id, T: fmt::Debug> fmt::Debug for IndexVec<I, T> {
     }
 }
 
-/// What is known of some of an arena's items. A map in the order of the ids, and as quick as a vector.
+/// Values for some of an arena's items: a map ordered by id, as fast as a vector.
 #[derive(Clone, PartialEq)]
 pub struct IdMap<I, T> {
     items: Vec<Option<T>>,
@@ -153,22 +153,22 @@ pub struct IdMap<I, T> {
 }
 
 impl<I: Id, T> IdMap<I, T> {
-    /// An empty map.
+    /// Returns an empty map.
     pub const fn new() -> Self {
         Self { items: Vec::new(), id: PhantomData }
     }
 
-    /// What is known of an item.
+    /// Returns the value of an item.
     pub fn get(&self, id: &I) -> Option<&T> {
         self.items.get(id.index())?.as_ref()
     }
 
-    /// Whether something is known of an item.
+    /// Returns whether an item has a value.
     pub fn contains_key(&self, id: &I) -> bool {
         self.get(id).is_some()
     }
 
-    /// What is known of an item; `value`, where nothing was.
+    /// Returns the value of an item; inserts `value` if it has none.
     pub fn get_or_insert(&mut self, id: I, value: T) -> &mut T {
         if self.items.len() <= id.index() {
             self.items.resize_with(id.index() + 1, || None);
@@ -176,7 +176,7 @@ impl<I: Id, T> IdMap<I, T> {
         self.items[id.index()].get_or_insert(value)
     }
 
-    /// Replaces what is known of an item, and gives it back.
+    /// Replaces the value of an item, and returns the old one.
     pub fn insert(&mut self, id: I, value: T) -> Option<T> {
         if self.items.len() <= id.index() {
             self.items.resize_with(id.index() + 1, || None);
@@ -184,7 +184,7 @@ impl<I: Id, T> IdMap<I, T> {
         self.items[id.index()].replace(value)
     }
 
-    /// All of it, in the order of the ids.
+    /// Returns all entries, in the order of the ids.
     pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         let items = self.items.iter().enumerate();
         items.filter_map(|(at, item)| Some((I::from_index(at), item.as_ref()?)))

@@ -1,11 +1,11 @@
-//! What the scalar operations mean in f64: one definition for folding and for evaluation.
+//! Semantics of the scalar operations in f64: one definition for constant folding and for evaluation.
 //!
-//! Everything transcendental goes through `libm`, so that folded constants, and with them generated
-//! sources, do not depend on the platform.
+//! All transcendental functions use `libm`, so that folded constants, and with them generated sources, do not depend on
+//! the platform.
 
 use crate::terms::{Binary, Comparison, Unary};
 
-/// A function of one number.
+/// Evaluates a function of one number.
 pub fn unary(function: Unary, a: f64) -> f64 {
     match function {
         Unary::Neg => -a,
@@ -26,7 +26,7 @@ pub fn unary(function: Unary, a: f64) -> f64 {
     }
 }
 
-/// A function of two numbers; `Min` and `Max` take the first on a tie.
+/// Evaluates a function of two numbers; `Min` and `Max` return the first on a tie.
 pub fn binary(function: Binary, a: f64, b: f64) -> f64 {
     match function {
         Binary::Add => a + b,
@@ -52,7 +52,7 @@ pub fn binary(function: Binary, a: f64, b: f64) -> f64 {
     }
 }
 
-/// aⁿ by repeated multiplication; 1 for n = 0, the reciprocal of a⁻ⁿ for n < 0.
+/// Computes aⁿ by repeated multiplication; 1 for n = 0, the reciprocal of a⁻ⁿ for n < 0.
 pub fn powi(a: f64, n: i32) -> f64 {
     let (mut power, mut square, mut rest) = (1.0, a, n.unsigned_abs());
     while rest > 0 {
@@ -67,7 +67,7 @@ pub fn powi(a: f64, n: i32) -> f64 {
     if n < 0 { 1.0 / power } else { power }
 }
 
-/// A comparison.
+/// Evaluates a comparison.
 #[expect(clippy::float_cmp, reason = "the user asks for exact equality")]
 pub fn compare(comparison: Comparison, a: f64, b: f64) -> bool {
     match comparison {
@@ -80,8 +80,8 @@ pub fn compare(comparison: Comparison, a: f64, b: f64) -> bool {
     }
 }
 
-/// 1/c where multiplying by it gives exactly what dividing by c gives: c is a power of two whose
-/// reciprocal is a normal number.
+/// Returns 1/c if multiplying by it equals dividing by c exactly: c is a power of two whose reciprocal is a normal
+/// number.
 pub fn exact_reciprocal(c: f64) -> Option<f64> {
     let mantissa = c.to_bits() & ((1 << (f64::MANTISSA_DIGITS - 1)) - 1);
     (c.is_normal() && mantissa == 0 && (1.0 / c).is_normal()).then(|| 1.0 / c)

@@ -1,8 +1,8 @@
-//! What was written, as plain data: the output of `parse`, the input of `check`.
+//! The syntax tree, as plain data: the output of `parse`, the input of `check`.
 //!
-//! Syntax only. Expressions lie in one arena a file, operands before their users, so that a pass
-//! over them is a loop. Where the text of an expression was broken there is [`ExprKind::Error`]:
-//! it has been reported, so later stages pass over it in silence.
+//! It contains syntax only. The expressions of a file are in one arena, operands before their users, so that a pass
+//! over them is a loop. A broken expression is an [`ExprKind::Error`]: it has been reported, so that later stages
+//! ignore it.
 
 pub use crate::source::Span;
 
@@ -25,30 +25,30 @@ pub struct File {
     pub exprs: IndexVec<ExprId, Expr>,
 }
 
-/// A name where it is written.
+/// A name with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ident {
     /// The name.
     pub name: String,
-    /// Its place.
+    /// Its location.
     pub span: Span,
 }
 
-/// A string where it is written.
+/// A string with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     /// The text between the quotes.
     pub text: String,
-    /// Its place, quotes included.
+    /// Its location, including quotes.
     pub span: Span,
 }
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
-    /// Its place, without brackets around it.
+    /// Its location, without brackets around it.
     pub span: Span,
 }
 
@@ -71,12 +71,12 @@ pub enum ExprKind {
         function: Ident,
         /// Its arguments without a name.
         arguments: Vec<ExprId>,
-        /// Those with one, which stand behind them.
+        /// The named ones, which follow.
         named: Vec<Argument>,
     },
     /// `a[i, j]`.
     Index {
-        /// What is indexed.
+        /// The indexed expression.
         base: ExprId,
         /// The indices.
         indices: Vec<ExprId>,
@@ -85,7 +85,7 @@ pub enum ExprKind {
     Unary {
         /// The operator.
         op: UnaryOp,
-        /// The operator's place.
+        /// The operator's location.
         op_span: Span,
         /// The operand.
         operand: ExprId,
@@ -94,7 +94,7 @@ pub enum ExprKind {
     Binary {
         /// The operator.
         op: BinaryOp,
-        /// The operator's place.
+        /// The operator's location.
         op_span: Span,
         /// Left operand.
         left: ExprId,
@@ -105,9 +105,9 @@ pub enum ExprKind {
     If {
         /// The condition.
         condition: ExprId,
-        /// Where it holds.
+        /// The value if it is true.
         then: ExprId,
-        /// Where it does not.
+        /// The value if it is false.
         otherwise: ExprId,
     },
 }
@@ -153,7 +153,7 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// As it is written.
+    /// Returns its text.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -182,7 +182,7 @@ pub struct Form {
     pub name: Ident,
     /// Its items in order.
     pub items: Vec<FormItem>,
-    /// From `form` to `}`.
+    /// The span from `form` to `}`.
     pub span: Span,
 }
 
@@ -191,41 +191,40 @@ pub struct Form {
 pub struct FormItem {
     /// The documentation comment, without the slashes.
     pub doc: String,
-    /// What it is.
+    /// Its kind.
     pub kind: FormItemKind,
-    /// From its first word to its `;` or `}`.
+    /// The span from its first word to its `;` or `}`.
     pub span: Span,
 }
 
 /// The items of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FormItemKind {
-    /// A broken item of which nothing is known; already reported. Checks that something is
-    /// missing keep silent where there is one.
+    /// A broken item of unknown kind; already reported. In its presence, checks for missing items are suppressed.
     Broken,
     /// `field u: SHAPE in SPACE;`
     Field {
         /// Name.
         name: Ident,
-        /// Shape; none where it was broken.
+        /// Shape; `None` if broken.
         shape: Option<ShapeSpec>,
-        /// Space, where it is given.
+        /// Space, if present.
         space: Option<SpaceSpec>,
     },
     /// `aux a: SHAPE on PLACE;`
     Aux {
         /// Name.
         name: Ident,
-        /// Shape; none where it was broken.
+        /// Shape; `None` if broken.
         shape: Option<ShapeSpec>,
-        /// Where the data lives, where it is given.
+        /// Location of the data, if present.
         place: Option<PlaceSpec>,
     },
     /// `param c: SHAPE = EXPR;`
     Param {
         /// Name.
         name: Ident,
-        /// Shape, where it is given.
+        /// Shape, if present.
         shape: Option<ShapeSpec>,
         /// Default value.
         value: ExprId,
@@ -248,9 +247,9 @@ pub enum FormItemKind {
     },
     /// `f0[u] = EXPR;` or `f1[u] = EXPR;`
     Row {
-        /// Which of the two, at the place of the word.
+        /// The kind of row.
         row: Row,
-        /// The place of `f0` or `f1`.
+        /// The location of `f0` or `f1`.
         row_span: Span,
         /// The field.
         field: Ident,
@@ -274,9 +273,9 @@ pub enum FormItemKind {
         /// Value.
         value: ExprId,
     },
-    /// `on boundary "a", "b" { … }`, `on cells "a" { … }`; no block among its items.
+    /// `on boundary "a", "b" { … }`, `on cells "a" { … }`; blocks are not nested.
     Block {
-        /// Whether it is of facets of the boundary, not of cells.
+        /// True for facets of the boundary, false for cells.
         of_facets: bool,
         /// The tags.
         tags: Vec<Text>,
@@ -285,7 +284,7 @@ pub enum FormItemKind {
     },
 }
 
-/// What a row is tested against.
+/// The test factor of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Row {
     /// φ
@@ -297,9 +296,9 @@ pub enum Row {
 /// A shape as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapeSpec {
-    /// What it is.
+    /// Its kind.
     pub kind: ShapeKind,
-    /// Its place.
+    /// Its location.
     pub span: Span,
 }
 
@@ -319,9 +318,9 @@ pub enum ShapeKind {
 pub struct SpaceSpec {
     /// The family.
     pub family: Family,
-    /// The degree, where it is given.
+    /// The degree, if present.
     pub degree: Option<DegreeSpec>,
-    /// Its place.
+    /// Its location.
     pub span: Span,
 }
 
@@ -343,16 +342,16 @@ pub enum DegreeSpec {
     Fixed(usize),
 }
 
-/// Where auxiliary data lives, as written.
+/// The location of auxiliary data as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceSpec {
-    /// What it is.
+    /// Its kind.
     pub kind: PlaceKind,
-    /// Its place in the text.
+    /// Its location in the text.
     pub span: Span,
 }
 
-/// The places of auxiliary data.
+/// The locations of auxiliary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceKind {
     /// `on nodes`, `on nodes in SPACE`
@@ -370,11 +369,11 @@ pub struct Problem {
     pub doc: String,
     /// Its name.
     pub name: Ident,
-    /// The form that it solves.
+    /// The form to solve.
     pub form: Ident,
     /// Its items in order.
     pub items: Vec<ProblemItem>,
-    /// From `problem` to `}`.
+    /// The span from `problem` to `}`.
     pub span: Span,
 }
 
@@ -383,17 +382,16 @@ pub struct Problem {
 pub struct ProblemItem {
     /// The documentation comment, without the slashes.
     pub doc: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ProblemItemKind,
-    /// From its first word to its `;`.
+    /// The span from its first word to its `;`.
     pub span: Span,
 }
 
 /// The items of a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProblemItemKind {
-    /// A broken item of which nothing is known; already reported. Checks that something is
-    /// missing keep silent where there is one.
+    /// A broken item of unknown kind; already reported. In its presence, checks for missing items are suppressed.
     Broken,
     /// `mesh = "part.msh";`
     MeshFile(Text),
@@ -401,7 +399,7 @@ pub enum ProblemItemKind {
     MeshGenerator(Named),
     /// `refine = N;` `degree = k;` `quadrature = D;` `t = 0;`
     Setting {
-        /// Which.
+        /// The name of the setting.
         name: Ident,
         /// Value.
         value: ExprId,
@@ -419,20 +417,20 @@ pub enum ProblemItemKind {
         name: Ident,
         /// Value.
         value: ExprId,
-        /// On which cells; on all where it is left out.
+        /// The cells; all if absent.
         place: Option<Place>,
     },
     /// `dirichlet u[i] = EXPR on "tag";` or `dirichlet dot(u, n) = EXPR on "tag";`
     Dirichlet {
         /// The field.
         field: Ident,
-        /// One component, where it is given.
+        /// The component, if present.
         component: Option<ExprId>,
-        /// What the field is multiplied with, where only its normal component is given.
+        /// The factor, for a condition on the normal component.
         normal: Option<Ident>,
-        /// Value; the known solution's where it is left out.
+        /// Value; that of the known solution if absent.
         value: Option<ExprId>,
-        /// Where; everywhere where it is left out.
+        /// The part of the boundary; all of it if absent.
         place: Option<Place>,
     },
     /// `periodic "left" = "right";`
@@ -456,7 +454,7 @@ pub enum ProblemItemKind {
     },
     /// `initial u = EXPR;`, or `initial dt(u) = EXPR;`
     Initial {
-        /// Whether it is of the time derivative.
+        /// True for a time derivative.
         rate: bool,
         /// The field.
         field: Ident,
@@ -479,9 +477,9 @@ pub enum ProblemItemKind {
     Solver(Named),
     /// `report drag = EXPR;`
     Report {
-        /// What it is called.
+        /// The name of the report.
         name: Ident,
-        /// Value: arithmetic on numbers that are known of a solution.
+        /// Value: arithmetic on functionals of a solution.
         value: ExprId,
     },
 }
@@ -493,7 +491,7 @@ pub struct Named {
     pub name: Ident,
     /// Its arguments.
     pub arguments: Vec<Argument>,
-    /// The place of it all.
+    /// The span of the whole.
     pub span: Span,
 }
 
@@ -506,7 +504,7 @@ pub struct Argument {
     pub value: ExprId,
 }
 
-/// Where a condition holds.
+/// The support of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// `on all`

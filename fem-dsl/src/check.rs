@@ -1,13 +1,12 @@
 //! `check`: [`ast::Form`] → [`Form`], for one space dimension.
 //!
-//! Names are resolved (unique in the form, no shadowing, any order, no cycles), functions are
-//! expanded, every expression gets its shape, and all three ways of writing end as f0 and f1:
-//! those of a weak form are its derivatives by the tests and their gradients, those of an energy
-//! its derivatives by the fields and theirs. All errors of a form come out of one run; what rests
-//! on something broken is passed over in silence.
+//! Names are resolved (unique in the form, no shadowing, any order, no cycles), functions are expanded, and every
+//! expression gets its shape. All three notations are converted to f0 and f1. For a weak form they are its derivatives
+//! by the test functions and their gradients; for an energy, its derivatives by the fields and their gradients. One run
+//! reports all errors of a form; anything that depends on a broken part is silently ignored.
 //!
-//! A form is checked once for each dimension ([`check_dimensions`]) and is good for those that
-//! pass. [`value`] checks the expressions of problem blocks.
+//! A form is checked once for each dimension ([`check_dimensions`]) and is valid for those that pass. [`value`] checks
+//! the expressions of problem blocks.
 
 pub(crate) mod darcy;
 mod declare;
@@ -30,10 +29,10 @@ use crate::form::{Exprs, Form};
 use crate::source::Source;
 use std::collections::BTreeMap;
 
-/// After so many errors of one form the others are not shown.
+/// Largest number of reported errors of a form.
 const MOST_ERRORS: usize = 100;
 
-/// Checks `form` of `file` for the space dimension `dim`. There is a form where there is no error.
+/// Checks `form` of `file` for the space dimension `dim`. Returns a form if there are no errors.
 pub fn check(
     source: &Source,
     file: &ast::File,
@@ -76,7 +75,7 @@ pub fn check(
     (Some(form), diagnostics)
 }
 
-/// A form in the dimensions for which it holds.
+/// The results of checking a form in each dimension.
 #[derive(Clone, Debug)]
 pub struct Dimensions {
     outcomes: [(Option<Form>, Vec<Diagnostic>); 2],
@@ -92,24 +91,24 @@ impl Dimensions {
         self.outcomes.get(dim.checked_sub(2)?)
     }
 
-    /// The form in `dim` dimensions, where it holds.
+    /// Returns the form in `dim` dimensions, if it is valid there.
     pub fn form(&self, dim: usize) -> Option<&Form> {
         self.outcome(dim)?.0.as_ref()
     }
 
-    /// The form in the dimensions for which it holds.
+    /// Returns the form in the dimensions in which it is valid.
     pub fn forms(&self) -> impl Iterator<Item = &Form> {
         self.outcomes.iter().filter_map(|(form, _)| form.as_ref())
     }
 
-    /// Why the form does not hold in `dim` dimensions: the first error, whose primary label is
-    /// the token that fixes the other dimension where the form holds there.
+    /// Returns the reason why the form is invalid in `dim` dimensions: the first error. If the form is valid in the
+    /// other dimension, the primary label is the token that determines it.
     pub fn refusal(&self, dim: usize) -> Option<&Diagnostic> {
         self.outcome(dim)?.1.iter().find(|diagnostic| diagnostic.is_error())
     }
 
-    /// What is to be shown: nothing but warnings where one dimension passes, otherwise the errors
-    /// of the dimension that has fewer.
+    /// Returns the diagnostics to report: only warnings if one dimension passes, otherwise the errors of the dimension
+    /// that has fewer.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         let [two, three] = &self.outcomes;
         let errors = |outcome: &(Option<Form>, Vec<Diagnostic>)| {

@@ -1,14 +1,12 @@
 //! The codes of all diagnostics, each with its page.
 //!
-//! E01xx syntax, E02xx names and shapes, E03xx rules of forms, E04xx problems and their settings,
-//! E09xx parts of the language that this version reads but does not build yet; warnings have the same ranges, from
-//! W0201 on. A page is a file
-//! of `codes/`: a wrong example, why it is wrong, and the example put right; `wf explain E0203`
-//! prints it.
+//! E01xx syntax, E02xx names and shapes, E03xx rules of forms, E04xx problems and their settings, E09xx features that
+//! this version parses but does not implement. Warnings have the same ranges, from W0201 on. A page is a file of
+//! `codes/`: a wrong example, the reason, and the corrected example; `wf explain E0203` prints it.
 
 macro_rules! codes {
     ($($(#[$meta:meta])* $name:ident = $id:literal,)*) => {
-        /// What a diagnostic is about.
+        /// The kind of a diagnostic.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Code {
             $($(#[$meta])* $name,)*
@@ -18,14 +16,14 @@ macro_rules! codes {
             /// All codes, in order.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The code as it is shown: `E0203`.
+            /// Returns the code as printed: `E0203`.
             pub const fn id(self) -> &'static str {
                 match self {
                     $(Self::$name => $id,)*
                 }
             }
 
-            /// Its page, in Markdown.
+            /// Returns its page, in Markdown.
             pub const fn page(self) -> &'static str {
                 match self {
                     $(Self::$name => include_str!(concat!("codes/", $id, ".md")),)*
@@ -36,11 +34,11 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Something else was expected here.
+    /// An unexpected token.
     UnexpectedToken = "E0101",
     /// A character that the language does not use.
     UnknownCharacter = "E0102",
-    /// A number that is not written as the language writes numbers.
+    /// A number in a notation that the language does not have.
     MalformedNumber = "E0103",
     /// A string that is not closed on its line, has a backslash, or has no space before it.
     MalformedString = "E0104",
@@ -58,92 +56,92 @@ codes! {
     FileTooLarge = "E0110",
     /// The file is not UTF-8.
     NotUtf8 = "E0111",
-    /// A documentation comment before nothing.
+    /// A documentation comment that precedes no item.
     StrayDocumentation = "E0112",
     /// `if` without `else`.
     MissingElse = "E0113",
-    /// A number above the largest f64, or one that would become 0.
+    /// A number above the largest f64, or one that would underflow to 0.
     NumberTooLarge = "E0114",
-    /// Too many errors to go on.
+    /// Too many errors to continue.
     TooManyErrors = "E0115",
 
-    /// A name that nothing declares.
+    /// An undeclared name.
     UnknownName = "E0201",
-    /// Operands whose shapes do not go together.
+    /// Operands with incompatible shapes.
     ShapeMismatch = "E0202",
-    /// A row, parameter or value of another shape than its place demands.
+    /// A row, parameter or value with the wrong shape.
     WrongShape = "E0203",
     /// A wrong number of arguments.
     WrongArgumentCount = "E0204",
-    /// An index that is not a whole number in range, or not one for each dimension.
+    /// An index that is no integer in range, or a wrong number of indices.
     BadIndex = "E0205",
     /// Two declarations of one name.
     DuplicateName = "E0206",
-    /// A name that is defined by itself.
+    /// A name defined in terms of itself.
     Cycle = "E0207",
-    /// A derivative that does not exist or is not supplied at a point.
+    /// A derivative that does not exist or is not available at a point.
     NoDerivative = "E0208",
     /// A comparison outside a condition, or a number used as one.
     NotACondition = "E0209",
     /// A function used as a value, or a value used as a function.
     NotAFunction = "E0210",
-    /// A name that exists but not in this place.
+    /// A name that exists but is not available in this context.
     NotAvailableHere = "E0211",
     /// Rows of a matrix of different lengths, or an empty array.
     RaggedArray = "E0212",
-    /// An argument of another shape than the function takes.
+    /// An argument with a shape that the function does not accept.
     WrongArgumentShape = "E0213",
 
-    /// A form without an unknown.
+    /// A form without an unknown field.
     NoField = "E0301",
     /// A field without any row.
     MissingRow = "E0302",
-    /// A row given twice.
+    /// A duplicate row.
     DuplicateRow = "E0303",
-    /// More than one of the three ways in a region.
+    /// More than one of the three notations in a region.
     MixedWays = "E0304",
-    /// A residual that is not linear in its tests.
+    /// A residual that is not linear in its test functions.
     NotLinear = "E0305",
-    /// A space whose degree is out of range.
+    /// A space with a degree out of range.
     BadDegree = "E0306",
-    /// A parameter whose default is not a finite number.
+    /// A parameter whose default is not finite.
     NotFinite = "E0307",
     /// Two forms or two problems of one name.
     DuplicateDeclaration = "E0308",
-    /// A number of components that is out of range.
+    /// A number of components out of range.
     BadComponentCount = "E0309",
     /// A form that expands to too much arithmetic.
     TooLarge = "E0310",
 
-    /// A problem that solves a form which is not there.
+    /// A problem that solves an unknown form.
     UnknownForm = "E0401",
-    /// A problem that lacks something it needs.
+    /// A problem that lacks a required statement.
     MissingSetting = "E0402",
-    /// A mesh generator that does not exist.
+    /// An unknown mesh generator.
     UnknownGenerator = "E0403",
-    /// An argument that does not exist, is given twice, or is missing.
+    /// An argument that is unknown, duplicate or missing.
     BadArgument = "E0404",
-    /// A value out of its range or of the wrong kind.
+    /// A value out of range or of the wrong kind.
     BadValue = "E0405",
-    /// An item given twice.
+    /// A duplicate item.
     DuplicateItem = "E0406",
-    /// A solver that does not exist.
+    /// An unknown solver.
     UnknownSolver = "E0407",
     /// A name in a problem that its form does not have.
     NotInForm = "E0408",
-    /// A mesh of a dimension for which the form does not hold.
+    /// A mesh of a dimension in which the form is not valid.
     WrongDimension = "E0409",
-    /// A condition without a value, and no known solution to take it from.
+    /// A condition without a value, and without a known solution that defines it.
     NoKnownSolution = "E0410",
     /// A problem that is not in the file.
     UnknownProblem = "E0411",
-    /// A field that nothing fixes.
+    /// A field without a term or condition that makes it unique.
     Unfixed = "E0412",
-    /// A mesh that cannot be read or made.
+    /// A mesh that cannot be read or generated.
     BadMesh = "E0413",
-    /// A manufactured solution that cannot be one here.
+    /// An invalid manufactured solution.
     BadManufactured = "E0414",
-    /// The mean of a field that a condition fixes.
+    /// A mean-value constraint on a field with an essential condition.
     MeanOfFixed = "E0415",
     /// A condition on a field that has no values on the boundary.
     ConditionInL2 = "E0416",
@@ -153,17 +151,17 @@ codes! {
     NoFiniteValue = "E0418",
     /// Data or a state from a file that cannot be used.
     BadFile = "E0419",
-    /// `file(…)` where no file can give the value.
+    /// `file(…)` in a place that does not accept a file.
     MisplacedFile = "E0420",
     /// A Jacobian that is singular at the start of a solve.
     DegenerateStart = "E0423",
 
-    /// This word is kept for later.
+    /// A word reserved for later versions.
     LaterWord = "E0910",
 
-    /// A parameter, expression, function or data that nothing uses.
+    /// An unused parameter, expression, function or data.
     UnusedName = "W0201",
-    /// A discontinuous field whose cells ought to exchange something.
+    /// A discontinuous field whose cells lack a coupling.
     UncoupledCells = "W0301",
     /// Two conditions with different values on one part of the boundary.
     ReplacedCondition = "W0401",
@@ -171,12 +169,12 @@ codes! {
     SettingWithoutEffect = "W0402",
     /// A manufactured solution with a kink or a jump inside the domain.
     ManufacturedKink = "W0409",
-    /// A velocity without a gradient in its own row beside a discontinuous pressure.
+    /// A velocity without a gradient in its own row, with a discontinuous pressure.
     UnstableForDarcy = "W0410",
 }
 
 impl Code {
-    /// The code with this id, whatever its case: `E0203`, `e0203`.
+    /// Returns the code with this id, in any case: `E0203`, `e0203`.
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.id().eq_ignore_ascii_case(id))
     }
@@ -199,7 +197,7 @@ mod tests {
         assert_eq!(Code::from_id("E9999"), None);
     }
 
-    /// The examples of the page, in a form that multiplies by `a`.
+    /// Checks the examples of the page, in a form that multiplies by `a`.
     #[test]
     fn the_page_of_conditions_has_a_wrong_example_that_is_refused() {
         let page = Code::NotACondition.page();

@@ -1,8 +1,8 @@
-//! `culprit`: a form and what it is given at a point → the first part of it that has no finite value there, as it is written.
+//! Origin of non-finite values: a form and its input at a point → its first part without a finite value, as written.
 //!
-//! The form is evaluated as tensors, before any simplification, first itself, then its derivative. From a value that is not
-//! finite the walk goes to an operand that is not finite either, through the branch that a condition takes, until all
-//! operands are finite.
+//! The form is evaluated as tensors before any simplification, first itself, then its derivative. From a value that is
+//! not finite the search goes to a non-finite operand, through the active branch of a condition, until all operands are
+//! finite.
 
 use crate::differentiate::differentiate;
 use crate::eval::{Values, tensors};
@@ -11,23 +11,23 @@ use crate::point::{Input, Location, Part, Region, Slot};
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
 
-/// What a form is given at a point.
+/// The input of a form at a point.
 pub type Given = BTreeMap<Input, f64>;
 
 /// A part of a form without a finite value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Culprit {
-    /// Where it is written.
+    /// Its location in the text.
     pub span: Option<Span>,
-    /// What it is, or what it is the derivative of, and its value: "`log(J)` is NaN".
+    /// Its text, or that of the expression of which it is the derivative, and its value: "`log(J)` is NaN".
     pub what: String,
-    /// What it is computed from, with their values: "`J` = -0.13".
+    /// Its operands, with their values: "`J` = -0.13".
     pub operands: Vec<String>,
-    /// The fields on which it rests: "`grad(u)` = [0, 1]".
+    /// The fields on which it depends: "`grad(u)` = [0, 1]".
     pub fields: Vec<String>,
 }
 
-/// The part of a form's integral over `region` that has no finite value, if there is one.
+/// Returns the part of a form's integral over `region` without a finite value, if there is one.
 pub fn culprit(form: &Form, source: &Source, region: &Region, given: &Given) -> Option<Culprit> {
     let form = differentiate(form);
     let integral = form.integrals.iter().find(|integral| integral.region == *region)?;
@@ -43,7 +43,7 @@ pub fn culprit(form: &Form, source: &Source, region: &Region, given: &Given) -> 
         })
 }
 
-/// The components of a terminal; directions are 1, so that coefficients show.
+/// Returns the components of a terminal; directions are 1, so that coefficients are visible.
 fn components(form: &Form, terminal: Terminal, given: &Given) -> Vec<f64> {
     let sum = |(field, order), gradient: bool| -> Vec<f64> {
         let Some(rate) = form.rate(field, order) else { return Vec::new() };
@@ -90,7 +90,7 @@ fn components(form: &Form, terminal: Terminal, given: &Given) -> Vec<f64> {
     (0..count).map(value).collect()
 }
 
-/// The inputs that a form may read on a region.
+/// Returns the inputs that a form may read on a region.
 pub fn inputs(form: &crate::point::PointForm) -> Vec<Input> {
     let mut all = Vec::new();
     let parts = || [Part::Value].into_iter().chain((0..form.dim).map(Part::Derivative));
@@ -118,7 +118,7 @@ fn finite(values: &Values, id: ExprId) -> bool {
     values[&id].iter().all(|value| value.is_finite())
 }
 
-/// The first expression below a root that is not finite although all on which its value rests is.
+/// Returns the first expression below a root that is not finite although all its operands are.
 fn first(form: &Form, values: &Values, root: ExprId) -> Option<ExprId> {
     let mut at = (!finite(values, root)).then_some(root)?;
     loop {
@@ -169,7 +169,7 @@ fn told(form: &Form, source: &Source, values: &Values, found: ExprId) -> Culprit
     Culprit { span: origin.map(|origin| origin.span), what, operands, fields }
 }
 
-/// What the language calls a terminal.
+/// Returns the name of a terminal in the language.
 fn name(form: &Form, terminal: Terminal) -> Option<String> {
     let field = |i: usize| form.fields[i].name.clone();
     Some(match terminal {
@@ -191,7 +191,7 @@ fn name(form: &Form, terminal: Terminal) -> Option<String> {
     })
 }
 
-/// Text on one line, as long as one can read at a glance.
+/// Returns text on one line, shortened if necessary.
 fn one_line(text: &str) -> String {
     const MOST: usize = 60;
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -202,7 +202,7 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// A number, or several in brackets, to five digits.
+/// Formats a number, or several in brackets, to five digits.
 pub fn shown(values: &[f64]) -> String {
     let number = |&value: &f64| match value.abs() {
         _ if !value.is_finite() || value == 0.0 => format!("{value}"),

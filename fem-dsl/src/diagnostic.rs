@@ -1,5 +1,5 @@
-//! What a stage has to say about its input: plain data, collected while the stage goes on, and
-//! rendered only at the edge of the program.
+//! Diagnostics of a stage about its input: plain data, collected while the stage continues, and rendered only by the
+//! program.
 //!
 //! ```
 //! use fem_dsl::codes::Code;
@@ -17,23 +17,23 @@ use crate::codes::Code;
 use crate::source::{Defect, MAX_BYTES, Source, Span, seen};
 use std::sync::Arc;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Compilation goes on.
+    /// Compilation continues.
     Warning,
     /// There will be no result.
     Error,
 }
 
-/// A piece of the source with a remark.
+/// A location in the source with a remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The place.
+    /// The location.
     pub span: Span,
     /// The remark; may be empty.
     pub text: String,
-    /// Whether this is the place that the diagnostic is about.
+    /// True for the location that the diagnostic is about.
     pub primary: bool,
 }
 
@@ -42,23 +42,22 @@ pub struct Label {
 pub struct Diagnostic {
     /// Its code, with a page of explanation.
     pub code: Code,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// One sentence without a full stop, beginning with a small letter.
+    /// One sentence without a full stop, beginning with a lower-case letter.
     pub message: String,
-    /// Places, the primary one first.
+    /// Locations, the primary one first.
     pub labels: Vec<Label>,
     /// Facts that help to understand.
     pub notes: Vec<String>,
-    /// What to do.
+    /// Suggested corrections.
     pub help: Vec<String>,
-    /// The text that the labels refer to, where that is not the file being compiled: a piece of
-    /// the command line, say.
+    /// The text that the labels refer to, if that is not the compiled file: a text from the command line, for instance.
     pub source: Option<Arc<Source>>,
 }
 
 impl Diagnostic {
-    /// An error without a place.
+    /// Creates an error without a location.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -71,12 +70,12 @@ impl Diagnostic {
         }
     }
 
-    /// A warning without a place.
+    /// Creates a warning without a location.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::new(code, message) }
     }
 
-    /// What is wrong with the bytes of a source as such, if anything.
+    /// Returns the diagnostic for invalid bytes of a source, if any.
     pub fn of_defect(source: &Source) -> Option<Self> {
         Some(match source.defect()? {
             Defect::NotUtf8 { byte, at } => {
@@ -92,14 +91,14 @@ impl Diagnostic {
         })
     }
 
-    /// Adds the primary place.
+    /// Adds the primary location.
     #[must_use]
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.insert(0, Label { span, text: text.into(), primary: true });
         self
     }
 
-    /// Adds another place that explains the first.
+    /// Adds a secondary location that explains the primary one.
     #[must_use]
     pub fn secondary(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into(), primary: false });
@@ -120,7 +119,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a remedy where there is one.
+    /// Adds a remedy if there is one.
     #[must_use]
     pub fn help_if(self, text: Option<impl Into<String>>) -> Self {
         match text {
@@ -129,14 +128,14 @@ impl Diagnostic {
         }
     }
 
-    /// Adds "did you mean …?" with the nearest of `candidates`, where one is near.
+    /// Adds "did you mean …?" with the nearest of `candidates`, if one is near.
     #[must_use]
     pub fn suggest<'a>(self, found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
         let nearest = nearest(found, candidates).map(|name| format!("did you mean `{name}`?"));
         self.help_if(nearest)
     }
 
-    /// Adds what is `known` of `found`; without that, "did you mean …?" with the nearest of `candidates`.
+    /// Adds the `known` remark about `found`; without one, "did you mean …?" with the nearest of `candidates`.
     #[must_use]
     pub(crate) fn suggest_or<'a>(
         self,
@@ -150,26 +149,26 @@ impl Diagnostic {
         }
     }
 
-    /// Says that the labels refer to `source`, not to the file being compiled.
+    /// Lets the labels refer to `source` instead of the compiled file.
     #[must_use]
     pub fn of_source(mut self, source: Arc<Source>) -> Self {
         self.source = Some(source);
         self
     }
 
-    /// The place that the diagnostic is about, where it has one.
+    /// Returns the primary location, if there is one.
     pub fn primary(&self) -> Option<&Label> {
         self.labels.iter().find(|label| label.primary)
     }
 
-    /// Whether it is an error.
+    /// Returns whether it is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 }
 
-/// The candidate that `found` was most likely meant to be: at most a third of its letters wrong,
-/// a swap of neighbours counting once; the first of equals.
+/// Returns the most likely intended candidate for `found`: at most a third of its letters wrong, a swap of neighbours
+/// counting once; the first of equals.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = found.to_ascii_lowercase();
     let limit = found.chars().count().max(3) / 3;
@@ -177,7 +176,7 @@ pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .into_iter()
         .filter(|candidate| *candidate != found)
         .map(|candidate| {
-            // Case alone is the smallest of mistakes.
+            // A difference in case is the smallest error.
             let distance = if candidate.to_ascii_lowercase() == lower {
                 0
             } else {

@@ -4,13 +4,12 @@
 //! δf(u; δu) = d/dε f(u + ε δu, ∇u + ε ∇δu)  at ε = 0,      for f = f0, f1 of each field
 //! ```
 //!
-//! symbolically, forward, on whole tensors, so that the structure of a form survives: from
-//! `λ tr(ε) I + 2 μ ε` comes `λ tr(δε) I + 2 μ δε`. The same rules with other seeds give the spatial
-//! gradient of an expression ([`gradient`]); the reverse sweep (`adjoint`) turns an energy
-//! density or a weak form into f0 and f1.
+//! symbolically, in forward mode, on whole tensors, so that the structure of a form is preserved: `λ tr(ε) I + 2 μ ε`
+//! becomes `λ tr(δε) I + 2 μ δε`. The same rules with other seeds yield the spatial gradient of an expression
+//! ([`gradient`]); reverse mode (`adjoint`) converts an energy density or a weak form to f0 and f1.
 //!
-//! At kinks: abs and sign have derivative 0 at 0, norm 0 at 0 and so any power of a square, min and max that of the first
-//! argument on a tie. A power a⁰ has derivative 0, also at a = 0.
+//! At kinks: abs and sign have derivative 0 at 0; norm, and any power of a square, 0 at 0; min and max that of the
+//! first argument on a tie. A power a⁰ has derivative 0, also at a = 0.
 
 mod adjoint;
 mod tangent;
@@ -65,13 +64,12 @@ pub fn differentiate(form: &Form) -> Form {
     form
 }
 
-/// The gradient of an expression of `form`, by the chain rule: one more index, the derivative's,
-/// last.
+/// Returns the gradient of an expression of `form`, by the chain rule: with one more index, that of the derivative, at
+/// the end.
 ///
 /// # Errors
 ///
-/// Where a second derivative would be needed, where something is known at points only, and where
-/// the result would have more than three indices.
+/// A required second derivative, a part that is only defined at points, or a result with more than three indices.
 pub fn gradient(form: &mut Form, a: ExprId) -> Result<ExprId, BuildError> {
     let mut exprs = std::mem::take(&mut form.exprs);
     let result = gradient_in(&mut exprs, form, a);
@@ -99,12 +97,12 @@ fn gradient_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, Buil
     exprs.literal(shape, components)
 }
 
-/// The time derivative of an expression of `form`, by the chain rule: of fields, and of t; coordinates, parameters and the
-/// functions of them that are no fields do not change.
+/// Returns the time derivative of an expression of `form`, by the chain rule: of fields, and of t; coordinates,
+/// parameters and functions of these are constant.
 ///
 /// # Errors
 ///
-/// Where a third derivative would be needed, and where data or a test function would have to have one.
+/// A required third derivative, or a derivative of data or of a test function.
 pub fn rate(form: &mut Form, a: ExprId) -> Result<ExprId, BuildError> {
     let mut exprs = std::mem::take(&mut form.exprs);
     let result = rate_in(&mut exprs, form, a);
@@ -140,7 +138,7 @@ fn rate_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, BuildErr
     Ok(derivative[0].unwrap_or_else(|| exprs.zero(shape)))
 }
 
-/// The terminal that is the gradient of `terminal`, where there is one.
+/// Returns the terminal that is the gradient of `terminal`, if it exists.
 fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>, BuildError> {
     match terminal {
         Terminal::Field(i) => Ok(Some(Terminal::FieldGradient(i))),
@@ -165,7 +163,7 @@ fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>
     }
 }
 
-/// ∂/∂x_j of a terminal.
+/// Returns ∂/∂x_j of a terminal.
 fn partial(
     exprs: &mut Exprs,
     form: &Form,

@@ -1,15 +1,15 @@
 //! [`Form`]: a checked form in one space dimension, as typed tensor expressions.
 //!
-//! `check` makes it, [`differentiate`](crate::differentiate) adds the Jacobian's action,
-//! [`simplify`](crate::simplify) tidies it, [`point`](crate::point) turns it into scalars. On each
-//! region (the cells, or the facets with some tags)
+//! `check` creates it, [`differentiate`](crate::differentiate) adds the Jacobian's action,
+//! [`simplify`](crate::simplify) simplifies it, [`point`](crate::point) converts it to scalars. On each region (the
+//! cells, or the facets with some tags)
 //!
 //! ```text
 //! R(u; v) = ∫ Σ_fields  v · f0 + ∇v : f1        rows
 //! J(u; v, δu) = ∫ Σ_fields  v · δf0 + ∇v : δf1  action, linear in (δu, ∇δu)
 //! ```
 //!
-//! whichever of the three ways of writing (pointwise, weak form, energy) the user chose.
+//! for all three notations (pointwise, weak form, energy).
 
 mod again;
 mod build;
@@ -45,56 +45,56 @@ pub struct Form {
     pub source: String,
     /// Space dimension, 2 or 3.
     pub dim: usize,
-    /// The unknowns, in order of declaration.
+    /// The unknown fields, in order of declaration.
     pub fields: Vec<Field>,
     /// Auxiliary data, in order of declaration.
     pub aux: Vec<Aux>,
     /// Runtime parameters with their default values, in order of declaration.
     pub params: Vec<Param>,
-    /// The time derivatives that it has; their parameters and data stand behind those that were declared.
+    /// The time derivatives; their parameters and data follow the declared ones.
     pub rates: Vec<Rate>,
     /// The default of each parameter as an expression in constants and other parameters.
     pub defaults: Vec<ExprId>,
     /// All expressions.
     pub exprs: Exprs,
-    /// What the user called an expression (`let`).
+    /// User-defined names of expressions (`let`).
     pub names: BTreeMap<ExprId, String>,
-    /// One integral a region, the cells first.
+    /// One integral per region, the cells first.
     pub integrals: Vec<Integral>,
 }
 
 /// The physics on one region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Integral {
-    /// Where it is integrated.
+    /// Its region.
     pub region: Region,
     /// f0 and f1 of each field that has any, ordered by field.
     pub rows: Vec<Row>,
     /// Their derivatives in the direction δu, likewise; empty before `differentiate`.
     pub action: Vec<Row>,
-    /// The energy density, where the form was given as one.
+    /// The energy density, if the form was given as one.
     pub energy: Option<ExprId>,
 }
 
-/// A time derivative as it is written.
+/// Returns the notation of a time derivative.
 pub fn rate_name(field: &str, order: usize) -> String {
     if order == 1 { format!("dt({field})") } else { format!("dt(dt({field}))") }
 }
 
-/// What is tested against one field's test function and its gradient.
+/// The factors of one field's test function and its gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The field whose test function it is.
+    /// The field of the test function.
     pub field: usize,
-    /// Tested against φ; absent where it is zero.
+    /// Factor of φ; `None` if zero.
     pub f0: Option<ExprId>,
-    /// Tested against ∇φ; absent where it is zero.
+    /// Factor of ∇φ; `None` if zero.
     pub f1: Option<ExprId>,
 }
 
 impl Form {
-    /// The shape of a terminal; none where the form has no such field, data or parameter, or
-    /// where it has no gradient of rank at most 3.
+    /// Returns the shape of a terminal; `None` if the form has no such field, data or parameter, or if its gradient
+    /// exceeds rank 3.
     pub fn shape_of(&self, terminal: Terminal) -> Option<Shape> {
         let field = |i: usize| self.fields.get(i).map(|field| Shape::from(field.shape));
         match terminal {
@@ -112,12 +112,12 @@ impl Form {
         }
     }
 
-    /// The smallest degree k for which all spaces of the form exist: 2 for Taylor and Hood's.
+    /// Returns the smallest degree k for which all spaces of the form exist: 2 for Taylor–Hood elements.
     pub fn smallest_degree(&self) -> usize {
         self.spaces().map(|(_, space)| space.smallest_degree()).max().unwrap_or(1)
     }
 
-    /// The spaces of the fields and of the data at nodes, with the names of these.
+    /// Returns the spaces of the fields and of the nodal data, with their names.
     pub fn spaces(&self) -> impl Iterator<Item = (&str, Space)> {
         let fields = self.fields.iter().map(|field| (field.name.as_str(), field.space));
         let aux = self.aux.iter().filter_map(|aux| match aux.location {
@@ -127,22 +127,23 @@ impl Form {
         fields.chain(aux)
     }
 
-    /// The parameters that were written, without those of time derivatives, which no name reaches.
+    /// Returns the declared parameters, without those of time derivatives, which have no accessible names.
     pub fn own_params(&self) -> &[Param] {
         &self.params[..terms::written(&self.rates, self.params.len(), |rate| rate.param)]
     }
 
-    /// The auxiliary data that was written, without that of time derivatives and sources, which no name reaches.
+    /// Returns the declared auxiliary data, without that of time derivatives and sources, which has no accessible
+    /// names.
     pub fn own_aux(&self) -> &[Aux] {
         &self.aux[..terms::written(&self.rates, self.aux.len(), |rate| rate.aux)]
     }
 
-    /// A time derivative of a field.
+    /// Returns a time derivative of a field.
     pub fn rate(&self, field: usize, order: usize) -> Option<&Rate> {
         self.rates.iter().find(|rate| (rate.field, rate.order) == (field, order))
     }
 
-    /// The terminals on which expressions rest.
+    /// Returns the terminals on which expressions depend.
     pub fn terminals(&self, roots: &[ExprId]) -> impl Iterator<Item = Terminal> {
         self.exprs.reachable_in_order(roots).into_iter().filter_map(|id| {
             match self.exprs.expr(id) {
@@ -152,7 +153,7 @@ impl Form {
         })
     }
 
-    /// Declares the time derivatives that the form has, with the parameters and the data of which they are made.
+    /// Declares the time derivatives of the form, with their parameters and data.
     pub(crate) fn declare_rates(&mut self) {
         let mut read: BTreeSet<(usize, usize)> = BTreeSet::new();
         for terminal in self.terminals(&self.roots()) {
@@ -180,7 +181,7 @@ impl Form {
         }
     }
 
-    /// Every expression that the form's meaning rests on.
+    /// Returns the root expressions of the form.
     pub fn roots(&self) -> Vec<ExprId> {
         let rows = self.integrals.iter().flat_map(|integral| {
             let rows = integral.rows.iter().chain(&integral.action);

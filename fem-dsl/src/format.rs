@@ -1,13 +1,13 @@
-//! `format`: [`Source`] → its text in the one style of the language.
+//! `format`: [`Source`] → its text in the uniform style of the language.
 //!
-//! Only white space changes: the sequence of tokens and comments stays what it was ([`same_pieces`]), so that the
-//! tree and its documentation do too. One item stands on a line, blocks are indented by four columns, blank lines are
-//! kept, at most one at a time, and what is longer than [`WIDTH`] columns is broken: sums before their operators,
-//! lists one entry a line. Comments stay where they stand, at the end of a line or on a line of their own; those at
-//! the ends of neighbouring lines are aligned. Formatting twice gives what formatting once gives.
+//! Only white space changes: the sequence of tokens and comments is preserved ([`same_pieces`]), and so are the tree
+//! and its documentation. There is one item per line, blocks are indented by four columns, and single blank lines are
+//! kept. Lines longer than [`WIDTH`] columns are broken: sums before their operators, lists with one entry per line.
+//! Comments keep their position, at the end of a line or on their own line; those at the ends of neighbouring lines are
+//! aligned. Formatting is idempotent.
 //!
 //! Steps: `pieces` (tokens and comments in order), `item` (the pieces of one item → text, breaks and nested groups),
-//! `layout` (which groups are broken), `page` (lines, blank lines, comments beside lines).
+//! `layout` (selection of the broken groups), `page` (lines, blank lines, comments next to lines).
 //!
 //! ```
 //! use fem_dsl::format::format;
@@ -29,17 +29,17 @@ use crate::source::Source;
 use page::Page;
 use pieces::{Piece, PieceKind, pieces};
 
-/// Lines are broken so that they are no longer, where that is possible.
+/// Maximal line length, if possible.
 pub const WIDTH: usize = 110;
 
 /// The columns of a level of indentation.
 const INDENT: usize = 4;
 
-/// The text of a file in the style of the language.
+/// Returns the text of a file in the style of the language.
 ///
 /// # Errors
 ///
-/// The syntax is wrong: all errors of it. What a file means does not matter.
+/// All syntax errors. The semantics of a file is not checked.
 pub fn format(source: &Source) -> Result<String, Vec<Diagnostic>> {
     let (_, diagnostics) = parse(source);
     if diagnostics.iter().any(Diagnostic::is_error) {
@@ -49,8 +49,8 @@ pub fn format(source: &Source) -> Result<String, Vec<Diagnostic>> {
     Ok(page(&pieces(&text)))
 }
 
-/// Whether two texts have the same tokens and comments in the same order: white space aside, that
-/// around the end of a comment's lines included, they are equal.
+/// Returns whether two texts have the same tokens and comments in the same order. They may differ in white space,
+/// including that at the line ends of comments.
 pub fn same_pieces(one: &str, other: &str) -> bool {
     let (one, other) = (one.replace("\r\n", "\n"), other.replace("\r\n", "\n"));
     let (one, other) = (pieces(&one), pieces(&other));
@@ -58,12 +58,12 @@ pub fn same_pieces(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.iter().zip(&other).all(same)
 }
 
-/// The tokens and comments of a text in order, as they are written.
+/// Returns the tokens and comments of a text in order, unchanged.
 pub fn tokens_and_comments(text: &str) -> Vec<&str> {
     pieces(text).iter().map(|piece| piece.text).collect()
 }
 
-/// The pieces of a file without errors, laid out.
+/// Lays out the pieces of a file without errors.
 fn page(pieces: &[Piece<'_>]) -> String {
     let mut page = Page::default();
     let mut at = 0;
@@ -93,14 +93,13 @@ fn page(pieces: &[Piece<'_>]) -> String {
     page.finish()
 }
 
-/// Whether what follows a form needs no blank line to be added: there is one before the next form,
-/// or no next form.
+/// Returns whether no blank line needs to be added after a form: there is one before the next form, or no next form.
 fn parted(following: &[Piece<'_>]) -> bool {
     let next = following.iter().position(|piece| !piece.is_comment());
     next.is_none_or(|next| following[..=next].iter().any(|piece| piece.blank_before))
 }
 
-/// The last piece of the item that begins at `start`: its `;`, or the `{` of its block.
+/// Returns the last piece of the item that begins at `start`: its `;`, or the `{` of its block.
 fn item_end(pieces: &[Piece<'_>], start: usize) -> usize {
     let last = if matches!(pieces[start].text, "form" | "problem" | "on") { "{" } else { ";" };
     let ends = |piece: &Piece<'_>| piece.text == last && !piece.is_comment();

@@ -1,9 +1,9 @@
-//! What people write who know other programs, and what this language has in its place: names, functions, solvers, items.
+//! Notations of other programs, and their equivalents in this language: names, functions, solvers, items.
 //!
-//! A word that the language gets later moves from here into its grammar or its tables, and the tests that look for
-//! "not there yet" are turned around.
+//! A notation that the language adopts later moves from here to its grammar or its tables, and the tests for "not there
+//! yet" are inverted.
 
-/// What stands in the place of a function that there is not.
+/// Returns the equivalent of a function that does not exist.
 pub(crate) fn function(name: &str) -> Option<&'static str> {
     Some(match name {
         "trace" => "write `tr(A)`",
@@ -61,7 +61,7 @@ pub(crate) fn function(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What stands in the place of a value that there is not; `point` says whether it may differ from point to point.
+/// Returns the equivalent of a value that does not exist; `point` is true if it may depend on the point.
 pub(crate) fn value(name: &str, point: bool) -> Option<&'static str> {
     Some(match name {
         "y" if point => "coordinates are `x[0]`, `x[1]` and `x[2]`: write `x[1]`",
@@ -77,7 +77,7 @@ pub(crate) fn value(name: &str, point: bool) -> Option<&'static str> {
     })
 }
 
-/// The remedy where a space of another program stands in the place of `H1` or `L2`.
+/// Returns the remedy for a space of another program instead of `H1` or `L2`.
 pub(crate) fn space(name: &str) -> Option<&'static str> {
     Some(match name {
         "RT" | "RTN" | "BDM" | "BDFM" | "Hdiv" | "HDiv" | "HDIV" | "RaviartThomas" => {
@@ -93,13 +93,13 @@ pub(crate) fn space(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What there is in the place of terms on the facets between cells.
+/// The equivalent of terms on the facets between cells.
 pub(crate) const BETWEEN_CELLS: &str = "terms on facets between cells are not there yet: forms have cells and facets of \
                                         the boundary; let the field live in `H1(k)`, where nothing jumps";
 
 const EIGEN: &str = "write `eigen = smallest(5);` in the problem, with `mass = FORM;` for another mass than the L2 product";
 
-/// What to do where a problem has an item that there is not.
+/// Returns the remedy for a problem item that does not exist.
 pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
     Some(match word {
         "eigenvalues" | "eigenvalue" | "modes" | "modal" => EIGEN,
@@ -123,7 +123,7 @@ pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
     })
 }
 
-/// The scheme that does what another is known for.
+/// Returns the equivalent time integrator.
 pub(crate) fn scheme(name: &str) -> Option<&'static str> {
     Some(match name {
         "euler" | "backward_euler" | "implicit_euler" => "write `bdf(order: 1, …)`",
@@ -138,7 +138,7 @@ pub(crate) fn scheme(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The solver that does what another is known for.
+/// Returns the equivalent solver.
 pub(crate) fn solver(name: &str) -> Option<&'static str> {
     Some(match name {
         "lu" | "LU" | "cholesky" | "llt" | "ldl" | "ldlt" | "qr" | "mumps" | "umfpack"
@@ -158,7 +158,7 @@ pub(crate) fn solver(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What to do where a mesh generator is none.
+/// Returns the remedy for a mesh generator that does not exist.
 pub(crate) fn generator(name: &str) -> Option<&'static str> {
     Some(match name {
         "interval" | "line" | "segment" => STRIP,
@@ -174,7 +174,7 @@ pub(crate) fn generator(name: &str) -> Option<&'static str> {
 const STRIP: &str = "one dimension is not there yet: take a strip of cells, `box(dim: 2, cells: [n, 1])`, without conditions \
                      on \"y0\" and \"y1\"";
 
-/// The argument of `adapt` that does what another is known for.
+/// Returns the equivalent argument of `adapt`.
 pub(crate) fn argument_name(owner: &str, name: &str) -> Option<&'static str> {
     Some(match (owner, name) {
         ("adapt", "theta" | "marking" | "refine") => "write `fraction`",
@@ -185,7 +185,7 @@ pub(crate) fn argument_name(owner: &str, name: &str) -> Option<&'static str> {
     })
 }
 
-/// What to do where the value of an argument is none of those that it takes.
+/// Returns the remedy for an unknown value of an argument.
 pub(crate) fn argument(name: &str, value: &str) -> Option<&'static str> {
     Some(match (name, value) {
         ("dim", "1") | ("cell", "line" | "interval" | "segment" | "edge") => STRIP,

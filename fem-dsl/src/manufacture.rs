@@ -1,4 +1,4 @@
-//! `manufacture`: a form and functions u* → the form of which u* is the solution, and the data that makes it so.
+//! `manufacture`: a form and functions u* → the form whose solution is u*, and its data.
 //!
 //! With f* for f at (u*, ∇u*, a, ∇a),
 //!
@@ -8,12 +8,12 @@
 //! the boundary     − f1* n                           where conditions do not hold all of u on all of it
 //! ```
 //!
-//! What is integrated over the whole boundary is right on a part of it: rows of unknowns that a condition holds are left
-//! out, and the functions of the others vanish on the facets where it does.
+//! The integral over the whole boundary is correct also if conditions cover a part of it: rows of constrained DoFs are
+//! omitted, and the test functions of the others vanish on constrained facets.
 //!
-//! The divergence is taken symbolically, by the chain rule, from f1* as the form has it: a kernel that is wrong in what
-//! it tests against ∇φ does not find u*. s is data at the quadrature points of the cells, so that the kernels are those
-//! of the form but for one number to subtract.
+//! The divergence is computed symbolically, by the chain rule, from f1* in the form's own notation: a kernel with an
+//! error in its ∇φ terms does not reproduce u*. s is data at the quadrature points of the cells, so that the kernels
+//! are those of the form with one additional subtraction.
 
 use crate::differentiate::{gradient, rate, tangent};
 use crate::form::{BuildError, ExprId, Exprs, Form, Integral, Row, Shape, Terminal};
@@ -22,7 +22,7 @@ use crate::point::{self, Aux, Location, NodeId, Region, WHOLE_BOUNDARY, finished
 use crate::problem::Expression;
 use std::collections::BTreeMap;
 
-/// A function of the coordinates, in an arena of its own.
+/// A function of the coordinates, in its own arena.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// The arena.
@@ -34,17 +34,17 @@ pub struct Known {
 /// A form with a manufactured solution.
 #[derive(Clone, Debug)]
 pub struct Manufactured {
-    /// The form, with auxiliary data at points for each source, behind its own.
+    /// The form, with auxiliary data at points for each source, after its own.
     pub form: Form,
     /// The values of that data: (index, s).
     pub sources: Vec<(usize, Expression)>,
 }
 
-/// What stands for the terminals of a form.
+/// Replacements of the terminals of a form.
 struct Values {
     fields: Vec<(ExprId, ExprId)>,
     aux: Vec<(ExprId, Option<ExprId>)>,
-    /// By field and order.
+    /// Time derivatives by field and order.
     rates: BTreeMap<(usize, usize), (ExprId, ExprId)>,
 }
 
@@ -62,9 +62,9 @@ impl Values {
     }
 }
 
-/// Makes `solution`, one function for each field, the solution of a form with the data `aux`, one function for each of
-/// its auxiliary data; on cells and at points these should be constant. `held` says of each field whether conditions
-/// hold it on all of the boundary.
+/// Modifies a form so that `solution`, one function per field, solves it with the data `aux`. The latter has one
+/// function for each of the form's auxiliary data, constant for data on cells and at points. `held` is true for each
+/// field with conditions on the whole boundary.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ pub fn manufacture(
     Ok(made)
 }
 
-/// u*, ∇u*, a and ∇a.
+/// Computes u*, ∇u*, a and ∇a.
 fn values(scratch: &mut Form, solution: &[Known], aux: &[Known]) -> Result<Values, BuildError> {
     let copied = |scratch: &mut Form, known: &Known| {
         Ok(scratch.exprs.replaced(&known.exprs, &[known.value], |_| None)?[0])
@@ -139,7 +139,7 @@ fn values(scratch: &mut Form, solution: &[Known], aux: &[Known]) -> Result<Value
     Ok(values)
 }
 
-/// A row at the solution.
+/// Evaluates a row at the solution.
 fn starred(scratch: &mut Form, form: &Form, values: &Values, row: Row) -> Result<Row, BuildError> {
     let roots: Vec<ExprId> = row.f0.into_iter().chain(row.f1).collect();
     let mut found =
@@ -149,7 +149,7 @@ fn starred(scratch: &mut Form, form: &Form, values: &Values, row: Row) -> Result
     Ok(Row { f0, f1, ..row })
 }
 
-/// f0* − div f1*, where the last index of f1* is the derivative's.
+/// Computes f0* − div f1*; the last index of f1* is the derivative's.
 fn source(scratch: &mut Form, row: Row) -> Result<Option<ExprId>, BuildError> {
     let mut sum = row.f0;
     let Some(flux) = row.f1 else { return Ok(sum) };
@@ -179,7 +179,7 @@ fn source(scratch: &mut Form, row: Row) -> Result<Option<ExprId>, BuildError> {
 }
 
 impl Form {
-    /// A name that nothing in the form has.
+    /// Returns an unused name.
     pub(crate) fn unused(&self, wish: String) -> String {
         let mut name = wish;
         let taken = |name: &str| {
@@ -196,7 +196,7 @@ impl Form {
 }
 
 impl Manufactured {
-    /// A row without fields in the form's expressions; none where all of it is zero.
+    /// Copies a row without fields to the form's expressions; `None` if it is zero.
     fn copied(&mut self, scratch: &Form, row: Row) -> Result<Option<Row>, BuildError> {
         let mut copy = |value: Option<ExprId>| {
             let value = value.filter(|&value| !scratch.exprs.is_zero(value));
@@ -207,7 +207,7 @@ impl Manufactured {
         Ok((row.f0.is_some() || row.f1.is_some()).then_some(row))
     }
 
-    /// Auxiliary data at points for a source; its place in the form's expressions.
+    /// Adds auxiliary data at points for a source; returns its expression.
     fn add_data(&mut self, field: usize, source: Expression) -> ExprId {
         let form = &mut self.form;
         let name = form.unused(format!("source_{}", form.fields[field].name));
@@ -217,7 +217,7 @@ impl Manufactured {
         form.exprs.terminal(Terminal::Aux(index), shape.into())
     }
 
-    /// Subtracts from a row, and from the energy what that is the derivative of.
+    /// Subtracts from a row, and the corresponding term from the energy.
     fn subtract(&mut self, at: usize, number: usize, what: Row) -> Result<(), BuildError> {
         let Form { exprs, integrals, fields, dim, .. } = &mut self.form;
         let integral = &mut integrals[at];
@@ -243,7 +243,7 @@ impl Manufactured {
     }
 }
 
-/// An expression without fields as scalars.
+/// Converts an expression without fields to scalars.
 fn express(form: &Form, value: ExprId) -> Expression {
     let mut scalars = Scalars::default();
     let nodes = scalarise(&mut scalars, form, &[value]);

@@ -1,16 +1,16 @@
-//! A form, and what is measured of its solution → the form whose kernels integrate that.
+//! A form, and functionals of its solution → the form whose kernels integrate them.
 //!
-//! Behind the form's own fields come further ones of `L2(0)`, whose components are tested with the integrands, so that their
-//! part of the residual has the integrals over each cell as entries:
+//! The form's own fields are followed by additional ones of `L2(0)`, whose components are tested with the integrands.
+//! Their entries of the residual are then the integrals over each cell:
 //!
 //! ```text
 //! errors    (s (u − u*))²,  (s ∇(u − u*))²          for each known solution u*
 //! energy    W(s u), or f0(s u) · u + f1(s u) : ∇u    where the form has no density W
 //! ```
 //!
-//! s is one more parameter, behind the form's own: squares that would under- or overflow are scaled by it, and an energy is an
-//! integral over it. The differences are taken first, and no bracket is opened: of two numbers that agree to twelve digits
-//! the squares have nothing to say.
+//! s is an additional parameter after the form's own: it scales squares that would underflow or overflow, and an energy
+//! is an integral over it. Differences are computed first, without expanding products: squares of two numbers that
+//! agree to twelve digits would cancel.
 
 mod estimated;
 mod norms;
@@ -26,8 +26,8 @@ use crate::point::{
 use crate::problem::Expression;
 use std::collections::BTreeMap;
 
-/// The form of the errors against known solutions, one for each of some fields: a further field for each of them, with the
-/// squares of the difference and of its gradient. It has none of the data.
+/// Returns the form of the errors against known solutions of some fields. It has an additional field for each of them,
+/// with the squares of the difference and of its gradient. It has no auxiliary data.
 pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
     let mut made = with_scale(form, "errors");
     made.aux.clear();
@@ -64,7 +64,7 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
     made
 }
 
-/// The form of the energy of a form with one integral, at s times a state; none where it has several or none.
+/// Returns the form of the energy of a form with exactly one integral, at s times a state; `None` for other forms.
 pub fn energy(form: &PointForm) -> Option<PointForm> {
     let [own] = form.integrals.as_slice() else { return None };
     let mut made = with_scale(form, "energy");
@@ -102,7 +102,7 @@ pub fn energy(form: &PointForm) -> Option<PointForm> {
     Some(made)
 }
 
-/// The form with the parameter s, and nothing to integrate yet.
+/// Returns the form with the parameter s, without integrals.
 fn with_scale(form: &PointForm, what: &str) -> PointForm {
     let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
     made.name = format!("{}_{what}", form.name);
@@ -112,7 +112,7 @@ fn with_scale(form: &PointForm, what: &str) -> PointForm {
     made
 }
 
-/// A name that nothing in the form has.
+/// Returns an unused name.
 fn unused(form: &PointForm, wish: &str) -> String {
     let fields = form.fields.iter().map(|field| &field.name);
     let aux = form.aux.iter().map(|aux| &aux.name);
@@ -130,7 +130,7 @@ fn further(name: String, components: usize) -> Field {
     Field { name, shape, space: Space::L2(Degree::Fixed(0)) }
 }
 
-/// An integral whose residual does not depend on its own fields.
+/// Returns an integral whose residual does not depend on its own fields.
 fn integral(region: Region, graph: Graph, residual: Vec<(Slot, NodeId)>) -> Integral {
     Integral {
         region,
@@ -149,7 +149,7 @@ fn sum(graph: &mut Graph, terms: &[NodeId]) -> Option<NodeId> {
     terms.iter().copied().reduce(|a, b| graph.intern(Node::Binary(Binary::Add, a, b)))
 }
 
-/// Where the roots of another graph are, copied with other inputs.
+/// Copies the roots of another graph with other inputs, and returns their nodes.
 fn copied(
     graph: &mut Graph,
     from: &Graph,

@@ -1,11 +1,10 @@
 //! `parse`: [`Source`] → [`ast::File`](crate::ast::File), syntax only.
 //!
-//! Three steps: `scan` (comments, malformed tokens, brackets and their depth), the grammar
-//! (`grammar.pest` of the crate `fem-dsl-grammar`; nothing else knows the parser generator), and `build`, which
-//! turns the parser's pairs into the tree and resolves precedence on an explicit stack. Each item
-//! that the grammar could not read is parsed once more by its own rule, to learn where it stops
-//! and what could have stood there; what was readable of it (its name, as a rule) still enters
-//! the tree, so that one mistake causes one message.
+//! There are three steps. `scan` finds comments, malformed tokens, brackets and their depth. Then follows the grammar,
+//! `grammar.pest` of the crate `fem-dsl-grammar`; only this module depends on the parser generator. `build` converts
+//! the parser's pairs to the tree and resolves precedence on an explicit stack. Each unreadable item is parsed again by
+//! its own rule, to find the position of the error and the expected tokens. Its readable part (usually the name) still
+//! enters the tree, so that one mistake causes one message.
 
 use crate::ast::File;
 use crate::codes::Code;
@@ -18,10 +17,10 @@ mod expression;
 mod items;
 pub(crate) mod scan;
 
-/// After so many errors the rest is not read.
+/// Number of errors after which parsing stops.
 const MAX_ERRORS: usize = 100;
 
-/// Parses a file. The tree holds what could be read, whether or not there are errors.
+/// Parses a file. The tree contains all readable parts, whether or not there are errors.
 pub fn parse(source: &Source) -> (File, Vec<Diagnostic>) {
     if let Some(defect) = Diagnostic::of_defect(source) {
         return (File::default(), vec![defect]);
@@ -40,7 +39,7 @@ pub fn parse(source: &Source) -> (File, Vec<Diagnostic>) {
     (file, diagnostics)
 }
 
-/// Orders diagnostics by their place.
+/// Orders diagnostics by their location.
 pub(crate) fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics.sort_by_key(|diagnostic| {
         diagnostic.primary().map_or((u32::MAX, 0), |label| (label.span.start, label.span.end))

@@ -1,8 +1,8 @@
-//! `point`: `Form` → [`PointForm`], the border between the language and the kernels.
+//! `point`: `Form` → [`PointForm`], the interface between the language and the kernels.
 //!
-//! A `PointForm` is the physics at one point as pure scalar arithmetic: no tensors, no derivative
-//! nodes, no test functions. With the test slots (i, ·) for φ_i and (i, j) for ∂φ_i/∂x_j, and the
-//! trial slots likewise for the direction δu,
+//! A `PointForm` is the physics at one point as pure scalar arithmetic: no tensors, no derivative nodes, no test
+//! functions. With the test slots (i, ·) for φ_i and (i, j) for ∂φ_i/∂x_j, and the trial slots likewise for the
+//! direction δu,
 //!
 //! ```text
 //! residual:  r[test]            f0 and f1, functions of x, t, h, u, ∇u, a, ∇a
@@ -11,8 +11,8 @@
 //!                             the form has structure (λ tr(δε) I + 2 μ δε, say)
 //! ```
 //!
-//! All views of one integral share one hash-consed graph, so that a common subexpression is one
-//! node. [`Integral::depends_on_direction`] is the cut between what depends on u and on δu.
+//! All views of one integral share one hash-consed graph, so that a common subexpression is one node.
+//! [`Integral::depends_on_direction`] separates the nodes that depend on δu from those that do not.
 
 mod affine;
 mod beside;
@@ -76,37 +76,38 @@ pub struct PointForm {
     pub source: String,
     /// Space dimension, 2 or 3.
     pub dim: usize,
-    /// The unknowns, in order of declaration.
+    /// The unknown fields, in order of declaration.
     pub fields: Vec<Field>,
     /// Auxiliary data, in order of declaration.
     pub aux: Vec<Aux>,
-    /// Runtime parameters, in order of declaration; their components follow one another in the
-    /// kernel's parameter vector, behind the time t at its place 0.
+    /// Runtime parameters, in order of declaration; their components are contiguous in the kernel's parameter vector,
+    /// after the time t at index 0.
     pub params: Vec<Param>,
     /// Its time derivatives, each with its parameter and its data among those above.
     pub rates: Vec<Rate>,
-    /// One integral a region, the cells first.
+    /// One integral per region, the cells first.
     pub integrals: Vec<Integral>,
 }
 
 impl PointForm {
-    /// The number of a field's component among those of all fields, one field after another.
+    /// Returns the index of a field's component among those of all fields, field by field.
     pub fn row(&self, field: usize, component: usize) -> usize {
         let before = self.fields[..field].iter().map(|field| field.shape.components());
         before.sum::<usize>() + component
     }
 
-    /// The parameters that were written, without those of time derivatives, which no name reaches.
+    /// Returns the declared parameters, without those of time derivatives, which have no accessible names.
     pub fn own_params(&self) -> &[Param] {
         &self.params[..crate::terms::written(&self.rates, self.params.len(), |rate| rate.param)]
     }
 
-    /// The auxiliary data that was written, without that of time derivatives and sources, which no name reaches.
+    /// Returns the declared auxiliary data, without that of time derivatives and sources, which has no accessible
+    /// names.
     pub fn own_aux(&self) -> &[Aux] {
         &self.aux[..crate::terms::written(&self.rates, self.aux.len(), |rate| rate.aux)]
     }
 
-    /// How many components all fields have.
+    /// Returns the number of components of all fields.
     pub fn rows(&self) -> usize {
         self.row(self.fields.len(), 0)
     }
@@ -121,8 +122,8 @@ pub enum Part {
     Derivative(usize),
 }
 
-/// One scalar slot of a field: a component's value or one of its physical derivatives. As a test
-/// slot it says what a residual entry is tested against; as a trial slot, what is differentiated.
+/// One scalar slot of a field: a component's value or one of its physical derivatives. A test slot is the test factor
+/// of a residual entry; a trial slot is the variable of a derivative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot {
     /// Index into [`PointForm::fields`] (or [`PointForm::aux`] in [`Input::Aux`]).
@@ -133,7 +134,7 @@ pub struct Slot {
     pub part: Part,
 }
 
-/// What a kernel supplies at a point.
+/// An input of a kernel at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Input {
     /// The state u.
@@ -161,13 +162,13 @@ pub enum Input {
 pub enum Node {
     /// A constant.
     Constant(Number),
-    /// Something the kernel supplies.
+    /// An input from the kernel.
     Input(Input),
     /// A function of one argument.
     Unary(Unary, NodeId),
     /// A function of two arguments.
     Binary(Binary, NodeId, NodeId),
-    /// Repeated multiplication: a whole power, right for negative bases.
+    /// Repeated multiplication: an integer power, correct for negative bases.
     Powi(NodeId, i32),
     /// A truth value.
     Compare(Comparison, NodeId, NodeId),
@@ -177,12 +178,12 @@ pub enum Node {
     Or(NodeId, NodeId),
     /// The opposite truth value.
     Not(NodeId),
-    /// `if` the truth value `.0` then `.1` else `.2`.
+    /// `.1` if the truth value `.0` is true, else `.2`.
     Select(NodeId, NodeId, NodeId),
 }
 
 impl Node {
-    /// The operands, in order.
+    /// Returns the operands, in order.
     pub fn operands(self) -> impl Iterator<Item = NodeId> {
         let (a, b, c) = match self {
             Self::Constant(_) | Self::Input(_) => (None, None, None),
@@ -205,12 +206,12 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty graph.
+    /// Returns an empty graph.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The id of `node`, which is appended where it is new. Does not fold.
+    /// Returns the id of `node`, which is appended if it is new. Does not fold.
     pub fn intern(&mut self, node: Node) -> NodeId {
         let known = match node {
             Node::Input(input) => self.inputs.get(&input),
@@ -231,14 +232,14 @@ impl Graph {
         id
     }
 
-    /// The nodes, operands first.
+    /// Returns the nodes, operands first.
     pub fn nodes(&self) -> &IndexVec<NodeId, Node> {
         &self.nodes
     }
 }
 
-/// A node as one number, which is quicker to compare: kind and function, the first operand, and two others or a number.
-/// Inputs, which are few, have none.
+/// Returns a node as one number, which is faster to compare: kind and function, the first operand, and two others or a
+/// number. Inputs, which are few, have none.
 fn key(node: Node) -> u128 {
     let pack = |kind: u128, function: u128, [a, b, c]: [Option<NodeId>; 3]| {
         let of = |id: Option<NodeId>| id.map_or(0, |id| id.index() as u128);
@@ -269,10 +270,10 @@ pub struct Coefficient {
     pub value: NodeId,
 }
 
-/// The physics on one region. Slots that are absent are structurally zero.
+/// The physics on one region. Absent slots are structurally zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Integral {
-    /// Where it is integrated.
+    /// Its region.
     pub region: Region,
     /// The graph that all views share.
     pub graph: Graph,
@@ -282,18 +283,18 @@ pub struct Integral {
     pub action: Vec<(Slot, NodeId)>,
     /// `G[test][trial]`, sorted by (test, trial).
     pub jacobian: Vec<Coefficient>,
-    /// Whether `G[a][b]` and `G[b][a]` are the same nodes for all slots.
+    /// True if `G[a][b]` and `G[b][a]` are the same nodes for all slots.
     pub symmetric: bool,
-    /// Whether the residual is affine in u: G is free of [`Input::State`], and nothing switches with u.
+    /// True if the residual is affine in u: G is free of [`Input::State`], and no condition depends on u.
     pub linear: bool,
-    /// The energy density, where the form was given as one.
+    /// The energy density, if the form was given as one.
     pub energy: Option<NodeId>,
-    /// What the user called a node (`kappa`, `eps_0_1`), for generated source; valid identifiers.
+    /// User-defined names of nodes (`kappa`, `eps_0_1`), for generated source; valid identifiers.
     pub names: BTreeMap<NodeId, String>,
 }
 
 impl Integral {
-    /// For every node, whether it depends on an input that satisfies `select`.
+    /// Returns, for every node, whether it depends on an input that satisfies `select`.
     pub fn depends_on(&self, select: impl Fn(Input) -> bool) -> IndexVec<NodeId, bool> {
         let mut depends = IndexVec::<NodeId, bool>::new();
         for node in &self.graph.nodes {
@@ -304,7 +305,7 @@ impl Integral {
         depends
     }
 
-    /// For every node, whether it depends on δu: the cut of the Jacobian's action.
+    /// Returns, for every node, whether it depends on δu.
     pub fn depends_on_direction(&self) -> IndexVec<NodeId, bool> {
         self.depends_on(|input| matches!(input, Input::Direction(_)))
     }

@@ -1,7 +1,7 @@
-//! A checked `problem` block: what to solve, on which mesh, under which conditions.
+//! A checked `problem` block: form, mesh, boundary conditions, data and solver.
 //!
-//! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's
-//! parameters, so that one evaluator serves both.
+//! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's parameters, so that
+//! one evaluator serves both.
 
 pub mod solver;
 pub mod stepping;
@@ -20,20 +20,21 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 pub use stepping::{Mass, Scheme, SchemeError, Stepping, SteppingError};
 
-/// The largest quadrature degree D that can be asked for: the exact integral of a product of four functions of degree 12,
-/// the largest of any element, over a hexahedron whose sides have degree 5, as curved as meshes come. Most cells can use
-/// far less, and say so when kernels are made.
+/// Largest quadrature degree D. It integrates a product of four functions of degree 12, the largest of any element,
+/// exactly over a hexahedron whose sides have degree 5, the largest in mesh files. Most cells support far less, which
+/// is reported when kernels are generated.
 pub const LARGEST_QUADRATURE: u32 = 62;
 
-/// As often a mesh can be refined; one cell more often divided gives more than 32-bit indices can number.
+/// Largest number of mesh refinements; with one more, a single refined cell has more entities than 32-bit indices can
+/// number.
 pub const MOST_REFINED: u32 = 14;
 
-/// A quadrature in the place of the one that follows from the degree.
+/// A quadrature other than the one prescribed for the degree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quadrature {
-    /// A degree D: ⌊D/2⌋ + 1 Gauss points a direction on tensor cells, a rule exact to degree D on simplices.
+    /// A degree D: ⌊D/2⌋ + 1 Gauss points per direction on tensor cells, a rule exact to degree D on simplices.
     Degree(usize),
-    /// The nodes of the largest degree themselves, Gauss-Lobatto points, on tensor cells: masses are diagonal.
+    /// The nodes of the largest degree themselves, Gauss-Lobatto points, on tensor cells: mass matrices are diagonal.
     Collocated,
 }
 
@@ -65,22 +66,22 @@ impl FromStr for Quadrature {
     }
 }
 
-/// The word for [`Quadrature::Collocated`].
+/// The keyword for [`Quadrature::Collocated`].
 pub(crate) const COLLOCATED: &str = "collocated";
 
-/// A pointwise expression without fields: its components and, where it is differentiable, their
-/// gradients and time derivatives.
+/// A pointwise expression without fields: its components and, if it is differentiable, their gradients and time
+/// derivatives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     /// Shape of the value.
     pub shape: Shape,
     /// The graph; its inputs are coordinates, time, diameter, degree and parameters.
     pub graph: Graph,
-    /// One node a component, row-major.
+    /// One node per component, row-major.
     pub value: Vec<NodeId>,
     /// ∂value_i/∂x_j at `[i * dim + j]`.
     pub gradient: Vec<NodeId>,
-    /// ∂value/∂t and ∂²value/∂t², one node a component; empty where there is none.
+    /// ∂value/∂t and ∂²value/∂t², one node per component; empty if it does not exist.
     pub rates: [Vec<NodeId>; 2],
 }
 
@@ -91,39 +92,39 @@ pub struct Problem {
     pub name: String,
     /// The documentation comment above it.
     pub doc: String,
-    /// The form that it solves, checked for the mesh's dimension.
+    /// The form to solve, checked for the mesh's dimension.
     pub form: PointForm,
     /// The mesh.
     pub mesh: MeshSource,
-    /// How often each of its cells is divided.
+    /// The number of refinements.
     pub refine: usize,
     /// Degree k.
     pub degree: usize,
-    /// The quadrature, where it was set.
+    /// The quadrature, if it was set.
     pub quadrature: Option<Quadrature>,
-    /// Time: where it begins, of a problem that goes through it.
+    /// The time; the start of a time-dependent problem.
     pub time: f64,
-    /// How it goes through time, if it does.
+    /// The time integration, if any.
     pub stepping: Option<Stepping>,
     /// Parameter values that differ from the form's defaults: (index, components).
     pub params: Vec<(usize, Vec<f64>)>,
-    /// Values of auxiliary data, in order: a later one holds where two are given.
+    /// Values of auxiliary data, in order: later ones take precedence.
     pub aux: Vec<Data>,
-    /// Essential conditions, in order: a later one holds where two meet.
+    /// Essential conditions, in order: later ones take precedence.
     pub dirichlet: Vec<Dirichlet>,
-    /// Tags of the boundary whose facets are the same, by translation.
+    /// Tags of the boundary whose facets are identified by translation.
     pub periodic: Vec<[String; 2]>,
-    /// Fields that conditions leave free up to a constant: (field, mean of each component).
+    /// Mean-value constraints for fields determined up to a constant: (field, mean of each component).
     pub mean: Vec<(usize, Vec<f64>)>,
-    /// Known solutions, manufactured ones too: (field, expression).
+    /// Known solutions, including manufactured ones: (field, expression).
     pub exact: Vec<(usize, Expression)>,
-    /// Where the solve begins: (field, values).
+    /// The initial state: (field, values).
     pub initial: Vec<(usize, Values)>,
-    /// The first time derivative where time begins: (field, values).
+    /// The initial first time derivative: (field, values).
     pub initial_rate: Vec<(usize, Values)>,
-    /// How the mesh follows the solution, where it does.
+    /// Adaptive mesh refinement, if any.
     pub adapt: Option<Adapt>,
-    /// The eigenvalues that are asked for in the place of a solution.
+    /// The requested eigenvalues, instead of a solution.
     pub eigen: Option<Eigen>,
     /// The solver, where it was named.
     pub solver: Option<SolverSettings>,
@@ -132,7 +133,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Lets the paths of data and states in the text start from a folder, as that of its mesh does.
+    /// Makes the paths of data and states in the text relative to a folder, like that of its mesh.
     pub fn start_paths_at(&mut self, folder: &Path) {
         let data = self.aux.iter_mut().map(|data| &mut data.value);
         let starts = self.initial.iter_mut().chain(&mut self.initial_rate);
@@ -146,92 +147,92 @@ impl Problem {
     }
 }
 
-/// How a mesh follows the solution: it is solved, the error of each cell is estimated, cells are marked and refined, and it
-/// is solved again, until one of the limits is reached.
+/// Adaptive mesh refinement: the problem is solved, the error of each cell is estimated, and cells are marked and
+/// refined. This is repeated until one of the limits is reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adapt {
-    /// How often the mesh is refined at most; there is one solve more.
+    /// Largest number of mesh refinements; there is one more solve.
     pub steps: usize,
-    /// θ of Dörfler's marking, above 0 and at most 1: the fewest cells are marked with Σ_marked η² ≥ θ Σ η².
+    /// θ of Dörfler marking, above 0 and at most 1: the smallest set of cells with Σ_marked η² ≥ θ Σ η².
     pub fraction: f64,
-    /// What is aimed at: η over ‖u‖ in the energy norm.
+    /// The target for η over ‖u‖ in the energy norm.
     pub until: Option<f64>,
-    /// The most unknowns that a step may have.
+    /// Largest number of DoFs of a step.
     pub max_dofs: Option<usize>,
-    /// The share of Σ η² that the cells which are made coarser hold at most, together with θ at most 1; none are at 0.
+    /// Largest share of Σ η² in coarsened cells, at most 1 together with θ; 0 disables coarsening.
     pub coarsen: f64,
 }
 
-/// The eigenvalue problem J φ = λ M φ, with the Jacobian J of the problem's form at its start.
+/// The eigenvalue problem J φ = λ M φ, with the Jacobian J of the problem's form at its initial state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Eigen {
-    /// How many of the smallest λ.
+    /// The number of smallest λ.
     pub count: usize,
-    /// The relative residual of each mode, where it is given.
+    /// The relative residual of each mode, if set.
     pub rtol: Option<f64>,
-    /// Iterations after which it ends.
+    /// Largest number of iterations.
     pub max_iterations: usize,
-    /// `multigrid`, `direct`, `jacobi` or `none`; what fits without it.
+    /// `multigrid`, `direct`, `jacobi` or `none`; chosen automatically by default.
     pub preconditioner: Option<String>,
     /// M, with the fields, the data and the parameters of the problem's form, in its order.
     pub mass: PointForm,
 }
 
-/// What a problem reports of its solution: `report NAME = EXPR;`.
+/// The reports of a problem on its solution: `report NAME = EXPR;`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reports {
     /// The reports in order.
     pub items: Vec<Report>,
-    /// The form whose kernels integrate: the fields, data and parameters of the problem's form, then fields of `L2(0)`
-    /// whose components are tested with what is integrated, so that their part of its residual has one number a cell.
-    /// None where nothing is integrated.
+    /// The form whose kernels integrate. It has the fields, data and parameters of the problem's form, then fields of
+    /// `L2(0)` whose components are tested with the integrands. Their part of its residual thus has one entry per cell.
+    /// `None` without integrals.
     pub integrals: Option<PointForm>,
-    /// Likewise what is evaluated point by point: f0 of the further fields.
+    /// Likewise pointwise evaluations: f0 of the additional fields.
     pub pointwise: Option<PointForm>,
 }
 
 /// A report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its value.
     pub value: Reported,
 }
 
-/// What is reported.
+/// The value of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reported {
-    /// Arithmetic on measures: they are parameters of the expression, behind those of the form.
+    /// Arithmetic on functionals, which are parameters of the expression after those of the form.
     Value {
         /// The expression.
         value: Expression,
-        /// The measures.
+        /// The functionals.
         of: Vec<Measure>,
     },
-    /// Values at equidistant points of a line, the ends among them.
+    /// Values at equidistant points of a line, including the ends.
     Line {
         /// Shape of a value.
         shape: Shape,
         /// The first of its components in [`Reports::pointwise`].
         first: usize,
-        /// Where it begins and ends.
+        /// Its start and end.
         ends: [[f64; 3]; 2],
-        /// How many points.
+        /// The number of points.
         points: usize,
     },
 }
 
-/// A number, vector or matrix that is measured of a solution.
+/// A functional of a solution: a number, vector or matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
     /// Its shape.
     pub shape: Shape,
-    /// What is measured.
+    /// Its kind.
     pub kind: Measured,
 }
 
-/// What is measured of a solution. `first` is the number of the first component in [`Reports::integrals`] or
+/// The kind of a functional. `first` is the index of the first component in [`Reports::integrals`] or
 /// [`Reports::pointwise`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measured {
@@ -240,9 +241,9 @@ pub enum Measured {
         /// The first component.
         first: usize,
     },
-    /// √∫ |f|² dx, of which the square is integrated.
+    /// √∫ |f|² dx, whose square is integrated.
     Norm {
-        /// The component with the square, the first of those of f.
+        /// The component with the square, which is the first of those of f.
         first: usize,
         /// The components of f.
         components: usize,
@@ -264,16 +265,16 @@ pub enum Measured {
         /// The point.
         at: [f64; 3],
     },
-    /// Σ_i R_i(u) over the nodes with a tag, conditions left out: what holds the field there.
+    /// Σ_i R_i(u) over the nodes with a tag, without conditions: the reaction of the constraints.
     Reaction {
         /// The field.
         field: usize,
-        /// The tags; the whole boundary without them.
+        /// The tags; the whole boundary if absent.
         tags: Option<Vec<String>>,
     },
 }
 
-/// Where a mesh comes from.
+/// The source of a mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeshSource {
     /// A mesh file; the path as written, relative to the `.wf` file.
@@ -292,13 +293,13 @@ pub enum MeshSource {
 pub enum Argument {
     /// A number.
     Number(f64),
-    /// Several numbers.
+    /// A list of numbers.
     Numbers(Vec<f64>),
-    /// A bare word such as `hex` or `jacobi`, or a parameter's name.
+    /// A bare keyword such as `hex` or `jacobi`, or a parameter's name.
     Word(String),
-    /// A word with settings of its own: `multigrid(degree: 4)`.
+    /// A keyword with settings: `multigrid(degree: 4)`.
     Made {
-        /// The word.
+        /// The keyword.
         name: String,
         /// Its settings by name.
         arguments: BTreeMap<String, Argument>,
@@ -306,7 +307,7 @@ pub enum Argument {
 }
 
 impl Argument {
-    /// The word that it is, with settings or without.
+    /// Returns its keyword, with settings or without.
     pub fn word(&self) -> Option<&str> {
         match self {
             Self::Word(word) | Self::Made { name: word, .. } => Some(word),
@@ -314,7 +315,7 @@ impl Argument {
         }
     }
 
-    /// A setting of the word that it is.
+    /// Returns a setting of its keyword.
     pub fn setting(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Made { arguments, .. } => arguments.get(name),
@@ -326,15 +327,15 @@ impl Argument {
 /// The value of auxiliary data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
-    /// Which of the form's.
+    /// The index of the auxiliary data.
     pub aux: usize,
-    /// The tags of the cells that have this value; all of them without.
+    /// The tags of the cells with this value; all cells if absent.
     pub tags: Option<Vec<String>>,
     /// The value.
     pub value: Values,
 }
 
-/// What gives values to data, or to a field at the start.
+/// The source of values of data, or of a field at the start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// A formula.
@@ -344,7 +345,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// The formula that it is.
+    /// Returns the formula, if it is one.
     pub fn formula(&self) -> Option<&Expression> {
         match self {
             Self::Formula(formula) => Some(formula),
@@ -358,18 +359,19 @@ impl Values {
 pub struct Stored {
     /// The file.
     pub path: PathBuf,
-    /// The name of the array, where it is given.
+    /// The name of the array, if present.
     pub array: Option<String>,
-    /// Whether the path starts from the folder of the `.wf` file: that of the command line starts from the current one.
+    /// True if the path is relative to the folder of the `.wf` file; one from the command line is relative to the
+    /// current folder.
     pub from_text: bool,
 }
 
-/// What an essential condition gives of a field.
+/// The constrained trace of an essential condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trace {
-    /// All of its components.
+    /// All components.
     Whole,
-    /// One of them.
+    /// One component.
     Component(usize),
     /// u·n, with the outer normal n.
     Normal,
@@ -380,28 +382,28 @@ pub enum Trace {
 pub struct Dirichlet {
     /// The field.
     pub field: usize,
-    /// What of it is given.
+    /// The constrained trace.
     pub trace: Trace,
-    /// The value; its shape is the field's, or scalar where a component or u·n is given. Of u·n it may be a field's value,
-    /// of which the normal component is meant.
+    /// The value; its shape is the field's, or scalar for a component or u·n. For u·n it may be a field's value, whose
+    /// normal component is used.
     pub value: Expression,
-    /// Where it holds.
+    /// Its support.
     pub support: Support,
 }
 
 /// The support of an essential condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Support {
-    /// All facets of exactly one cell.
+    /// All facets that belong to exactly one cell.
     Boundary,
-    /// The sides with one of these tags; the curves and points of a tag that no side has.
+    /// The sides with one of these tags; the curves and points of a tag without sides.
     Tags(Vec<String>),
     /// The vertex nearest to a point.
     Vertex([f64; 3]),
 }
 
 impl Support {
-    /// The tags that it names.
+    /// Returns the tags of the support.
     pub fn tags(&self) -> &[String] {
         match self {
             Self::Tags(tags) => tags,
@@ -416,11 +418,11 @@ impl Support {
 pub struct UnstablePair {
     /// The field without a term with itself.
     pub field: String,
-    /// The field that should hold it.
+    /// The field that should control it.
     pub held_by: String,
     /// The degrees of both.
     pub degrees: [i64; 2],
-    /// A space in which the first would be held.
+    /// A stable space for the first.
     suited: String,
 }
 
@@ -436,7 +438,7 @@ impl fmt::Display for UnstablePair {
 }
 
 impl UnstablePair {
-    /// What to do.
+    /// Returns the suggested correction.
     pub fn remedy(&self) -> String {
         let Self { field, held_by, suited, .. } = self;
         format!(
@@ -446,8 +448,9 @@ impl UnstablePair {
     }
 }
 
-/// A pair of fields of a form at degree `k` that is known not to be inf-sup stable: one without any term with itself, a
-/// continuous vector field that it meets only through one first derivative, as ∫ p div v does, and no lower degree.
+/// Returns a pair of fields of a form at degree `k` that is known not to be inf-sup stable. The first has no term with
+/// itself, and a degree not below that of the second, a continuous vector field. They are coupled only through one
+/// first derivative, as in ∫ p div v.
 pub fn unstable(form: &PointForm, k: usize) -> Option<UnstablePair> {
     let entries = || form.integrals.iter().flat_map(|integral| &integral.jacobian);
     let derivatives = |part: Part| usize::from(part != Part::Value);

@@ -1,7 +1,7 @@
-//! `compile`: a whole file, from its text to forms and problems that can be asked for.
+//! `compile`: a whole file, from its text to forms and problems.
 //!
-//! All errors of the file come out of one run. What needs the mesh (its dimension, above all) or
-//! the command line is asked for later, of [`Program`]; `blame` finds the places of what shows only then.
+//! One run reports all errors of the file. Results that need the mesh (above all its dimension) or the command line are
+//! requested later from [`Program`]; `blame` locates errors that only occur then.
 
 mod blame;
 mod mass;
@@ -54,25 +54,25 @@ pub struct CheckedForm {
     pub dimensions: Dimensions,
 }
 
-/// What is known of a problem without its mesh.
+/// The properties of a problem without its mesh.
 #[derive(Clone, Copy, Debug)]
 pub struct ProblemHead<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its documentation.
     pub doc: &'a str,
-    /// The form that it solves.
+    /// The form to solve.
     pub form: &'a str,
 }
 
-/// Compiles a file. There is a program where every form and problem is right, even if this
-/// version does not build all of it (the codes E09xx): then its stages can be looked at.
+/// Compiles a file. Returns a program if every form and problem is correct. This version may not implement all of it
+/// (codes E09xx), but its stages can be inspected.
 pub fn compile(source: &Source) -> (Option<Program>, Vec<Diagnostic>) {
     compile_with(source, None, &Overrides::default())
 }
 
-/// Compiles a file whose problems, or the one that is wanted, are changed by the command line:
-/// what is replaced there need not be right in the file, and neither need what the wanted problem does not use.
+/// Compiles a file with overrides of its problems, or of the selected one, from the command line. Overridden statements
+/// need not be correct in the file, nor need items that the selected problem does not use.
 pub fn compile_with(
     source: &Source,
     wanted: Option<&str>,
@@ -106,7 +106,7 @@ pub fn compile_with(
         place.is_some_and(|place| others.iter().any(|other| other.contains(place)))
     };
     diagnostics.retain(|found| !of_others(found));
-    // What is wrong comes first: much of it looks unused until it is put right.
+    // Errors come first: they make many names seem unused.
     if !diagnostics.iter().any(Diagnostic::is_error) {
         warnings.extend(program.unused(&pieces));
         let checked = program.piece.file.forms.iter().zip(&program.forms);
@@ -129,7 +129,7 @@ pub fn compile_with(
     ((!fails).then_some(program), diagnostics)
 }
 
-/// The places of the problems and forms that a problem does not use; nothing where the file lacks the problem.
+/// Returns the locations of the problems and forms that a problem does not use; empty if the file lacks the problem.
 fn others(file: &ast::File, wanted: &str) -> Vec<Span> {
     let named = |problem: &&ast::Problem| problem.name.name == wanted;
     let used: Vec<&str> =
@@ -142,7 +142,7 @@ fn others(file: &ast::File, wanted: &str) -> Vec<Span> {
     problems.map(|problem| problem.span).chain(forms.map(|form| form.span)).collect()
 }
 
-/// The names of the forms that a problem uses: its own, and that of its mass.
+/// Returns the names of the forms that a problem uses: its own, and that of its mass.
 fn forms_of<'a>(file: &'a ast::File, problem: &'a ast::Problem) -> Vec<&'a str> {
     let mass = problem.items.iter().filter_map(|item| match &item.kind {
         ast::ProblemItemKind::Setting { name, value } if name.name == "mass" => {
@@ -156,7 +156,7 @@ fn forms_of<'a>(file: &'a ast::File, problem: &'a ast::Problem) -> Vec<&'a str> 
     std::iter::once(problem.form.name.as_str()).chain(mass).collect()
 }
 
-/// Names of forms, and names of problems, are unique.
+/// Checks that the names of forms, and of problems, are unique.
 fn unique(file: &ast::File, diagnostics: &mut Vec<Diagnostic>) {
     let forms = file.forms.iter().map(|form| ("form", &form.name));
     let problems = file.problems.iter().map(|problem| ("problem", &problem.name));
@@ -177,17 +177,18 @@ fn unique(file: &ast::File, diagnostics: &mut Vec<Diagnostic>) {
 }
 
 impl Program {
-    /// The text that it was compiled from.
+    /// Returns the compiled text.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// What is right, but hardly meant.
+    /// Returns warnings about valid but probably unintended text.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// The names of its forms that neither the form nor its problems use, as the command line changes them.
+    /// Returns warnings about names that neither the forms nor the problems use, with the overrides of the command
+    /// line.
     fn unused(&self, pieces: &[Piece]) -> Vec<Diagnostic> {
         let file = &self.piece.file;
         let names = |file, problem| expressions(problem).flat_map(move |root| names(file, root));
@@ -202,17 +203,17 @@ impl Program {
         file.forms.iter().flat_map(of).collect()
     }
 
-    /// Its syntax tree.
+    /// Returns its syntax tree.
     pub fn file(&self) -> &ast::File {
         &self.piece.file
     }
 
-    /// Its forms in order.
+    /// Returns its forms in order.
     pub fn forms(&self) -> &[CheckedForm] {
         &self.forms
     }
 
-    /// The names of the forms that a problem uses, its mass among them; of all forms without one.
+    /// Returns the names of the forms that a problem uses, including its mass; of all forms without a problem.
     pub fn forms_used(&self, problem: Option<&str>) -> Vec<&str> {
         let file = &self.piece.file;
         let of = |name: &str| {
@@ -223,12 +224,12 @@ impl Program {
         problem.map_or_else(all, of)
     }
 
-    /// The form of this name.
+    /// Returns the form of this name.
     pub fn form(&self, name: &str) -> Option<&CheckedForm> {
         self.forms.iter().find(|form| form.name == name)
     }
 
-    /// Its problems in order.
+    /// Returns its problems in order.
     pub fn problems(&self) -> impl Iterator<Item = ProblemHead<'_>> {
         self.piece.file.problems.iter().map(|problem| ProblemHead {
             name: &problem.name.name,
@@ -237,11 +238,11 @@ impl Program {
         })
     }
 
-    /// The form of this name in `dim` dimensions, ready for kernels.
+    /// Returns the form of this name in `dim` dimensions, as input of kernel generation.
     ///
     /// # Errors
     ///
-    /// No such form, or not in this dimension.
+    /// An unknown form, or one that is not valid in this dimension.
     pub fn point_form(&self, name: &str, dim: usize) -> Result<PointForm, Vec<Diagnostic>> {
         let form = self.form(name).ok_or_else(|| vec![self.no_form(name, None)])?;
         let checked = form.dimensions.form(dim);
@@ -249,9 +250,8 @@ impl Program {
         Ok(point(&simplify(&differentiate(checked))))
     }
 
-    /// The mesh of a problem, and its dimension where that is known before the mesh is made. The
-    /// path of a file is relative to the `.wf` file, that of [`Overrides::mesh`] to the current
-    /// folder.
+    /// Returns the mesh of a problem, and its dimension if it is known before generation. The path of a file is
+    /// relative to the `.wf` file, that of [`Overrides::mesh`] to the current folder.
     ///
     /// # Errors
     ///
@@ -271,11 +271,11 @@ impl Program {
         }
     }
 
-    /// A problem on a mesh of `dim` dimensions.
+    /// Returns a problem on a mesh of `dim` dimensions.
     ///
     /// # Errors
     ///
-    /// All that is wrong with it in this dimension, or with the overrides.
+    /// All errors of it in this dimension, or of the overrides.
     pub fn problem(
         &self,
         name: &str,
@@ -332,12 +332,12 @@ impl Program {
         }
     }
 
-    /// Values for the fields of a form, from the command line: `option` is how the user gave
-    /// them (`--at`), each a field's name and an expression.
+    /// Returns values for the fields of a form, from the command line: `option` is the user's option (`--at`), each
+    /// value a field's name and an expression.
     ///
     /// # Errors
     ///
-    /// All that is wrong with them.
+    /// All errors of the values.
     pub fn field_values(
         &self,
         form: &str,
@@ -386,8 +386,8 @@ impl Program {
         diagnostic.suggest(name, names)
     }
 
-    /// What is wrong with a problem as the command line changes it, and what is said without effect: in its mesh's
-    /// dimension where that is known, else in that dimension in which less is wrong.
+    /// Returns the errors of a problem with its overrides, and its warnings: in its mesh's dimension if known, else in
+    /// the dimension with fewer errors.
     fn check_problem(
         &self,
         problem: &ast::Problem,
@@ -405,7 +405,7 @@ impl Program {
         };
         if let Some(tags) = mesh.as_ref().and_then(|mesh| mesh.tags).filter(|_| !tagged) {
             diagnostics.extend(self.unknown_form_tags(problem, tags, true));
-            // No generator names parts of its cells.
+            // Generators have no cell tags.
             diagnostics.extend(self.unknown_tags_of_cells(problem, &statements, &[]));
         }
         let (joined, found) = self.joined(form, &statements);
@@ -434,7 +434,7 @@ impl Program {
                 warnings = content.warnings;
             }
             None => {
-                // Where the form holds in no dimension, its own errors say so.
+                // If the form is valid in no dimension, its own errors are sufficient.
                 if let (Some(dim), Some(mesh)) = (known, &mesh)
                     && form.dimensions.forms().next().is_some()
                 {
@@ -446,7 +446,7 @@ impl Program {
     }
 }
 
-/// A mesh of a dimension for which the form does not hold; names the token that fixed another.
+/// Reports a mesh of a dimension in which the form is not valid; names the token that determines the other dimension.
 fn wrong_dimension(form: &CheckedForm, dim: usize, mesh: Option<Span>) -> Diagnostic {
     let message = format!("the form `{}` does not hold in {dim} dimensions", form.name);
     let reason = form.dimensions.refusal(dim);
@@ -475,7 +475,7 @@ fn missing_mesh(problem: &ast::Problem) -> Diagnostic {
         .help("write `mesh = ball(dim: 3, refine: 3);` or `mesh = \"part.msh\";`")
 }
 
-/// Auxiliary data without a value.
+/// Reports auxiliary data without a value.
 fn missing_aux<'a>(
     problem: &'a ast::Problem,
     form: &'a Form,
@@ -499,7 +499,7 @@ fn missing_aux<'a>(
     })
 }
 
-/// A form with time derivatives in a problem without time.
+/// Reports a form with time derivatives in a problem without time.
 fn missing_time(problem: &ast::Problem, form: &Form, content: &Content) -> Option<Diagnostic> {
     let rate =
         form.rates.iter().find(|rate| rate.read).filter(|_| !content.timed && !content.broken)?;
@@ -512,7 +512,7 @@ fn missing_time(problem: &ast::Problem, form: &Form, content: &Content) -> Optio
     )
 }
 
-/// Puts a problem together; with a manufactured solution the form is another.
+/// Assembles a problem; a manufactured solution changes its form.
 fn finished(
     problem: &ast::Problem,
     form: &Form,

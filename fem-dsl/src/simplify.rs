@@ -1,14 +1,14 @@
 //! `simplify`: [`Form`] → [`Form`], the same values with fewer tensor operations.
 //!
-//! What nothing rests on is dropped, everything else goes through the folding builder once more,
-//! and rules that need to know how often an expression is used are applied:
+//! Unused expressions are removed, all others pass through the folding builder again, and rules that depend on the
+//! number of uses are applied:
 //!
 //! ```text
 //! s a ± s b = s (a ± b)      s a ± t a = (s ± t) a      a/s ± b/s = (a ± b)/s
 //! ```
 //!
-//! where the products are used nowhere else. Reassociation changes results by rounding only; where
-//! a formula is finite never changes.
+//! if the products are used nowhere else. Reassociation changes results by rounding only; the set on which a formula is
+//! finite never changes.
 
 use crate::form::{BuildError, Expr, ExprId, Exprs, Form, Integral, Row, expect_form};
 use crate::verify::Phase;
@@ -88,7 +88,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// a ± b, with a common factor or denominator taken out where that saves an operation.
+    /// Returns a ± b, with a common factor or denominator factored out if that saves an operation.
     fn sum(
         &mut self,
         a: ExprId,

@@ -1,15 +1,15 @@
-//! The text that a compilation begins with: bytes → [`Source`], and places in it.
+//! The input text of a compilation: bytes → [`Source`], and locations in it.
 //!
-//! A `Source` never fails to exist: what is wrong with its bytes (not UTF-8, too long) is kept
-//! beside the text as a [`Defect`] and comes out of `parse` with every other diagnostic.
+//! A `Source` can always be created. A [`Defect`] of its bytes (not UTF-8, too long) is stored with the text, and
+//! `parse` reports it with all other diagnostics.
 
 use std::borrow::Cow;
 
-/// The largest file that is read, in bytes.
+/// Largest size of a file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Whether a character is none of a text that can be read: a control character other than a tab and what ends a line,
-/// a line or paragraph separator, or one that turns the direction of writing.
+/// Returns whether a character is unreadable: a control character other than a tab or line end, a line or paragraph
+/// separator, or one that changes the text direction.
 pub fn is_unseen(character: char) -> bool {
     let control = character.is_control() && !matches!(character, '\t' | '\n' | '\r');
     let separator = matches!(character, '\u{2028}' | '\u{2029}');
@@ -20,7 +20,7 @@ pub fn is_unseen(character: char) -> bool {
     control || separator || turning
 }
 
-/// A text as it may be shown: a mark takes the place of each character that cannot be read.
+/// Returns a text for display: unreadable characters are replaced by a mark.
 pub fn seen(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unseen) {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ pub fn seen(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// A name as messages show it: what is long is cut.
+/// Returns a name for display: long ones are truncated.
 pub fn shortened(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(MOST_SHOWN) {
         None => Cow::Borrowed(name),
@@ -37,7 +37,7 @@ pub fn shortened(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Letters of a name that messages show.
+/// Number of letters of a displayed name.
 const MOST_SHOWN: usize = 80;
 
 /// A half-open range of bytes of a [`Source`].
@@ -50,50 +50,50 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span `start..end`.
+    /// Returns the span `start..end`.
     pub fn new(start: usize, end: usize) -> Self {
         let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
         Self { start: clamp(start), end: clamp(end) }
     }
 
-    /// The smallest span that holds both.
+    /// Returns the smallest span that contains both.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The span as a range of `usize`.
+    /// Returns the span as a range of `usize`.
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// Whether `other` lies inside.
+    /// Returns whether `other` lies inside.
     pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// Whether the two share a byte, or `other` is empty and touches.
+    /// Returns whether the two share a byte, or `other` is empty and touches.
     pub fn touches(self, other: Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }
 }
 
-/// What is wrong with the bytes of a [`Source`] as such.
+/// A defect of the bytes of a [`Source`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// They are no text: the first that cannot stand where it is, and the mark in its place.
+    /// Invalid UTF-8: the first invalid byte, and the mark that replaces it.
     NotUtf8 {
         /// The byte.
         byte: u8,
         /// The mark.
         at: Span,
     },
-    /// They are more than [`MAX_BYTES`].
+    /// More bytes than [`MAX_BYTES`].
     TooLong,
 }
 
-/// A text with the name it is called by in messages. A carriage return that stands alone ends a line as a line feed
-/// does; a line feed takes its place, so that all that reads the text counts the same lines.
+/// A text with its name in messages. A lone carriage return ends a line; it is replaced by a line feed, so that all
+/// readers of the text count the same lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     name: String,
@@ -103,23 +103,23 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source from text.
+    /// Creates a source from text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self::build(name.into(), text.into(), None)
     }
 
-    /// A source from the bytes of a file. A byte order mark at the beginning is dropped.
+    /// Creates a source from the bytes of a file. A byte order mark at the beginning is removed.
     pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let name = name.into();
-        // Before anything else: what is too long need not have been read to its end.
+        // Before anything else: a file that is too long need not have been read completely.
         if bytes.len() > MAX_BYTES {
             return Self::too_long(name);
         }
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::build(name, text.to_owned(), None),
             Err(error) => {
-                // Up to the bad byte the lossy text has the same offsets.
+                // Before the invalid byte the lossy text has the same offsets.
                 let at = error.valid_up_to();
                 let end = (at + 256).min(bytes.len());
                 let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -141,32 +141,32 @@ impl Source {
         Self { name, text: String::new(), bare_returns: false, defect: Some(Defect::TooLong) }
     }
 
-    /// The name, a path as a rule.
+    /// Returns the name, usually a path.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether line feeds took the place of carriage returns that stood alone.
+    /// Returns whether line feeds replaced lone carriage returns.
     pub fn had_bare_returns(&self) -> bool {
         self.bare_returns
     }
 
-    /// What is wrong with the bytes as such, if anything.
+    /// Returns the defect of the bytes, if any.
     pub fn defect(&self) -> Option<Defect> {
         self.defect
     }
 
-    /// The text of a span; empty where the span lies outside.
+    /// Returns the text of a span; empty if the span is out of range.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or("")
     }
 
-    /// Line and column of a byte offset, both from 1; columns count characters.
+    /// Returns line and column of a byte offset, both from 1; columns count characters.
     pub fn line_column(&self, offset: u32) -> (usize, usize) {
         let mut offset = (offset as usize).min(self.text.len());
         while !self.text.is_char_boundary(offset) {
@@ -179,7 +179,7 @@ impl Source {
     }
 }
 
-/// The text with a line feed for each carriage return that stands before none, and whether there was one.
+/// Returns the text with lone carriage returns replaced by line feeds, and true if there were any.
 fn with_line_feeds(text: String) -> (String, bool) {
     if !text.contains('\r') {
         return (text, false);
@@ -232,7 +232,7 @@ mod tests {
         assert!(Source::new("a.wf", " ".repeat(MAX_BYTES)).defect().is_none());
         let source = Source::new("a.wf", " ".repeat(MAX_BYTES + 1));
         assert_eq!(source.defect(), Some(Defect::TooLong));
-        // What is cut off in the middle of a character is too long, not wrong.
+        // A text truncated within a character is too long rather than invalid.
         let cut = [&b"\xEF\xBB\xBF"[..], &vec![b' '; MAX_BYTES], b"\xC3"].concat();
         let source = Source::from_bytes("a.wf", &cut);
         assert_eq!(source.defect(), Some(Defect::TooLong));

@@ -1,6 +1,6 @@
-//! What forms and point forms are both made of: fields, data, parameters, spaces, regions and scalar functions.
+//! Components of forms and point forms: fields, data, parameters, spaces, regions and scalar functions.
 
-/// An unknown of the form.
+/// An unknown field of the form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// Name in the form.
@@ -11,14 +11,14 @@ pub struct Field {
     pub space: Space,
 }
 
-/// Data given at run time.
+/// Data supplied at run time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aux {
     /// Name in the form.
     pub name: String,
     /// Shape of a value.
     pub shape: Shape,
-    /// Where the data lives.
+    /// Location of the data.
     pub location: Location,
 }
 
@@ -33,14 +33,14 @@ pub struct Param {
     pub value: Vec<f64>,
 }
 
-/// A time derivative that a form has: dt(u), or dt(dt(u)).
+/// A time derivative of a form: dt(u), or dt(dt(u)).
 ///
 /// ```text
 /// ∂ᵒʳᵈᵉʳ u / ∂tᵒʳᵈᵉʳ  =  s u + r        s a parameter, r data at the nodes of u's space
 /// ```
 ///
 /// so that one kernel serves every scheme: with s = 0 the derivative is r; with the s of a scheme the Jacobian is
-/// ∂F/∂u + s ∂F/∂u̇ (+ s₂ ∂F/∂ü), and r is what the scheme knows of the past.
+/// ∂F/∂u + s ∂F/∂u̇ (+ s₂ ∂F/∂ü), and r is the scheme's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// The field.
@@ -51,23 +51,23 @@ pub struct Rate {
     pub param: usize,
     /// r among the data.
     pub aux: usize,
-    /// Whether the form itself reads it: of a second derivative the first is there as well, for reports.
+    /// True if the form itself reads it: a second derivative also declares the first, for reports.
     pub read: bool,
 }
 
-/// How many of so many parameters or data were written: those of time derivatives stand behind them.
+/// Returns the number of declared parameters or data among `count`: those of time derivatives follow them.
 pub(crate) fn written(rates: &[Rate], count: usize, place: impl Fn(&Rate) -> usize) -> usize {
     rates.iter().map(place).min().unwrap_or(count)
 }
 
-/// Where auxiliary data lives.
+/// Location of auxiliary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
     /// At the nodes of a space: has a gradient.
     Nodes(Space),
-    /// One value a cell.
+    /// One value per cell.
     Cells,
-    /// One value a quadrature point.
+    /// One value per quadrature point.
     Points,
 }
 
@@ -90,8 +90,8 @@ pub enum Degree {
 }
 
 impl Space {
-    /// The smallest k, from 1 on, with which this space exists: its own degree is then 1 or more where it is continuous,
-    /// and 0 or more where it is not.
+    /// Returns the smallest k ≥ 1 for which this space exists: its own degree is then at least 1 if it is continuous,
+    /// and at least 0 otherwise.
     pub fn smallest_degree(self) -> usize {
         let least = match self {
             Self::H1(Degree::Relative(offset)) => 1_i64 - i64::from(offset),
@@ -101,7 +101,7 @@ impl Space {
         usize::try_from(least).map_or(1, |least| least.max(1))
     }
 
-    /// Its own degree where the form's is `k`; one that does not exist may be below 0.
+    /// Returns its own degree for degree `k` of the form; it is negative if the space does not exist.
     pub fn degree_at(self, k: usize) -> i64 {
         let (Self::H1(degree) | Self::L2(degree)) = self;
         match degree {
@@ -115,7 +115,7 @@ impl Space {
 }
 
 impl std::fmt::Display for Space {
-    /// As it is written: `H1(k - 1)`.
+    /// Prints the notation of the language: `H1(k - 1)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (family, degree) = match *self {
             Self::H1(degree) => ("H1", degree),
@@ -135,16 +135,16 @@ impl std::fmt::Display for Space {
 /// The shape of a tensor expression; components are stored row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {
-    /// One number.
+    /// A scalar.
     Scalar,
-    /// n numbers.
+    /// n components.
     Vector(usize),
-    /// rows × columns numbers.
+    /// rows × columns components.
     Matrix(usize, usize),
 }
 
 impl Shape {
-    /// The number of components.
+    /// Returns the number of components.
     pub fn components(self) -> usize {
         match self {
             Self::Scalar => 1,
@@ -154,10 +154,10 @@ impl Shape {
     }
 }
 
-/// The tag of all facets of exactly one cell. No string of the language holds it.
+/// The tag of all facets that belong to exactly one cell. No string of the language contains it.
 pub const WHOLE_BOUNDARY: &str = "the whole\nboundary";
 
-/// Where an integral lives.
+/// The region of an integral.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Region {
     /// All cells.
@@ -169,7 +169,7 @@ pub enum Region {
 }
 
 impl Region {
-    /// Whether it is one of cells, not of facets.
+    /// Returns whether it consists of cells rather than facets.
     pub fn is_of_cells(&self) -> bool {
         matches!(self, Self::Cells | Self::CellsUnder(_))
     }
@@ -231,7 +231,7 @@ pub enum Binary {
     Max,
 }
 
-/// Comparisons; their value is a truth value, which only selections and logic take.
+/// Comparisons; their value is a truth value, the operand of selections and logic only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Comparison {
     /// a < b
@@ -258,7 +258,7 @@ impl Number {
         Self((if value == 0.0 { 0.0 } else { value }).to_bits())
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> f64 {
         f64::from_bits(self.0)
     }

@@ -1,8 +1,7 @@
 //! Random well-typed forms as text, for comparing kernels with the reference.
 //!
-//! The same seed and options always give the same text. Values stay finite and moderate where
-//! fields, gradients, data and coordinates do (magnitudes up to about 2): roots, logarithms and
-//! denominators are kept away from zero.
+//! The same seed and options always yield the same text. Values stay finite and moderate if fields, gradients, data and
+//! coordinates do (magnitudes up to about 2): roots, logarithms and denominators are kept away from zero.
 //!
 //! ```
 //! use fem_dsl::testing::{Options, random_form};
@@ -23,11 +22,11 @@ pub use random::Random;
 pub use regions::{Regions, random_regions};
 use std::fmt::Write;
 
-/// The formatted text, which is what formatting it again gives.
+/// Returns the formatted text, and checks that formatting is idempotent.
 ///
 /// # Panics
 ///
-/// If the text has errors, or formatting changes its tokens or its own result.
+/// Panics if the text has errors, or formatting changes its tokens or its own result.
 pub fn formatted(text: &str) -> String {
     let source = Source::new("test.wf", text);
     let once = format(&source).unwrap_or_else(|errors| panic!("{text}\n{errors:#?}"));
@@ -39,13 +38,13 @@ pub fn formatted(text: &str) -> String {
 /// The shape of the random form's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldShape {
-    /// One number.
+    /// A scalar.
     Scalar,
-    /// dim numbers.
+    /// dim components.
     Vector,
-    /// n numbers, 1 to 64.
+    /// n components, 1 to 64.
     VectorOf(usize),
-    /// dim × dim numbers.
+    /// dim × dim components.
     Tensor,
 }
 
@@ -54,11 +53,11 @@ pub enum FieldShape {
 pub struct Other {
     /// Its shape.
     pub shape: FieldShape,
-    /// Its degree: that of the form and so much more.
+    /// Its degree relative to that of the form.
     pub offset: i32,
 }
 
-/// What a random form may contain.
+/// Permitted contents of a random form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Space dimension, 2 or 3.
@@ -67,15 +66,15 @@ pub struct Options {
     pub shape: FieldShape,
     /// A second field, `v`.
     pub other: Option<Other>,
-    /// Whether the form is affine in the field.
+    /// True if the form is affine in the field.
     pub linear: bool,
     /// Auxiliary data on nodes, cells and points.
     pub aux: bool,
     /// Parameters.
     pub params: bool,
-    /// |a|, min, max and `if`, at whose kinks derivatives jump: rounding can decide on the side.
+    /// |a|, min, max and `if`, at whose kinks derivatives jump: rounding can determine the side.
     pub kinks: bool,
-    /// How deep expressions nest, 0 and up; 3 gives a few dozen operations.
+    /// Nesting depth of expressions, 0 and up; 3 results in a few dozen operations.
     pub depth: usize,
 }
 
@@ -94,9 +93,9 @@ impl Default for Options {
     }
 }
 
-/// The text of a form `random_SEED` with a field `u`, both rows, and what `options` allow: a second field `v`, aux
-/// `a` (scalar on nodes), `b` (vector on nodes), `c` (scalar on cells), `q` (scalar on points),
-/// params `p` (scalar) and `r` (vector).
+/// Returns the text of a form `random_SEED` with a field `u`, both rows, and the contents that `options` permit. These
+/// are a second field `v`, aux `a` (scalar on nodes), `b` (vector on nodes), `c` (scalar on cells) and `q` (scalar on
+/// points), params `p` (scalar) and `r` (vector).
 pub fn random_form(seed: u64, options: &Options) -> String {
     let others = options.other.map(|other| ("v", other.shape));
     let mut generator = Generator {

@@ -1,12 +1,12 @@
-//! `verify`: how a stage says that what crosses a border is not as it should be.
+//! `verify`: errors for violated invariants between two stages.
 //!
-//! What holds for every [`Form`](crate::form::Form) and [`PointForm`](crate::point::PointForm) stands with
-//! [`verify_form`](crate::form::verify_form) and [`verify_point`](crate::point::verify_point). Debug builds verify after
-//! each pass. A failure is a defect of the compiler, never of its input.
+//! The invariants of [`Form`](crate::form::Form) and [`PointForm`](crate::point::PointForm) are documented with
+//! [`verify_form`](crate::form::verify_form) and [`verify_point`](crate::point::verify_point). Debug builds verify
+//! after each pass. A failure is a defect of the compiler, never of its input.
 
 use thiserror::Error;
 
-/// Where a form is on its way.
+/// The compilation phase of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// After `check`.
@@ -15,12 +15,12 @@ pub enum Phase {
     Differentiated,
 }
 
-/// An invariant that does not hold: a defect of the compiler.
+/// A violated invariant: a defect of the compiler.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("this is a defect of the compiler, please report it: {0}")]
 pub struct VerifyError(pub String);
 
-/// An error with this message where something does not hold.
+/// Returns an error with this message if `holds` is false.
 pub(crate) fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), VerifyError> {
     if holds { Ok(()) } else { Err(VerifyError(message())) }
 }

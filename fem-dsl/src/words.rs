@@ -1,6 +1,6 @@
-//! The words of the language: what may not be declared, and why.
+//! Reserved words of the language, with their meanings.
 
-/// Words of the grammar that cannot be names: those of expressions, and those by which items are told apart after an error.
+/// Keywords of the grammar that cannot be names: those of expressions, and those that separate items after an error.
 pub const KEYWORDS: &[&str] = &[
     "form", "problem", "field", "aux", "param", "let", "fn", "f0", "f1", "on", "in", "if", "else",
     "true", "false",
@@ -47,25 +47,25 @@ pub const FUNCTIONS: &[&str] = &[
     "max",
 ];
 
-/// What data and states are read by, a word in its place only.
+/// The function that reads data and states, a keyword in this context only.
 pub const FILE: &str = "file";
 
-/// Words kept for later versions.
+/// Words reserved for later versions.
 pub const LATER: &[&str] = &["jump", "avg", "normal", "interior", "mean"];
 
-/// The strict keywords of Rust that the language does not reserve: names in a `.wf` file, but not of what the macro makes
-/// items of.
+/// The strict keywords of Rust that the language does not reserve: valid names in a `.wf` file, but not for the items
+/// of the macro.
 pub const RUST: &[&str] = &[
     "as", "async", "await", "break", "const", "continue", "crate", "dyn", "enum", "extern", "for",
     "impl", "loop", "match", "mod", "move", "mut", "pub", "ref", "return", "self", "Self",
     "static", "struct", "super", "trait", "type", "unsafe", "use", "where", "while",
 ];
 
-/// The words that begin an item of a form.
+/// The keywords that begin an item of a form.
 pub const FORM_ITEMS: &[&str] =
     &["field", "aux", "param", "let", "fn", "f0", "f1", "test", "residual", "energy", "on"];
 
-/// The words that begin an item of a problem.
+/// The keywords that begin an item of a problem.
 pub const PROBLEM_ITEMS: &[&str] = &[
     "mesh",
     "refine",
@@ -88,7 +88,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "report",
 ];
 
-/// Returns what a reserved word is, or nothing where the word can be declared.
+/// Returns the meaning of a reserved word; `None` if it can be declared.
 pub fn reserved(word: &str) -> Option<&'static str> {
     if let Some(meaning) = meaning(word) {
         return Some(meaning);
@@ -103,7 +103,7 @@ pub fn reserved(word: &str) -> Option<&'static str> {
     .map(|(_, what)| what)
 }
 
-/// Returns what a name of the language stands for.
+/// Returns the meaning of a name of the language.
 fn meaning(name: &str) -> Option<&'static str> {
     Some(match name {
         "x" => "the coordinates",
@@ -118,7 +118,7 @@ fn meaning(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns a name that can be declared in the place of a reserved one.
+/// Returns a valid name similar to a reserved one.
 pub fn alternative(word: &str) -> String {
     match word {
         "x" => "position".to_owned(),

@@ -1,4 +1,4 @@
-//! All tests of the language as one program, so that they share what it takes to build one and all processors.
+//! All tests of the language as one program, which saves build time and lets them share the cores.
 
 mod check;
 mod common;

@@ -11,7 +11,7 @@ use fem_dsl::point::{Degree, Input, Location, Space};
 use fem_dsl::source::Source;
 use std::collections::BTreeMap;
 
-/// (items of a form, code, what is underlined, part of the message or the help).
+/// (items of a form, code, underlined text, part of the message or the help).
 const MISTAKES: &[(&str, Code, &str, &str)] = &[
     (
         "field u: scalar; let kappa = 2; f0[u] = kapa * u;",
@@ -348,7 +348,7 @@ fn declarations_are_kept() {
     assert_eq!(values, [vec![4.0], vec![8.0], vec![1.0, 2.0, 3.0, 4.0]]);
 }
 
-/// The value of the problem's `exact` item.
+/// Returns the value of the problem's `exact` item.
 fn exact(text: &str) -> (fem_dsl::ast::File, fem_dsl::ast::ExprId, fem_dsl::form::Form) {
     let all = format!(
         "form f {{ field u: scalar; aux a: scalar; param c = 3; f0[u] = c * a; }}
@@ -411,14 +411,14 @@ fn numbers_are_constants() {
     assert_eq!(found[0].code, Code::NotFinite);
 }
 
-/// Inputs made to be slow end soon, and with few messages.
+/// Inputs designed to be slow terminate soon, with few messages.
 #[test]
 fn hostile_forms_end() {
     let lets = |body: &dyn Fn(usize) -> String| -> String {
         (0..8_000).map(|i| format!("let a{i} = {}; ", body(i))).collect()
     };
     let cases = [
-        // One long chain, one long circle, many circles, many unknown names.
+        // One long chain, one long cycle, many cycles, many unknown names.
         lets(&|i| if i == 0 { "u".to_owned() } else { format!("a{} + 1", i - 1) }),
         lets(&|i| format!("a{}", (i + 1) % 8_000)),
         lets(&|i| format!("a{i} + a{}", (i * 7) % 8_000)),

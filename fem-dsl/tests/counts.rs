@@ -1,4 +1,4 @@
-//! What the pointwise arithmetic of known forms costs, and what is known of its structure.
+//! Operation counts and structure of the pointwise arithmetic of known forms.
 
 use fem_dsl::arena::Id;
 use fem_dsl::differentiate::differentiate;
@@ -24,7 +24,7 @@ fn action(integral: &Integral) -> OperationCount {
     operation_count(&integral.graph, &roots(&integral.action))
 }
 
-/// What is left of the action when everything that does not depend on δu is kept.
+/// Returns the operations of the action if everything that does not depend on δu is stored.
 fn kept(integral: &Integral) -> usize {
     let depends = integral.depends_on_direction();
     let order = reachable(&integral.graph, &roots(&integral.action));
@@ -137,7 +137,7 @@ fn stages_have_a_text() {
     insta::assert_snapshot!(text);
 }
 
-/// The sizes of a form after each stage: expressions, nodes of the scalar graph, operations of the Jacobian.
+/// Returns the sizes of a form after each stage: expressions, nodes of the scalar graph, operations of the Jacobian.
 fn sizes(text: &str) -> [usize; 3] {
     let source = fem_dsl::source::Source::new("f", format!("form f {{ field u: scalar; {text} }}"));
     let (program, found) = fem_dsl::program::compile(&source);
@@ -151,7 +151,7 @@ fn sizes(text: &str) -> [usize; 3] {
     [form.exprs.nodes().len(), integral.graph.nodes().len(), jacobian]
 }
 
-/// Twice the terms are twice the work at each stage: an energy of a thousand terms took three quarters of a minute.
+/// Twice the terms take twice the work at each stage: an energy of a thousand terms took three quarters of a minute.
 #[test]
 fn what_is_made_of_a_form_grows_with_its_terms() {
     let energy = |count: usize| {

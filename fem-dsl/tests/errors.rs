@@ -1,8 +1,8 @@
-//! Each file of `tests/errors/` has the errors and warnings that its first lines list: code, line and column,
-//! message, labels, notes and help. `WF_UPDATE=1 cargo test -p fem-dsl errors::` writes the lists anew.
+//! Each file of `tests/errors/` has the errors and warnings listed in its first lines: code, line and column, message,
+//! labels, notes and help. `WF_UPDATE=1 cargo test -p fem-dsl errors::` updates the lists.
 //!
-//! A file has one mistake, or as many as its first line says, `//# 3 mistakes`: that is counted by hand, so that no
-//! mistake can have a second error in its wake, whatever the lists say.
+//! A file has one mistake, or as many as its first line states, `//# 3 mistakes`. The number is counted by hand, so
+//! that consequential errors are detected independently of the lists.
 
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::source::Source;
@@ -12,7 +12,7 @@ use std::path::Path;
 const MARK: &str = "//~";
 const COUNT: &str = "//# ";
 
-/// The diagnostics as the lines that a file lists.
+/// Returns the diagnostics in the format of a file's list.
 fn list(source: &Source, diagnostics: &[Diagnostic]) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics {
@@ -49,10 +49,10 @@ fn check(path: &Path) -> Result<(), String> {
         .take_while(|line| line.starts_with(MARK))
         .map(|line| format!("{line}\n"))
         .collect();
-    // The lists' own lines are not counted, so that they can grow.
+    // The lines of the list are not counted, so that it can grow.
     let source = Source::new(name.clone(), &text[expected.len()..]);
     let mut diagnostics = diagnostics(&source);
-    // What is only not built yet is listed where a file is about that.
+    // Unimplemented parts of the language are listed only in files about them.
     if !name.contains("later") {
         diagnostics.retain(|found| !later(found));
     }
@@ -67,7 +67,7 @@ fn check(path: &Path) -> Result<(), String> {
     Err(format!("{name}: expected\n{expected}found\n{found}"))
 }
 
-/// As many errors as mistakes; what comes later is none.
+/// Checks that there are as many errors as mistakes, without unimplemented parts of the language.
 fn count(name: &str, head: &str, diagnostics: &[Diagnostic]) -> Result<(), String> {
     let number = head.strip_prefix(COUNT).and_then(|rest| rest.split(' ').next());
     let mistakes: usize = match number {
@@ -81,7 +81,7 @@ fn count(name: &str, head: &str, diagnostics: &[Diagnostic]) -> Result<(), Strin
     Err(format!("{name}: {mistakes} mistakes, but {errors} errors"))
 }
 
-/// What is later is an error without being wrong.
+/// Returns whether a diagnostic is about an unimplemented part of the language.
 fn later(found: &Diagnostic) -> bool {
     found.code.id().starts_with("E09")
 }

@@ -1,4 +1,4 @@
-//! Whatever stands between the tokens, the formatted text is the same tree with the same comments.
+//! For any white space and comments between the tokens, the formatted text has the same tree with the same comments.
 
 use fem_dsl::format::{WIDTH, tokens_and_comments};
 use fem_dsl::parse::parse;
@@ -6,7 +6,7 @@ use fem_dsl::source::Source;
 use fem_dsl::testing::{FieldShape, Options, Random, formatted, random_form};
 use std::path::{Path, PathBuf};
 
-/// All `.wf` files below `folder`, in order.
+/// Returns all `.wf` files below `folder`, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -24,7 +24,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The texts of our `.wf` files that have no error of syntax, and random forms.
+/// Returns the texts of our `.wf` files without syntax errors, and random forms.
 fn corpus() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let paths = ["examples", "tests", "fem-dsl/tests"].map(|folder| files(&root.join(folder)));
@@ -43,7 +43,7 @@ fn corpus() -> Vec<String> {
     texts
 }
 
-/// The tree without its places.
+/// Returns the tree without its locations.
 fn tree(text: &str) -> String {
     let (file, errors) = parse(&Source::new("a.wf", text));
     assert!(errors.is_empty(), "{text}\n{errors:#?}");
@@ -58,7 +58,7 @@ fn tree(text: &str) -> String {
     tree + rest
 }
 
-/// The same tokens and comments, with other white space and, one time in `rarity`, a comment more.
+/// Returns the same tokens and comments with other white space and, one time in `rarity`, an additional comment.
 fn shaken(text: &str, random: &mut Random, rarity: usize) -> String {
     let white = [" ", "  ", "\n", "\n\n\n", "\t", "\r\n", " \n "];
     let comments = [
@@ -109,7 +109,7 @@ fn white_space_and_comments_can_stand_anywhere() {
 fn white_space_alone_leaves_no_trace() {
     let mut random = Random(2);
     for text in corpus() {
-        // Blank lines and comments are the only things that the writer decides on.
+        // The writer only chooses blank lines and comments.
         let lines = |text: &str| {
             let kept = |line: &&str| !line.is_empty();
             text.lines().filter(kept).map(|line| format!("{line}\n")).collect::<String>()

@@ -1,8 +1,8 @@
-//! A gallery of forms in three dimensions: what their arithmetic at a point costs, beside what it costs when it is
-//! written by hand, with the derivation. No view of a form may cost more than by hand.
+//! A gallery of forms in three dimensions: the cost of their arithmetic at a point in comparison with manual
+//! derivations. No view of a form may cost more than the manual version.
 //!
-//! By hand, as here, what does not depend on the point (2 μ of a parameter) is counted too, a change of sign is an
-//! addition, and so is a choice between two numbers, and each number is computed once for all that needs it.
+//! Manual counts include operations that do not depend on the point (2 μ of a parameter). A change of sign is an
+//! addition, and so is a choice between two numbers; each number is computed once for all its uses.
 
 use fem_dsl::differentiate::differentiate;
 use fem_dsl::point::{Integral, NodeId, OperationCount, operation_count, point};
@@ -19,7 +19,7 @@ struct Entry {
     text: &'static str,
     residual: Hand,
     action: Hand,
-    /// None where nobody has counted.
+    /// `None` if it was not counted.
     jacobian: Option<Hand>,
 }
 
@@ -97,11 +97,11 @@ const GALLERY: &[Entry] = &[
         action: [25, 29, 0, 0, 0],
         jacobian: Some([5, 7, 0, 0, 0]),
     },
-    // w = ε + ∇u·∇u: 3+ 3×; q = (p − 2)/2: 1+ 1×; w^q; times ∇u: 3×.
-    // Action: w^(q−1): 1+ and the power, w^q = w^(q−1) w: 1×; d = ∇u·∇δu: 2+ 3×; c = (p − 2) w^(q−1) d: 2×;
-    // w^q ∇δu + c ∇u: 3+ 6×. Coefficients: c = (p − 2) w^(q−1): 1×; c (∂₀u)², whose square w has: 1×; c ∂₁u and
-    // c ∂₂u: 2×, times what they meet: 5×; plus w^q: 3+. Where q is 0 the slope of w^q is 0, also at w = 0, where
-    // w^(q−1) is infinite: a choice and its condition, and no w · w^(q−1) in the place of w^q: 1 function, 1×.
+    // w = ε + ∇u·∇u: 3+ 3×; q = (p − 2)/2: 1+ 1×; w^q; times ∇u: 3×. Action: w^(q−1): 1+ and the power, w^q = w^(q−1)
+    // w: 1×; d = ∇u·∇δu: 2+ 3×; c = (p − 2) w^(q−1) d: 2×; w^q ∇δu + c ∇u: 3+ 6×. Coefficients: c = (p − 2) w^(q−1):
+    // 1×; c (∂₀u)², whose square w has: 1×; c ∂₁u and c ∂₂u: 2×, times their partners: 5×; plus w^q: 3+. For q = 0 the
+    // slope of w^q is 0, also at w = 0, where w^(q−1) is infinite: a choice and its condition, and w · w^(q−1) cannot
+    // replace w^q: 1 function, 1×.
     Entry {
         text: "form p_laplace {
             field u: scalar;
@@ -113,9 +113,9 @@ const GALLERY: &[Entry] = &[
         action: [12, 17, 0, 0, 2],
         jacobian: Some([10, 15, 0, 0, 2]),
     },
-    // (c − c₀) · 1/τ, whose second part lies outside of all loops: 1+ 1× 1÷; M∇w: 3×; w − c (c² − 1): 2+ 2×; −ε²: 1+ 1×, times ∇c: 3×.
-    // Action: δc · 1/τ: 1× 1÷; M∇δw: 3×; δw − (3c² − 1) δc: 2+ 3×; −ε²∇δc: 1+ 4×. Coefficients: 1/τ: 1÷; 1 − 3c²: 1+ 2×;
-    // −ε²: 1+ 1×.
+    // (c − c₀) · 1/τ, whose second factor is outside of all loops: 1+ 1× 1÷; M∇w: 3×; w − c (c² − 1): 2+ 2×; −ε²: 1+
+    // 1×, times ∇c: 3×. Action: δc · 1/τ: 1× 1÷; M∇δw: 3×; δw − (3c² − 1) δc: 2+ 3×; −ε²∇δc: 1+ 4×. Coefficients: 1/τ:
+    // 1÷; 1 − 3c²: 1+ 2×; −ε²: 1+ 1×.
     Entry {
         text: "form cahn_hilliard {
             field c: scalar;
@@ -151,9 +151,9 @@ const GALLERY: &[Entry] = &[
         action: [66, 84, 0, 0, 0],
         jacobian: Some([18, 0, 0, 0, 0]),
     },
-    // s = 1 + ∇u·∇u: 3+ 3×; r = 1/√s: 1√ 1÷; r∇u: 3×. Action: d = ∇u·∇δu: 2+ 3×; r r d: 2×; r (∇δu − r r d ∇u):
-    // 3+ 6×. Coefficients: r³: 2×; r³ (∂₀u)²: 1×; r³ ∂₁u and r³ ∂₂u: 2×, times what they meet: 5×; r − …: 3+; signs of
-    // the others: 3+.
+    // s = 1 + ∇u·∇u: 3+ 3×; r = 1/√s: 1√ 1÷; r∇u: 3×. Action: d = ∇u·∇δu: 2+ 3×; r r d: 2×; r (∇δu − r r d ∇u): 3+ 6×.
+    // Coefficients: r³: 2×; r³ (∂₀u)²: 1×; r³ ∂₁u and r³ ∂₂u: 2×, times their partners: 5×; r − …: 3+; signs of the
+    // others: 3+.
     Entry {
         text: "form minimal_surface {
             field u: scalar;
@@ -187,7 +187,7 @@ fn five(count: OperationCount) -> Hand {
     [additions + choices, multiplications, divisions, roots, functions]
 }
 
-/// Residual, action and coefficients.
+/// Counts the operations of residual, action and coefficients.
 fn counts(integral: &Integral) -> [Hand; 3] {
     let count = |roots: Vec<NodeId>| five(operation_count(&integral.graph, &roots));
     [
@@ -197,7 +197,7 @@ fn counts(integral: &Integral) -> [Hand; 3] {
     ]
 }
 
-/// What counts cost beside additions, as [`OperationCount::weight`] has it.
+/// Returns the cost of counts in additions, weighted like [`OperationCount::weight`].
 fn weight([additions, multiplications, divisions, roots, functions]: Hand) -> usize {
     additions.saturating_add(multiplications) + 8 * (divisions + roots) + 20 * functions
 }

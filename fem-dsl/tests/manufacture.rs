@@ -1,4 +1,4 @@
-//! Manufactured solutions: sources against derivatives that were taken by hand, and what a form becomes.
+//! Manufactured solutions: sources against manual derivatives, and the resulting forms.
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::eval::eval;
@@ -71,7 +71,7 @@ fn sources_are_those_of_hand() {
     assert!(made.form.integrals[0].symmetric && made.form.integrals[0].linear);
 }
 
-/// What a form's residual is at a point of the boundary with the state `u`.
+/// Returns a form's residual at a point of the boundary for the state `u`.
 fn residual(made: &Problem, integral: usize, u: &[f64]) -> Vec<f64> {
     let integral = &made.form.integrals[integral];
     let values = eval(&integral.graph, |input| match input {

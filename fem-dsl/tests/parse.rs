@@ -1,4 +1,4 @@
-//! The parser: precedence, what each item becomes, recovery, depth, and arbitrary input.
+//! The parser: precedence, results of each item, recovery, depth, and arbitrary input.
 
 use fem_dsl::arena::Id;
 use fem_dsl::ast::{
@@ -21,7 +21,7 @@ fn clean(text: &str) -> File {
     file
 }
 
-/// An expression with all its brackets.
+/// Returns an expression with all its brackets.
 fn show(file: &File, id: ExprId) -> String {
     let mut texts: Vec<String> = Vec::new();
     for (_, expr) in file.exprs.iter_enumerated() {
@@ -243,7 +243,7 @@ fn errors_are_counted_and_cut() {
     assert_eq!(diagnostics.last().map(|last| last.code), Some(Code::TooManyErrors));
 }
 
-/// Every place of a diagnostic lies in the text.
+/// Checks that every location of a diagnostic lies in the text.
 fn harmless(text: &[u8]) {
     let source = Source::from_bytes("random.wf", text);
     let (_, diagnostics) = parse(&source);
@@ -335,7 +335,8 @@ fn mutated_forms_are_harmless() {
     }
 }
 
-/// Where any other character may stand, one that cannot be seen is an error; one in white space is one as ever.
+/// In comments and strings, which may contain any other character, an invisible one is an error; one in white space is
+/// an error as well.
 #[test]
 fn what_cannot_be_seen_is_an_error_in_comments_and_strings_too() {
     for unseen in
@@ -358,7 +359,7 @@ fn what_cannot_be_seen_is_an_error_in_comments_and_strings_too() {
     clean("// one\ttwo é ∇ 👩‍🔬\r\n/* three\r\n */ form a { }\r\n");
 }
 
-/// A carriage return alone ends a line: a comment before it ends there, and lines are counted so.
+/// A lone carriage return ends a line: a comment before it ends there, and lines are counted accordingly.
 #[test]
 fn a_carriage_return_alone_ends_a_line() {
     let source = Source::new("a.wf", "// note\rform a {\r    let b = ;\r\n}\r");

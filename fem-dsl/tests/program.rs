@@ -1,4 +1,4 @@
-//! `compile` and what a program can be asked for.
+//! `compile` and the queries of a program.
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
@@ -22,7 +22,7 @@ fn codes(diagnostics: &[Diagnostic]) -> Vec<Code> {
     diagnostics.iter().map(|diagnostic| diagnostic.code).collect()
 }
 
-/// The value of an expression at a point, with parameters.
+/// Returns the formula of values, for evaluation at a point with parameters.
 fn formula(values: &Values) -> &Expression {
     values.formula().expect("a formula")
 }
@@ -79,7 +79,7 @@ fn a_problem_is_all_that_was_written() {
         (3, Some(Quadrature::Degree(8)), 0.25)
     );
     assert_eq!(problem.mesh, mesh);
-    // d follows from c.
+    // d depends on c.
     let pi = std::f64::consts::PI;
     assert_eq!(problem.params, vec![(0, vec![pi]), (1, vec![2.0 * pi])]);
     let params = [vec![pi], vec![2.0 * pi], vec![0.0, 1.0]];
@@ -211,7 +211,7 @@ fn adaptive_steps_have_limits_and_defaults() {
         plain(2, "coarsen: 0.03, max_dofs: 5000, until: 0.1, fraction: 0.3, steps: 2 * dim"),
         Adapt { steps: 4, fraction: 0.3, until: Some(0.1), max_dofs: Some(5000), coarsen: 0.03 }
     );
-    // Parameters as the problem has them, and the command line.
+    // Parameters of the problem, and of the command line.
     assert_eq!(plain(2, "fraction: share"), Adapt { fraction: 0.2, ..none });
     let said =
         Overrides { params: vec![("share".to_owned(), "0.7".to_owned())], ..Overrides::default() };
@@ -261,7 +261,7 @@ fn what_is_left_open_is_said_at_the_problem() {
             motion(([0.0; 3], [0.0, 0.0, 2.0])),
             "the conditions on `u` let the part at (0.5, 0, 0) turn about (0.5, 0)",
         ),
-        // The centre is where the displacement is 0.
+        // The centre has zero displacement.
         (None, motion(([0.0, 2.0, 0.0], [0.0, 0.0, 2.0])), "turn about (-0.5, 0)"),
         (None, motion(([0.0, 3.0, 0.0], [0.0; 3])), "move along (0, 1)"),
     ] {
@@ -316,7 +316,7 @@ fn fields_on_the_command_line() {
     assert_eq!(codes(&wrong), [Code::WrongShape, Code::NotInForm]);
 }
 
-/// The warnings of a text without errors, each with what it underlines.
+/// Returns the warnings of a text without errors, each with the underlined text.
 fn warned(text: &str, overrides: &Overrides) -> Vec<(Code, String)> {
     let source = Source::new("a.wf", text);
     let (program, diagnostics) = compile_with(&source, None, overrides);
@@ -328,7 +328,7 @@ fn warned(text: &str, overrides: &Overrides) -> Vec<(Code, String)> {
     diagnostics.iter().map(|found| (found.code, place(found))).collect()
 }
 
-/// A name that is only used by unused ones is unused; one that a problem or the command line needs is not.
+/// A name used only by unused ones is unused; one that a problem or the command line needs is not.
 #[test]
 fn names_that_are_never_used_are_warned_of() {
     let text = "form a { field u: scalar; param c = 1; param d = c; let e = 2 * d; fn f(s) = s * e; aux q: scalar;
@@ -346,11 +346,11 @@ fn names_that_are_never_used_are_warned_of() {
     assert_eq!(names(warned(&by_row, &none)), ["q"]);
     let solution = Overrides { manufactured: vec![pair("u", "d")], ..none };
     assert_eq!(names(warned(text, &solution)), ["e", "f", "q"]);
-    // A parameter that grows with the load and is nowhere else changes nothing.
+    // A load parameter without other uses has no effect.
     let grown =
         text.replace("dirichlet u = 0;", "dirichlet u = 0; solver = newton(steps: 2, load: d);");
     assert_eq!(names(warned(&grown, &Overrides::default())), ["c", "d", "e", "f", "q"]);
-    // What is wrong is said alone.
+    // Errors suppress warnings.
     let (_, wrong) = compile(&Source::new("a.wf", text.replace("f0[u] = -1", "f0[u] = -g")));
     assert_eq!(codes(&wrong), [Code::UnknownName]);
 }
@@ -372,7 +372,7 @@ fn conditions_with_different_values_on_one_tag_are_warned_of() {
     assert_eq!(with(&format!("{twice} dirichlet u = [0, 0] on \"x0\";")), 1);
     assert_eq!(with(&format!("{twice} dirichlet u = [0, 0] on all;")), 1);
     assert_eq!(with("dirichlet u = [0, 0]; dirichlet u = [c, 0];"), 1);
-    // Exceptions, other places, other components, and the same values are none.
+    // Exceptions, other supports, other components, and equal values cause no warnings.
     assert_eq!(
         with(
             "dirichlet u = [0, 0] on all; dirichlet u = [1, 0] on \"x0\"; dirichlet u[1] = 3 on \"x0\";"
@@ -391,7 +391,7 @@ fn conditions_with_different_values_on_one_tag_are_warned_of() {
     );
 }
 
-/// Examples, the forms of the tests and what the README shows.
+/// Examples, the forms of the tests and the code of the README.
 #[test]
 fn the_files_of_the_project_have_no_warnings() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -415,7 +415,7 @@ fn the_files_of_the_project_have_no_warnings() {
     }
 }
 
-/// All tags that the mesh lacks come out of one check, each where it stands: in boundary blocks and in conditions.
+/// One check reports all tags that the mesh lacks, with locations in boundary blocks and in conditions.
 #[test]
 fn all_unknown_tags_come_out_of_one_check() {
     let text = "form a { field u: scalar; f1[u] = grad(u); on boundary \"x1\", \"lefft\" { f0[u] = u; } \
@@ -436,7 +436,7 @@ fn all_unknown_tags_come_out_of_one_check() {
     assert_eq!(found[1].help, ["did you mean `x0`?"]);
     let given = Overrides { tagged: true, ..Overrides::default() };
     assert_eq!(compile_with(&source, None, &given).1.len(), 1, "those of forms are given");
-    // Those of a file show when it is read.
+    // Those of a file are found when it is read.
     let program = program(&text.replace("MESH", "\"a.msh\""));
     let known = ["x0".to_owned(), "left".to_owned()];
     let found = program.unknown_tags("q", &Overrides::default(), &known);
@@ -495,7 +495,7 @@ fn names_such_as_energy_and_where_clash_with_nothing() {
     let problem = program.problem("for", 2, &Overrides::default()).expect("a problem");
     let names: Vec<&str> = problem.reports.items.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["energy_of", "mean", "max", "h"]);
-    // Energies and weak forms are read as before, also behind an item that is broken.
+    // Energies and weak forms are parsed as usual, also after a broken item.
     let text = "form a { field u: scalar; let energy = ; energy = u^2; }
                 form b { field u: scalar; test v for u; let c = 1 residual = u * v; }";
     let (_, found) = compile(&Source::new("test.wf", text));

@@ -1,4 +1,4 @@
-//! Whatever the text, `compile` ends without a panic, and what it offers can be asked for.
+//! For any text, `compile` terminates without a panic, and its result can be queried.
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
@@ -7,7 +7,7 @@ use fem_dsl::testing::Random;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How many variants of each file; many more with `WF_FULL`.
+/// Returns the number of variants of each file; many more with `WF_FULL`.
 fn rounds() -> usize {
     if std::env::var_os("WF_FULL").is_some() { 100 } else { 4 }
 }

@@ -1,4 +1,4 @@
-//! Every stage against the one before it: a form's tensors, their derivative, and the scalars.
+//! Every stage against the previous one: a form's tensors, their derivative, and the scalars.
 
 use super::common::{Sample, close, forms, values};
 use fem_dsl::eval::eval;
@@ -7,7 +7,7 @@ use fem_dsl::point::{Input, Part, PointForm, Region, Slot, point};
 use fem_dsl::{differentiate::differentiate, simplify::simplify};
 use std::collections::BTreeMap;
 
-/// The entries of rows by slot, from the tensors of the form.
+/// Returns the entries of rows by slot, from the tensors of the form.
 fn entries(form: &Form, rows: &[Row], sample: &Sample) -> BTreeMap<Slot, f64> {
     let roots: Vec<ExprId> = rows.iter().flat_map(|row| row.f0.into_iter().chain(row.f1)).collect();
     let tensors = values(form, &roots, sample);
@@ -133,7 +133,7 @@ fn rows_of_an_energy_are_its_derivative() {
     assert!(seen >= 4, "the corpus should hold energies in both dimensions");
 }
 
-/// The three ways of writing one physics give one PointForm.
+/// The three notations of one physics yield one PointForm.
 #[test]
 fn three_ways_give_one_point_form() {
     let text = "
@@ -181,7 +181,7 @@ fn terminals_have_shapes() {
     }
 }
 
-/// Simplification does not make a formula finite where it was not, nor the other way round.
+/// Simplification does not change the set on which a formula is finite.
 #[test]
 fn formulas_stay_finite_where_they_were() {
     let cases: [(&str, fn(f64) -> f64); 10] = [
@@ -215,8 +215,7 @@ fn formulas_stay_finite_where_they_were() {
     }
 }
 
-/// What cancels only when factors are taken out of sums leaves no entry behind: the verifier, which
-/// runs in `point`, takes no constant zero.
+/// Entries that cancel only after factoring are removed: the verifier, which runs in `point`, accepts no constant zero.
 #[test]
 fn entries_that_cancel_are_dropped() {
     let text = "form rank_one {

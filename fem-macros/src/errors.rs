@@ -1,13 +1,13 @@
-//! Diagnostics → `compile_error!`, each from the first to the last token that it is about; warnings → the use of a constant that is
-//! deprecated, at the first of these tokens, because stable compilers take no warnings from macros.
+//! Diagnostics → `compile_error!`, each spanning the first to the last token that it concerns. Warnings become the use
+//! of a deprecated constant, at the first of these tokens, because stable compilers accept no warnings from macros.
 
 use crate::layout::Layout;
 use fem_dsl::diagnostic::Diagnostic;
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
 
-/// One `compile_error!` for each error. The compiler underlines what lies between the place of an
-/// invocation's path and that of its body.
+/// Returns one `compile_error!` per error. The compiler underlines the range between the spans of an invocation's path
+/// and body.
 pub(crate) fn errors(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStream {
     let mut all = TokenStream::new();
     for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.is_error()) {
@@ -18,7 +18,7 @@ pub(crate) fn errors(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStream
     all
 }
 
-/// One warning for each: the compiler says of the constant, whose name is the code, what its note says.
+/// Returns one item per warning: the compiler prints the note of the deprecated constant, whose name is the code.
 pub(crate) fn warnings(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStream {
     let mut all = TokenStream::new();
     for diagnostic in diagnostics.iter().filter(|diagnostic| !diagnostic.is_error()) {
@@ -38,7 +38,7 @@ pub(crate) fn warnings(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStre
     all
 }
 
-/// The message with all that the compiler has no place for.
+/// Returns the message, including all parts for which the compiler has no place.
 fn message(layout: &Layout, diagnostic: &Diagnostic) -> String {
     let mut text = format!("{} [{}]", diagnostic.message, diagnostic.code);
     for label in &diagnostic.labels {
@@ -62,7 +62,7 @@ fn message(layout: &Layout, diagnostic: &Diagnostic) -> String {
     text
 }
 
-/// `::core::compile_error! { "message" }`.
+/// Returns `::core::compile_error! { "message" }`.
 fn compile_error(message: &str, first: Span, last: Span) -> TokenStream {
     let mut literal = Literal::string(message);
     literal.set_span(last);

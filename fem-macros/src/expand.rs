@@ -21,7 +21,7 @@ use quote::{format_ident, quote};
 use std::collections::BTreeSet;
 use syn::Error;
 
-/// A module for each form with the warnings of its text, or one `compile_error!` for each mistake.
+/// Returns a module for each form with the warnings of its text, or one `compile_error!` for each mistake.
 pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
     let Settings { wanted, facade, mistakes, rest } = settings(tokens);
     let made = made(&wanted, &mistakes, rest);
@@ -31,7 +31,7 @@ pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
     }
 }
 
-/// Tokens with another path in the place of each `::weakform`.
+/// Returns the tokens with another path instead of each `::weakform`.
 fn renamed(tokens: TokenStream, path: &TokenStream) -> TokenStream {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let is_colon = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Punct(sign)) if sign.as_char() == ':');
@@ -80,15 +80,16 @@ fn made(wanted: &[Wanted], mistakes: &[Error], rest: TokenStream) -> TokenStream
             Err(found) => all.extend(found.to_compile_error()),
         }
     }
-    // So that what names a form is not followed by an error of its own.
+    // Prevents consequential errors at the uses of a form.
     let nothing = |_: &str| Ok(quote!(::core::unreachable!()));
     let made = modules(&layout, &file, nothing, names);
     all.extend(made.unwrap_or_else(|error| error.to_compile_error()));
     all
 }
 
-/// `pub mod NAME { … }` for each form, with a function for the form and one for each problem that
-/// solves it; `value` gives the form's kernels, then what makes a form of it, and `typed` the structs of what can be set.
+/// Returns `pub mod NAME { … }` for each form, with a function for the form and one for each problem that solves it.
+/// `value` returns the form's kernels and the expression that creates it, and `typed` the structs of its parameters and
+/// data.
 fn modules(
     layout: &Layout,
     file: &ast::File,
@@ -135,7 +136,7 @@ fn modules(
     Ok(all)
 }
 
-/// The documentation of an item, and its name where the user wrote it.
+/// Returns the documentation of an item, and its name with the user's span.
 fn named<'a>(layout: &Layout, doc: &'a str, name: &'a ast::Ident) -> (&'a str, Ident) {
     let (place, _) = layout.tokens(Some(name.span));
     (if doc.is_empty() { &name.name } else { doc }, ident(&name.name, place))
@@ -147,14 +148,14 @@ struct Kernels {
     modules: Vec<Module>,
 }
 
-/// The inside of a module: kernels for one instruction set and one dimension.
+/// The contents of a module: kernels for one instruction set and one dimension.
 struct Module {
     isa: Isa,
     dim: usize,
     text: String,
 }
 
-/// The kernels of all forms for all that is wanted.
+/// Generates the kernels of all forms for all requested settings.
 fn kernels(program: &Program, wanted: &[Wanted]) -> Result<Vec<Kernels>, Error> {
     for wanted in wanted {
         let dim = wanted.cell.dim();
@@ -191,8 +192,8 @@ fn kernels_of(
     Ok(Kernels { form: checked.name.clone(), modules })
 }
 
-/// The settings that one item of the attribute stands for: unless it names them, geometry of order
-/// 1 and 2, the language's quadrature, and what problems of this degree say otherwise.
+/// Returns the settings for one item of the attribute. By default they are geometry of order 1 and 2, and the
+/// quadratures of the language and of the problems of this degree.
 fn settings_of<'a>(
     program: &'a Program,
     form: &'a CheckedForm,
@@ -217,7 +218,7 @@ fn settings_of<'a>(
     })
 }
 
-/// The geometry's order, where the mesh is generated with one.
+/// Returns the geometry's order, if the mesh generator sets one.
 fn order_of(problem: &Problem) -> Option<usize> {
     match &problem.mesh {
         MeshSource::Generator { arguments, .. } => match arguments.get("order") {
@@ -228,7 +229,7 @@ fn order_of(problem: &Problem) -> Option<usize> {
     }
 }
 
-/// What a form's function consists of: its kernels as modules, and a static with all of it.
+/// Returns the parts of a form's function: its kernels as modules, and a static with all of it.
 fn embedded(source: &Source, form: &str, kernels: &[Kernels]) -> Result<TokenStream, Error> {
     let (mut modules, mut linked) = (TokenStream::new(), TokenStream::new());
     let found = kernels.iter().filter(|kernels| kernels.form == form);

@@ -1,5 +1,5 @@
-//! Names of the language as names of Rust: the macro makes items of forms, problems, fields, parameters and data, and no
-//! item can have a keyword of Rust for its name.
+//! Names of the language as names of Rust. The macro generates items for forms, problems, fields, parameters and data,
+//! and an item cannot have a Rust keyword as its name.
 
 use fem_dsl::ast::{self, FormItemKind};
 use fem_dsl::codes::Code;
@@ -7,7 +7,7 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::words::{RUST, alternative};
 use proc_macro2::{Ident, Span};
 
-/// Reports each name of which the macro makes an item and that is a keyword of Rust.
+/// Reports each name of an item that is a Rust keyword.
 pub(crate) fn keywords(file: &ast::File) -> Vec<Diagnostic> {
     let forms = file.forms.iter().map(|form| &form.name);
     let problems = file.problems.iter().map(|problem| &problem.name);
@@ -24,7 +24,7 @@ pub(crate) fn keywords(file: &ast::File) -> Vec<Diagnostic> {
     reserved.map(one).collect()
 }
 
-/// The names of fields, parameters and data that an item declares.
+/// Returns the names of fields, parameters and data that an item declares.
 fn declared(item: &ast::FormItem) -> Vec<&ast::Ident> {
     match &item.kind {
         FormItemKind::Field { name, .. }
@@ -35,8 +35,8 @@ fn declared(item: &ast::FormItem) -> Vec<&ast::Ident> {
     }
 }
 
-/// Returns a name as an identifier: words that Rust reserves for later are raw ones, and a keyword, which
-/// [`keywords`] reports, is another name.
+/// Returns a name as an identifier: words reserved by Rust become raw identifiers, and a keyword, which [`keywords`]
+/// reports, is replaced by another name.
 pub(crate) fn ident(name: &str, span: Span) -> Ident {
     if RUST.contains(&name) {
         return Ident::new(&alternative(name), span);

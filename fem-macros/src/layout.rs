@@ -1,8 +1,8 @@
-//! `layout`: tokens → text, with a table from ranges of the text to the places of the tokens.
+//! `layout`: tokens → text, with a table from ranges of the text to the spans of the tokens.
 //!
-//! The text has a spacing of its own: lines and columns of tokens mean nothing where a macro made
-//! them, or where they come from several files. Groups without delimiters, which stand for the
-//! variables of a `macro_rules!`, are flattened (in parentheses where they hold an operator), and `#[doc = "…"]` becomes the `///` that it was.
+//! The spacing is independent of the input: lines and columns are meaningless for tokens that a macro created, or that
+//! come from several files. Groups without delimiters, the variables of a `macro_rules!`, are flattened (in parentheses
+//! if they contain an operator), and `#[doc = "…"]` is converted back to `///`.
 
 use fem_dsl::source;
 use proc_macro2::{Delimiter, Group, Spacing, Span, TokenStream, TokenTree};
@@ -10,18 +10,18 @@ use proc_macro2::{Delimiter, Group, Spacing, Span, TokenStream, TokenTree};
 /// Laid-out tokens.
 pub(crate) struct Layout {
     text: String,
-    /// The range of each token, in order, with its place.
+    /// The range of each token, in order, with its span.
     places: Vec<(source::Span, Span)>,
 }
 
 impl Layout {
-    /// The text.
+    /// Returns the text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The places of the first and the last token of a range of the text; those of the whole
-    /// macro where the range is absent.
+    /// Returns the spans of the first and the last token of a range of the text; those of the whole macro without a
+    /// range.
     pub(crate) fn tokens(&self, range: Option<source::Span>) -> (Span, Span) {
         let whole = (Span::call_site(), Span::call_site());
         let (Some(range), Some(&(_, end))) = (range, self.places.last()) else { return whole };
@@ -30,30 +30,30 @@ impl Layout {
         match self.places.get(first..behind.max(first)) {
             Some([one]) => (one.1, one.1),
             Some([first, .., last]) => (first.1, last.1),
-            // Between two tokens, or behind the last: the next one, or the last.
+            // Between two tokens, or after the last: the next one, or the last.
             _ => self.places.get(first).map_or((end, end), |token| (token.1, token.1)),
         }
     }
 }
 
-/// What the last token was, for the spacing.
+/// The kind of the last token, for the spacing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// A line or an opening bracket begins.
+    /// The beginning of a line or an opening bracket.
     Opening,
-    /// A sign that the next one belongs to.
+    /// An operator character that continues in the next token.
     Joint,
-    /// A word that a bracket may follow closely: a function or something indexed.
+    /// A word that a bracket may follow directly: a function or an indexed name.
     Word,
     Other,
 }
 
-/// Where a token stream is being laid out.
+/// A token stream that is being laid out.
 struct Frame {
     tokens: std::vec::IntoIter<TokenTree>,
-    /// What closes it.
+    /// Its closing delimiter.
     close: Option<(&'static str, Span)>,
-    /// Whether it holds items, each on its own line.
+    /// True if it contains items, each on its own line.
     items: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn layout(tokens: TokenStream) -> Layout {
         last: Last::Opening,
         indent: 0,
     };
-    // The frames are a stack of our own: how deep brackets nest is the user's choice.
+    // An explicit stack of frames, because the user determines the nesting depth.
     let mut frames = vec![frame(tokens, None)];
     while let Some(frame) = frames.last_mut() {
         let Some(token) = frame.tokens.next() else {
@@ -96,7 +96,7 @@ pub(crate) fn layout(tokens: TokenStream) -> Layout {
     writer.layout
 }
 
-/// Whether there is an operator outside of any brackets.
+/// Returns whether there is an operator outside of any brackets.
 fn holds_operator(group: &Group) -> bool {
     let operator =
         |token| matches!(token, TokenTree::Punct(punct) if "+-*/^<>=!&|".contains(punct.as_char()));
@@ -111,8 +111,8 @@ fn frame(tokens: TokenStream, close: Option<(&'static str, Span)>) -> Frame {
     Frame { tokens: tokens.into_iter(), close, items }
 }
 
-/// The text of a `#[doc = "…"]` or `#![doc = "…"]` whose `#` has been taken; without a text
-/// where it documents what surrounds it, as `//!` does, which is a remark in the language.
+/// Returns the text of a `#[doc = "…"]` or `#![doc = "…"]` whose `#` has been consumed; without a text for inner
+/// documentation, like `//!`, which is a comment in the language.
 fn documentation(frame: &mut Frame) -> Option<(Option<String>, Span)> {
     let mut ahead = frame.tokens.clone();
     let mut next = ahead.next()?;
@@ -134,7 +134,7 @@ fn documentation(frame: &mut Frame) -> Option<(Option<String>, Span)> {
     Some(((!inner).then_some(text), group.span()))
 }
 
-/// The value of a string literal.
+/// Returns the value of a string literal.
 fn unquote(literal: &str) -> Option<String> {
     if let Some(raw) = literal.strip_prefix('r') {
         let marks = raw.len() - raw.trim_start_matches('#').len();
@@ -174,7 +174,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// A line break, unless nothing stands on the line yet.
+    /// Begins a new line, unless the current one is empty.
     fn line(&mut self) {
         let text = &mut self.layout.text;
         if !text.is_empty() && !text.ends_with('\n') {
@@ -225,7 +225,7 @@ impl Writer {
             Delimiter::Parenthesis => ("(", ")"),
             Delimiter::Bracket => ("[", "]"),
             Delimiter::Brace => ("{", "}"),
-            // A variable with an operator in it is one operand, whatever stands around it.
+            // A variable with an operator is one operand, regardless of its surroundings.
             Delimiter::None if holds_operator(group) => ("(", ")"),
             Delimiter::None => return frame(group.stream(), None),
         };
@@ -245,7 +245,7 @@ impl Writer {
             self.indent -= 1;
             self.line();
         }
-        // What follows a bracket may be an index, closely: `f(x)[0]`.
+        // A bracket may be followed directly by an index: `f(x)[0]`.
         self.token(close, span, if close == "}" { Last::Other } else { Last::Word });
         if frame.items {
             self.line();

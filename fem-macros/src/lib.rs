@@ -1,8 +1,8 @@
 //! The procedural macro `weak_form!`: the language inside a Rust program.
 //!
-//! The body is written as in a `.wf` file. It is compiled while the program is compiled, by the
-//! same parser and the same checks, and what is wrong is underlined at its tokens. The crate
-//! `weakform` exports it and says how it is used.
+//! The body has the syntax of a `.wf` file. It is compiled at compile time of the program, by the same parser and with
+//! the same checks, and errors are underlined at their tokens. The crate `weakform` exports the macro and documents its
+//! use.
 
 mod errors;
 mod expand;

@@ -1,9 +1,10 @@
-//! `settings`: the attributes `#![ahead_of_time(…)]` and `#![crate = …]` of the macro → for which cells and degrees kernels
-//! are compiled with the program, and where the facade is.
+//! `settings`: the attributes `#![ahead_of_time(…)]` and `#![crate = …]` of the macro → the cells and degrees of
+//! kernels compiled with the program, and the path of the facade.
 //!
-//! Attributes are none of the language, which has no `#`: they are taken out before the rest is laid
-//! out. `#![crate = wf]` names the crate of the facade where it is no `weakform`. `hex(1, 2)` asks for degrees 1 and 2 on cells of geometry order 1 and 2, with the quadrature that the
-//! language prescribes; `hex(2, order = 3, quadrature = 6)` names these too.
+//! Attributes are not part of the language, which has no `#`: they are removed before the layout. `#![crate = wf]`
+//! names the crate of the facade if it is not `weakform`. `hex(1, 2)` requests degrees 1 and 2 on cells of geometry
+//! order 1 and 2, with the quadrature that the language prescribes; `hex(2, order = 3, quadrature = 6)` specifies
+//! these, too.
 
 use fem_dsl::problem::Quadrature;
 use kernels_gen::element::Cell;
@@ -14,24 +15,24 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, Lit, Path, Token, parenthesized, parse2, token};
 
-/// Kernels asked for.
+/// Requested kernels.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) cell: Cell,
     pub(crate) degree: usize,
-    /// The geometry's order, where it was named.
+    /// The geometry's order, if specified.
     pub(crate) order: Option<usize>,
-    /// The quadrature, where it was named.
+    /// The quadrature, if specified.
     pub(crate) quadrature: Option<Quadrature>,
-    /// Where.
+    /// The span of the request.
     pub(crate) span: Span,
 }
 
-/// What the attributes say, what is wrong with them, and the tokens without them.
+/// The contents of the attributes, their errors, and the tokens without them.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) wanted: Vec<Wanted>,
-    /// The path of the facade, where it has another name than `::weakform`.
+    /// The path of the facade, if it is not `::weakform`.
     pub(crate) facade: Option<TokenStream>,
     pub(crate) mistakes: Vec<Error>,
     pub(crate) rest: TokenStream,
@@ -64,7 +65,7 @@ pub(crate) fn settings(tokens: TokenStream) -> Settings {
     Settings { wanted, facade, mistakes, rest }
 }
 
-/// The inside of `#![…]`, where tokens begin with one that is no documentation.
+/// Returns the contents of `#![…]`, if tokens begin with one that is no documentation.
 fn attribute(tokens: &[TokenTree]) -> Option<&Group> {
     let is = |token: &TokenTree, sign| matches!(token, TokenTree::Punct(p) if p.as_char() == sign);
     let [hash, bang, TokenTree::Group(group), ..] = tokens else { return None };
@@ -84,7 +85,7 @@ enum Attribute {
     AheadOfTime(Vec<Wanted>),
     /// `crate = wf`.
     Crate(TokenStream),
-    /// One that there is not.
+    /// An unknown attribute.
     Unknown(Ident),
 }
 
@@ -113,8 +114,8 @@ impl Parse for Attribute {
     }
 }
 
-/// The path behind `crate =`: of a name alone that of a dependency. Modules of the expansion lie at several depths, so that it begins at
-/// a root.
+/// Parses the path after `crate =`; a single name is that of a dependency. Modules of the expansion are at several
+/// depths, so that the path begins at a root.
 fn facade(name: &Ident, input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let wrong = || Error::new(name.span(), PATH);
     input.parse::<Token![=]>().map_err(|_| wrong())?;
@@ -180,7 +181,7 @@ impl Parse for Item {
     }
 }
 
-/// A whole number, and where it stands.
+/// Parses an integer, with its span.
 fn number(input: ParseStream<'_>) -> syn::Result<(usize, Span)> {
     let literal: Lit = input.parse().map_err(|error| Error::new(error.span(), DEGREE))?;
     let number = match &literal {

@@ -7,8 +7,8 @@
 //!                                       mod param { const f: &str = "f"; … }  mod aux { … }
 //! ```
 //!
-//! What depends on the dimension, where the form holds in two, makes its struct generic in it. A name or a shape that the
-//! form does not have is then one that does not compile.
+//! For a form that is valid in both dimensions, shapes that depend on the dimension make its struct generic in it.
+//! Names and shapes that the form does not have then fail to compile.
 
 use fem_dsl::ast::{self, FormItemKind};
 use fem_dsl::point::{PointForm, Shape};
@@ -17,7 +17,7 @@ use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
 use std::collections::BTreeSet;
 
-/// A name of the language as one of Rust.
+/// Returns a name of the language as one of Rust.
 fn ident(name: &str) -> Ident {
     crate::keywords::ident(name, Span::call_site())
 }
@@ -29,13 +29,13 @@ struct Field {
     doc: String,
 }
 
-/// A type, and whether it depends on the dimension.
+/// A type, and true if it depends on the dimension.
 struct Type {
     tokens: TokenStream,
     generic: bool,
 }
 
-/// The structs of a form of a program, and what makes them known to the facade; then its names.
+/// Returns the structs of a form of a program with the trait implementations for the facade; then its names.
 pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
     let forms: Vec<PointForm> =
         [2, 3].into_iter().filter_map(|dim| program.point_form(name, dim).ok()).collect();
@@ -56,14 +56,14 @@ pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
     items
 }
 
-/// What of a form is asked for.
+/// The kind of struct.
 #[derive(Clone, Copy)]
 enum Of {
     Params,
     Aux,
 }
 
-/// The places of a form's parameters or data without those of which its time derivatives are made.
+/// Returns the indices of a form's parameters or data, without those of its time derivatives.
 fn own(form: &PointForm, of: Of) -> Vec<usize> {
     let count = match of {
         Of::Params => form.params.len(),
@@ -78,9 +78,9 @@ fn own(form: &PointForm, of: Of) -> Vec<usize> {
     (0..count).filter(|&at| !made(at)).collect()
 }
 
-/// `pub mod field`, with a type for each field that knows the type of its values.
+/// Returns `pub mod field`, with a type for each field that defines the type of its values.
 fn fields(forms: &[PointForm], first: &PointForm) -> TokenStream {
-    // The types have names of the user's choice, which hide no other here.
+    // User-chosen type names, which shadow nothing in this module.
     let impls = first.fields.iter().enumerate().map(|(at, field)| {
         let shapes: Vec<Shape> = forms.iter().map(|form| form.fields[at].shape).collect();
         let Type { tokens, generic } = ty(&shapes);
@@ -105,7 +105,7 @@ fn fields(forms: &[PointForm], first: &PointForm) -> TokenStream {
     }
 }
 
-/// The names alone of a form that is wrong, so that what uses them is not followed by errors of its own.
+/// Returns only the names of an invalid form, so that their uses cause no consequential errors.
 pub(crate) fn names(form: &ast::Form) -> TokenStream {
     let (mut fields, mut params, mut aux) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for item in &form.items {
@@ -136,7 +136,7 @@ pub(crate) fn names(form: &ast::Form) -> TokenStream {
     items
 }
 
-/// `pub mod …`, with the text of each name.
+/// Returns `pub mod …`, with the text of each name.
 fn texts(module: &str, doc: &str, names: &[String]) -> Option<TokenStream> {
     let (module, own) = (ident(module), names.iter().map(|name| ident(name)));
     let docs = names.iter().map(|name| format!("`{name}`"));
@@ -163,7 +163,7 @@ fn params(forms: &[PointForm], first: &PointForm) -> TokenStream {
     generic |= fields.iter().any(|field| field.ty.generic);
     let (bound, of) = generics(generic);
     let declared = declare("Params", "The parameters of the form.", &fields, &bound);
-    // Of a struct without a dimension there is one.
+    // Without a dimension, there is one struct.
     let forms = if generic { forms } else { &forms[..1] };
     let defaults = forms.iter().map(|form| {
         let dim = Literal::usize_unsuffixed(form.dim);
@@ -221,7 +221,7 @@ fn data(forms: &[PointForm], first: &PointForm) -> TokenStream {
     }
 }
 
-/// What a struct is generic in, where it is, and the argument that its name takes.
+/// Returns the generic parameters of a struct, if any, and the arguments of its name.
 fn generics(generic: bool) -> (Option<TokenStream>, Option<TokenStream>) {
     (generic.then(|| quote!(<const DIM: usize>)), generic.then(|| quote!(<DIM>)))
 }
@@ -239,7 +239,7 @@ fn declare(name: &str, doc: &str, fields: &[Field], bound: &Option<TokenStream>)
     }
 }
 
-/// The type of a value that has these shapes in the dimensions of the form.
+/// Returns the type of a value with these shapes in the dimensions of the form.
 fn ty(shapes: &[Shape]) -> Type {
     let generic = shapes.windows(2).any(|pair| pair[0] != pair[1]);
     let extent = |n: usize| {
@@ -260,7 +260,7 @@ fn ty(shapes: &[Shape]) -> Type {
     Type { tokens, generic }
 }
 
-/// A value of a shape.
+/// Returns a value of a shape.
 fn literal(shape: Shape, value: &[f64]) -> TokenStream {
     match shape {
         Shape::Scalar => {

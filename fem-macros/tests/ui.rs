@@ -1,15 +1,16 @@
-//! What the compiler shows for mistakes inside the macro, and in `warned.rs` for what is right but hardly meant: each file of `tests/ui`, given to `rustc` with the macro that this
-//! test was built with, and the `.stderr` beside it. `WF_UPDATE=1` writes what is said.
+//! Compiler output for mistakes inside the macro, and in `warned.rs` for valid but probably unintended text. Each file
+//! of `tests/ui` is compiled by `rustc` with the macro that this test was built with. The output is compared with the
+//! `.stderr` file. `WF_UPDATE=1` updates these files.
 
 use std::env::{current_exe, var, var_os};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where names of files begin.
+/// The prefix of file names.
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Lines that only count what is above.
+/// Lines that only summarise those above.
 const COUNTS: [&str; 4] = [
     "error: aborting due to",
     "For more information about",
@@ -17,7 +18,8 @@ const COUNTS: [&str; 4] = [
     "warning: 4 warnings emitted",
 ];
 
-/// The library of the macro beside this program: the newest, for it was built before this started.
+/// Returns the library of the macro in the folder of this program: the newest, because it was built before this program
+/// started.
 fn library() -> PathBuf {
     let program = current_exe().expect("this program");
     let folder = program.parent().expect("a folder");
@@ -33,7 +35,7 @@ fn library() -> PathBuf {
     libraries.max_by_key(built).expect("the macro's library")
 }
 
-/// What the compiler says of a file.
+/// Returns the compiler's output for a file.
 fn said(file: &Path, library: &Path) -> String {
     let output = Command::new(var_os("RUSTC").unwrap_or("rustc".into()))
         .args(["--edition=2024", "--crate-type=bin", "--emit=metadata", "--color=never"])

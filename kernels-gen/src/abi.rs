@@ -1,9 +1,8 @@
-//! [`KernelAbi`]: all that the runtime knows of a kernel beside its text.
+//! [`KernelAbi`]: everything that the runtime needs to know of a kernel except its source text.
 //!
-//! A compiled kernel is `extern "C" fn(begin: usize, end: usize, arguments: *const *const u8)`: it
-//! runs the batches `begin..end`, and takes one pointer an argument, in the order of
-//! [`KernelAbi::arguments`]. Layouts, with W = `lanes` cells a batch (a batch is padded by repeating
-//! its last cell):
+//! A compiled kernel is `extern "C" fn(begin: usize, end: usize, arguments: *const *const u8)`. It runs the batches
+//! `begin..end` and takes one pointer per argument, in the order of [`KernelAbi::arguments`]. The table lists the
+//! layouts, with W = `lanes` cells per batch; the last cell is repeated to fill a batch.
 //!
 //! | role | layout |
 //! | --- | --- |
@@ -13,13 +12,13 @@
 //! | [`Role::CellResult`] | `[batch][node · components + component][lane]` |
 //! | [`Role::CellMatrix`] | `[batch][entry][lane]`, entries as [`crate::plan::cell_matrix`] numbers them |
 //! | [`Role::Matrix`] | the entries of a sparse matrix |
-//! | [`Role::Entries`] | `u32 [batch][entry][lane]`: where each goes in [`Role::Matrix`]; `u32::MAX` is nowhere |
-//! | [`Role::Starts`], [`Role::Places`] | `u32 [unknown]` and one more; `u32`, list after list |
+//! | [`Role::Entries`] | `u32 [batch][entry][lane]`: position in [`Role::Matrix`]; `u32::MAX` for none |
+//! | [`Role::Starts`], [`Role::Places`] | `u32 [DoF]` and one more; `u32`, all lists concatenated |
 //! | [`Role::Fine`] | a whole vector of a finer space |
-//! | [`Role::Targets`] | `u32 [batch][component · points + point][lane]`: the unknown of that space which lies there; `u32::MAX` is none |
+//! | [`Role::Targets`] | `u32 [batch][component · points + point][lane]`: DoF of that space at the point; `u32::MAX` for none |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
 //! | [`Role::Lines`] | the same with the nodes of a cell in another order |
-//! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` of [`Indices::Dofs`], entries as [`Indices`] says; `u32::MAX` where there is nothing |
+//! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` for [`Indices::Dofs`], entries as in [`Indices`]; `u32::MAX` in empty slots |
 //! | [`Role::Terms`] | `u32 [batch][node][lane]`: `term · stride + slot`, with [`Slots::stride`] |
 //! | [`Role::Hanging`] | `u32 [batch][lane]`: [`hanging::word`] |
 //! | [`Role::Hang`] | `u32 [batch]`: [`hanging::of_batch`] |
@@ -28,7 +27,7 @@
 //! | [`Role::Diameter`] | `[batch][lane]` |
 //! | [`Role::AuxCells`] | `[batch][component][lane]` |
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
-//! | [`Role::Stored`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Target`] |
+//! | [`Role::Stored`], and [`Role::Geometry`] stored at the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Target`] |
 
 pub mod hanging;
 pub mod reach;
@@ -36,34 +35,33 @@ pub mod reach;
 pub use crate::kir::Precision;
 use std::ops::Range;
 
-/// How a cell's unknowns are addressed.
+/// Addressing of a cell's degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Indices {
-    /// One number a node: component c of node i is at `map[i] · components + c`.
+    /// One index per node: component c of node i is at `map[i] · components + c`.
     Nodes,
-    /// One number a node of a vector in tiles: [`in_tiles`] of the node, where its component 0 lies; component c
-    /// lies c · [`TILE`] behind.
+    /// One index per node of a tiled vector: [`in_tiles`] of the node is the position of component 0; component c
+    /// follows at offset c · [`TILE`].
     Tiles,
-    /// One number for each of the 3^dim entities of a tensor cell, in lexicographic order: the
-    /// position of its first unknown; its unknowns follow one another, nodes lexicographic,
-    /// components interleaved.
+    /// One index for each of the 3^dim entities of a tensor cell, in lexicographic order: the position of its first
+    /// DoF. The DoFs of an entity are contiguous, nodes lexicographic, components interleaved.
     Runs,
-    /// One number an unknown, `[node · components + c]`; `u32::MAX` is a constrained one, which
-    /// reads 0 and is not written.
+    /// One index per DoF, `[node · components + c]`; `u32::MAX` marks a constrained DoF, which reads 0 and is not
+    /// written.
     Dofs,
 }
 
-/// Nodes of a tile.
+/// Nodes per tile.
 pub const TILE: usize = 32;
 
-/// Where component 0 of a node lies in a vector in tiles: [`TILE`] nodes follow one another, of which first all have
-/// their component 0, then all their component 1, and so on. Threads that take one component of neighbouring nodes
-/// so find it in few sectors of memory, and all components of a node still lie near each other.
+/// Returns the position of component 0 of a node in a tiled vector. A tile has [`TILE`] consecutive nodes and stores
+/// component 0 of all of them, then component 1, and so on. Threads that read one component of neighbouring nodes then
+/// touch few memory sectors, and the components of a node stay close together.
 pub fn in_tiles(node: usize, components: usize) -> usize {
     node / TILE * TILE * components + node % TILE
 }
 
-/// Whose map it is.
+/// The owner of an index map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// Field `i` of the form.
@@ -72,27 +70,27 @@ pub enum Owner {
     Aux(usize),
 }
 
-/// How a batch sums what its cells add to a node before anything goes to memory: [`crate::plan::Scatter::Block`]. A node
-/// of the batch has a slot in memory that threads share, which holds its value and adds up what the cells have for it,
-/// each in a term of its own; one with more cells has several slots. A batch has as many cells as there are slots for
-/// their nodes, and no more than lanes.
+/// Slots in which a batch sums the contributions of its cells to a node before it writes to global memory:
+/// [`crate::plan::Scatter::Block`]. A slot in shared memory holds the nodal value and collects the contributions of the
+/// cells, each in its own term. A node with more cells takes several slots. A batch takes cells as long as their nodes
+/// fit into the slots, and no more cells than lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slots {
     /// Slots of a batch.
     pub count: usize,
-    /// Cells that one slot adds up.
+    /// Cells per slot.
     pub terms: usize,
 }
 
 impl Slots {
-    /// How far the terms of a slot lie apart: an odd number, so that cells side by side that have terms of one slot write to
-    /// different banks of shared memory.
+    /// Returns the distance between the terms of a slot. It is odd, so that neighbouring cells with terms of the same
+    /// slot write to different banks of shared memory.
     pub fn stride(self) -> usize {
         self.count | 1
     }
 }
 
-/// What an argument means.
+/// The meaning of a kernel argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Time and parameters.
@@ -101,63 +99,63 @@ pub enum Role {
     State(usize),
     /// The direction δu of a field.
     Direction(usize),
-    /// What is computed for a field.
+    /// The result for a field.
     Result(usize),
-    /// What each cell by itself contributes to the result of a field; constrained unknowns have theirs too, and
-    /// so have the cells that fill up a batch.
+    /// The contribution of each cell to the result of a field, not summed; it includes constrained DoFs and the cells
+    /// that pad a batch.
     CellResult(usize),
-    /// The element matrix of each cell, and of those that fill up a batch.
+    /// The element matrix of each cell, including the cells that pad a batch.
     CellMatrix,
     /// The entries of a sparse matrix, to which element matrices are added.
     Matrix,
-    /// Where each entry of an element matrix goes.
+    /// The position in the sparse matrix of each entry of an element matrix.
     Entries,
-    /// The unknowns of a finer space.
+    /// The degrees of freedom of a finer space.
     Fine,
-    /// Where each point of a cell has its number in [`Role::Fine`]: of all cells that see an unknown one alone names it.
+    /// The position in [`Role::Fine`] of each point of a cell. Exactly one of the cells that share a DoF refers to it.
     Targets,
     /// Auxiliary data at nodes.
     AuxNodes(usize),
-    /// Auxiliary data, one value a cell.
+    /// Auxiliary data, one value per cell.
     AuxCells(usize),
-    /// Auxiliary data, one value a quadrature point.
+    /// Auxiliary data, one value per quadrature point.
     AuxPoints(usize),
-    /// Where the list of each unknown begins in [`Role::Places`], and behind all of them where the last one ends.
+    /// The offset in [`Role::Places`] of the list of each DoF, followed by the end of the last list.
     Starts,
-    /// For each unknown, the elements of [`Role::CellResult`] whose sum it is.
+    /// For each DoF, the elements of [`Role::CellResult`] that sum to it.
     Places,
     /// An index array.
     Map(Owner, Indices),
-    /// An index array of a tensor cell in which nodes that differ along this axis alone are farthest apart: threads that
-    /// each take a line along it find their entries side by side.
+    /// An index array of a tensor cell in which this axis varies slowest. Threads that each process a line along it
+    /// read consecutive entries.
     Lines(Owner, Indices, usize),
-    /// The unknowns of a field that the slots of a batch are for: [`Slots`].
+    /// The degrees of freedom of a field that a batch's slots represent: [`Slots`].
     Slots(usize, Indices),
-    /// For each node of a cell, the slot of a field that it has, and the term of it that is the cell's: [`Slots`].
+    /// For each node of a cell, its slot in a field and the cell's term of that slot: [`Slots`].
     Terms(usize),
-    /// What hangs of each cell: [`hanging`].
+    /// The hanging-node constraints of each cell: [`hanging`].
     Hanging,
-    /// What hangs of the cells of a batch together: [`hanging::of_batch`].
+    /// The union of the hanging-node constraints of a batch: [`hanging::of_batch`].
     Hang,
     /// The number of lanes that write.
     Active,
-    /// Numbers that give the geometry of a cell.
+    /// The geometry values of a cell.
     Geometry,
-    /// The coordinates of the nodes of the first field, whose degree is 1: x at `node · stride`,
-    /// with the stride of [`coordinate_stride`]; in tiles as an unknown of as many components.
+    /// The node coordinates of the first field, whose degree is 1: x at `node · stride`, with the stride of
+    /// [`coordinate_stride`]; tiled like a field with as many components.
     Coordinates,
-    /// One coordinate of these nodes, at the number of the node.
+    /// One coordinate of these nodes, indexed by the node.
     Axis(usize),
     /// Cell diameters.
     Diameter,
-    /// Numbers at quadrature points that another kernel of the same operator has computed.
+    /// Values at quadrature points, computed by another kernel of the same operator.
     Stored,
-    /// Constants for which the memory of constants has no room: [`KernelAbi::tables`].
+    /// Constants that exceed the constant memory: [`KernelAbi::tables`].
     Tables,
 }
 
 impl Role {
-    /// Whether the array holds indices or counts, and not reals.
+    /// Returns whether the array holds indices or counts rather than reals.
     pub fn is_integer(self) -> bool {
         matches!(
             self,
@@ -176,8 +174,8 @@ impl Role {
     }
 }
 
-/// Numbers a node in [`Role::Coordinates`]: in three dimensions a fourth, unused one keeps a node's
-/// within one cache line.
+/// Returns the reals per node in [`Role::Coordinates`]. In three dimensions a fourth, unused one keeps each node within
+/// one cache line.
 pub fn coordinate_stride(dim: usize) -> usize {
     dim.next_power_of_two()
 }
@@ -185,85 +183,85 @@ pub fn coordinate_stride(dim: usize) -> usize {
 /// One argument of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
-    /// What it means.
+    /// Its meaning.
     pub role: Role,
     /// Its name in the source.
     pub name: String,
-    /// Elements a batch (or in all, for [`Role::Params`] and [`Role::Tables`]); 0 where the array is a whole vector.
+    /// Elements per batch (in total, for [`Role::Params`] and [`Role::Tables`]); 0 for a whole vector.
     pub extent: usize,
-    /// Whether the kernel writes it.
+    /// True if the kernel writes it.
     pub written: bool,
 }
 
-/// What a kernel touches through an index array: the elements `index · scale` to `index · scale + last` of an array, for
-/// each index that the array holds. Read off the kernel itself ([`reach`]), so that a launch can be compared with
-/// its arrays.
+/// Elements that a kernel accesses through an index array: `index · scale` to `index · scale + last` of an array, for
+/// each stored index. It is derived from the kernel ([`reach`]), so that a launch can be checked against its arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// The index array, by its place among the arguments.
+    /// The position of the index array among the arguments.
     pub map: usize,
-    /// The array that is indexed, in the same way.
+    /// The position of the indexed array among the arguments.
     pub array: usize,
     /// Factor of the index.
     pub scale: usize,
-    /// The last element from there; −1 where the index is an end.
+    /// The last element relative to it; −1 if the index is an exclusive end.
     pub last: i64,
-    /// Whether `u32::MAX` touches nothing.
+    /// True if the kernel skips `u32::MAX`.
     pub masked: bool,
-    /// The elements of a batch's row of the index array that are meant, where others reach further; all without it.
+    /// The range of elements of a batch's row of the index array, if other ranges reach further; `None` for the whole
+    /// row.
     pub part: Option<Range<usize>>,
 }
 
 impl Reach {
-    /// Elements that an array needs whose largest index is this one.
+    /// Returns the length that an array needs if its largest index is `largest`.
     pub fn elements(&self, largest: u32) -> usize {
         let last = i128::from(largest) * self.scale as i128 + i128::from(self.last);
         usize::try_from(last + 1).unwrap_or(if last < 0 { 0 } else { usize::MAX })
     }
 }
 
-/// What the runtime needs to launch a kernel.
+/// The description of a kernel that the runtime needs for a launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelAbi {
     /// The symbol.
     pub name: String,
-    /// Cells a batch.
+    /// Cells per batch.
     pub lanes: usize,
-    /// Threads of a group; 1 where the lanes are those of a vector.
+    /// Threads per group; 1 if lanes are vector lanes.
     pub threads: usize,
-    /// Batches that a group of threads does.
+    /// Batches per group of threads.
     pub group: usize,
-    /// Groups of threads that a multiprocessor is to hold at once, which bounds their registers.
+    /// Target number of resident groups per multiprocessor, which bounds their registers.
     pub residency: usize,
-    /// Whether the assembler should keep about to the order of the text: it then needs fewer registers.
+    /// True if the assembler should roughly keep the order of the source, which takes fewer registers.
     pub in_order: bool,
-    /// The slots that a batch has for the nodes of each field; nothing where cells do not sum batch by batch.
+    /// The slots of a batch for the nodes of each field; empty if cells are not summed batch by batch.
     pub slots: Vec<Slots>,
-    /// Whether results at nodes inside of cells are stored, and only the others added to. Who launches such a kernel
-    /// clears those others, and lets what else adds to the result, as facets do, come after all cells.
+    /// True if results at nodes inside of cells are stored and only the others are added. The caller of such a kernel
+    /// clears the others first and runs all other contributions (facets, for example) after the cells.
     pub stores_inside: bool,
     /// Precision of every real array.
     pub precision: Precision,
     /// The arguments, in order.
     pub arguments: Vec<Argument>,
-    /// What is touched through index arrays.
+    /// Accesses through index arrays.
     pub reaches: Vec<Reach>,
-    /// What [`Role::Tables`] holds, the same at every launch; nothing where there is no such argument.
+    /// The contents of [`Role::Tables`], the same at every launch; empty without this argument.
     pub tables: Vec<f64>,
-    /// Bytes of its tables in the memory of constants: all kernels of a file together may have [`CONSTANT_BYTES`].
+    /// Bytes of its tables in constant memory; the kernels of a file share [`CONSTANT_BYTES`].
     pub constant_bytes: usize,
-    /// Bytes of private arrays, all lanes together: they live on the stack.
+    /// Bytes of private arrays, summed over the lanes; they live on the stack.
     pub private_bytes: usize,
-    /// Bytes of the arrays that a group of threads shares.
+    /// Bytes of the arrays in shared memory per group of threads.
     pub shared_bytes: usize,
-    /// Hash of the kernel before its dialect: its text and the entries of its tables. Two kernels
-    /// of one hash compute the same on any instruction set.
+    /// Hash of the kernel before printing: its text and the entries of its tables. Kernels of equal hash compute the
+    /// same on any instruction set.
     pub hash: u64,
 }
 
 impl KernelAbi {
-    /// The interface of a kernel that is written by hand, with one batch a group of `lanes` threads: it reaches nothing
-    /// through index arrays, and shares and stores nothing of its own.
+    /// Returns the interface of a hand-written kernel with one batch per group of `lanes` threads. It has no access
+    /// through index arrays, no shared memory and no stored data.
     pub fn by_hand(
         name: impl Into<String>,
         precision: Precision,
@@ -290,32 +288,32 @@ impl KernelAbi {
         }
     }
 
-    /// Registers that a thread may have where a multiprocessor is to hold [`KernelAbi::residency`] groups.
+    /// Returns the register limit per thread for [`KernelAbi::residency`] groups per multiprocessor.
     pub fn registers(&self) -> usize {
         registers(self.threads, self.residency)
     }
 }
 
-/// Registers that a thread may have where a multiprocessor is to hold `groups` groups of `threads`. A multiprocessor, as NVIDIA's
-/// are, has four parts of 16,384 registers, which take whole warps and give them registers 8 a thread at a time; no
-/// thread has more than 255.
+/// Returns the register limit per thread for `groups` groups of `threads` per multiprocessor. An NVIDIA multiprocessor
+/// has four partitions of 16,384 registers. Registers are allocated per warp in units of 8 per thread; the limit per
+/// thread is 255.
 pub fn registers(threads: usize, groups: usize) -> usize {
     let warps = groups.max(1) * threads.max(1).div_ceil(32);
     let each = 16_384 / (32 * warps.div_ceil(4));
     (each / 8 * 8).clamp(24, 255)
 }
 
-/// Shared memory of a group that every GPU has, in bytes; more has to be asked for.
+/// Shared memory per group that every GPU provides without a request, in bytes.
 pub const SHARED_BYTES: usize = 48 << 10;
 
-/// Bytes of constants that the kernels of one file may have together. NVIDIA's GPUs have 64 KiB, of which
-/// some is left for what a compiler adds.
+/// Constant memory for all kernels of a file, in bytes. NVIDIA GPUs have 64 KiB, and compilers need some of it for
+/// their own constants.
 pub const CONSTANT_BYTES: usize = 60 << 10;
 
-/// Threads of a group that every device allows.
+/// Threads per group that every device supports.
 pub const THREADS: usize = 1024;
 
-/// A stable 64-bit hash (FNV-1a) of a text.
+/// Returns a stable 64-bit hash (FNV-1a) of a text.
 pub fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

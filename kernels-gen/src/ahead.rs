@@ -1,7 +1,7 @@
-//! `ahead`: (`PointForm`, settings) → every kernel that a mesh can ask for, before there is a mesh.
+//! Ahead-of-time kernels: (`PointForm`, settings) → every kernel that any mesh can request.
 //!
-//! What a plan needs to know of a mesh are a few facts ([`MeshFacts`]); here kernels are made for all
-//! of them. At run time the same choices lead to the same kernels, which are found by their hash.
+//! A plan depends on a few properties of the mesh ([`MeshFacts`]); this module generates the kernels for all
+//! combinations. At run time the same choices lead to the same kernels, which are found by their hash.
 
 use crate::abi::KernelAbi;
 use crate::choose::{MeshFacts, Wishes, choose};
@@ -15,7 +15,7 @@ use crate::strategy::lower;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Quadrature;
 
-/// What kernels are made for ahead of time.
+/// A setting for which kernels are generated ahead of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting {
     /// The cells.
@@ -24,7 +24,7 @@ pub struct Setting {
     pub degree: usize,
     /// The degree of the geometry.
     pub order: usize,
-    /// The quadrature, where it is set.
+    /// The quadrature, if it is prescribed.
     pub quadrature: Option<Quadrature>,
 }
 
@@ -34,7 +34,7 @@ pub const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 /// A kernel, legalised, with its interface.
 pub type Made = (Kernel, KernelAbi);
 
-/// All kernels of a setting for one instruction set, in double precision and with nothing forced.
+/// Generates all kernels of a setting for one instruction set, in double precision and without forced choices.
 pub fn kernels(form: &PointForm, setting: Setting, isa: Isa) -> Result<Vec<Made>, PlanError> {
     let Setting { cell, degree, order, quadrature } = setting;
     let elements = elements(form, cell, degree, order, quadrature)?;
@@ -46,7 +46,7 @@ pub fn kernels(form: &PointForm, setting: Setting, isa: Isa) -> Result<Vec<Made>
     plans.iter().map(make).collect()
 }
 
-/// The plans that a mesh of this order can ask for, each once.
+/// Returns the distinct plans that a mesh of this order can request.
 pub fn plans(
     form: &PointForm,
     elements: &Elements,
@@ -65,8 +65,8 @@ pub fn plans(
     Ok(all)
 }
 
-/// All that can be true of a mesh of this order. The kernels of a mesh without constrained unknowns
-/// are among those of one with them.
+/// Returns all possible properties of a mesh of this order. The kernels of a mesh without constrained DoFs are a subset
+/// of those of a mesh with them.
 fn facts(cell: Cell, order: usize) -> impl Iterator<Item = MeshFacts> {
     let straight_simplex = !cell.is_tensor() && order == 1;
     let affine = if straight_simplex { vec![true] } else { vec![true, false] };

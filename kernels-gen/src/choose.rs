@@ -1,4 +1,4 @@
-//! `choose`: what is known of the mesh and the machine → the plans of an operator's kernels.
+//! Plan selection: properties of the mesh and the machine → the plans of an operator's kernels.
 
 pub mod candidates;
 mod slots;
@@ -20,25 +20,24 @@ use crate::plan::{
 use crate::strategy::check;
 use fem_dsl::point::{PointForm, Slot};
 
-/// What a plan needs to know of a mesh.
+/// Properties of a mesh that a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeshFacts {
-    /// Whether every cell is affine.
+    /// True if every cell is affine.
     pub affine: bool,
     /// The degree of the geometry.
     pub order: usize,
-    /// Whether every cell sees its entities in their own orientation, so that unknowns come in
-    /// runs.
+    /// True if every cell sees its entities in their own orientation, so that DoFs come in runs.
     pub runs: bool,
-    /// Whether some cells have constrained unknowns.
+    /// True if some cells have constrained DoFs.
     pub constrained: bool,
-    /// Whether nodes are the same as others elsewhere, so that a node is no corner.
+    /// True if periodic identification makes nodes differ from mesh vertices.
     pub periodic: bool,
-    /// Whether nodes of some cells hang.
+    /// True if some cells have hanging nodes.
     pub hanging: bool,
 }
 
-/// Cells with straight edges, any of which may be as they like, and without conditions.
+/// A mesh of straight-edged cells of arbitrary shape, without boundary conditions.
 impl Default for MeshFacts {
     fn default() -> Self {
         let [affine, runs, constrained, periodic, hanging] = [false; 5];
@@ -46,45 +45,45 @@ impl Default for MeshFacts {
     }
 }
 
-/// What may be forced; everything else is chosen.
+/// Overrides of the selection; everything that is `None` is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wishes {
-    /// Cells a batch.
+    /// Cells per batch.
     pub lanes: Option<usize>,
     /// Geometry of every kernel that reads the mesh.
     pub geometry: Option<Geometry>,
     /// The u-dependent part of the action.
     pub linearisation: Option<Linearisation>,
-    /// How results come to their vector on a GPU.
+    /// Scatter algorithm for results on a GPU.
     pub scatter: Option<Scatter>,
-    /// How element matrices come to a sparse matrix: stored by their cells ([`Scatter::Owner`], without a wish), or added to its
-    /// entries.
+    /// Assembly algorithm for element matrices: stored per cell ([`Scatter::Owner`], the default), or added to the
+    /// entries of the sparse matrix.
     pub matrix: Option<Scatter>,
-    /// The slots of a batch whose cells sum first, for each field.
+    /// The slots for each field in batches whose cells sum first.
     pub slots: Option<Slots>,
-    /// On GPUs, whether vectors of several components are in tiles.
+    /// On GPUs, tiled storage of vectors of several components.
     pub tiles: Option<bool>,
-    /// Batches that are gathered together.
+    /// Batches per block; a block is gathered as a whole.
     pub block: Option<usize>,
-    /// Who does what on a GPU; a thread a line stands for any number of cells a group, and no blocks or
-    /// batches of thread transposition for as many as do well.
-    /// A kernel that the strategy cannot do, as a diagonal by a thread a node, has one thread a cell.
+    /// The strategy on a GPU. A thread per line stands for any number of cells per group; zero blocks or batches of
+    /// thread transposition are replaced by the best number. A kernel that the strategy does not support, such as a
+    /// diagonal by a thread per node, has one thread per cell.
     pub strategy: Option<Strategy>,
-    /// Cells of a group of threads that do lines.
+    /// Cells per group, for a thread per line.
     pub cells: Option<usize>,
-    /// Groups of threads that a multiprocessor is to hold.
+    /// Resident groups per multiprocessor.
     pub residency: Option<usize>,
-    /// Whether a GPU's assembler keeps about to the order of the text.
+    /// Order of the source: true if a GPU's assembler roughly keeps it.
     pub in_order: Option<bool>,
-    /// Whether threads with a line each put derivatives in the place of values.
+    /// Reuse of arrays by a thread per line: true if derivatives overwrite values.
     pub in_place: Option<bool>,
-    /// Bytes that the threads of a group may share.
+    /// Bytes of shared memory per group.
     pub shared_bytes: Option<usize>,
-    /// The processor whose times are predicted; one of 2023 without it. Plans depend on the balance of its rates alone.
+    /// The processor of the cost model; by default one of 2023. Plans depend only on the ratio of its rates.
     pub machine: Option<Machine>,
 }
 
-/// The geometry that the mesh itself gives, on the fly.
+/// Returns the geometry computed on the fly from the mesh.
 pub fn own_geometry(elements: &Elements, facts: &MeshFacts) -> Geometry {
     match (facts.affine, facts.order, elements.cell.is_tensor()) {
         (true, _, _) | (_, 1, false) => Geometry::Affine,
@@ -93,8 +92,8 @@ pub fn own_geometry(elements: &Elements, facts: &MeshFacts) -> Geometry {
     }
 }
 
-/// The plans of the kernels that do `tasks`: first for cells without constrained unknowns, then,
-/// where there are any, for the others, and for those with hanging nodes.
+/// Returns the plans of the kernels for `tasks`. Those for cells without constrained DoFs come first; then, if there
+/// are any, those for the other cells and for cells with hanging nodes.
 pub fn choose(
     form: &PointForm,
     elements: &Elements,
@@ -113,9 +112,9 @@ pub fn choose(
     Ok(plans)
 }
 
-/// The plans of all integrals of a form: those over cells are chosen one by one, each as if it were alone, since what does
-/// best depends on what a kernel computes. `choose` takes a form with at most one of them, the tasks to be done for it, and
-/// those for the form's integrals over facets.
+/// Returns the plans of all integrals of a form. Integrals over cells are planned one at a time, because the best plan
+/// depends on what a kernel computes. `choose` takes a form with at most one of them, the tasks for it, and the tasks
+/// for the form's facet integrals.
 fn region_by_region(
     form: &PointForm,
     tasks: &[Task],
@@ -136,7 +135,7 @@ fn region_by_region(
     Ok(plans)
 }
 
-/// The plans of the one integral over cells that a form has, and of those over facets.
+/// Returns the plans of the form's single cell integral and of its facet integrals.
 fn of_region(
     form: &PointForm,
     elements: &Elements,
@@ -172,7 +171,7 @@ fn of_region(
     for &task in tasks {
         let mut plan = base(task);
         match task {
-            // What is stored is computed from the mesh.
+            // Stored data is computed from the mesh.
             _ if task.stores() && plan.geometry == Geometry::Stored => plan.geometry = own,
             Task::Action => {
                 let mut candidates = action_candidates(&plan, wishes);
@@ -210,8 +209,8 @@ fn of_region(
     Ok(plans)
 }
 
-/// The plans of the integrals over facets. Facets are few, so nothing is chosen: their cells' nodes are read, and
-/// where any unknown is constrained all are addressed one by one.
+/// Returns the plans of the facet integrals. Facets are few, so the plan is fixed: the nodes of their cells are read,
+/// and if any DoF is constrained all are addressed individually.
 fn over_facets(
     form: &PointForm,
     facts: &MeshFacts,
@@ -263,7 +262,7 @@ fn action_candidates(plan: &Plan, wishes: &Wishes) -> Vec<Plan> {
     }
 }
 
-/// The same plan with the corners gathered, where that is possible.
+/// Returns the same plan with gathered corners, if that is possible.
 fn corners(plan: &Plan, elements: &Elements, facts: &MeshFacts, wishes: &Wishes) -> Option<Plan> {
     let straight = facts.order == 1 && (!facts.affine || !elements.cell.is_tensor());
     let straight = straight && !facts.periodic;
@@ -273,10 +272,10 @@ fn corners(plan: &Plan, elements: &Elements, facts: &MeshFacts, wishes: &Wishes)
         .then_some(corners)
 }
 
-/// The plans for cells with constrained unknowns, which are addressed one by one; they have no node to gather a
-/// corner by.
+/// Returns the plans for cells with constrained DoFs, which are addressed individually. No node index is available for
+/// the corners.
 fn by_unknowns(plans: &[Plan], own: Geometry) -> Vec<Plan> {
-    // A flux writes to no unknown, and reads constrained ones as all others.
+    // A flux writes to no DoF, and reads constrained ones like all others.
     plans.iter().filter(|plan| plan.task != Task::Flux).map(|plan| dof_by_dof(plan, own)).collect()
 }
 
@@ -285,7 +284,7 @@ fn dof_by_dof(plan: &Plan, own: Geometry) -> Plan {
     Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
 }
 
-/// The plans for cells with hanging nodes, whose unknowns are addressed one by one too.
+/// Returns the plans for cells with hanging nodes, whose DoFs are addressed individually.
 fn with_hanging_nodes(plans: &[Plan], own: Geometry) -> Vec<Plan> {
     let hanging = |plan: Plan| Plan {
         hanging: true,
@@ -298,8 +297,8 @@ fn with_hanging_nodes(plans: &[Plan], own: Geometry) -> Vec<Plan> {
     plans.iter().map(|plan| hanging(dof_by_dof(plan, own))).collect()
 }
 
-/// The candidate of least predicted time, `share` being that of the machine's widest vectors which a plan
-/// uses; the first on a tie.
+/// Returns the candidate of least predicted time, the first on a tie. `share` is the fraction of the machine's widest
+/// vectors that a plan uses.
 fn cheapest(
     form: &PointForm,
     elements: &Elements,

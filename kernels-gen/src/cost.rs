@@ -4,8 +4,8 @@
 //! time ≥ max(bytes / bandwidth, operations / rate)
 //! ```
 //!
-//! Counts are of one cell. Bytes are those that must come from memory at least once: per-cell arrays,
-//! and for each vector its share of the unknowns, of which a cell of degree p owns about p^d.
+//! Counts are per cell. Bytes are compulsory memory traffic: per-cell arrays, and the cell's share of the DoFs of each
+//! vector, about p^d for a cell of degree p.
 
 pub mod transposition;
 
@@ -14,37 +14,37 @@ use crate::element::Lagrange;
 use crate::kir::{Binary, Condition, Kernel, Op, Statement, Unary};
 use crate::plan::Elements;
 
-/// What one cell costs.
+/// The cost per cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Arithmetic, one number at a time.
+    /// Scalar arithmetic operations.
     pub arithmetic: Arithmetic,
-    /// Numbers that are moved to and from indexed places.
+    /// Values moved by indirect accesses.
     pub indexed: Indexed,
     /// Loads and stores of private and shared arrays.
     pub private_accesses: f64,
-    /// Of these, the shared ones.
+    /// The part in shared memory.
     pub shared_accesses: f64,
     /// Bytes streamed.
     pub bytes: Bytes,
-    /// What warps issue for all of it.
+    /// Work issued by warps.
     pub issued: Issued,
-    /// Whether threads share a cell.
+    /// True if threads share a cell.
     pub in_groups: bool,
-    /// Numbers of a thread's private arrays.
+    /// Reals in a thread's private arrays.
     pub held: f64,
-    /// Quadrature points: a compiler writes loops over few of them out, and keeps their arrays in registers.
+    /// Quadrature points: compilers unroll loops over few points and keep their arrays in registers.
     pub points: f64,
 }
 
-/// What whole warps of threads do, a number for each of their threads: those that have nothing to do wait for the others.
+/// Work issued by whole warps, counted once per thread: idle threads wait for the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Issued {
     /// Arithmetic, a division counted as one.
     pub arithmetic: f64,
     /// Loads and stores of shared memory.
     pub shared: f64,
-    /// Numbers from and to indexed places.
+    /// Values moved by indirect accesses.
     pub indexed: f64,
 }
 
@@ -55,132 +55,132 @@ pub struct Arithmetic {
     pub fused: f64,
     /// Additions, subtractions, multiplications, and changes of sign.
     pub plain: f64,
-    /// Comparisons, choices and their like.
+    /// Comparisons, selections and similar.
     pub chosen: f64,
     /// Divisions and square roots.
     pub divisions: f64,
-    /// Powers, exponentials, sines and their like.
+    /// Powers, exponentials, sines and similar.
     pub functions: f64,
 }
 
-/// Numbers that go one by one, or in runs that several cells have side by side.
+/// Values that are accessed individually, or in runs contiguous in several cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Indexed {
-    /// Read.
+    /// Gathered individually.
     pub gathered: f64,
-    /// Read in runs.
+    /// Gathered in runs.
     pub gathered_in_runs: f64,
-    /// Added to what is there.
+    /// Added individually.
     pub added: f64,
     /// Added in runs.
     pub added_in_runs: f64,
 }
 
-/// Bytes by what they are.
+/// Bytes by kind of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bytes {
-    /// Vectors of unknowns, read and written.
+    /// Solution vectors, read and written.
     pub vectors: f64,
-    /// Coordinates, or what is stored of the maps of cells.
+    /// Coordinates, or the stored maps of cells.
     pub geometry: f64,
-    /// What is stored at points of the Jacobian, or of a cell as its matrix.
+    /// Stored Jacobian coefficients at the points, or the stored element matrix.
     pub stored: f64,
-    /// Data of the user.
+    /// User data.
     pub data: f64,
     /// Indices and masks.
     pub indices: f64,
 }
 
 impl Bytes {
-    /// All of them.
+    /// Returns the sum of all kinds.
     pub fn total(&self) -> f64 {
         self.vectors + self.geometry + self.stored + self.data + self.indices
     }
 }
 
-/// What a machine can do, per core; of a GPU, all of it.
+/// The rates of a machine: of one CPU core, or of a whole GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// Bytes a second from memory: of a GPU as a copy moves them, of a core as it reads them, for it seldom writes.
+    /// Memory bandwidth in bytes per second: that of a copy on a GPU, that of reads on a core, which seldom writes.
     pub bandwidth: f64,
-    /// Fused multiply-adds a second, all lanes together, in double precision.
+    /// Fused multiply-adds per second, all lanes together, in double precision.
     pub fma_rate: f64,
-    /// Numbers a second to and from memory that threads share.
+    /// Values per second to and from shared memory.
     pub shared_rate: f64,
-    /// Numbers a second that threads add to places in memory; infinite where lanes of vectors add one after another.
+    /// Values per second that threads add to memory; infinite if vector lanes add one after another.
     pub added_rate: f64,
-    /// What else there is to do, in multiply-adds.
+    /// Weights of other operations, in multiply-adds.
     pub weights: Weights,
-    /// What kernels reach that have a cell a lane, or a thread.
+    /// Attained fractions for kernels with a cell per lane or thread.
     pub cells: Reach,
-    /// What kernels reach whose threads share a cell.
+    /// Attained fractions for kernels whose threads share a cell.
     pub groups: Reach,
-    /// Seconds until a kernel runs.
+    /// Launch latency in seconds.
     pub launch: f64,
 }
 
-/// The shares of a machine's rates that kernels reach, and how what they do at once adds up.
+/// The fractions of a machine's rates that kernels attain, and the rule that combines concurrent parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
-    /// Of the bandwidth.
+    /// Fraction of the bandwidth.
     pub stream: f64,
-    /// Of the multiply-adds.
+    /// Fraction of the multiply-add rate.
     pub arithmetic: f64,
-    /// Of the shared memory.
+    /// Fraction of the shared-memory rate.
     pub shared: f64,
-    /// Of the additions, for each number that is read from or added to an indexed place.
+    /// Fraction of the addition rate, for each value in an indirect access.
     pub indexed: f64,
-    /// How much of it overlaps.
+    /// The rule for overlapping parts.
     pub overlap: Overlap,
 }
 
-/// What parts of a kernel that overlap in part take together.
+/// The total time of partly overlapping parts of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Overlap {
-    /// (Σ tⁿ)^(1/n): 1 where nothing overlaps, infinite where everything does.
+    /// (Σ tⁿ)^(1/n): 1 without overlap, infinite for complete overlap.
     Norm(f64),
-    /// Streaming alone, or all else with this share of it, whichever takes longer.
+    /// The longer of streaming, and everything else plus this share of streaming.
     Beneath(f64),
 }
 
 /// Times in units of one fused multiply-add, over all lanes of a vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
-    /// A comparison or choice.
+    /// A comparison or selection.
     pub chosen: f64,
-    /// A division or square root; the divider works beside the multipliers.
+    /// A division or square root; the divider runs concurrently with the multipliers.
     pub division: f64,
     /// A function of the mathematical library.
     pub function: f64,
-    /// A number from an indexed place.
+    /// A value read by an indirect access.
     pub gather: f64,
-    /// One of a run.
+    /// A value of a run.
     pub gather_in_run: f64,
-    /// An addition to an indexed place.
+    /// A value added by an indirect access.
     pub add: f64,
-    /// One of a run.
+    /// A value added in a run.
     pub add_in_run: f64,
-    /// A number to or from a private array, which registers hold in part.
+    /// An access to a private array, part of which is in registers.
     pub private: f64,
 }
 
-/// What bounds a kernel.
+/// The bottleneck of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limiter {
     /// Memory.
     Bandwidth,
-    /// Multiply-adds, and what else the cores do.
+    /// Multiply-adds and other operations.
     Arithmetic,
-    /// Memory that threads share.
+    /// Shared memory.
     Shared,
-    /// Numbers from and to indexed places.
+    /// Indirect accesses.
     Indexed,
-    /// Numbers that registers do not hold.
+    /// Values that exceed the registers.
     Registers,
 }
 
 impl Limiter {
-    /// In words.
+    /// Returns the name for messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::Bandwidth => "bandwidth",
@@ -192,25 +192,25 @@ impl Limiter {
     }
 }
 
-/// Seconds of a cell in each part of a machine.
+/// Seconds per cell in each part of a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
     /// Streaming.
     pub stream: f64,
     /// Computing.
     pub compute: f64,
-    /// In shared memory.
+    /// Shared-memory accesses.
     pub shared: f64,
-    /// Reading from and adding to indexed places; on processors a part of computing.
+    /// Indirect accesses; part of computing on CPUs.
     pub indexed: f64,
-    /// Moving what registers do not hold.
+    /// Register spills.
     pub spilt: f64,
-    /// As [`Reach::overlap`].
+    /// Like [`Reach::overlap`].
     pub overlap: Overlap,
 }
 
 impl Times {
-    /// The part that takes longest.
+    /// Returns the part that takes longest.
     pub fn limiter(&self) -> Limiter {
         let parts = [
             (self.stream, Limiter::Bandwidth),
@@ -223,7 +223,7 @@ impl Times {
         longest.map_or(Limiter::Bandwidth, |(_, limiter)| limiter)
     }
 
-    /// What all of them take together: what overlaps in part, and then what overlaps with nothing.
+    /// Returns the total time: the partly overlapping parts combined, plus the parts without overlap.
     pub fn total(&self) -> f64 {
         let others = [self.compute, self.shared, self.indexed];
         let overlapping = match self.overlap {
@@ -240,9 +240,9 @@ impl Times {
 }
 
 impl Machine {
-    /// An H200. Its copy was measured; the other rates are those of an H100, which differs from it by its memory alone. What
-    /// kernels reach was fitted there to kernels of the bake-off suite, degrees 1 to 8, 84 whose threads share a cell and 15 that
-    /// do not: 94 % of those that are planned are within 15 % of their times.
+    /// An H200. Its copy bandwidth was measured; the other rates are those of an H100, which differs only in its
+    /// memory. The attained fractions were fitted to kernels of the bake-off suite of degrees 1 to 8, 84 with shared
+    /// cells and 15 without. The predictions of 94 % of the planned kernels are within 15 % of their times.
     pub const H200: Self = Self {
         bandwidth: 4.2e12,
         fma_rate: 16.6e12,
@@ -266,8 +266,8 @@ impl Machine {
         launch: 5e-6,
     };
 
-    /// A server core of 2023 with 512-bit vectors. It reads what lies between a core alone, 18 GB/s, and one among 56 that
-    /// all read, 5.5.
+    /// A server core of 2023 with 512-bit vectors. Its bandwidth lies between that of a single core, 18 GB/s, and that
+    /// of one of 56 concurrently reading cores, 5.5 GB/s.
     pub const SERVER_CORE: Self = Self {
         bandwidth: 13e9,
         fma_rate: 47e9,
@@ -279,12 +279,12 @@ impl Machine {
         launch: 0.0,
     };
 
-    /// Whether its lanes are those of vectors, and not threads: then additions are arithmetic.
+    /// Returns whether its lanes are vector lanes rather than threads; additions then count as arithmetic.
     pub fn has_lanes(&self) -> bool {
         self.added_rate.is_infinite()
     }
 
-    /// So many of its cores, each with its own share of the bandwidth.
+    /// Returns a machine of this many cores, each with its own share of the bandwidth.
     #[must_use]
     pub fn of_cores(self, cores: usize) -> Self {
         let cores = cores as f64;
@@ -293,8 +293,8 @@ impl Machine {
 }
 
 impl Reach {
-    /// Fitted to 142 kernels of the bake-off suite on one core with 512-bit vectors and on two, with maps from vertices and with
-    /// stored coefficients: of the faster of each two, 94 % are within 15 % of their times.
+    /// Fitted to 142 kernels of the bake-off suite on one core with 512-bit vectors and on two, with maps from vertices
+    /// and with stored coefficients. For 94 % of the faster of each two, the prediction is within 15 % of the time.
     const CORE: Self = Self {
         stream: 0.69,
         arithmetic: 0.86,
@@ -305,9 +305,10 @@ impl Reach {
 }
 
 impl Weights {
-    /// Of vectors whose lanes are cells, fitted as [`Reach`]'s shares. A gather is a load and an insertion a lane, an addition to
-    /// memory a load, an addition and a store, beside the multipliers in part, as the divider is; a run takes about three
-    /// shuffles an element; functions go lane by lane through the mathematical library.
+    /// Weights for vectors whose lanes are cells, fitted like the fractions of [`Reach`]. A gather is a load and an
+    /// insertion per lane. An addition to memory is a load, an addition and a store, partly concurrent with the
+    /// multipliers, like the divider. A run takes about three shuffles per element; functions call the mathematical
+    /// library lane by lane.
     pub const LANES: Self = Self {
         chosen: 1.0,
         division: 2.0,
@@ -321,14 +322,14 @@ impl Weights {
 }
 
 impl Cost {
-    /// Floating-point operations; an fma is two.
+    /// Returns the floating-point operations; a fused multiply-add counts as two.
     pub fn flops(&self) -> f64 {
         let Arithmetic { fused, plain, divisions, functions, .. } = self.arithmetic;
         let Indexed { added, added_in_runs, .. } = self.indexed;
         2.0 * fused + plain + divisions + functions + added + added_in_runs
     }
 
-    /// Time in units of one multiply-add.
+    /// Returns the time in units of one multiply-add.
     pub fn operations(&self, weights: &Weights) -> f64 {
         let Arithmetic { fused, plain, chosen, divisions, functions } = self.arithmetic;
         let Indexed { gathered, gathered_in_runs, added, added_in_runs } = self.indexed;
@@ -344,7 +345,7 @@ impl Cost {
             + weights.private * self.private_accesses
     }
 
-    /// The times of a cell, in seconds, on vectors of `lanes_share` of the widest.
+    /// Returns the times per cell, in seconds, on vectors of `lanes_share` of the widest.
     pub fn times(&self, machine: &Machine, lanes_share: f64) -> Times {
         let reach = if self.in_groups { &machine.groups } else { &machine.cells };
         let stream = self.bytes.total() / (machine.bandwidth * reach.stream);
@@ -360,7 +361,7 @@ impl Cost {
                 overlap: reach.overlap,
             };
         }
-        // A thread with a cell reads what its neighbours have read, too.
+        // A thread with a cell reuses values that its neighbours have read.
         let indexed = if self.in_groups { self.issued.indexed } else { self.indexed.added };
         let further = (machine.weights.division - 1.0) * self.arithmetic.divisions
             + (machine.weights.function - 1.0) * self.arithmetic.functions;
@@ -374,8 +375,8 @@ impl Cost {
         }
     }
 
-    /// Bytes that a thread with a cell moves because registers do not hold what it keeps: the more there is, the farther away it
-    /// lies. Times of the kernels to which this was fitted are within a factor of 2.3.
+    /// Returns the bytes per cell that a thread spills: the more values it holds, the slower the memory. Times of the
+    /// kernels used for the fit are within a factor of 2.3.
     fn spilt(&self) -> f64 {
         match self.held {
             _ if self.in_groups => 0.0,
@@ -387,19 +388,19 @@ impl Cost {
         }
     }
 
-    /// The predicted time of a cell, in seconds, on vectors of `lanes_share` of the widest.
+    /// Returns the predicted time per cell, in seconds, on vectors of `lanes_share` of the widest.
     pub fn time(&self, machine: &Machine, lanes_share: f64) -> f64 {
         self.times(machine, lanes_share).total()
     }
 
-    /// The lower bound of a cell's time, in seconds.
+    /// Returns the lower bound of the time per cell, in seconds.
     pub fn floor(&self, machine: &Machine, lanes_share: f64) -> f64 {
         let flops = self.flops() / (2.0 * machine.fma_rate * lanes_share);
         (self.bytes.total() / machine.bandwidth).max(flops)
     }
 }
 
-/// Counts a kernel.
+/// Counts the operations and bytes of a kernel.
 pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements) -> Cost {
     let held: usize = kernel.locals.iter().map(|array| array.length).sum();
     let mut cost = Cost {
@@ -409,7 +410,7 @@ pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements) -> Cost {
         points: elements.rule.count() as f64,
         ..Cost::default()
     };
-    // All threads of a cell together, and all that its warps have.
+    // All threads of a cell, and all threads that its warps have.
     let of_cells = |threads: usize| threads as f64 / (kernel.group * abi.lanes) as f64;
     let (threads, slots) = match kernel.threads {
         0 => (1.0, 1.0),
@@ -419,13 +420,15 @@ pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements) -> Cost {
     cost
 }
 
-/// Unknowns of a field inside of a cell whose results are stored and so not read; none where a kernel adds to all.
+/// Returns the DoFs of a field inside of a cell whose results are stored and therefore not read; 0 if a kernel adds to
+/// all.
 pub fn stored_inside(abi: &KernelAbi, elements: &Elements, field: usize) -> usize {
     let inside = elements.fields[field].entity_count(elements.cell.dim());
     if abi.stores_inside { inside * elements.components[field] } else { 0 }
 }
 
-/// Of the points of a cell, the share whose unknowns no other cell names, where these are the nodes of a finer space.
+/// Returns the share of a cell's points whose DoFs only this cell refers to, if the points are the nodes of a finer
+/// space.
 fn fine(elements: &Elements) -> f64 {
     let line = elements.rule.line().map_or(2, |line| line.count().max(2)) as f64;
     ((line - 1.0) / line).powi(elements.cell.dim() as i32)
@@ -446,18 +449,18 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
     let mut bytes = Bytes::default();
     for argument in &abi.arguments {
         match argument.role {
-            // About what a cell has for itself of a matrix in which neighbours share entries is not counted.
+            // A matrix is not counted: neighbours share its entries.
             Role::Params | Role::Tables | Role::Matrix => {}
             Role::State(f) | Role::Direction(f) => {
                 let all = unknowns(Some(elements.fields[f])) * elements.components[f] as f64;
                 bytes.vectors += real * all;
             }
-            // Read and written, and inside of cells only written where that is stored.
+            // Read and written; inside of cells only written if results there are stored.
             Role::Result(f) => {
                 let all = unknowns(Some(elements.fields[f])) * elements.components[f] as f64;
                 bytes.vectors += real * (2.0 * all - stored_inside(abi, elements, f) as f64);
             }
-            // Only where the field's degree is 1: a node for each unknown.
+            // Only if the field's degree is 1: a node per DoF.
             Role::Fine => {
                 let written = argument.written;
                 let named = abi.arguments.iter().find(|own| own.role == Role::Targets);
@@ -491,15 +494,15 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
     bytes
 }
 
-/// Numbers that a thread keeps in registers.
+/// Values that a thread keeps in registers.
 const REGISTERS: f64 = 155.0;
-/// Points up to which loops over them are written out.
+/// Largest number of points for which loops over them are unrolled.
 const WRITTEN_OUT: f64 = 32.0;
 
-/// Threads that do the same at once.
+/// Threads per warp.
 const WARP: usize = 32;
 
-/// Adds what statements cost which are done so many times, and issued so many times.
+/// Adds the cost of statements, given how often they are executed and issued.
 fn add(kernel: &Kernel, body: &[Statement], (times, slots): (f64, f64), cost: &mut Cost) {
     for statement in body {
         match statement {
@@ -532,7 +535,7 @@ fn add(kernel: &Kernel, body: &[Statement], (times, slots): (f64, f64), cost: &m
                 cost.issued.shared += slots;
             }
             Statement::When { conditions, body } => {
-                // The share of the threads that go in.
+                // The share of the threads that enter.
                 let share = conditions.iter().fold(1.0, |share, condition| {
                     let Condition::Below(var, bound) = *condition else { return share };
                     let thread = kernel.thread_of(var);
@@ -573,7 +576,7 @@ fn add(kernel: &Kernel, body: &[Statement], (times, slots): (f64, f64), cost: &m
     }
 }
 
-/// Where an operation is counted, if it is arithmetic.
+/// Returns the counter of an arithmetic operation.
 fn count_of<'c>(op: &Op, counts: &'c mut Arithmetic) -> Option<&'c mut f64> {
     Some(match op {
         Op::Fma(..) | Op::FmaNeg(..) => &mut counts.fused,

@@ -1,4 +1,4 @@
-//! `print`: kir → text. A dialect only prints: what its language lacks, `legalise` has rewritten.
+//! Printing: kernel IR → text. A dialect only prints; `legalise` has rewritten the operations that its language lacks.
 
 pub mod c;
 mod comment;
@@ -35,8 +35,8 @@ impl fmt::Display for Language {
     }
 }
 
-/// Source: self-contained but for [`KernelAbi::tables`], the same bytes for the same inputs. What this crate has printed is
-/// [`Generated`].
+/// Source text, deterministic for given inputs and self-contained except for [`KernelAbi::tables`]. Source printed by
+/// this crate is a [`Generated`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceFile {
     /// The text.
@@ -45,17 +45,17 @@ pub struct SourceFile {
     pub language: Language,
     /// Its kernels.
     pub kernels: Vec<KernelAbi>,
-    /// Where the text of each kernel begins; nothing where kernels cannot be told apart.
+    /// The offset of each kernel's text; empty if the kernels cannot be separated.
     pub starts: Vec<usize>,
 }
 
 impl SourceFile {
-    /// A source without kernels.
+    /// Returns a source without kernels.
     pub fn empty(language: Language) -> Self {
         Self { text: String::new(), language, kernels: Vec::new(), starts: Vec::new() }
     }
 
-    /// Appends a source of the same language and precision. What stands before the kernels of both stands there once.
+    /// Appends a source of the same language and precision. A preamble common to both is kept once.
     pub fn append(&mut self, mut other: Self) {
         let c_like = self.language != Language::Rust;
         let firsts = self.starts.first().zip(other.starts.first()).filter(|_| c_like);
@@ -73,7 +73,7 @@ impl SourceFile {
             self.starts.iter_mut().for_each(|start| *start += missing.len());
         }
         let before = self.text.len();
-        // One that cannot be taken apart leaves the whole so.
+        // A source that cannot be split makes the result unsplittable.
         let apart = self.starts.len() == self.kernels.len() && !other.starts.is_empty();
         self.starts.extend(other.starts.iter().map(|start| before + start));
         if !apart {
@@ -83,7 +83,7 @@ impl SourceFile {
         self.kernels.extend(other.kernels);
     }
 
-    /// A source for each kernel, with what stands before the first; the whole where kernels cannot be told apart.
+    /// Returns a source per kernel, each with the preamble; or the whole if the kernels cannot be separated.
     pub fn parts(&self) -> Vec<Self> {
         let Some(&first) = self.starts.first().filter(|_| self.starts.len() == self.kernels.len())
         else {
@@ -100,8 +100,8 @@ impl SourceFile {
         kernels.map(part).collect()
     }
 
-    /// The kernels dealt to at most `count` sources of about the same length, each of which has `least` bytes of kernels if
-    /// there is more than one; the whole where kernels cannot be told apart.
+    /// Distributes the kernels over at most `count` sources of similar length. Each has at least `least` bytes of
+    /// kernels if there are several. Returns the whole if the kernels cannot be separated.
     pub fn dealt(&self, count: usize, least: usize) -> Vec<Self> {
         let parts = self.parts();
         let first = self.starts.first().copied().unwrap_or(self.text.len());
@@ -133,8 +133,8 @@ impl SourceFile {
     }
 }
 
-/// Source that this crate has printed, with the interfaces of its kernels: they go together, and nobody can change
-/// either. A runtime may compile it and launch what comes out, where arguments fit the interfaces.
+/// Source that this crate has printed, with the interfaces of its kernels. Both are immutable and consistent, so that a
+/// runtime may compile it and launch the kernels with arguments that fit the interfaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
     file: SourceFile,
@@ -146,12 +146,12 @@ impl Generated {
         Self { file, isa }
     }
 
-    /// A source without kernels.
+    /// Returns a source without kernels.
     pub fn empty(language: Language) -> Self {
         Self::new(SourceFile::empty(language), None)
     }
 
-    /// The instruction set that its kernels need at least; none of devices.
+    /// Returns the minimal instruction set of its kernels; `None` on GPUs.
     pub fn isa(&self) -> Option<Isa> {
         self.isa
     }
@@ -160,19 +160,19 @@ impl Generated {
     ///
     /// # Panics
     ///
-    /// If the language is another.
+    /// Panics if the languages differ.
     pub fn append(&mut self, other: Self) {
         assert_eq!(self.file.language, other.file.language, "one file has one language");
-        // The best comes first, and has the others.
+        // The most capable comes first, and includes the others.
         self.isa = self.isa.into_iter().chain(other.isa).min();
         self.file.append(other.file);
     }
 
-    /// The same as a module of Rust, so that several sources can stand in one file.
+    /// Returns the source as a Rust module, so that several sources can be in one file.
     ///
     /// # Panics
     ///
-    /// If the language is none with modules, or the name is no name.
+    /// Panics if the language has no modules, or the name is not an identifier.
     #[must_use]
     pub fn in_module(mut self, name: &str) -> Self {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -183,13 +183,13 @@ impl Generated {
         self
     }
 
-    /// Its kernels dealt to several sources, as [`SourceFile::dealt`] does.
+    /// Distributes its kernels over several sources, like [`SourceFile::dealt`].
     pub fn dealt(&self, count: usize, least: usize) -> Vec<Self> {
         let files = self.file.dealt(count, least).into_iter();
         files.map(|file| Self { file, isa: self.isa }).collect()
     }
 
-    /// The text and the interfaces, to be taken apart.
+    /// Returns the text and the interfaces as a mutable source.
     pub fn into_file(self) -> SourceFile {
         self.file
     }
@@ -222,7 +222,7 @@ mod tests {
         generate_for_threads(&form, &elements, &plans, &OPENCL).expect("a source").into_file()
     }
 
-    /// Whatever a form's text holds, its lines are comments for every compiler of every dialect.
+    /// For any text of a form, its lines are comments for the compilers of all dialects.
     #[test]
     fn no_text_of_a_form_leaves_its_comment() {
         let text = "form mass { field u: scalar; f0[u] = u; }";
@@ -277,7 +277,7 @@ mod tests {
             let mut kernels: Vec<KernelAbi> = dealt.iter().flat_map(names).collect();
             kernels.sort_by_key(|abi| joined.kernels.iter().position(|own| own == abi));
             assert_eq!(kernels, joined.kernels);
-            // What is dealt can be taken apart again, into the same.
+            // A distributed source splits into the same kernels.
             let again: Vec<SourceFile> = dealt.iter().flat_map(SourceFile::parts).collect();
             assert!(again.iter().all(|part| parts.contains(part)));
             let lengths = dealt.iter().map(|part| part.text.len());

@@ -5,9 +5,9 @@
 //!    └─── Rule (points) ─────┴─tabulate→ Tabulation (values, gradients)
 //! ```
 //!
-//! Elements and rules are small descriptors that can be compared and hashed; nodes, points and
-//! tables are computed from them when asked for, with the same bits on every machine. Tensor cells
-//! are products of [`LinePoints`], whose [`LineTable`]s the sum-factorised kernels use.
+//! Elements and rules are small descriptors that can be compared and hashed. Nodes, points and tables are computed from
+//! them on request and are bitwise reproducible on every machine. Tensor cells are products of [`LinePoints`], whose
+//! [`LineTable`]s the sum-factorised kernels use.
 
 pub mod cell;
 mod double;

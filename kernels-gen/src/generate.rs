@@ -1,5 +1,5 @@
-//! `generate`: (`PointForm`, `Elements`, plans) → `Generated` source, through every stage of this crate;
-//! or, with [`interpret`], → kernels that run without a compiler.
+//! `generate`: (`PointForm`, `Elements`, plans) → `Generated` source, through every stage of this crate; or, with
+//! [`interpret`], → kernels that run without a compiler.
 
 use crate::abi::{Argument, KernelAbi, Role};
 use crate::cost::count;
@@ -15,13 +15,13 @@ use crate::strategy::lower;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Quadrature;
 
-/// The elements of a form at degree `k` on cells of geometry order `order`, with the rule that the
-/// language prescribes, or of an explicit `quadrature`, of which [`Elements::notes`] says what should be known, and
-/// [`Elements::lost`] whether it loses rank in a cell.
+/// Returns the elements of a form at degree `k` on cells of geometry order `order`, with the rule that the language
+/// prescribes or with an explicit `quadrature`. [`Elements::notes`] contains remarks on the rule, and
+/// [`Elements::lost`] tests it for rank deficiency in a cell.
 ///
 /// # Errors
 ///
-/// Cells and degrees that are not supported, and a quadrature of too many points.
+/// Unsupported cells and degrees, and a quadrature of too many points.
 pub fn elements(
     form: &PointForm,
     cell: Cell,
@@ -58,7 +58,7 @@ pub fn elements(
     Ok(elements)
 }
 
-/// The rule whose points are the nodes of a degree.
+/// Returns the rule whose points are the nodes of a degree.
 fn at_nodes(cell: Cell, degree: usize) -> Result<Rule, PlanError> {
     if !cell.is_tensor() {
         let text = format!(
@@ -70,7 +70,7 @@ fn at_nodes(cell: Cell, degree: usize) -> Result<Rule, PlanError> {
     Ok(Rule::Tensor { cell, line: LinePoints::GaussLobatto(degree.max(1) + 1) })
 }
 
-/// The source of the kernels of `plans`, one each, in their order.
+/// Generates the source of the kernels of `plans`, one each, in their order.
 pub fn generate(
     form: &PointForm,
     elements: &Elements,
@@ -90,7 +90,7 @@ pub fn generate(
     Ok(print(&title(form, &isa.to_string()), &items, isa))
 }
 
-/// The source of the kernels of `plans` in a language whose lanes are threads of a group.
+/// Generates the source of the kernels of `plans` in a language whose lanes are threads of a group.
 pub fn generate_for_threads(
     form: &PointForm,
     elements: &Elements,
@@ -99,7 +99,7 @@ pub fn generate_for_threads(
 ) -> Result<Generated, PlanError> {
     let (mut kernels, mut notes) = (Vec::new(), Vec::new());
     for (kernel, abi, header) in lowered(form, elements, plans)? {
-        // Where the strategy knows no threads, each lane is one.
+        // Without threads in the strategy, each lane is one.
         let threads = if kernel.threads > 0 { kernel.threads } else { abi.lanes };
         notes.push((KernelAbi { threads, ..abi }, header));
         kernels.push(kernel);
@@ -121,7 +121,7 @@ pub fn generate_for_threads(
 
 type Lowered = (Kernel, KernelAbi, Vec<String>);
 
-/// Each plan's kernel, its interface and the lines of its header.
+/// Returns each plan's kernel, its interface and the lines of its header.
 fn lowered(
     form: &PointForm,
     elements: &Elements,
@@ -136,7 +136,7 @@ fn lowered(
     plans.iter().map(kernel).collect()
 }
 
-/// The numbers of a kernel: constants and entries of tables.
+/// Returns the numbers of a kernel: constants and entries of tables.
 fn numbers(kernel: &Kernel) -> impl Iterator<Item = f64> + '_ {
     let constants = kernel.values.iter().filter_map(|value| match value.op {
         Op::Constant(number) => Some(number),
@@ -149,7 +149,7 @@ fn numbers(kernel: &Kernel) -> impl Iterator<Item = f64> + '_ {
     constants.chain(entries.copied())
 }
 
-/// Refuses numbers of kernels in single precision that it rounds to 0.
+/// Rejects numbers of kernels in single precision that underflow to 0.
 ///
 /// # Errors
 ///
@@ -173,7 +173,7 @@ pub fn check_underflow(
     Ok(())
 }
 
-/// Refuses finite numbers that single precision rounds to infinity.
+/// Rejects finite numbers that overflow in single precision.
 fn check_range(kernel: &Kernel) -> Result<(), PlanError> {
     if kernel.precision != Precision::F32 {
         return Ok(());
@@ -188,7 +188,7 @@ fn check_range(kernel: &Kernel) -> Result<(), PlanError> {
     }
 }
 
-/// Whether single precision rounds a finite number to infinity.
+/// Returns whether a finite number overflows in single precision.
 pub fn exceeds_single(number: f64) -> bool {
     number.is_finite() && (number as f32).is_infinite()
 }
@@ -201,7 +201,7 @@ fn title(form: &PointForm, target: &str) -> String {
     )
 }
 
-/// The kernels of `plans`, one each, in their order, to be run without a compiler.
+/// Returns the kernels of `plans`, one each, in their order, for the interpreter.
 pub fn interpret(
     form: &PointForm,
     elements: &Elements,
@@ -213,7 +213,7 @@ pub fn interpret(
         .collect()
 }
 
-/// The interfaces of the kernels of `plans`, in their order; their hashes say which kernels they are.
+/// Returns the interfaces of the kernels of `plans`, in their order; their hashes identify the kernels.
 pub fn interfaces(
     form: &PointForm,
     elements: &Elements,
@@ -222,7 +222,7 @@ pub fn interfaces(
     plans.iter().map(|plan| Ok(lower(form, elements, plan)?.1)).collect()
 }
 
-/// A plan with what it costs, as the source's header has it.
+/// Describes a plan and its cost, as in the source's header.
 pub fn describe(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<String, PlanError> {
     let (kernel, abi) = lower(form, elements, plan)?;
     let mut text = format!("{}\n", abi.name);
@@ -250,7 +250,7 @@ fn header(
         Scatter::Atomic => String::new(),
         other => format!("; scatter: {other}"),
     };
-    // The rule of facets is that of cells, in one dimension less.
+    // The rule of facets is that of cells in one dimension less.
     let (of, lanes) = if of_cells { ("", "cells") } else { ("facets of ", "facets") };
     let mut lines = vec![
         format!(

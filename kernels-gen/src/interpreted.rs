@@ -1,8 +1,7 @@
-//! [`Interpreted`]: a kernel that runs without a compiler, behind the same [`KernelAbi`] as its text.
+//! [`Interpreted`]: a kernel that runs without a compiler, with the same [`KernelAbi`] as its text.
 //!
-//! From a kernel that [`generate`](crate::generate) has lowered to something that can be launched
-//! with arrays in the order of its ABI. What the kernel consists of stays inside: its driver sees
-//! the ABI and a function on a range of batches, as it does of a compiled kernel.
+//! It wraps a kernel that [`generate`](crate::generate) has lowered. Callers launch it with arrays in the order of its
+//! ABI on a range of batches, like a compiled kernel; the kernel IR is hidden.
 
 pub use crate::kir::interpret::{Array, Fault};
 
@@ -12,10 +11,10 @@ use crate::kir::interpret::Interpreter;
 use crate::kir::verify::VerifyError;
 use std::ops::Range;
 
-/// Cells a batch with which interpreting is cheapest: each step is looked up once for all of them.
+/// Cells per batch for which interpretation is cheapest: each step is decoded once for all of them.
 pub const LANES: usize = 16;
 
-/// A kernel to be interpreted.
+/// A kernel for the interpreter.
 #[derive(Clone, Debug)]
 pub struct Interpreted {
     abi: KernelAbi,
@@ -28,15 +27,15 @@ impl Interpreted {
         Ok(Self { abi, interpreter: Interpreter::new(kernel)? })
     }
 
-    /// What the kernel takes.
+    /// Returns the kernel's interface.
     pub fn abi(&self) -> &KernelAbi {
         &self.abi
     }
 
-    /// Runs a range of batches, one after another. `arguments` are in the order of the ABI.
+    /// Runs a range of batches sequentially. `arguments` are in the order of the ABI.
     ///
-    /// Threads can run ranges of one kernel at once where a compiled kernel's could: each lends it
-    /// arrays of its own over the same memory.
+    /// Several threads can run ranges of one kernel concurrently under the same conditions as for a compiled kernel.
+    /// Each passes its own array views of the same memory.
     pub fn run(&self, batches: Range<usize>, arguments: &[Array<'_>]) -> Result<(), Fault> {
         self.interpreter.run(batches, arguments)
     }

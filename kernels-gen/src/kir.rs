@@ -1,40 +1,38 @@
-//! The kernel IR: what every strategy writes, every pass rewrites and every dialect prints.
+//! The kernel IR, which strategies generate, passes rewrite and dialects print.
 //!
-//! # Meaning
+//! # Semantics
 //!
-//! A [`Kernel`] is SPMD: it is written for **one group of `lanes` cells** (a batch), and is run for
-//! every batch in a range. A real or truth value is *uniform* (one for the group) or *varying* (one
-//! a lane); an operation is varying if an operand is. Loop bounds are uniform, and so are branches
-//! where lanes are those of a vector. Values are in static single assignment: [`Statement::Let`]
-//! evaluates a value at that place, and a value may be used after its `Let` in the same or an inner
-//! block.
+//! A [`Kernel`] is SPMD: it is written for **one group of `lanes` cells** (a batch), and runs for every batch in a
+//! range. A real or truth value is *uniform* (one for the group) or *varying* (one per lane); an operation is varying
+//! if an operand is. Loop bounds are uniform, and so are branches if lanes are vector lanes. Values are in static
+//! single assignment. [`Statement::Let`] evaluates a value at its position, and the value may be used after its `Let`
+//! in the same or an inner block.
 //!
-//! Memory is arrays, each a sequence of reals or of `u32`:
+//! Memory consists of arrays, each a sequence of reals or of `u32`:
 //!
-//! - [`Local`] arrays are private to a lane, one real a lane an entry, uninitialised at first.
+//! - [`Local`] arrays are private to a lane, one real per lane and entry, initially undefined.
 //! - [`Table`]s are constants, uniform.
-//! - [`Argument`]s are global. [`Op::LoadLanes`] and [`Statement::StoreLanes`] are contiguous over
-//!   the lanes: entry `i` of lane `l` is the array's element `i · lanes + l`. [`Op::LoadUniform`]
-//!   reads element `i` for the whole group. [`Op::Gather`] and [`Statement::Scatter`] take the
-//!   element that an index array says, [`Indexed`]; [`Statement::GatherRun`] and
-//!   [`Statement::ScatterRun`] move several in a row, [`Run`].
+//! - [`Argument`]s are global. [`Op::LoadLanes`] and [`Statement::StoreLanes`] are contiguous over the lanes: entry `i`
+//!   of lane `l` is the array's element `i · lanes + l`. [`Op::LoadUniform`] reads element `i` for the whole group.
+//!   [`Op::Gather`] and [`Statement::Scatter`] access an element through an index array, [`Indexed`];
+//!   [`Statement::GatherRun`] and [`Statement::ScatterRun`] move consecutive elements, [`Run`].
 //!
-//! Lanes of one batch may share nodes: a scatter that accumulates is *lane-serial*, lane 0 first,
-//! and lanes at or beyond the value of [`Kernel::active`] write nothing.
+//! Lanes of one batch may share nodes: an accumulating scatter is *lane-serial*, lane 0 first. Lanes at or beyond the
+//! value of [`Kernel::active`] write nothing.
 //!
-//! Where [`Kernel::threads`] is not 0, a *group of threads* works on [`Kernel::group`] batches of one
-//! cell: every thread runs the kernel for the batch that is its share, with variables that are digits
-//! of its number ([`Thread`]), and threads meet at [`Statement::Barrier`]s. Between two barriers no
-//! thread touches an entry of a shared array that another one writes. They do [`Kernel::series`] such
-//! turns one after another. A batch may be several cells that the threads deal out among themselves
-//! ([`build::Builder::set_cells`]); [`Kernel::lanes`] is 1 then too, and indices say which cell is meant.
+//! For nonzero [`Kernel::threads`], a *group of threads* works on [`Kernel::group`] batches of one cell. Every thread
+//! runs the kernel for its batch, with variables that are digits of its index ([`Thread`]), and threads synchronise at
+//! [`Statement::Barrier`]s. Between two barriers no thread accesses an entry of a shared array that another one writes.
+//! The group processes [`Kernel::series`] such sets of batches in sequence. A batch may have several cells, which are
+//! distributed over the threads ([`build::Builder::set_cells`]); [`Kernel::lanes`] is then also 1, and indices specify
+//! the cell.
 //!
-//! Lanes that are threads of a GPU can share arrays, too, and meet at barriers: [`Thread::Member`] is the number of the
-//! thread in its group or of the lane in its batch, by which they deal entries out among themselves.
+//! Lanes that are threads of a GPU can also share arrays and synchronise at barriers. [`Thread::Member`] is the index
+//! of the thread in its group or of the lane in its batch, by which entries are distributed.
 //!
-//! Indices are affine in variables ([`Index`]); that keeps bounds decidable, and text readable. A variable counts a loop,
-//! belongs to the thread, or is an integer that was loaded or computed, and differs from lane to lane then ([`Integer`]);
-//! what is done may depend on it ([`Condition`]).
+//! Indices are affine in variables ([`Index`]), so that bounds are decidable and the text is readable. A variable
+//! counts a loop, is derived from the thread index, or is an integer that was loaded or computed and may differ between
+//! lanes ([`Integer`]). Execution may depend on it ([`Condition`]).
 
 pub mod build;
 mod integer;
@@ -62,7 +60,7 @@ id_type!(
     LocalId, "local"
 );
 id_type!(
-    /// An array that the threads of a group share.
+    /// An array in shared memory of a group of threads.
     SharedId, "shared"
 );
 id_type!(
@@ -74,7 +72,7 @@ id_type!(
     TableId, "table"
 );
 id_type!(
-    /// A global array, given at launch.
+    /// A global array, passed at launch.
     ArgumentId, "arg"
 );
 
@@ -88,7 +86,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Self::F64 => 8,
@@ -97,7 +95,7 @@ impl Precision {
     }
 }
 
-/// What an argument's elements are.
+/// The element type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     /// Reals in the kernel's precision.
@@ -111,13 +109,13 @@ pub enum Element {
 pub struct Argument {
     /// Name in the generated source.
     pub name: String,
-    /// What it holds.
+    /// The type of its elements.
     pub element: Element,
-    /// Whether the kernel writes it.
+    /// True if the kernel writes it.
     pub written: bool,
 }
 
-/// A private array: one real a lane an entry.
+/// A private array: one real per lane and entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Local {
     /// Name in the generated source.
@@ -133,13 +131,12 @@ pub struct Table {
     pub name: String,
     /// Its entries.
     pub entries: Entries,
-    /// Whether threads of a group read different entries at once, for which the memory of constants is
-    /// not made.
+    /// True if threads of a group read different entries at once, which is slow in constant memory.
     pub spread: bool,
 }
 
 impl Table {
-    /// Bytes of its entries where reals have a precision.
+    /// Returns the bytes of its entries in a precision.
     pub fn bytes(&self, precision: Precision) -> usize {
         match &self.entries {
             Entries::Real(entries) => entries.len() * precision.bytes(),
@@ -157,17 +154,17 @@ pub enum Entries {
     Position(Vec<u32>),
 }
 
-/// A variable of indices.
+/// An index variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     /// Name in the generated source.
     pub name: String,
-    /// What it is.
+    /// Its definition.
     pub rule: Rule,
 }
 
 impl Var {
-    /// What it is of the thread's number, if it is that.
+    /// Returns its definition in terms of the thread index, if it has one.
     pub fn thread(&self) -> Option<Thread> {
         match self.rule {
             Rule::Thread(thread) => Some(thread),
@@ -176,14 +173,14 @@ impl Var {
     }
 }
 
-/// Where the number of a variable comes from.
+/// The definition of a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// A loop counts it, or the launch: the batch.
+    /// Counted by a loop, or by the launch (the batch).
     Counted,
-    /// The number of the thread.
+    /// Derived from the thread index.
     Thread(Thread),
-    /// A statement computes it: [`Statement::Set`].
+    /// Computed by a statement: [`Statement::Set`].
     Integer(Integer),
 }
 
@@ -225,12 +222,12 @@ impl std::ops::Add<&Index> for &Index {
 }
 
 impl Index {
-    /// `self + number`.
+    /// Returns `self + number`.
     pub fn plus(&self, number: usize) -> Self {
         self + &Self::from(number)
     }
 
-    /// `self · factor`.
+    /// Returns `self · factor`.
     pub fn times(&self, factor: usize) -> Self {
         if factor == 0 {
             return Self::default();
@@ -242,13 +239,13 @@ impl Index {
         }
     }
 
-    /// The number, where there are no variables.
+    /// Returns the constant, if there are no variables.
     pub fn known(&self) -> Option<usize> {
         if self.terms.is_empty() { usize::try_from(self.constant).ok() } else { None }
     }
 }
 
-/// How a value comes about. Operands precede their value.
+/// An operation that defines a value. Operands precede their value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// A constant, uniform.
@@ -257,14 +254,14 @@ pub enum Op {
     Unary(Unary, ValueId),
     /// A function of two arguments.
     Binary(Binary, ValueId, ValueId),
-    /// `a · b + c`, rounded once where the machine can.
+    /// `a · b + c`, rounded once if the machine supports it.
     Fma(ValueId, ValueId, ValueId),
-    /// `c − a · b`, rounded once where the machine can.
+    /// `c − a · b`, rounded once if the machine supports it.
     FmaNeg(ValueId, ValueId, ValueId),
-    /// `1 / a` to within two units in the last place, for a whose reciprocal is a normal number.
+    /// `1 / a` within two units in the last place, for a whose reciprocal is a normal number.
     Reciprocal(ValueId),
-    /// `a / b` to within a few units in the last place, for b whose reciprocal is a normal number: a language
-    /// divides or multiplies by the reciprocal, whichever is faster where it runs.
+    /// `a / b` within a few units in the last place, for b whose reciprocal is a normal number. Printed as a division
+    /// or as a multiplication by the reciprocal, whichever is faster on the target.
     Quotient(ValueId, ValueId),
     /// A truth value.
     Compare(Comparison, ValueId, ValueId),
@@ -274,7 +271,7 @@ pub enum Op {
     Or(ValueId, ValueId),
     /// The opposite truth value.
     Not(ValueId),
-    /// `.1` where `.0` holds, else `.2`.
+    /// `.1` if `.0` is true, else `.2`.
     Select(ValueId, ValueId, ValueId),
     /// The same uniform value in every lane; inserted by `legalise`.
     Broadcast(ValueId),
@@ -288,7 +285,7 @@ pub enum Op {
     LoadUniform(ArgumentId, Index),
     /// Element `i · lanes + lane` of a global array of reals.
     LoadLanes(ArgumentId, Index),
-    /// 1 where element `i · lanes + lane` of a global array of `u32`, as a mask, has a bit, else 0.
+    /// 1 if element `i · lanes + lane` of a global array of `u32` masks has a bit, else 0.
     Flag {
         /// The array of masks.
         masks: ArgumentId,
@@ -297,30 +294,30 @@ pub enum Op {
         /// The bit.
         bit: u32,
     },
-    /// The element of a global array of reals that an index array says; 0 where nothing is meant.
+    /// The element of a global array of reals at an index from an index array; 0 if masked.
     Gather {
         /// The array read.
         source: ArgumentId,
-        /// Where.
+        /// The element.
         from: Indexed,
     },
     /// Element `var · scale + offset` of a global array of reals.
     LoadAt {
         /// The array read.
         source: ArgumentId,
-        /// An integer that was loaded.
+        /// A loaded integer.
         var: VarId,
         /// Its factor.
         scale: usize,
         /// Added to it.
         offset: usize,
-        /// Whether the integer `u32::MAX` reads 0.
+        /// True if the integer `u32::MAX` reads 0.
         masked: bool,
     },
 }
 
 impl Op {
-    /// The operands that are values.
+    /// Returns the value operands.
     pub fn operands(&self) -> impl Iterator<Item = ValueId> {
         let (a, b, c) = match *self {
             Self::Unary(_, a) | Self::Reciprocal(a) | Self::Not(a) | Self::Broadcast(a) => {
@@ -347,7 +344,7 @@ impl Op {
         [a, b, c].into_iter().flatten()
     }
 
-    /// Whether it has a value of its own for each lane, whatever its operands.
+    /// Returns whether it differs between lanes for any operands.
     pub fn is_of_lane(&self) -> bool {
         matches!(
             self,
@@ -361,36 +358,36 @@ impl Op {
         )
     }
 
-    /// Whether the operation is a truth value.
+    /// Returns whether the operation yields a truth value.
     pub fn is_truth(&self) -> bool {
         matches!(self, Self::Compare(..) | Self::And(..) | Self::Or(..) | Self::Not(_))
     }
 }
 
-/// A value with its uniformity and, where it has one, a name from the form.
+/// A value with its uniformity and its optional name from the form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// How it comes about.
+    /// The operation that defines it.
     pub op: Op,
-    /// Whether it differs between lanes.
+    /// True if it differs between lanes.
     pub varying: bool,
     /// A name for the generated source.
     pub name: Option<String>,
 }
 
-/// How a scatter writes.
+/// Write mode of a scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Write {
     /// Adds, one lane after another.
     LaneSerial,
-    /// Stores: nobody else writes these elements.
+    /// Stores exclusively: no other lane or thread writes these elements.
     Exclusive,
-    /// Adds, in whatever order threads come to it.
+    /// Adds atomically, in arbitrary order.
     Atomic,
-    /// Adds, and nobody else adds to these elements in the same launch.
+    /// Adds without atomics: no other lane or thread adds to these elements in the same launch.
     Alone,
-    /// Stores where the variable, of [`Thread::Border`], is 0: that lies inside the cell, and nobody else writes it in the
-    /// same launch. Adds where it is not, in whatever order threads come to it.
+    /// Stores exclusively if the variable, a [`Thread::Border`], is 0, that is inside the cell. Otherwise adds
+    /// atomically, in arbitrary order.
     Inside(VarId),
 }
 
@@ -405,7 +402,7 @@ pub struct Indexed {
     pub scale: usize,
     /// Added to the scaled index.
     pub offset: usize,
-    /// Whether the index `u32::MAX` means nothing.
+    /// True if the index `u32::MAX` is masked.
     pub masked: bool,
 }
 
@@ -429,10 +426,10 @@ pub struct Run {
     pub length: usize,
 }
 
-/// The cache that a prefetch aims at.
+/// The cache level of a prefetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cache {
-    /// The smallest and nearest.
+    /// The smallest and fastest.
     First,
     /// The next.
     Second,
@@ -441,28 +438,29 @@ pub enum Cache {
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
-    /// Evaluates a value here.
+    /// Evaluates a value.
     Let(ValueId),
     /// Writes an entry of a local array.
     StoreLocal(LocalId, Index, ValueId),
     /// Writes an entry of a shared array.
     StoreShared(SharedId, Index, ValueId),
-    /// All threads of the group have come here before any goes on, and see what the others have
-    /// written to shared arrays. Only outside of loops and conditions.
+    /// Group barrier: all threads arrive before any continues, and each sees the others' writes to shared arrays. Only
+    /// outside of loops and conditions.
     Barrier,
-    /// Accesses to memory stay on their side of this place: a compiler that moved all loads to the
-    /// front would need a register for each. No effect on results.
+    /// Memory accesses are not moved across this position: a compiler that hoists all loads needs a register for each.
+    /// No effect on results.
     Fence,
-    /// Computes a variable of [`Thread::Border`] for what follows, so that it is not kept from the beginning.
+    /// Recomputes a variable of [`Thread::Border`] for the following statements, so that it need not stay in a
+    /// register.
     Recompute(VarId),
-    /// Runs the body in the threads or lanes where all conditions hold.
+    /// Runs the body in the threads or lanes that satisfy all conditions.
     When {
         /// The conditions.
         conditions: Vec<Condition>,
         /// The body.
         body: Vec<Statement>,
     },
-    /// Computes a variable here, of [`Rule::Integer`].
+    /// Computes a variable of [`Rule::Integer`].
     Set(VarId),
     /// Writes an entry of a private array of integers.
     StoreInteger(IntegersId, Index, VarId),
@@ -470,15 +468,15 @@ pub enum Statement {
     StoreAt {
         /// The array written.
         target: ArgumentId,
-        /// An integer that was loaded.
+        /// A loaded integer.
         var: VarId,
         /// Its factor.
         scale: usize,
         /// Added to it.
         offset: usize,
-        /// What is written.
+        /// The value written.
         value: ValueId,
-        /// How.
+        /// The write mode.
         write: Write,
     },
     /// Writes element `i · lanes + lane` of a global array (all lanes).
@@ -492,19 +490,19 @@ pub enum Statement {
         /// The body.
         body: Vec<Statement>,
     },
-    /// Writes to the elements that an index array says.
+    /// Writes to elements at indices from an index array.
     Scatter {
         /// The array written.
         target: ArgumentId,
-        /// Where; where nothing is meant, nothing is written.
+        /// The elements; masked ones are not written.
         to: Indexed,
-        /// What is written.
+        /// The value written.
         value: ValueId,
-        /// How.
+        /// The write mode.
         write: Write,
     },
-    /// Adds to elements `map[at · lanes + lane] · scale + offset` at both ends of an edge, of which the
-    /// next lane's may go on from the far one: then one addition may do for both.
+    /// Adds to elements `map[at · lanes + lane] · scale + offset` at both ends of an edge. If the far end is the next
+    /// lane's near end, one addition may serve both.
     ScatterEdge {
         /// The array written.
         target: ArgumentId,
@@ -514,7 +512,7 @@ pub enum Statement {
         at: [Index; 2],
         /// Factor of the index.
         scale: usize,
-        /// What is added to the scaled index, and to the elements there at the near and the far end.
+        /// Per component: the offset added to the scaled index, and the values added at the near and the far end.
         values: Vec<(usize, [ValueId; 2])>,
     },
     /// Copies runs of an array to private entries.
@@ -530,39 +528,36 @@ pub enum Statement {
         target: ArgumentId,
         /// Its runs.
         run: Run,
-        /// How.
+        /// The write mode.
         write: Write,
     },
-    /// Asks for the cache line of element `i · lanes` of the array, which may lie beyond its end;
-    /// no effect on results.
+    /// Prefetches the cache line of element `i · lanes` of the array, which may be out of bounds; no effect on results.
     Prefetch(ArgumentId, Index, Cache),
-    /// Asks, for each lane, for the cache line of element
-    /// `map[(later · entries + entry) · lanes + lane] · scale`, where `later` is the batch that many
-    /// `batches` further on, or the last one; no effect on results.
+    /// Prefetches, for each lane, the cache line of element `map[(later · entries + entry) · lanes + lane] · scale`.
+    /// `later` is the batch `batches` after this one, clamped to the last. No effect on results.
     PrefetchIndexed {
-        /// The array whose lines are asked for.
+        /// The prefetched array.
         array: ArgumentId,
         /// The index array.
         map: ArgumentId,
-        /// Entries a batch of the index array.
+        /// Entries per batch of the index array.
         entries: usize,
         /// The entry.
         entry: usize,
         /// Factor of the index.
         scale: usize,
-        /// How far ahead.
+        /// The prefetch distance in batches.
         batches: usize,
     },
-    /// The border of two stages. A target may run the stages one after another for
-    /// [`Kernel::block`] batches at a time, so that batches overlap in the processor: what goes from
-    /// stage to stage lies in local arrays, never in values. Only outside of loops.
+    /// Boundary between two stages. A target may run each stage for [`Kernel::block`] batches in turn, so that batches
+    /// overlap in the CPU. Data passes between stages in local arrays, never in values. Only outside of loops.
     Stage,
-    /// A comment for the reader.
+    /// A comment in the generated source.
     Comment(String),
 }
 
 impl Statement {
-    /// The statements that it runs several times, or under conditions.
+    /// Returns the nested statements of a loop or condition.
     pub fn body(&self) -> &[Statement] {
         match self {
             Self::For { body, .. } | Self::When { body, .. } => body,
@@ -570,7 +565,7 @@ impl Statement {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the nested statements, mutably.
     pub fn body_mut(&mut self) -> Option<&mut Vec<Statement>> {
         match self {
             Self::For { body, .. } | Self::When { body, .. } => Some(body),
@@ -578,13 +573,13 @@ impl Statement {
         }
     }
 
-    /// Whether something holds of it, or of one in its body. Recursive in the depth of loops and conditions, which
-    /// strategies bound.
+    /// Returns whether a predicate is true for it or a nested statement. Recursive in the depth of loops and
+    /// conditions, which strategies bound.
     pub fn any(&self, holds: &mut dyn FnMut(&Self) -> bool) -> bool {
         holds(self) || self.body().iter().any(|inner| inner.any(holds))
     }
 
-    /// Calls a function with it and all in its body.
+    /// Calls a function with it and all nested statements.
     pub fn for_each(&self, each: &mut dyn FnMut(&Self)) {
         self.any(&mut |statement| {
             each(statement);
@@ -600,7 +595,7 @@ pub struct Kernel {
     pub name: String,
     /// Precision of reals.
     pub precision: Precision,
-    /// Cells a group.
+    /// Cells per group.
     pub lanes: usize,
     /// Global arrays, in the order of the call.
     pub arguments: IndexVec<ArgumentId, Argument>,
@@ -614,31 +609,31 @@ pub struct Kernel {
     pub vars: IndexVec<VarId, Var>,
     /// Values.
     pub values: IndexVec<ValueId, Value>,
-    /// The `u32` array with the number of lanes that write, one a batch.
+    /// The `u32` array with the number of lanes that write, one entry per batch.
     pub active: Option<ArgumentId>,
-    /// Threads of a group that work on its batches together, with [`Kernel::lanes`] 1; 0 where each
-    /// lane works for itself.
+    /// Threads per group that cooperate on its batches, with [`Kernel::lanes`] 1; 0 if lanes are independent.
     pub threads: usize,
-    /// Batches of a group; each has `threads / group` threads in a row.
+    /// Batches per group; each has `threads / group` consecutive threads.
     pub group: usize,
-    /// How many such groups of batches the threads do one after another.
+    /// Number of such sets of batches that a group processes in sequence.
     pub series: usize,
-    /// Arrays that the threads of a group share.
+    /// Arrays in shared memory of a group of threads.
     pub shared: IndexVec<SharedId, Local>,
-    /// How many batches go through a stage together; 1 where there are no stages.
+    /// Batches that pass a stage together; 1 without stages.
     pub block: usize,
-    /// What is done for one batch.
+    /// The statements for one batch.
     pub body: Vec<Statement>,
 }
 
 impl Kernel {
-    /// Whether a table lists a variable of the threads.
+    /// Returns whether a table lists a variable of the threads.
     pub fn lists_threads(&self, table: TableId) -> bool {
         self.vars.iter().any(|var| var.thread() == Some(Thread::Listed(table)))
     }
 
-    /// Which tables are read while the kernel runs: loaded from, or listing a variable of the threads; and, in languages
-    /// that loop over runs, those with the positions of `runs`, which are known elsewhere when a kernel is printed.
+    /// Returns the tables that the running kernel reads: loaded from, or listing a variable of the threads. With
+    /// `runs`, for languages with loops over runs, also the positions of runs; other languages resolve these when
+    /// printing.
     pub fn tables_read(&self, runs: bool) -> IndexVec<TableId, bool> {
         let mut read: IndexVec<TableId, bool> =
             self.tables.ids().map(|id| self.lists_threads(id)).collect();
@@ -657,7 +652,7 @@ impl Kernel {
         read
     }
 
-    /// Whether statements read or write a private array.
+    /// Returns whether statements access a private array.
     pub fn uses_local(&self, body: &[Statement], id: LocalId) -> bool {
         let mut uses = |statement: &Statement| match statement {
             Statement::Let(value) => {
@@ -670,7 +665,7 @@ impl Kernel {
         body.iter().any(|statement| statement.any(&mut uses))
     }
 
-    /// The variable that counts batches.
+    /// Returns the variable that counts batches.
     pub fn batch(&self) -> VarId {
         self.vars.ids().next().expect("a kernel should have its batch variable")
     }

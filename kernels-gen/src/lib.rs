@@ -1,4 +1,4 @@
-//! From a `PointForm` to the source of a specialised finite-element kernel.
+//! Code generator: from a `PointForm` to the source of a specialised finite-element kernel.
 
 pub mod abi;
 pub mod ahead;

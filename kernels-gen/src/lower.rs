@@ -1,15 +1,15 @@
-//! The words of the field as kernel IR, which strategies arrange: what is known of a kernel ([`facts`]) and the kernel that
-//! is being written ([`lowering`]), with its arguments ([`declare`]).
+//! Finite-element primitives in kernel IR, which strategies combine: the properties of a kernel ([`facts`]) and the
+//! kernel under construction ([`lowering`]), with its arguments ([`declare`]).
 //!
-//! | word | modules |
+//! | primitive | modules |
 //! | --- | --- |
-//! | gather and scatter | [`restrict`]; [`slots`], where the cells of a batch sum first |
+//! | gather and scatter | [`restrict`]; [`slots`], if the cells of a batch sum first |
 //! | interpolate and integrate | [`contract`] and [`factors`] (tensor products), [`tables`] (dense ones) |
-//! | what hangs | [`hanging`] |
-//! | geometry | [`geometry`] (where the map of a cell comes from), [`jacobian`] (its formulas) |
+//! | hanging nodes | [`hanging`] |
+//! | geometry | [`geometry`] (the source of a cell's map), [`jacobian`] (its formulas) |
 //! | a finer space | [`transfer`] |
-//! | point | [`point`]; [`graph`] (a `PointForm`'s operations), [`stored`] (coefficients of the Jacobian) |
-//! | what each basis function gets | [`ends`] |
+//! | point function | [`point`]; [`graph`] (a `PointForm`'s operations), [`stored`] (coefficients of the Jacobian) |
+//! | contributions to basis functions | [`ends`] |
 
 pub(crate) mod contract;
 pub(crate) mod declare;

@@ -1,8 +1,7 @@
-//! The [`Plan`]: every choice that makes one kernel out of a form and its elements.
+//! The [`Plan`]: all choices that determine a kernel for a form and its elements.
 //!
-//! The physics (a `PointForm`) and the [`Elements`] say *what*; the plan says *how*. Each choice is
-//! independent of the others; [`Plan::check`] says which combinations are supported and why others
-//! are not.
+//! The physics (a `PointForm`) and the [`Elements`] define the result; the plan defines the algorithm. The choices are
+//! independent; [`Plan::check`] rejects unsupported combinations with a reason.
 
 pub mod cell_matrix;
 pub mod rule;
@@ -14,7 +13,7 @@ use fem_dsl::point::{Input, Integral, Location, Part, PointForm, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a kernel computes.
+/// The computation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Task {
     /// R(u).
@@ -23,24 +22,24 @@ pub enum Task {
     Action,
     /// The diagonal of J(u).
     Diagonal,
-    /// The coefficients of J(u) at the quadrature points, pulled back to the reference cell and
-    /// weighted: what [`Linearisation::Stored`] reads.
+    /// The coefficients of J(u) at the quadrature points, pulled back to the reference cell and weighted: the input of
+    /// [`Linearisation::Stored`].
     Linearise,
-    /// J⁻¹ and w |det J| at the quadrature points: what [`Geometry::Stored`] reads.
+    /// J⁻¹ and w |det J| at the quadrature points: the input of [`Geometry::Stored`].
     Metric,
-    /// What R(u) tests at the quadrature points, pulled back to the reference cell and weighted: w |det J| f0 and
-    /// w |det J| J⁻¹ f1, those of [`tested`].
+    /// The tested values of R(u) at the quadrature points, pulled back to the reference cell and weighted: w |det J| f0
+    /// and w |det J| J⁻¹ f1, in the order of [`tested`].
     Flux,
     /// The element matrices of J(u): [`cell_matrix::CellMatrix`].
     Matrix,
     /// J(u) δu with the element matrices that [`Task::Matrix`] has stored.
     StoredProduct,
-    /// J(u) δu with element matrices that are made anew and not stored.
+    /// J(u) δu with element matrices that are recomputed and not stored.
     MatrixProduct,
-    /// The values of δu at the points, added to the unknowns of a finer space which lie there: [`crate::abi::Role::Fine`]. The
-    /// form gives the field alone.
+    /// The values of δu at the points, added to the DoFs of a finer space at these points: [`crate::abi::Role::Fine`].
+    /// The form only defines the field.
     Prolong,
-    /// Its transpose: numbers of a finer space at the points, tested against the basis functions without a weight.
+    /// Its transpose: values of a finer space at the points, tested against the basis functions without a weight.
     Restrict,
 }
 
@@ -60,7 +59,7 @@ impl Task {
         Self::Restrict,
     ];
 
-    /// The word for names.
+    /// Returns the name of the task in identifiers.
     pub fn word(self) -> &'static str {
         match self {
             Self::Residual => "residual",
@@ -77,39 +76,38 @@ impl Task {
         }
     }
 
-    /// Whether it makes or takes element matrices.
+    /// Returns whether it computes or uses element matrices.
     pub fn is_of_matrices(self) -> bool {
         matches!(self, Self::Matrix | Self::StoredProduct | Self::MatrixProduct)
     }
 
-    /// Whether numbers go to where the points are, and nothing is tested.
+    /// Returns whether results are stored at the points and nothing is tested.
     pub fn stores(self) -> bool {
         matches!(self, Self::Linearise | Self::Metric | Self::Flux | Self::Prolong)
     }
 
-    /// Whether it moves vectors from one space to another, of which it reads no geometry.
+    /// Returns whether it transfers vectors between spaces, which needs no geometry.
     pub fn transfers(self) -> bool {
         matches!(self, Self::Prolong | Self::Restrict)
     }
 }
 
-/// How a kernel comes to the map of a cell; numbers a cell in the argument
-/// [`crate::abi::Role::Geometry`], with d the dimension.
+/// Source of a cell's map; values per cell in the argument [`crate::abi::Role::Geometry`], with d the dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Geometry {
-    /// J is constant: J row-major (d² numbers), then x_0 (d) where the form needs x; see [`affine_numbers`].
+    /// J is constant: J row-major (d² values), then x_0 (d) if the form needs x; see [`affine_numbers`].
     Affine,
     /// Multilinear, on the fly: the coefficient of the monomial with bits m (1 for ξ, 2 for η, 4
     /// for ζ), component i, at `m · d + i`.
     Vertices,
-    /// Affine on simplices and multilinear on tensor cells, on the fly from the coordinates of the
-    /// corners, which are the nodes of a first field of degree 1 and are gathered as they are:
-    /// [`crate::abi::Role::Coordinates`], or [`crate::abi::Role::Axis`]. The cell itself brings no numbers.
+    /// Affine on simplices and multilinear on tensor cells, on the fly from the coordinates of the corners. These are
+    /// the nodes of the first field, which has degree 1, and are gathered from the vector of coordinates:
+    /// [`crate::abi::Role::Coordinates`], or [`crate::abi::Role::Axis`]. There are no values per cell.
     Corners,
     /// Isoparametric of this degree, on the fly: component i of geometry node a at `a · d + i`.
     Nodes(usize),
-    /// From the quadrature points: c = 1 + d² (+ d) numbers at each, w |det J|, J⁻¹ row-major, and x where the
-    /// form needs it; see [`Target`].
+    /// Stored at the quadrature points: c = 1 + d² (+ d) values at each, w |det J|, J⁻¹ row-major, and x if the form
+    /// needs it; see [`Target`].
     Stored,
 }
 
@@ -125,25 +123,25 @@ impl fmt::Display for Geometry {
     }
 }
 
-/// How what cells compute comes to the vector of the result.
+/// The algorithm by which results of cells are summed into a vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scatter {
-    /// Cells add to their unknowns: threads of a GPU atomically, lanes of a processor one after another.
+    /// Cells add to their DoFs: threads of a GPU atomically, lanes of a CPU one after another.
     #[default]
     Atomic,
-    /// The same where no two cells of a launch share an unknown, so that nobody has to wait. The order in which
-    /// the launches come is the order of the sums: results can be repeated.
+    /// The same with cells coloured so that no two cells of a launch share a DoF, without atomics. The sums follow the
+    /// order of the launches: results are reproducible.
     Coloured,
-    /// Cells store what they compute, [`crate::abi::Role::CellResult`], and whoever owns an unknown adds that up
-    /// in an order of its own: results can be repeated.
+    /// Cells store their contributions, [`crate::abi::Role::CellResult`], and a second kernel sums them per DoF in a
+    /// fixed order: results are reproducible.
     Owner,
-    /// The cells of a batch first add up what they have for their nodes in memory that their threads share,
-    /// [`Plan::slots`]; one addition a slot then goes to its unknowns, atomically.
+    /// The cells of a batch first sum their contributions in shared memory, [`Plan::slots`]; one atomic addition per
+    /// slot then updates its DoFs.
     Block,
 }
 
 impl Scatter {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 4] = [Self::Atomic, Self::Coloured, Self::Owner, Self::Block];
 }
 
@@ -169,16 +167,16 @@ impl FromStr for Scatter {
     }
 }
 
-/// Where the u-dependent part of a Jacobian's action comes from.
+/// Source of the u-dependent part of a Jacobian's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Linearisation {
-    /// Computed anew from u, at each point and each action.
+    /// Recomputed from u, at each point and each action.
     Recompute,
-    /// Read from the quadrature points, where [`Task::Linearise`] has put it.
+    /// Read from the quadrature points, as stored by [`Task::Linearise`].
     Stored,
 }
 
-/// Which products use the even-odd decomposition.
+/// Use of the even-odd decomposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvenOdd {
     /// Wherever the matrix allows it.
@@ -187,7 +185,7 @@ pub enum EvenOdd {
     Never,
 }
 
-/// The discrete setting: one cell, one rule, an element for each field and each nodal aux.
+/// The discrete setting: one cell, one rule, an element for each field and each nodal auxiliary field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elements {
     /// The cell.
@@ -200,15 +198,16 @@ pub struct Elements {
     pub fields: Vec<Lagrange>,
     /// The components of each field.
     pub components: Vec<usize>,
-    /// The element of each nodal aux; none for aux on cells and points.
+    /// The element of each nodal auxiliary field; `None` for those on cells and points.
     pub aux: Vec<Option<Lagrange>>,
-    /// What should be known of a quadrature that was asked for.
+    /// Remarks on an explicit quadrature.
     pub notes: Vec<String>,
-    /// Rank that this quadrature loses in a cell, so that the mesh and the conditions decide whether a problem is regular.
+    /// Rank deficiency of this quadrature in a single cell; mesh and boundary conditions then decide whether a problem
+    /// is regular.
     pub lost: Option<rule::Unsuited>,
 }
 
-/// Why a form and its elements, or a plan, are not supported.
+/// An unsupported form, element or plan.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -240,24 +239,24 @@ pub enum PlanError {
         /// Largest supported.
         most: usize,
     },
-    /// A quadrature that was asked for.
+    /// A rejected explicit quadrature.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Quadrature(#[from] rule::Unsuited),
-    /// Something that is not built yet.
+    /// An unimplemented feature.
     #[error("{0}")]
     Unsupported(String),
-    /// A strategy wrote a kernel that breaks the rules of the kernel IR.
+    /// A strategy generated a kernel that violates the rules of the kernel IR.
     #[error(transparent)]
     Malformed(#[from] crate::kir::verify::VerifyError),
 }
 
-/// Largest degree of a Lagrange element that kernels are made for.
+/// Returns the largest supported degree of a Lagrange element.
 pub fn largest_degree(cell: Cell) -> usize {
     if cell.is_tensor() { 12 } else { 4 }
 }
 
 impl Elements {
-    /// The elements of a form at degree `k`, with the rule given.
+    /// Returns the elements of a form at degree `k`, with the given rule.
     pub fn new(form: &PointForm, cell: Cell, degree: usize, rule: Rule) -> Result<Self, PlanError> {
         if form.dim != cell.dim() {
             return Err(PlanError::Dimension {
@@ -292,12 +291,12 @@ impl Elements {
         Ok(Self { cell, degree, rule, fields, components, aux, notes: Vec::new(), lost: None })
     }
 
-    /// The element and the number of components of each field.
+    /// Returns the element and the number of components of each field.
     pub fn spaces(&self) -> Vec<(Lagrange, usize)> {
         self.fields.iter().copied().zip(self.components.iter().copied()).collect()
     }
 
-    /// The element of data at nodes; of degree 1 where there is none.
+    /// Returns the element of nodal data; of degree 1 if it has none.
     pub fn element_of_aux(&self, aux: usize) -> Result<Lagrange, ElementError> {
         match self.aux.get(aux).copied().flatten() {
             Some(element) => Ok(element),
@@ -305,28 +304,28 @@ impl Elements {
         }
     }
 
-    /// Whether the nodes of an element are the quadrature points.
+    /// Returns whether the nodes of an element are the quadrature points.
     pub fn collocated(&self, element: Lagrange) -> bool {
         self.rule.line().is_some_and(|line| element.line() == Some(line))
     }
 
-    /// The largest degree among the fields.
+    /// Returns the largest degree among the fields.
     pub fn largest(&self) -> usize {
         self.fields.iter().map(|element| element.degree()).max().unwrap_or(1)
     }
 
-    /// Whether the nodes of the first field are the corners of the cells.
+    /// Returns whether the nodes of the first field are the corners of the cells.
     pub fn at_corners(&self) -> bool {
         let linear = |element: &Lagrange| element.is_continuous() && element.degree() == 1;
         self.fields.first().is_some_and(linear)
     }
 
-    /// Whether a slot is the derivative of a field that is constant in each cell, and so 0.
+    /// Returns whether a slot is the derivative of a field that is constant in each cell, and therefore 0.
     pub fn vanishes(&self, slot: Slot) -> bool {
         is_derivative(slot.part) && self.fields[slot.field].degree() == 0
     }
 
-    /// Whether an input is such a derivative, of a field or of data at nodes.
+    /// Returns whether an input is such a derivative, of a field or of nodal data.
     pub fn is_zero(&self, input: Input) -> bool {
         match input {
             Input::State(slot) | Input::Direction(slot) => self.vanishes(slot),
@@ -338,31 +337,30 @@ impl Elements {
         }
     }
 
-    /// Whether unknowns are shared between cells in all fields.
+    /// Returns whether cells share DoFs in all fields.
     pub fn are_continuous(&self) -> bool {
         self.fields.iter().all(|element| element.is_continuous())
     }
 }
 
-/// Who does what.
+/// Distribution of work over lanes and threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Strategy {
-    /// One SIMD lane, or one thread of a GPU, does one cell.
+    /// One SIMD lane, or one thread of a GPU, processes one cell.
     CellPerLane,
-    /// The threads of a GPU do whole lines of points of a hexahedron, q² threads a cell.
+    /// Each thread of a GPU processes whole lines of points of a hexahedron, q² threads per cell.
     ThreadPerLine {
-        /// Cells of a group of threads.
+        /// Cells per group of threads.
         cells: usize,
     },
-    /// The threads of a GPU do a node or a point of a tensor cell each; the cells of a group are the
-    /// plan's lanes.
+    /// Each thread of a GPU processes one node or point of a tensor cell; the cells of a group are the plan's lanes.
     ThreadPerDof,
-    /// The threads of a GPU first own quadrature points of a batch of cells, then basis functions;
-    /// the cells of a batch are the plan's lanes.
+    /// The threads of a GPU first own quadrature points of a batch of cells, then basis functions; the cells of a batch
+    /// are the plan's lanes.
     ThreadTransposition {
         /// N_bl: blocks of LCM(N_b, N_q) · N_comp threads.
         blocks: usize,
-        /// N_cb: batches that a group of threads does one after another.
+        /// N_cb: batches that a group of threads processes one after another.
         batches: usize,
     },
 }
@@ -378,7 +376,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A strategy by its name, with sizes that do well; thread transposition also as
+/// Parses a strategy by its name, with default sizes; thread transposition also as
 /// `thread_transposition:BLOCKSxBATCHES`.
 impl FromStr for Strategy {
     type Err = String;
@@ -403,76 +401,76 @@ impl FromStr for Strategy {
     }
 }
 
-/// What runs a kernel.
+/// The processor that runs a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
-    /// A processor, whose vectors do a cell a lane. Vectors of unknowns are interleaved, and what is stored at the points
-    /// lies `[point][number]`, as a loop over points reads it; tables of the next batch are asked for ahead.
+    /// A CPU, with a cell per vector lane. Vectors of DoFs are interleaved, and data at the points is stored as
+    /// `[point][number]`, in the order of a loop over points. Tables of the next batch are prefetched.
     Vectors,
-    /// A GPU, whose threads do cells, or parts of them, side by side. What they read at once lies side by side: what is
-    /// stored at the points `[number][point]`, coordinates axis by axis unless vectors are in tiles, and index arrays in
-    /// the order of lines where a thread takes a line, [`crate::abi::Role::Lines`].
+    /// A GPU, whose threads process cells, or parts of them, concurrently. Data read at once is contiguous. Data at the
+    /// points is `[number][point]`, and coordinates are axis by axis unless vectors are tiled. Index arrays follow the
+    /// order of lines if a thread processes a line, [`crate::abi::Role::Lines`].
     Threads,
 }
 
-/// Everything that makes one kernel.
+/// All choices that determine a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What runs it.
+    /// The processor that runs it.
     pub target: Target,
-    /// What it computes.
+    /// Its computation.
     pub task: Task,
-    /// Of which of the form's integrals.
+    /// The index of the integral in the form.
     pub integral: usize,
-    /// Who does what.
+    /// The distribution of work.
     pub strategy: Strategy,
-    /// Groups of threads that a multiprocessor is to hold at once, which bounds their registers.
+    /// Target number of resident groups per multiprocessor, which bounds their registers.
     pub residency: usize,
-    /// Whether a GPU's assembler keeps about to the order of the text, which takes it fewer registers and half the time,
-    /// and does not look for the order in which threads wait least.
+    /// True if a GPU's assembler roughly keeps the order of the source. This takes fewer registers and half the time,
+    /// but does not optimise the order for latency.
     pub in_order: bool,
-    /// Whether threads with a line of a hexahedron each put derivatives in x in the place of values, which takes a third
-    /// less of shared memory, and two barriers more.
+    /// True if threads with a line of a hexahedron each overwrite values by derivatives in x, which saves a third of
+    /// the shared memory for two additional barriers.
     pub in_place: bool,
-    /// Whether threads with a line each store results at nodes inside of cells, and add to the others only.
+    /// True if threads with a line each store results at nodes inside of cells, and add only to the others.
     pub stores_inside: bool,
-    /// Nodes of a line beyond which such a thread computes what lies inside when it needs it, rather than keep it in a
-    /// register.
+    /// Nodes per line above which such a thread recomputes interior values on demand instead of keeping them in
+    /// registers.
     pub recomputed: usize,
-    /// Bytes that the threads of a group may share.
+    /// Bytes of shared memory per group.
     pub shared_bytes: usize,
-    /// Cells a batch: one a SIMD lane.
+    /// Cells per batch: one per SIMD lane.
     pub lanes: usize,
     /// Precision of vectors, tables and arithmetic.
     pub precision: Precision,
     /// The map of a cell.
     pub geometry: Geometry,
-    /// How unknowns are addressed.
+    /// The addressing of DoFs.
     pub indices: Indices,
-    /// Whether vectors of unknowns are in tiles, [`Indices::Tiles`], and not interleaved.
+    /// True if vectors of DoFs are tiled, [`Indices::Tiles`], rather than interleaved.
     pub tiles: bool,
-    /// How results come to their vector.
+    /// The algorithm that sums results into their vector.
     pub scatter: Scatter,
-    /// Where the cells of a batch sum first, [`Scatter::Block`], the slots that it has for each field; else nothing.
+    /// The slots for each field if the cells of a batch sum first, [`Scatter::Block`]; else empty.
     pub slots: Vec<crate::abi::Slots>,
-    /// Whether nodes of the cells hang ([`crate::abi::hanging`]): what they read of their parents is interpolated, and what
-    /// they add goes the same way back.
+    /// True if cells have hanging nodes ([`crate::abi::hanging`]): values read from their parents are interpolated, and
+    /// results are transformed by the transpose.
     pub hanging: bool,
-    /// Whether threads with a cell each add to both ends of an edge at once, since the next thread's cell
-    /// may go on from there; on tensor cells, atomically.
+    /// True if threads with a cell each add to both ends of an edge at once, since the next thread's cell may continue
+    /// there. Applies to atomic additions on tensor cells.
     pub edges: bool,
     /// The u-dependent part.
     pub linearisation: Linearisation,
     /// The even-odd decomposition.
     pub even_odd: EvenOdd,
-    /// Loops over at most this many entries are written out.
+    /// The trip count up to which loops are unrolled.
     pub unroll: usize,
-    /// How many batches are gathered, then computed, then scattered together; 1 for each by itself.
+    /// The number of batches that are gathered, then computed, then scattered together; 1 for each separately.
     pub block: usize,
 }
 
 impl Plan {
-    /// A plan for a task with the choices that hold on any machine.
+    /// Returns a plan for a task with the choices that are valid on any machine.
     pub fn new(
         target: Target,
         task: Task,
@@ -507,8 +505,8 @@ impl Plan {
         }
     }
 
-    /// Whether the choices of a plan go together, for the form; whether its strategy can do it is
-    /// [`crate::strategy::check`]'s to say.
+    /// Checks that the choices of a plan are compatible, for the form; [`crate::strategy::check`] also checks the
+    /// strategy.
     pub fn check(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
         let Some(integral) = form.integrals.get(self.integral) else {
@@ -580,7 +578,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// What holds for integrals over facets alone.
+    /// Checks the restrictions of facet integrals.
     fn check_facets(&self, form: &PointForm, integral: &Integral) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
         if self.strategy != Strategy::CellPerLane {
@@ -611,13 +609,13 @@ impl Plan {
     }
 }
 
-/// The integrals over cells.
+/// Returns the integrals over cells.
 fn over_cells(form: &PointForm) -> impl Iterator<Item = &Integral> {
     form.integrals.iter().filter(|integral| integral.region.is_of_cells())
 }
 
-/// What the residual of an integral tests at a point: the component, among those of all fields, and the part of each
-/// number; a component that is tested against any derivative is tested against all of them.
+/// Returns the tested values of an integral's residual at a point: component, among those of all fields, and part of
+/// each. A component tested against any derivative is tested against all of them.
 pub fn tested(form: &PointForm, elements: &Elements, integral: usize) -> Vec<(usize, Part)> {
     let slots = form.integrals[integral].residual.iter().map(|(slot, _)| *slot);
     let slots: Vec<Slot> = slots.filter(|slot| !elements.vanishes(*slot)).collect();
@@ -633,7 +631,7 @@ pub fn tested(form: &PointForm, elements: &Elements, integral: usize) -> Vec<(us
     (0..form.rows()).flat_map(of_row).collect()
 }
 
-/// Whether any of the nodes that `integral` needs for its views reads an input like this.
+/// Returns whether any graph node that `integral` needs for its views reads such an input.
 pub fn reads(integral: &Integral, select: impl Fn(Input) -> bool) -> bool {
     integral
         .graph
@@ -642,20 +640,20 @@ pub fn reads(integral: &Integral, select: impl Fn(Input) -> bool) -> bool {
         .any(|node| matches!(node, fem_dsl::point::Node::Input(input) if select(*input)))
 }
 
-/// Whether a form reads the coordinates x on cells.
+/// Returns whether a form reads the coordinates x on cells.
 pub fn reads_coordinates(form: &PointForm) -> bool {
     over_cells(form).any(|integral| reads(integral, |input| matches!(input, Input::Coordinate(_))))
 }
 
-/// The numbers of a cell with [`Geometry::Affine`], the same for all kernels of a form: only forms that read x, on
-/// cells or on their facets, have the image of the reference origin among them.
+/// Returns the values per cell of [`Geometry::Affine`], the same for all kernels of a form. They include the image of
+/// the reference origin only for forms that read x, on cells or on their facets.
 pub fn affine_numbers(form: &PointForm) -> usize {
     let coordinate = |input| matches!(input, Input::Coordinate(_));
     let x = form.integrals.iter().any(|integral| reads(integral, coordinate));
     form.dim * form.dim + if x { form.dim } else { 0 }
 }
 
-/// Whether no gradient is read or tested, as in a mass matrix.
+/// Returns whether no gradient is read or tested, as in a mass matrix.
 pub fn is_flat(form: &PointForm) -> bool {
     over_cells(form).all(|integral| {
         let tested = integral.residual.iter().all(|(slot, _)| slot.part == Part::Value);
@@ -668,7 +666,7 @@ pub fn is_flat(form: &PointForm) -> bool {
     })
 }
 
-/// Whether a slot is a derivative.
+/// Returns whether a part is a derivative.
 pub fn is_derivative(part: Part) -> bool {
     matches!(part, Part::Derivative(_))
 }
@@ -677,7 +675,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The least common multiple.
+/// Returns the least common multiple.
 pub(crate) fn lcm(a: usize, b: usize) -> usize {
     a / gcd(a, b) * b
 }

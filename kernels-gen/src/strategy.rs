@@ -1,7 +1,7 @@
-//! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file a strategy.
+//! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file per strategy.
 //!
-//! A strategy says where the numbers of a cell are, who works on which of them, and when threads meet. What is done with
-//! them lies in [`lower`](mod@crate::lower).
+//! A strategy defines the storage of a cell's data, its distribution over threads, and the barriers. The operations are
+//! those of [`lower`](mod@crate::lower).
 
 pub mod cell_per_lane;
 pub mod thread_per_dof;
@@ -18,12 +18,12 @@ use crate::pass::simplify;
 use crate::plan::{Elements, Plan, PlanError, Scatter, Strategy};
 use fem_dsl::point::PointForm;
 
-/// Whether a plan is supported for the form: its choices go together, and its strategy can do them.
+/// Checks that a plan is supported for the form: its choices are compatible, and its strategy implements them.
 pub fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<(), PlanError> {
     checked(form, elements, plan).map(drop)
 }
 
-/// What is known of a kernel that its strategy can write.
+/// Returns the properties of a kernel that its strategy supports.
 fn checked<'a>(
     form: &'a PointForm,
     elements: &'a Elements,
@@ -45,7 +45,7 @@ fn checked<'a>(
     Ok(facts)
 }
 
-/// Writes the kernel of a plan.
+/// Generates the kernel of a plan.
 pub fn lower(
     form: &PointForm,
     elements: &Elements,

@@ -1,6 +1,6 @@
-//! A camera far away: places → places on paper and depths; parallels stay parallel.
+//! A parallel projection: points → positions on paper and depths.
 
-/// Where the camera looks from: three directions at right angles, each of length 1.
+/// Orientation of the camera: three orthonormal directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Camera {
     right: [f64; 3],
@@ -11,18 +11,18 @@ pub(crate) struct Camera {
 
 /// Azimuth and elevation of the camera before a body, in degrees: x to the right, y into the picture, z up.
 const AZIMUTH: f64 = -60.0;
-/// As [`AZIMUTH`].
+/// See [`AZIMUTH`].
 const ELEVATION: f64 = 30.0;
 
 impl Camera {
-    /// Before a body, above it on the right.
+    /// Returns the camera in front of a body, above it on the right.
     pub(crate) fn before() -> Self {
         let ((sa, ca), (se, ce)) =
             (AZIMUTH.to_radians().sin_cos(), ELEVATION.to_radians().sin_cos());
         Self { right: [-sa, ca, 0.0], up: [-se * ca, -se * sa, ce], toward: [ce * ca, ce * sa, se] }
     }
 
-    /// Along an axis, and the numbers of the axes that go to the right and up.
+    /// Returns the camera along an axis, and the indices of the axes that point to the right and up.
     pub(crate) fn along(axis: usize) -> (Self, [usize; 2]) {
         let unit = |axis: usize, sign: f64| {
             let mut unit = [0.0; 3];
@@ -39,25 +39,25 @@ impl Camera {
         (camera, [right, up])
     }
 
-    /// Right, up and towards the camera.
+    /// Returns the coordinates to the right, up and towards the camera.
     pub(crate) fn project(&self, x: [f64; 3]) -> [f64; 3] {
         [self.right, self.up, self.toward].map(|axis| dot(axis, x))
     }
 
-    /// How bright a surface with a unit normal is: light from above on the left, and from everywhere.
+    /// Returns the brightness of a surface with a unit normal: light from above on the left, and ambient light.
     pub(crate) fn light(&self, normal: [f64; 3]) -> f64 {
         const LEFT: f64 = 0.45;
         const ABOVE: f64 = 0.65;
         let lamp = [0, 1, 2].map(|c| self.toward[c] - LEFT * self.right[c] + ABOVE * self.up[c]);
         let length = dot(lamp, lamp).sqrt();
-        // A surface has two sides; the one that is seen faces the camera.
+        // A surface has two sides; the visible one faces the camera.
         let side = if dot(normal, self.toward) < 0.0 { -1.0 } else { 1.0 };
         let cosine = (side * dot(normal, lamp) / length).clamp(0.0, 1.0);
         if dot(normal, normal) == 0.0 { 1.0 } else { DARK + (1.0 - DARK) * cosine }
     }
 }
 
-/// What is left of a colour in the shade: the colour bar must still be found in it.
+/// Fraction of a colour that remains in the shade, so that it can be identified in the colour bar.
 const DARK: f64 = 0.62;
 
 fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {

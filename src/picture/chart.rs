@@ -1,7 +1,7 @@
 //! Measurements as lines over axes: charts → a page, one below the other, as PNG or SVG.
 //!
-//! Axes span what is drawn and no more. Each line has a colour and a mark of its own; what it should be is dashed in the same
-//! colour. Names stand beside the axes, where they cover nothing.
+//! Axes span the data exactly. Each line has its own colour and mark; its reference is dashed in the same colour. The
+//! legend is next to the axes, where it covers nothing.
 
 use std::path::Path;
 
@@ -13,33 +13,33 @@ use super::{Format, PictureError, save};
 /// Lines over two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Up.
+    /// The vertical axis.
     pub y: Axis,
     /// The lines.
     pub series: Vec<Series>,
-    /// What dashed lines are.
+    /// The name of the dashed lines.
     pub dashed: String,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// What it measures.
+    /// The name of the quantity.
     pub name: String,
-    /// How.
+    /// Its scale.
     pub scale: Scale,
 }
 
-/// How numbers lie on an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Whole numbers, from the least to the largest.
+    /// Integers, from the smallest to the largest.
     Whole,
-    /// From zero to the largest number.
+    /// Linear, from zero to the largest number.
     FromZero,
-    /// Powers are as far apart as their exponents; only numbers above 0 are drawn.
+    /// Logarithmic; only positive numbers are drawn.
     Logarithmic,
 }
 
@@ -50,9 +50,9 @@ pub struct Series {
     pub name: String,
     /// Its points, marked.
     pub points: Vec<(f64, f64)>,
-    /// Dashed in the same colour, as far as there is room for it.
+    /// A dashed line in the same colour, clipped to the axes.
     pub dashed: Vec<(f64, f64)>,
-    /// Whether the axes make room for what is dashed.
+    /// True if the axes include the dashed line.
     pub fits_dashed: bool,
 }
 
@@ -60,18 +60,18 @@ pub struct Series {
 const PANEL: Point = [1080.0, 460.0];
 /// Height of letters.
 const LETTER: f64 = 15.0;
-/// Pixels for each of a page, as PNG.
+/// Pixels of a PNG per unit of the page.
 const FINE: f64 = 2.0;
-/// Between the ends of an axis and what is drawn.
+/// Distance between the ends of an axis and the data.
 const INSET: f64 = 0.8 * LETTER;
-/// A dash, and the gap behind it.
+/// Lengths of a dash and of the following gap.
 const DASH: [f64; 2] = [7.0, 4.5];
 
-/// Draws charts one below the other, and writes the file: PNG where its name ends in `.png`, SVG where it ends in `.svg`.
+/// Draws charts one below the other, and writes the file: PNG for the extension `.png`, SVG for `.svg`.
 ///
 /// # Errors
 ///
-/// It ends otherwise, or cannot be written.
+/// Another extension, or a file that cannot be written.
 pub fn write_charts(path: &Path, title: &str, charts: &[Chart]) -> Result<(), PictureError> {
     let format = Format::of(path)?;
     save(path, format, &page(title, charts), FINE)
@@ -87,7 +87,7 @@ fn page(title: &str, charts: &[Chart]) -> Page {
     page
 }
 
-/// What the names take beside an axis.
+/// Returns the width of the legend next to a chart.
 fn legend_width(chart: &Chart) -> f64 {
     let names = chart.series.iter().map(|series| series.name.as_str());
     let dashed = chart.has_dashed().then_some(chart.dashed.as_str());
@@ -114,7 +114,7 @@ struct Ruler {
 }
 
 impl Ruler {
-    /// The ends and ticks of an axis for some numbers; its pixels are not known yet. None where there are no numbers.
+    /// Returns the ends and ticks of an axis for some numbers, before its pixels are known; `None` without numbers.
     fn new(axis: &Axis, values: &[f64], most: usize) -> Option<Self> {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -148,7 +148,7 @@ impl Ruler {
             (self.labelled, self.between) = (labelled, between);
             return;
         }
-        // No parts of whole numbers.
+        // Ticks of integers are integers.
         let whole = if self.scale == Scale::Whole { (self.high - self.low) as usize } else { most };
         let ticks = Ticks::linear(self.low, self.high, most.min(whole.max(1)));
         self.labelled = ticks.at.iter().map(|&value| (value, ticks.label(value))).collect();
@@ -165,13 +165,13 @@ impl Ruler {
         self.from + (self.to - self.from) * (value - low) / (high - low)
     }
 
-    /// Whether a number has a place on the axis.
+    /// Returns whether an axis can represent a number.
     fn takes(&self, value: f64) -> bool {
         value.is_finite() && (self.scale != Scale::Logarithmic || value > 0.0)
     }
 }
 
-/// All numbers that an axis must have room for.
+/// Returns all numbers that an axis must include.
 fn numbers(chart: &Chart, scale: Scale, of: fn(&(f64, f64)) -> f64) -> Vec<f64> {
     let shown = |series: &Series| {
         let dashed = if series.fits_dashed { &series.dashed[..] } else { &[] };
@@ -199,7 +199,7 @@ fn draw(page: &mut Page, chart: &Chart, top: f64, names: f64) {
     for (number, series) in chart.series.iter().enumerate() {
         lines(page, series, number, [&x, &y], frame);
     }
-    // Marks lie over the lines.
+    // Marks are drawn over the lines.
     for (number, series) in chart.series.iter().enumerate() {
         marks(page, series, number, [&x, &y]);
     }
@@ -257,7 +257,7 @@ fn lines(page: &mut Page, series: &Series, number: usize, [x, y]: [&Ruler; 2], f
     }
 }
 
-/// The part of a line within a frame (Y.-D. Liang and B. A. Barsky, ACM Transactions on Graphics 3, 1984).
+/// Returns the part of a line within a frame (Y.-D. Liang and B. A. Barsky, ACM Transactions on Graphics 3, 1984).
 fn clipped([start, end]: [Point; 2], [least, most]: [Point; 2]) -> Option<[Point; 2]> {
     let (mut first, mut last) = (0.0f64, 1.0f64);
     for c in 0..2 {
@@ -284,7 +284,8 @@ fn marks(page: &mut Page, series: &Series, number: usize, [x, y]: [&Ruler; 2]) {
     }
 }
 
-/// The mark of a line: a circle, a square, a triangle, a diamond, or a triangle on its tip, each of about the same area.
+/// Returns the mark of a line: a circle, a square, a triangle, a diamond, or an inverted triangle, each of about the
+/// same area.
 fn mark(number: usize, [x, y]: Point) -> Vec<Point> {
     let radius = 0.32 * LETTER;
     let (corners, first, size): (u32, f64, f64) = match number % 5 {
@@ -301,7 +302,7 @@ fn mark(number: usize, [x, y]: Point) -> Vec<Point> {
     (0..corners).map(corner).collect()
 }
 
-/// The names of lines, closer together where there are many.
+/// Draws the legend, with closer lines if there are many.
 fn legend(page: &mut Page, chart: &Chart, [x, top]: Point, room: f64) {
     let count = chart.series.len() + usize::from(chart.has_dashed());
     let step = (1.55 * LETTER).min((room - LETTER) / count.saturating_sub(1).max(1) as f64);

@@ -1,4 +1,4 @@
-//! Which field is drawn, which number of it, and what deforms the mesh: names → a view.
+//! Selection of the field, its component and the deformation: names → a view.
 
 use fem_dsl::point::{Location, PointForm, Shape};
 use runtime::files::output::surface::{Quantity, Shown, View, Warp};
@@ -6,19 +6,19 @@ use runtime::files::output::{Output, PointField};
 
 use super::{PictureError, PictureOptions};
 
-/// What is drawn.
+/// The selection.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Choice {
     field: String,
     quantity: Quantity,
-    /// What the colours mean.
+    /// The label of the colour bar.
     pub(super) label: String,
     warp: Option<f64>,
     dim: usize,
 }
 
 impl Choice {
-    /// What is meant by the options.
+    /// Resolves the options.
     pub(super) fn new(form: &PointForm, options: &PictureOptions) -> Result<Self, PictureError> {
         let known = drawable(form);
         let asked = options.field.as_deref().map(str::trim);
@@ -59,7 +59,7 @@ impl Choice {
         }
     }
 
-    /// The view of what goes into a file, and the largest absolute value of its field.
+    /// Returns the view of the output data, and the largest absolute value of its field.
     pub(super) fn view<'a>(&self, output: &Output<'a>) -> Result<(View<'a>, f64), PictureError> {
         let named = |field: &&PointField<'_>| field.name == self.field;
         let points = output.point_fields.iter().find(named).copied();
@@ -84,7 +84,7 @@ impl Choice {
         Ok((View { mesh: output.mesh, shown, quantity: self.quantity, warp }, scale))
     }
 
-    /// The field that is drawn, if it is a displacement, else the first that is.
+    /// Returns the drawn field, if it is a displacement, else the first displacement.
     fn displacement<'a>(
         &self,
         output: &Output<'a>,
@@ -98,14 +98,14 @@ impl Choice {
     }
 }
 
-/// All that has a value in each cell: the fields first.
+/// Returns everything that has a value in each cell, fields first.
 fn drawable(form: &PointForm) -> Vec<(&str, Shape)> {
     let fields = form.fields.iter().map(|field| (field.name.as_str(), field.shape));
     let aux = form.aux.iter().filter(|aux| !matches!(aux.location, Location::Points));
     fields.chain(aux.map(|aux| (aux.name.as_str(), aux.shape))).collect()
 }
 
-/// The number of a component: of `0]` or `0, 1]`.
+/// Parses the index of a component, `0]` or `0, 1]`.
 fn component(indices: &str, shape: Shape) -> Option<usize> {
     let inside = indices.trim_end().strip_suffix(']')?;
     let indices = inside.split(',').map(|index| index.trim().parse().ok());

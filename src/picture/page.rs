@@ -1,4 +1,4 @@
-//! A page: marks at places in pixels, the origin above on the left → SVG or PNG.
+//! A page: marks at positions in pixels, with the origin at the top left → SVG or PNG.
 
 mod font;
 mod png;
@@ -8,7 +8,7 @@ pub(crate) use font::width;
 
 use super::colour::{BLACK, Rgb};
 
-/// A place on the page.
+/// A position on the page.
 pub(crate) type Point = [f64; 2];
 
 /// Marks, in the order in which they are drawn.
@@ -16,7 +16,7 @@ pub(crate) type Point = [f64; 2];
 pub(crate) struct Page {
     pub(crate) width: f64,
     pub(crate) height: f64,
-    /// What the page shows, for those who do not see it.
+    /// Description of the page for people who cannot see it.
     pub(crate) title: String,
     pub(crate) marks: Vec<Mark>,
 }
@@ -32,7 +32,7 @@ pub(crate) enum Mark {
     Text(Text),
     /// Pixels.
     Image { at: Point, image: Image },
-    /// A rectangle from its corner above on the left, whose colours run from below to above.
+    /// A rectangle from its top left corner, with colours from bottom to top.
     Ramp { at: Point, size: Point, colours: Vec<Rgb> },
 }
 
@@ -43,12 +43,12 @@ pub(crate) struct Ink {
     pub(crate) opacity: f64,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stroke {
     pub(crate) ink: Ink,
     pub(crate) width: f64,
-    /// Lengths of a dash and of the gap behind it.
+    /// Lengths of a dash and of the following gap.
     pub(crate) dash: Option<[f64; 2]>,
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct Text {
     pub(crate) at: Point,
     pub(crate) size: f64,
     pub(crate) anchor: Anchor,
-    /// Whether it reads from below to above.
+    /// True if it is rotated, reading upwards.
     pub(crate) turned: bool,
     pub(crate) rgb: Rgb,
 }
 
-/// What of a text is at its place.
+/// The point of a text at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -72,7 +72,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// Pixels with opacity, row by row from above: red, green, blue, opacity.
+/// Pixels with opacity, row by row from the top: red, green, blue, opacity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) width: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Image {
 /// A page that cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PageError {
-    /// It is too large, or has no size.
+    /// It is too large, or empty.
     #[error("a picture of {0} × {1} pixels cannot be drawn")]
     Size(f64, f64),
     /// It cannot be written as PNG.
@@ -138,19 +138,19 @@ impl Page {
         self.marks.push(Mark::Area { points, ink: Ink::new(rgb) });
     }
 
-    /// The outline of a rectangle.
+    /// Draws the outline of a rectangle.
     pub(crate) fn frame(&mut self, [x, y]: Point, [width, height]: Point, stroke: Stroke) {
         let (right, below) = (x + width, y + height);
         let corners = [[x, y], [right, y], [right, below], [x, below], [x, y]];
         self.line(&corners, stroke);
     }
 
-    /// The page as SVG.
+    /// Returns the page as SVG.
     pub(crate) fn svg(&self) -> Result<String, PageError> {
         svg::written(self)
     }
 
-    /// The page as PNG, with `scale` pixels for each of its own.
+    /// Returns the page as PNG, with `scale` pixels per unit of the page.
     pub(crate) fn pixels(&self, scale: f64) -> Result<Vec<u8>, PageError> {
         png::drawn(self, scale)
     }

@@ -1,23 +1,23 @@
-//! Triangles → pixels: each pixel has the colour of the value there, of the nearest triangle.
+//! Triangles → pixels: each pixel has the colour of the value on the nearest triangle.
 //!
-//! Values and depths are linear on a triangle, and the camera is far away, so that they are linear on paper, too. Each
-//! pixel is sampled several times, and the mean of its samples is drawn: outlines are smooth.
+//! Values and depths are linear on a triangle, and under parallel projection also on paper. Each pixel is the mean of
+//! several samples, so that outlines are smooth.
 
 use super::colour::{Rgb, viridis};
 use super::page::Image;
 
-/// A corner of a triangle, in samples from above on the left.
+/// A corner of a triangle, in samples from the top left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Corner {
-    /// To the right, down, and towards the camera.
+    /// Coordinates to the right, down, and towards the camera.
     pub(crate) at: [f64; 3],
     /// The value, from 0 to 1.
     pub(crate) value: f64,
-    /// How bright it is, from 0 to 1.
+    /// Brightness, from 0 to 1.
     pub(crate) light: f64,
 }
 
-/// Samples of pixels with the depth of what is nearest.
+/// Samples of pixels with the depth of the nearest triangle.
 pub(crate) struct Raster {
     width: usize,
     height: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Raster {
 const COLOURS: usize = 1024;
 
 impl Raster {
-    /// So many pixels, each of `samples` by `samples`.
+    /// Creates a raster of pixels, each of `samples` by `samples`.
     pub(crate) fn new(width: usize, height: usize, samples: usize) -> Self {
         let count = width * height * samples * samples;
         let palette = (0..COLOURS).map(|i| viridis(i as f64 / (COLOURS - 1) as f64)).collect();
@@ -43,10 +43,10 @@ impl Raster {
         self.width * self.samples
     }
 
-    /// Draws a triangle over what lies behind it.
+    /// Draws a triangle with depth test.
     pub(crate) fn draw(&mut self, corners: [Corner; 3]) {
         let [a, b, c] = corners.map(|corner| corner.at);
-        // Twice the area, with a sign.
+        // Twice the signed area.
         let area = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]);
         if !area.is_finite() || area == 0.0 {
             return;
@@ -54,7 +54,7 @@ impl Raster {
         let ends = |axis: usize, count: usize| {
             let (low, high) =
                 (a[axis].min(b[axis]).min(c[axis]), a[axis].max(b[axis]).max(c[axis]));
-            // Samples are taken at the middles.
+            // Samples are at the centres.
             let first = (low - 0.5).ceil().max(0.0) as usize;
             first..((high - 0.5).floor() + 1.0).clamp(0.0, count as f64) as usize
         };
@@ -62,7 +62,7 @@ impl Raster {
         if columns.is_empty() {
             return;
         }
-        // Barycentric coordinates of the first sample of a row, and how they grow along it.
+        // Barycentric coordinates of the first sample of a row, and their increments along it.
         let weights = |x: f64, y: f64| {
             let at =
                 |p: [f64; 3], q: [f64; 3]| (q[0] - p[0]) * (y - p[1]) - (q[1] - p[1]) * (x - p[0]);
@@ -97,8 +97,8 @@ impl Raster {
         }
     }
 
-    /// Whether something on a surface is seen, by its place in pixels: whether some sample around it is covered by nothing
-    /// that is nearer.
+    /// Returns whether a point of a surface is visible, given its position in pixels: whether some sample around it has
+    /// no nearer triangle.
     pub(crate) fn shows(&self, at: [f64; 3]) -> bool {
         let [x, y, depth] = at.map(|c| c * self.samples as f64);
         let (columns, rows) = (self.row() as i64, (self.height * self.samples) as i64);
@@ -110,7 +110,7 @@ impl Raster {
         (-1..=1).any(|i| (-1..=1).any(|j| !hides(x + i, y + j)))
     }
 
-    /// The pixels.
+    /// Returns the pixels.
     pub(crate) fn image(&self) -> Image {
         let (samples, row) = (self.samples, self.row());
         let mut rgba = Vec::with_capacity(4 * self.width * self.height);
@@ -135,9 +135,9 @@ impl Raster {
     }
 }
 
-/// What rounding may take from a coordinate of a sample on the edge of two triangles.
+/// Tolerance for rounding errors in the coordinates of a sample on the edge of two triangles.
 const INSIDE: f64 = 1e-9;
-/// How much nearer something must be to hide a line, in samples.
+/// Depth difference that hides a line, in samples.
 const SLACK: f32 = 0.5;
 
 #[cfg(test)]

@@ -9,35 +9,35 @@ use super::page::{Mark, Page, Point, Stroke};
 use super::raster::{Corner, Raster};
 use layout::Layout;
 
-/// All that is drawn.
+/// The contents of a picture.
 pub(crate) struct Scene {
     pub(crate) triangles: Triangles,
     pub(crate) view: Viewpoint,
-    /// What the picture shows.
+    /// Description of the picture.
     pub(crate) title: String,
-    /// What the colours mean.
+    /// The label of the colour bar.
     pub(crate) label: String,
-    /// The largest absolute value of the field anywhere: what differs by less than its rounding is one value.
+    /// The largest absolute value of the field anywhere: differences below its rounding error are ignored.
     pub(crate) scale: f64,
-    /// Width and height in pixels; what fits without them.
+    /// Width and height in pixels; chosen automatically if `None`.
     pub(crate) size: Option<(u32, u32)>,
 }
 
-/// From where it is seen.
+/// The viewpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Viewpoint {
-    /// A body from before it.
+    /// A body from the front.
     Body,
-    /// What is flat, along the axis of this number.
+    /// A plane mesh or slice, along the axis with this index.
     Along(usize),
 }
 
-/// Pixels of which each has several samples.
+/// Number of pixels up to which each has several samples.
 const FINE: usize = 4 << 20;
-/// Edges of cells are drawn where they are so far apart, in letters, and in full from the second on.
+/// Spacings of cell edges, in letters, at which edges begin to be drawn and are drawn in full.
 const EDGES: [f64; 2] = [0.15, 0.9];
 
-/// Draws a scene, and says what values it has: from the least to the largest, none where there are no numbers.
+/// Draws a scene, and returns its range of values; `None` without finite values.
 pub(crate) fn draw(scene: &Scene) -> (Page, Option<(f64, f64)>) {
     let range = Range::of(scene);
     let layout = Layout::new(scene, &range);
@@ -58,13 +58,13 @@ pub(crate) fn draw(scene: &Scene) -> (Page, Option<(f64, f64)>) {
     (page, range.found)
 }
 
-/// The values that the colours span.
+/// The range of the colours.
 pub(super) struct Range {
     pub(super) low: f64,
     pub(super) high: f64,
-    /// The one value that there is.
+    /// The value, if there is only one.
     pub(super) only: Option<f64>,
-    /// The values that there are.
+    /// The range of the values.
     found: Option<(f64, f64)>,
 }
 
@@ -87,7 +87,7 @@ impl Range {
         Self { low, high, only: Some(only), found: Some((only, only)) }
     }
 
-    /// From 0 to 1.
+    /// Returns the fraction of the range, from 0 to 1.
     pub(super) fn share(&self, value: f64) -> f64 {
         match self.only {
             Some(_) if value.is_finite() => 0.5,
@@ -99,7 +99,7 @@ impl Range {
     }
 }
 
-/// All triangles.
+/// Rasterises all triangles.
 fn raster(scene: &Scene, layout: &Layout, range: &Range) -> Raster {
     let (width, height) = (layout.size[0] as usize, layout.size[1] as usize);
     let samples = if width * height > FINE { 1 } else { 2 };
@@ -116,7 +116,7 @@ fn raster(scene: &Scene, layout: &Layout, range: &Range) -> Raster {
     raster
 }
 
-/// The edges of cells, as far as nothing hides them.
+/// Draws the visible edges of cells.
 fn edges(page: &mut Page, scene: &Scene, layout: &Layout, raster: &Raster) {
     let triangles = &scene.triangles;
     let place = |chain: &Vec<[f64; 3]>| chain.iter().map(|&x| layout.within(x)).collect();
@@ -138,7 +138,7 @@ fn edges(page: &mut Page, scene: &Scene, layout: &Layout, raster: &Raster) {
     page.marks.push(Mark::Lines { chains: seen, stroke });
 }
 
-/// How far edges are apart, as those of squares are that have as much edge on as much paper: 2 A / L.
+/// Returns the spacing of edges: that of squares with the same edge length per area, 2 A / L.
 fn spacing(triangles: &Triangles, layout: &Layout, chains: &[Vec<[f64; 3]>]) -> f64 {
     let area = |corners: &[u32; 3]| {
         let [a, b, c] = corners.map(|corner| layout.within(triangles.points[corner as usize]));
@@ -149,7 +149,7 @@ fn spacing(triangles: &Triangles, layout: &Layout, chains: &[Vec<[f64; 3]>]) -> 
     2.0 * triangles.corners.iter().map(area).sum::<f64>() / length.max(1.0)
 }
 
-/// A chain without the points that lie on the line between the last that is kept and the next.
+/// Returns a chain without the points that lie on the line between the last retained point and the next.
 fn straightened(chain: &[Point]) -> Vec<Point> {
     let mut kept: Vec<Point> = Vec::new();
     for (number, &point) in chain.iter().enumerate() {
@@ -166,14 +166,14 @@ fn straightened(chain: &[Point]) -> Vec<Point> {
     kept
 }
 
-/// How far a point may be from a line on which it is not drawn, in pixels.
+/// Distance from a line, in pixels, below which a point is omitted.
 const OFF: f64 = 0.02;
 
 fn flat(chain: &[[f64; 3]]) -> Vec<Point> {
     chain.iter().map(|&[x, y, _]| [x, y]).collect()
 }
 
-/// The parts of a chain that are seen, tried at every pixel.
+/// Returns the visible parts of a chain, tested at every pixel.
 fn visible(chain: &[[f64; 3]], raster: &Raster) -> Vec<Vec<Point>> {
     let (mut parts, mut part): (Vec<Vec<Point>>, Vec<Point>) = (Vec::new(), Vec::new());
     for ends in chain.windows(2) {
@@ -198,7 +198,7 @@ fn visible(chain: &[[f64; 3]], raster: &Raster) -> Vec<Vec<Point>> {
             if part.is_empty() {
                 part.extend(flat(&[at(first)]));
             }
-            // Between its ends a straight line needs no points.
+            // A straight line needs no points between its ends.
             part.extend(flat(&[at(step - 1)]));
         }
     }
@@ -206,5 +206,5 @@ fn visible(chain: &[[f64; 3]], raster: &Raster) -> Vec<Vec<Point>> {
     parts
 }
 
-/// How often it is asked whether a line is seen.
+/// Largest number of visibility tests per line.
 const MOST_STEPS: f64 = 4096.0;

@@ -1,4 +1,4 @@
-//! Ticks of an axis: its ends → round numbers between them, as they are written.
+//! Ticks of an axis: its ends → round numbers between them with their labels.
 //!
 //! Steps are 1, 2 or 5 times a power of ten (P. Heckbert, "Nice numbers for graph labels", Graphics Gems, 1990).
 
@@ -7,20 +7,20 @@
 pub(crate) struct Ticks {
     /// Their values.
     pub(crate) at: Vec<f64>,
-    /// What all labels leave out: a power of ten.
+    /// The power of ten omitted from all labels.
     exponent: i32,
-    /// Digits behind the point.
+    /// Digits after the decimal point.
     decimals: usize,
 }
 
 impl Ticks {
-    /// At most `most` round numbers from `low` to `high`.
+    /// Returns at most `most` round numbers from `low` to `high`.
     pub(crate) fn linear(low: f64, high: f64, most: usize) -> Self {
         let range = (high - low).max(f64::MIN_POSITIVE);
         let step = nice(range / most.max(1) as f64);
         let (first, last) = ((low / step - 1e-6).ceil(), (high / step + 1e-6).floor());
         let count = (last - first).clamp(-1.0, 100.0) as i64;
-        // Zero is not −0.
+        // Avoids −0.
         let at: Vec<f64> = (0..=count).map(|k| (first + k as f64) * step + 0.0).collect();
         let largest = power(low.abs().max(high.abs()));
         let exponent = if (-3..5).contains(&largest) { 0 } else { largest };
@@ -28,12 +28,12 @@ impl Ticks {
         Self { at, exponent, decimals }
     }
 
-    /// A tick as it is written.
+    /// Returns the label of a tick.
     pub(crate) fn label(&self, value: f64) -> String {
         self.written(value, self.decimals)
     }
 
-    /// A number that is alone, without digits that say nothing.
+    /// Returns a separate number, without trailing zeros.
     pub(crate) fn alone(&self, value: f64) -> String {
         let text = self.exact(value, value.abs());
         match text.contains('.') {
@@ -42,7 +42,7 @@ impl Ticks {
         }
     }
 
-    /// A number that need not be round, to three digits of what the axis spans.
+    /// Returns a number that need not be round, to three digits of the axis range.
     pub(crate) fn exact(&self, value: f64, range: f64) -> String {
         let digits = usize::try_from(self.exponent - power(range) + 2).unwrap_or(0).min(12);
         let mut text = self.written(value, digits.max(self.decimals));
@@ -54,7 +54,7 @@ impl Ticks {
         text.strip_suffix('.').map(str::to_owned).unwrap_or(text)
     }
 
-    /// The power of ten that labels leave out, `×10⁶`.
+    /// Returns the power of ten omitted from labels, `×10⁶`.
     pub(crate) fn factor(&self) -> Option<String> {
         (self.exponent != 0).then(|| format!("×10{}", raised(self.exponent)))
     }
@@ -71,14 +71,14 @@ impl Ticks {
     }
 }
 
-/// The smallest 1, 2 or 5 times a power of ten that is not below a number.
+/// Returns the smallest 1, 2 or 5 times a power of ten that is at least `least`.
 fn nice(least: f64) -> f64 {
     let unit = 10f64.powi(power(least));
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit);
     steps.into_iter().find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * unit)
 }
 
-/// ⌊log₁₀ x⌋, within what double precision has.
+/// Returns ⌊log₁₀ x⌋, within the range of double precision.
 fn power(x: f64) -> i32 {
     if x > 0.0 && x.is_finite() {
         (x.log10() + 1e-9).floor().clamp(-300.0, 300.0) as i32
@@ -87,18 +87,18 @@ fn power(x: f64) -> i32 {
     }
 }
 
-/// Ticks of a logarithmic axis: values with their labels, and those without one.
+/// Ticks of a logarithmic axis: values with labels, and values without.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LogTicks {
-    /// Ticks that are labelled.
+    /// Labelled ticks.
     pub(crate) labelled: Vec<(f64, String)>,
     /// Ticks between them.
     pub(crate) between: Vec<f64>,
 }
 
 impl LogTicks {
-    /// Ticks from `low` to `high`, both above 0, at most about `most` with labels: powers of ten, where these are few also
-    /// 2 and 5 or all of their multiples, where they are many some of them.
+    /// Returns ticks from `low` to `high`, both positive, with about `most` labels at most. They are powers of ten: if
+    /// these are few, also 2 and 5 or all of their multiples; if they are many, only some of them.
     pub(crate) fn new(low: f64, high: f64, most: usize) -> Self {
         let (first, last) = (power(low), power(high));
         let within = |value: &f64| low * (1.0 - 1e-9) <= *value && *value <= high * (1.0 + 1e-9);
@@ -127,7 +127,7 @@ impl LogTicks {
         }
         let between = all.iter().filter(|tick| !labelled.contains(tick));
         let between = between.map(|&(digit, e)| number(digit, e)).collect();
-        // All of them are written in the same way.
+        // All labels have the same format.
         let plain = labelled.iter().all(|(_, e)| PLAIN.contains(e));
         let written = |&(digit, e): &(i32, i32)| (number(digit, e), label(digit, e, plain));
         Self { labelled: labelled.iter().map(written).collect(), between }
@@ -135,7 +135,7 @@ impl LogTicks {
 }
 
 fn number(digit: i32, exponent: i32) -> f64 {
-    // 2·10⁻³ is the number that is nearest to 0.002.
+    // 2·10⁻³ is the number nearest to 0.002.
     match exponent < 0 {
         true => f64::from(digit) / 10f64.powi(-exponent),
         false => f64::from(digit) * 10f64.powi(exponent),
@@ -151,12 +151,12 @@ fn label(digit: i32, exponent: i32, plain: bool) -> String {
     }
 }
 
-/// Where all multiples of powers of ten are labelled: from a number to so many times it.
+/// Ratio of the ends below which all multiples of powers of ten are labelled.
 const DENSE: f64 = 4.0;
 /// Exponents of numbers that are written without a power of ten.
 const PLAIN: std::ops::Range<i32> = -2..4;
 
-/// A whole number as an exponent.
+/// Formats an integer as an exponent.
 fn raised(exponent: i32) -> String {
     let digit = |c: char| match c {
         '-' => '⁻',

@@ -1,4 +1,4 @@
-//! Affine constraints on the unknowns of a [`System`]: u_i = Σ_j c_ij u_j + g_i.
+//! Affine constraints on the DoFs of a [`System`]: u_i = Σ_j c_ij u_j + g_i.
 
 use super::{FieldName, System};
 use crate::Error;
@@ -8,8 +8,8 @@ use runtime::space::constraint::affine::{AffineConstraint, AffineConstraints, Af
 use std::collections::HashSet;
 
 impl System {
-    /// The number of an unknown in vectors, and in [`AffineConstraint`]: that of a component of a field at a node, which are
-    /// counted as in [`System::points`].
+    /// Returns the index of a DoF in vectors, and in [`AffineConstraint`]: that of a component of a field at a node, in
+    /// the order of [`System::points`].
     ///
     /// # Errors
     ///
@@ -36,10 +36,9 @@ impl System {
         Ok(self.on.dofs_of(field).start + node * components + component)
     }
 
-    /// The constraint that gives a component of a field its mean, (1/|Ω|) ∫ u dx = `mean`: an equation that all of its
-    /// unknowns are in, solved for one. Begin a solve with a state of about this mean (`interpolate`): where all other
-    /// unknowns are far from it, that one is the farther from all that it will be, and tolerances relative to the residual
-    /// there say little.
+    /// Returns the mean-value constraint of a component of a field, (1/|Ω|) ∫ u dx = `mean`: an equation in all of its
+    /// DoFs, solved for one. Start a solve near this mean (`interpolate`). If all other DoFs are far from it, the
+    /// eliminated one compensates for all, and tolerances relative to the residual are meaningless.
     ///
     /// # Errors
     ///
@@ -61,24 +60,23 @@ impl System {
         self.equation(&terms, mean * volume)
     }
 
-    /// The constraint that fulfils Σ_j a_j u_j = b, where `terms` are (j, a_j): it gives the unknown with the largest |a_j|
-    /// of those without an essential condition.
+    /// Returns the constraint equivalent to Σ_j a_j u_j = b, with `terms` (j, a_j). It eliminates the DoF with the
+    /// largest |a_j| among those without an essential condition.
     ///
     /// # Errors
     ///
-    /// No unknown of it is free.
+    /// No DoF of it is free.
     pub fn equation(&self, terms: &[(usize, f64)], b: f64) -> Result<AffineConstraint, Error> {
         let fixed: HashSet<usize> = self.on.conditions().map(|(unknown, _)| unknown).collect();
         let row = AffineConstraint::of_equation(terms, b, |unknown| !fixed.contains(&unknown));
         row.ok_or(Error::NothingFree)
     }
 
-    /// Takes affine constraints, in the place of those before; without any there are none. Each gives an unknown by others,
-    /// which may be given themselves. Nothing is compiled: the rows are around the kernels.
+    /// Replaces the affine constraints; an empty list removes them. Each determines one DoF from others, which may be
+    /// constrained themselves. Nothing is compiled: the constraints are applied outside the kernels.
     ///
-    /// An unknown that is given stays in vectors. Its row of the residual is 0, and the Jacobian is the identity there;
-    /// states and directions are read as if it had the value that the others give it, and [`System::solve`] leaves it with
-    /// that.
+    /// A constrained DoF stays in vectors. Its row of the residual is 0, and that of the Jacobian is the identity.
+    /// States and directions are read with the value that the constraint yields, which [`System::solve`] also stores.
     ///
     /// ```
     /// use weakform::{AffineConstraint, mesh, weak_form};
@@ -105,8 +103,8 @@ impl System {
     ///
     /// # Errors
     ///
-    /// An unknown that there is not, that two constraints give, or that has an essential condition; unknowns that depend on
-    /// themselves, with their places. Then the constraints are those before.
+    /// An unknown DoF, or one that has two constraints or an essential condition; cyclic constraints, with their
+    /// positions. The previous constraints then stay in effect.
     pub fn constrain(&mut self, constraints: &[AffineConstraint]) -> Result<(), Error> {
         for constraint in constraints {
             if self.is_oblique(constraint.unknown) {
@@ -120,7 +118,8 @@ impl System {
         Ok(())
     }
 
-    /// Whether a combination of the components at an unknown's node has a condition. Such an unknown may give others.
+    /// Returns whether a combination of the components at a DoF's node is constrained. Other constraints may refer to
+    /// such a DoF.
     fn is_oblique(&self, unknown: usize) -> bool {
         self.on.unknown(unknown).is_some_and(|(field, node, _)| {
             let oblique = self.on.fields[field].constraints.oblique();
@@ -128,7 +127,7 @@ impl System {
         })
     }
 
-    /// An unknown as a message names it.
+    /// Returns the name of a DoF for messages.
     fn place(&self, unknown: usize) -> String {
         let Some((field, node, component)) = self.on.unknown(unknown) else {
             return format!("unknown {unknown}");

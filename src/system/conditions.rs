@@ -1,5 +1,5 @@
-//! The essential conditions of a [`System`](super::System): functions of the place and of parameters → values at nodes,
-//! as often as they are asked for.
+//! The essential conditions of a [`System`](super::System): functions of position and of parameters → nodal values,
+//! reevaluated on request.
 
 use super::setup::{Boundary, Value, components};
 use crate::Error;
@@ -15,10 +15,10 @@ use runtime::space::discretisation::{AuxValues, Discretisation};
 use runtime::support::expression::Parameters;
 use std::sync::Arc;
 
-/// Writes the components at a point, after comparing their number; the second argument has the parameters.
+/// Writes the components at a point, after checking their number; the second argument contains the parameters.
 type Write = Box<dyn Fn(&[f64; 3], &[f64], &mut [f64]) -> Result<(), Error> + Send + Sync>;
 
-/// A condition as it is asked for.
+/// A requested condition.
 pub(super) struct Wanted {
     field: String,
     trace: Trace,
@@ -56,17 +56,17 @@ impl Wanted {
 
 /// A condition on a mesh.
 struct Condition {
-    /// The field, and of what of it.
+    /// The field, and the constrained trace.
     of: (usize, Trace),
     support: Support,
     held: Held,
-    /// Numbers at a node.
+    /// Values per node.
     count: usize,
     params: Vec<usize>,
     value: Write,
 }
 
-/// The conditions of a system, in order, and the means of fields that are free up to a constant.
+/// The conditions of a system, in order, and the mean values of fields determined up to a constant.
 pub(super) struct Conditions {
     essential: Vec<Condition>,
     means: Vec<(String, Vec<f64>)>,
@@ -95,7 +95,7 @@ impl Conditions {
         Ok(Self { essential: made.collect::<Result<_, _>>()?, means })
     }
 
-    /// Gives the fields of a form that have one their means.
+    /// Sets the mean values of a form's fields.
     fn set_means(&self, form: &PointForm, all: &mut [Constraints]) {
         for (field, own) in form.fields.iter().zip(all) {
             let mean = self.means.iter().rev().find(|(name, _)| *name == field.name);
@@ -103,12 +103,12 @@ impl Conditions {
         }
     }
 
-    /// Whether some condition depends on a parameter.
+    /// Returns whether some condition depends on a parameter.
     pub(super) fn depend_on(&self, param: usize) -> bool {
         self.essential.iter().any(|condition| condition.params.contains(&param))
     }
 
-    /// The conditions of each field where the parameters have these values.
+    /// Returns the conditions of each field for these parameters.
     pub(super) fn evaluate(
         &self,
         on: &Discretisation,
@@ -118,7 +118,7 @@ impl Conditions {
         Self::valued(on, held, &self.essential.iter().collect::<Vec<_>>(), parameters)
     }
 
-    /// Notes on those that meet with different values.
+    /// Returns remarks on conditions that meet with different values.
     pub(super) fn meetings(
         &self,
         on: &Discretisation,
@@ -143,7 +143,7 @@ impl Conditions {
         Ok(all)
     }
 
-    /// The same of some conditions, that may be held elsewhere.
+    /// Returns the same for some conditions, possibly on other nodes.
     fn valued<'h>(
         on: &Discretisation,
         held: impl Iterator<Item = &'h Held>,
@@ -185,7 +185,7 @@ impl Condition {
         Ok(Self { of, support, held, count, params, value })
     }
 
-    /// The numbers at some places.
+    /// Returns the values at some points.
     fn values(&self, places: &[[f64; 3]], parameters: &Parameters) -> Result<Vec<f64>, Error> {
         let Self { count, params, value, .. } = self;
         let params = params.iter().map(|&param| match param {
@@ -210,10 +210,10 @@ impl From<Boundary> for Support {
     }
 }
 
-/// In the place of a parameter, the time.
+/// The time, instead of the index of a parameter.
 const TIME: usize = usize::MAX;
 
-/// The place of a parameter that is a number.
+/// Returns the index of a scalar parameter.
 fn number(form: &PointForm, name: &str) -> Result<usize, Error> {
     if name == "t" {
         return Ok(TIME);
@@ -252,7 +252,7 @@ impl Prescribed for Conditions {
         parameters: &Parameters,
         above: Option<Above<'_>>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
-        // Data was given on the system's own mesh, and may have been replaced since.
+        // Data was defined on the system's own mesh, and may have been replaced since.
         let data = above.map_or(form.aux.len(), |above| above.on.aux.len());
         if above.is_none() && data > 0 {
             return Ok(None);

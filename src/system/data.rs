@@ -1,4 +1,4 @@
-//! What is given to a [`System`] beside its state: new values of auxiliary data, and a right-hand side.
+//! Input of a [`System`] apart from its state: new values of auxiliary data, and a right-hand side.
 
 use super::setup::{Write, writing};
 use super::{Data, System, Value, Written};
@@ -9,9 +9,9 @@ use runtime::space::discretisation::AuxValues;
 use std::sync::Arc;
 
 impl System {
-    /// Replaces the values of auxiliary data by those of a function of the place, as
-    /// [`Setup::aux`](crate::Setup::aux) does: at nodes, in the middle of each cell, or at each quadrature point. Nothing is
-    /// compiled. A Jacobian is that of the new values after the next [`System::linearise`].
+    /// Replaces the values of auxiliary data by those of a function of position, as [`Setup::aux`](crate::Setup::aux)
+    /// does: at nodes, at the centre of each cell, or at each quadrature point. Nothing is compiled. The Jacobian
+    /// changes at the next [`System::linearise`].
     ///
     /// ```
     /// use weakform::{ALL, at, mesh, weak_form};
@@ -33,7 +33,7 @@ impl System {
     ///
     /// # Errors
     ///
-    /// There is no such data, or a value has another number of components or is not finite; then nothing is replaced.
+    /// There is no such data, or a value has another number of components or is not finite; nothing is replaced then.
     pub fn set_aux<V: Value>(
         &mut self,
         name: &str,
@@ -42,11 +42,11 @@ impl System {
         self.replace_aux(&[(self.aux(name)?, writing(name, value))])
     }
 
-    /// Replaces all auxiliary data, in the struct that [`weak_form!`](crate::weak_form) makes for them.
+    /// Replaces all auxiliary data, in the struct that [`weak_form!`](crate::weak_form) generates for it.
     ///
     /// # Errors
     ///
-    /// As for [`System::set_aux`]; all of them are replaced, or none.
+    /// See [`System::set_aux`]; either all data is replaced or none.
     pub fn set_data(&mut self, data: impl Data) -> Result<(), Error> {
         let mut given = Vec::new();
         data.visit(&mut |name, Written(value)| given.push((name, value)));
@@ -56,12 +56,11 @@ impl System {
         self.replace_aux(&given)
     }
 
-    /// Replaces the values of auxiliary data by numbers: the components one after another, at each of
-    /// [`System::aux_points`].
+    /// Replaces the values of auxiliary data by numbers: all components of each of [`System::aux_points`] in turn.
     ///
     /// # Errors
     ///
-    /// There is no such data, or there are more or fewer numbers, or one is not finite; then nothing is replaced.
+    /// There is no such data, the number of values is wrong, or one is not finite; nothing is replaced then.
     pub fn set_aux_values(&mut self, name: &str, values: &[f64]) -> Result<(), Error> {
         let index = self.aux(name)?;
         let expected = self.on.aux[index].numbers().len();
@@ -74,8 +73,8 @@ impl System {
         self.put_aux([(index, new)])
     }
 
-    /// The points at which auxiliary data has its values: nodes, the middle of each cell of [`System::mesh`], or cell by cell
-    /// the quadrature points.
+    /// Returns the points of auxiliary data: nodes, the centre of each cell of [`System::mesh`], or cell by cell the
+    /// quadrature points.
     ///
     /// # Errors
     ///
@@ -90,7 +89,7 @@ impl System {
         Ok(places)
     }
 
-    /// The numbers that auxiliary data has now, as [`System::set_aux_values`] takes them.
+    /// Returns the current values of auxiliary data, in the order of [`System::set_aux_values`].
     ///
     /// # Errors
     ///
@@ -99,9 +98,9 @@ impl System {
         Ok(self.on.aux[self.aux(name)?].numbers())
     }
 
-    /// Makes the equations R(u) = l, for a right-hand side l beside what the form says: entry i is what is tested with the
-    /// basis function φ_i, ∫ g φ_i dx of a density g or the force of a point load. In rows of unknowns with a condition l
-    /// does not matter to a solve; it counts in reactions.
+    /// Sets an additional right-hand side l, so that the equations are R(u) = l: entry i is the load on the basis
+    /// function φ_i, ∫ g φ_i dx for a density g, or the force of a point load. Constrained entries of l do not affect a
+    /// solve; they count in reactions.
     ///
     /// ```
     /// use weakform::{ALL, mesh, weak_form};
@@ -125,7 +124,7 @@ impl System {
     ///
     /// # Errors
     ///
-    /// The vector does not fit, or an entry is not finite; then nothing is replaced.
+    /// The vector does not fit, or an entry is not finite; nothing is replaced then.
     pub fn set_load(&mut self, load: &Vector) -> Result<(), Error> {
         self.fits(load)?;
         let all = load.to_vec();
@@ -142,7 +141,7 @@ impl System {
         Ok(())
     }
 
-    /// Makes the equations R(u) = 0 again.
+    /// Removes the additional right-hand side, so that the equations are R(u) = 0.
     pub fn clear_load(&mut self) {
         self.operator.clear_load();
         self.load = None;
@@ -165,7 +164,7 @@ impl System {
         self.put_aux(new)
     }
 
-    /// Replaces some of the data, or none where the operator refuses it.
+    /// Replaces some of the data, or none if the operator rejects it.
     pub(super) fn put_aux(
         &mut self,
         new: impl IntoIterator<Item = (usize, AuxValues)>,
@@ -173,7 +172,7 @@ impl System {
         let mut all = self.on.aux.clone();
         new.into_iter().for_each(|(index, values)| all[index] = values);
         if let Err(error) = self.operator.set_aux(&all) {
-            // What went wrong is told, whether or not the old values can be put back.
+            // The error is reported, even if the old values cannot be restored.
             let _ = self.operator.set_aux(&self.on.aux);
             return Err(RunError::from(error).into());
         }

@@ -1,4 +1,4 @@
-//! Numbers of a state of a [`System`]: errors, values at points, and whatever the language can report.
+//! Functionals of a state of a [`System`]: errors, values at points, and everything that the language can report.
 
 use super::setup::checked;
 use super::{FieldName, FieldOf, System, Value};
@@ -8,11 +8,11 @@ use runtime::operator::functional::{errors_of, field_at, measuring_rule};
 use runtime::problem::{RunError, State, report};
 use std::sync::OnceLock;
 
-/// Writes what is known at a point.
+/// Writes known values at a point.
 type Writes<'a> = &'a (dyn Fn(&[f64; 3], &mut [f64]) + Sync);
 
 impl System {
-    /// ‖u − exact‖ in L2, (∫ |u − exact|² dx)^½.
+    /// Computes ‖u − exact‖ in L2, (∫ |u − exact|² dx)^½.
     ///
     /// # Errors
     ///
@@ -31,8 +31,8 @@ impl System {
         wrong.into_inner().map_or(Ok(errors.0), Err)
     }
 
-    /// ‖u − exact‖ in H1, (∫ |u − exact|² + |∇u − gradient|² dx)^½. The gradient has the derivatives of each component in
-    /// all directions: `[f64; DIM]` of a scalar, `[[f64; DIM]; N]` with ∂u_i/∂x_j at `[i][j]` of a vector.
+    /// Computes ‖u − exact‖ in H1, (∫ |u − exact|² + |∇u − gradient|² dx)^½. The gradient has the derivatives of each
+    /// component in all directions: `[f64; DIM]` of a scalar, `[[f64; DIM]; N]` with ∂u_i/∂x_j at `[i][j]` of a vector.
     ///
     /// ```
     /// use weakform::{ALL, mesh, weak_form};
@@ -67,8 +67,8 @@ impl System {
         wrong.into_inner().map_or(Ok(errors.1), Err)
     }
 
-    /// The values of a field at points of the mesh: the components of one point after those of another. A point beside a
-    /// curved boundary that the mesh approximates has the value of its nearest point.
+    /// Returns the values of a field at points of the mesh, point by point. A point beyond the mesh approximation of a
+    /// curved boundary has the value of its nearest mesh point.
     ///
     /// ```
     /// use weakform::{mesh, weak_form};
@@ -98,12 +98,12 @@ impl System {
         Ok(found.into_iter().flat_map(|(values, _)| values).collect())
     }
 
-    /// The gradients of a field at points of the mesh, ∂u_i/∂x_j at `[point][i][j]`. Where cells meet it is that of one of
-    /// them.
+    /// Returns the gradients of a field at points of the mesh, ∂u_i/∂x_j at `[point][i][j]`. On the interface of cells
+    /// it is that of one of them.
     ///
     /// # Errors
     ///
-    /// As for [`System::values_at`].
+    /// See [`System::values_at`].
     pub fn gradients_at(
         &self,
         field: impl FieldName,
@@ -114,8 +114,9 @@ impl System {
         Ok(found.into_iter().flat_map(|(_, gradients)| gradients).collect())
     }
 
-    /// What a `report` of the language is of the state `u`: arithmetic on integrals over the mesh, over cells or facets with a
-    /// tag (n is known there), extrema, norms, values at points, reactions, lines. All names of the form are known.
+    /// Evaluates a `report` of the language at the state `u`: arithmetic on integrals over the mesh, over cells or
+    /// facets with a tag (with the normal n), extrema, norms, values at points, reactions, line plots. All names of the
+    /// form are available.
     ///
     /// ```
     /// use weakform::{Figure, mesh, weak_form};
@@ -137,13 +138,13 @@ impl System {
     /// # Ok::<(), weakform::Error>(())
     /// ```
     ///
-    /// The text is checked, and kernels that integrate are made, at each call; beyond 100,000 points these are compiled, and
-    /// found in the cache from the second time on.
+    /// The text is checked, and integration kernels are generated, at each call; beyond 100,000 points these are
+    /// compiled, and cached from the second time on.
     ///
     /// # Errors
     ///
-    /// What is wrong with the text, the vector does not fit, the mesh has no such tag, or kernels cannot be made. A point
-    /// outside of the mesh has the value NaN, with a warning.
+    /// Errors in the text, a vector that does not fit, an unknown tag, or unsupported kernels. A point outside of the
+    /// mesh has the value NaN, with a warning.
     pub fn measure(&self, u: &Vector, text: &str) -> Result<Figure, Error> {
         self.fits(u)?;
         let reports = self.source.reports(self.form.dim, text)?;

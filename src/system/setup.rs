@@ -1,4 +1,4 @@
-//! What a [`System`] is made of, said step by step: degree, parameters, conditions, data.
+//! Stepwise setup of a [`System`]: degree, parameters, boundary conditions, data.
 
 use super::conditions::{Conditions, Wanted};
 use super::{Data, FieldName, FieldOf, Params, System, Written};
@@ -16,7 +16,7 @@ use runtime::support::expression::Parameters;
 use std::sync::{Arc, OnceLock};
 
 impl Form {
-    /// Begins to set the form up on a mesh.
+    /// Begins the setup of the form on a mesh.
     pub fn on(&self, mesh: Mesh) -> Setup {
         Setup::new(self.clone(), mesh)
     }
@@ -24,7 +24,7 @@ impl Form {
 
 /// The value of a field, a parameter or data at a point: a number, or one for each component.
 pub trait Value {
-    /// The components in order; a matrix row by row.
+    /// Returns the components in order; those of a matrix row by row.
     fn components(&self) -> &[f64];
 }
 
@@ -57,7 +57,7 @@ impl Value for Vec<f64> {
 pub enum Boundary {
     /// Every facet of exactly one cell.
     All,
-    /// The facets with one of these tags; the curves and points of a tag that no facet has.
+    /// The facets with one of these tags; the curves and points of a tag without facets.
     Tags(Vec<String>),
     /// The vertex nearest to a point.
     Vertex([f64; 3]),
@@ -78,11 +78,11 @@ impl<const N: usize> From<[&str; N]> for Boundary {
     }
 }
 
-/// Writes the components at a point, after comparing their number.
+/// Writes the components at a point, after checking their number.
 pub(super) type Write = Box<dyn Fn(&[f64; 3], &mut [f64]) -> Result<(), Error> + Send + Sync>;
 
-/// A form on a mesh, before anything is numbered or compiled. The methods add to it; [`Setup::build`] makes the
-/// [`System`] and says what is wrong.
+/// A form on a mesh, before numbering and compilation. The methods add to it; [`Setup::build`] creates the [`System`]
+/// and reports errors.
 #[must_use]
 pub struct Setup {
     form: Form,
@@ -117,45 +117,45 @@ impl Setup {
         }
     }
 
-    /// The degree k; 1 without it.
+    /// Sets the degree k; by default 1.
     pub fn degree(mut self, degree: usize) -> Self {
         self.degree = degree;
         self
     }
 
-    /// Another quadrature than the language prescribes, a degree or [`Quadrature::Collocated`]. One with which the form loses rank
-    /// is refused; what else should be known of it is among [`System::notes`].
+    /// Sets a quadrature other than the one that the language prescribes: a degree or [`Quadrature::Collocated`]. A
+    /// quadrature with which the form loses rank is rejected; other remarks are among [`System::notes`].
     pub fn quadrature(mut self, quadrature: impl Into<Quadrature>) -> Self {
         self.quadrature = Some(quadrature.into());
         self
     }
 
-    /// The time t; 0 without it.
+    /// Sets the time t; by default 0.
     pub fn time(mut self, time: f64) -> Self {
         self.time = time;
         self
     }
 
-    /// The value of a parameter; the form's own without it.
+    /// Sets the value of a parameter; by default that of the form.
     pub fn param<V: Value>(mut self, name: &str, value: V) -> Self {
         self.params.push((name.to_owned(), value.components().to_vec()));
         self
     }
 
-    /// The values of all parameters, in the struct that [`weak_form!`](crate::weak_form) makes for them.
+    /// Sets the values of all parameters, in the struct that [`weak_form!`](crate::weak_form) generates for them.
     pub fn params(mut self, params: impl Params) -> Self {
         params.visit(&mut |name, value| self.params.push((name.to_owned(), value.to_vec())));
         self
     }
 
-    /// All auxiliary data, in the struct that [`weak_form!`](crate::weak_form) makes for them.
+    /// Sets all auxiliary data, in the struct that [`weak_form!`](crate::weak_form) generates for it.
     pub fn data(mut self, data: impl Data) -> Self {
         data.visit(&mut |name, Written(value)| self.aux.push((name.to_owned(), value)));
         self
     }
 
-    /// An essential condition on a whole field. Where two meet in a node the later one holds. The value is asked for
-    /// here and at each solve.
+    /// Adds an essential condition on a whole field. The later one takes precedence in common nodes. The value is
+    /// evaluated in `build` and at each solve.
     ///
     /// ```
     /// use weakform::{ALL, mesh, weak_form};
@@ -184,7 +184,7 @@ impl Setup {
         self.dirichlet_of(field, on, [], move |x, []| value(x))
     }
 
-    /// An essential condition on one component of a field.
+    /// Adds an essential condition on one component of a field.
     pub fn dirichlet_component(
         self,
         field: impl FieldName,
@@ -195,9 +195,9 @@ impl Setup {
         self.dirichlet_component_of(field, component, on, [], move |x, []| value(x))
     }
 
-    /// An essential condition on the normal component u·n of a vector field, for one component a direction: of a wall
-    /// that lets nothing through it is 0. Where walls meet at an angle, of 40 degrees or more on straight cells and 20 on
-    /// curved ones, all of their conditions hold.
+    /// Adds an essential condition on the normal component u·n of a vector field with one component per direction; it
+    /// is 0 on an impermeable wall. At edges between walls at an angle, of at least 40 degrees on straight cells and 20
+    /// on curved ones, all of their conditions apply.
     ///
     /// ```
     /// use weakform::{ALL, mesh, weak_form};
@@ -223,7 +223,7 @@ impl Setup {
         self
     }
 
-    /// The mean of a field that is free up to a constant, such as the pressure of an enclosed flow.
+    /// Sets the mean value of a field that is determined up to a constant, such as the pressure of an enclosed flow.
     ///
     /// ```
     /// use weakform::{mesh, weak_form};
@@ -243,7 +243,7 @@ impl Setup {
         self
     }
 
-    /// An essential condition whose value depends on parameters, named here, which are numbers: it follows
+    /// Adds an essential condition whose value depends on the named scalar parameters: it follows
     /// [`System::set_param`], and the load steps of `newton(steps: 12, load: angle)`.
     ///
     /// ```
@@ -275,7 +275,7 @@ impl Setup {
         self
     }
 
-    /// As [`Setup::dirichlet_of`], on one component of a field.
+    /// Adds such a condition on one component of a field; see [`Setup::dirichlet_of`].
     pub fn dirichlet_component_of<const N: usize>(
         mut self,
         field: impl FieldName,
@@ -289,8 +289,8 @@ impl Setup {
         self
     }
 
-    /// Auxiliary data as a function of the place: interpolated at nodes, taken at the image of the reference centre
-    /// on cells, and at each point on points.
+    /// Sets auxiliary data as a function of position. It is interpolated at nodes; on cells it is evaluated at the
+    /// image of the reference centre, and on points at each quadrature point.
     pub fn aux<V: Value>(
         mut self,
         name: &str,
@@ -300,30 +300,29 @@ impl Setup {
         self
     }
 
-    /// Whether kernels are compiled or interpreted; without it they are interpreted where there is no compiler.
+    /// Sets whether kernels are compiled or interpreted; by default they are interpreted only without a compiler.
     pub fn execution(mut self, execution: Execution) -> Self {
         self.execution = execution;
         self
     }
 
-    /// Another instruction set than the best of this processor.
+    /// Sets another instruction set than the most capable one of this CPU.
     pub fn isa(mut self, isa: Isa) -> Self {
         self.isa = Some(isa);
         self
     }
 
-    /// Where vectors live and kernels run: a device that [`device`](crate::device()) has opened; the processor
-    /// without it.
+    /// Sets the device of vectors and kernels, opened by [`device`](crate::device()); the CPU by default.
     pub fn device(mut self, device: Arc<dyn Device>) -> Self {
         self.device = Some(device);
         self
     }
 
-    /// Numbers the unknowns, compiles the kernels or finds them, and fills their tables.
+    /// Numbers the DoFs, compiles the kernels or finds them in the cache, and fills their tables.
     ///
     /// # Errors
     ///
-    /// A name or value that does not fit the form, an element that is not supported, kernels that cannot be made.
+    /// A name or value that does not fit the form, an unsupported element, or unsupported kernels.
     pub fn build(self) -> Result<System, Error> {
         threads::roomy(|| self.build_here()).map_err(Error::of_system)
     }
@@ -389,7 +388,7 @@ impl Setup {
     }
 }
 
-/// The auxiliary data of these names.
+/// Evaluates the auxiliary data of these names.
 fn aux(
     form: &PointForm,
     elements: &Elements,
@@ -404,7 +403,7 @@ fn aux(
         let aux = &form.aux[at];
         let own = given.iter().rev().find(|(name, _)| *name == aux.name);
         let count = aux.shape.components();
-        // What a scheme knows of the past.
+        // The history of a time integrator.
         if form.rates.iter().any(|rate| rate.aux == at) {
             return Ok(Some(vec![0.0; points.len() * count]));
         }
@@ -415,13 +414,13 @@ fn aux(
     })
 }
 
-/// Whether a value has as many components as its place.
+/// Checks that a value has the expected number of components.
 pub(super) fn components(name: &str, expected: usize, value: &[f64]) -> Result<(), Error> {
     let (name, found) = (name.to_owned(), value.len());
     if found == expected { Ok(()) } else { Err(Error::Components { name, expected, found }) }
 }
 
-/// Writes what a function gives, and notes the first value with another number of components than its place.
+/// Writes the values of a function, and records the first with a wrong number of components.
 pub(super) fn checked<V: Value>(
     name: &str,
     value: impl Fn(&[f64; 3]) -> V + Sync,

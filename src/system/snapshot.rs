@@ -1,5 +1,5 @@
-//! What a motion came to, kept: [`Motion::snapshot`] → [`Snapshot`], [`System::between`] two of them, and [`System::steps`] one behind
-//! each step.
+//! Stored states of a motion: [`Motion::snapshot`] → [`Snapshot`], [`System::between`] two of them, and
+//! [`System::steps`] one after each step.
 
 use super::System;
 use super::time::Motion;
@@ -8,31 +8,31 @@ use fem_dsl::problem::SolverSettings;
 use fem_dsl::problem::stepping::check_steps;
 use runtime::problem::RunError;
 
-/// Times are the same up to this part of a step.
+/// Fraction of a step below which times are considered equal.
 const SAME: f64 = 1e-9;
 
-/// The unknowns at a time, and how fast they change there.
+/// The state at a time, and its rate.
 #[derive(Clone)]
 pub struct Snapshot {
     /// t.
     pub time: f64,
     /// u.
     pub u: Vector,
-    /// u̇, where the scheme knows it at this time.
+    /// u̇, if the scheme has it at this time.
     pub rate: Option<Vector>,
-    /// What the last step added to the error, relative to u, where the scheme can tell.
+    /// The error estimate of the last step, relative to u, if the scheme provides one.
     pub estimate: Option<f64>,
 }
 
 impl Motion {
-    /// Keeps what there is now.
+    /// Stores the current state.
     pub fn snapshot(&self) -> Snapshot {
         let rate = self.rates_are_known().then(|| self.rate().clone());
         Snapshot { time: self.time(), u: self.u().clone(), rate, estimate: None }
     }
 }
 
-/// The factors of u₀, u₁, h u̇₀ and h u̇₁ at the part s of a step of length h.
+/// Returns the factors of u₀, u₁, h u̇₀ and h u̇₁ at the fraction s of a step of length h.
 fn hermite(s: f64, rates: [bool; 2]) -> [f64; 4] {
     let r = 1.0 - s;
     match rates {
@@ -44,9 +44,9 @@ fn hermite(s: f64, rates: [bool; 2]) -> [f64; 4] {
 }
 
 impl System {
-    /// The unknowns at a time between two snapshots of a step or a few: by the cubic polynomial through values and rates at both, whose
-    /// error is of the order h⁴; where the rate of one is not known, by the parabola, and of both, by the line. So are fields
-    /// without time derivatives.
+    /// Interpolates the state at a time between two snapshots of one or few steps: by the cubic polynomial through
+    /// values and rates at both, whose error is of order h⁴; by the parabola if one rate is unknown, and by the line if
+    /// both are. Fields without time derivatives are interpolated linearly, too.
     ///
     /// ```
     /// use weakform::{ALL, Scheme, mesh, weak_form};
@@ -71,7 +71,7 @@ impl System {
     ///
     /// # Errors
     ///
-    /// A time that is not between them, vectors of another system.
+    /// A time that is not between them, or vectors of another system.
     pub fn between(&self, from: &Snapshot, to: &Snapshot, time: f64) -> Result<Vector, Error> {
         for end in [from, to] {
             self.fits(&end.u)?;
@@ -95,7 +95,7 @@ impl System {
         Ok(u)
     }
 
-    /// Gives fields without time derivatives what lies on the line between two snapshots.
+    /// Interpolates fields without time derivatives linearly between two snapshots.
     fn follow_a_line(&self, u: &mut Vector, [from, to]: [&Snapshot; 2], part: f64) {
         let moved = |field: usize| self.form.rates.iter().any(|rate| rate.field == field);
         let still: Vec<usize> =
@@ -110,8 +110,8 @@ impl System {
         u.set(&numbers);
     }
 
-    /// Steps of one length up to a time, the last one as long as it takes to end there; each gives what it came to. Whoever
-    /// looks at none of a step's vectors takes [`System::advance`], which copies nothing.
+    /// Returns an iterator over steps of equal length up to a time, with a shorter last one; each item is the state
+    /// after a step. [`System::advance`] avoids the copies if the states are not needed.
     pub fn steps<'a>(
         &'a mut self,
         motion: &'a mut Motion,
@@ -123,7 +123,7 @@ impl System {
     }
 }
 
-/// Steps one after another; none behind one that failed.
+/// An iterator over steps; it ends after an error.
 pub struct Steps<'a> {
     system: &'a mut System,
     motion: &'a mut Motion,
@@ -145,7 +145,7 @@ impl Iterator for Steps<'_> {
         if self.failed || left <= SAME * self.step.abs() {
             return None;
         }
-        // No last step of almost nothing.
+        // Avoids a tiny last step.
         let length = if left <= self.step * (1.0 + SAME) { left } else { self.step };
         let fit = check_steps("step", self.step, (self.motion.time(), self.to));
         let fit = fit.map_err(|error| Error::from(RunError::from(error)));

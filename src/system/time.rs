@@ -1,4 +1,4 @@
-//! A [`System`] through time: [`System::begin`] → [`Motion`], [`System::advance`] a step.
+//! Time integration of a [`System`]: [`System::begin`] → [`Motion`], [`System::advance`] for a step.
 
 use super::System;
 use crate::{Error, Vector};
@@ -7,55 +7,55 @@ use fem_dsl::problem::{Scheme, SolverSettings};
 use runtime::problem::{RunError, Travel, rate_data};
 use runtime::solve::time::State;
 
-/// Where a system is in time, and what its scheme remembers of the way there.
+/// The state of a time integrator with its history.
 pub struct Motion {
     travel: Travel,
 }
 
 impl Motion {
-    /// The time that was reached.
+    /// Returns the current time.
     pub fn time(&self) -> f64 {
         self.travel.state().time
     }
 
-    /// The unknowns there.
+    /// Returns the current state.
     pub fn u(&self) -> &Vector {
         &self.travel.state().u
     }
 
-    /// Their first time derivative.
+    /// Returns the first time derivative.
     pub fn rate(&self) -> &Vector {
         &self.travel.state().v
     }
 
-    /// The second, where the form has it.
+    /// Returns the second time derivative, if the form has it.
     pub fn acceleration(&self) -> Option<&Vector> {
         self.travel.state().a.as_ref()
     }
 
-    /// Whether [`Self::rate`] is that of the time itself: where fields without time derivatives begin nothing gives it, and a θ-scheme
-    /// has that of the middle of its first step then.
+    /// Returns whether [`Self::rate`] is the rate at the current time. At the start, fields without time derivatives
+    /// leave it undetermined, and a θ-scheme then has the rate of the middle of its first step.
     pub fn rates_are_known(&self) -> bool {
         self.travel.rates_are_known()
     }
 
-    /// What should be known of its beginning.
+    /// Returns remarks on the initial state.
     pub fn notes(&self) -> &[String] {
         &self.travel.notes
     }
 }
 
 impl System {
-    /// The time t at which the form, the conditions and residuals are taken.
+    /// Returns the time t of the form, the conditions and the residual.
     pub fn time(&self) -> f64 {
         self.parameters.values[0]
     }
 
-    /// Replaces the time, and with it the values of conditions that read `t`; nothing is compiled.
+    /// Replaces the time and the values of conditions that depend on `t`, without compilation.
     ///
     /// # Errors
     ///
-    /// A time or a condition that is not finite; then nothing is replaced.
+    /// A time or a condition that is not finite; nothing is replaced then.
     pub fn set_time(&mut self, time: f64) -> Result<(), Error> {
         if !time.is_finite() {
             return Err(RunError::ParamNotFinite { name: "t".to_owned(), value: time }.into());
@@ -69,9 +69,9 @@ impl System {
         Ok(())
     }
 
-    /// Says what the time derivatives of an order are in residuals and solves outside of a scheme, ∂u/∂t = `shift` u + `past` or
-    /// ∂²u/∂t² = `shift` u + `past` for all fields: for time integrators of one's own. [`System::begin`] and [`System::advance`] take
-    /// theirs in its place.
+    /// Sets the time derivatives of an order in residuals and solves outside of a scheme, ∂u/∂t = `shift` u + `past` or
+    /// ∂²u/∂t² = `shift` u + `past` for all fields, for custom time integrators. [`System::begin`] and
+    /// [`System::advance`] override them.
     ///
     /// ```
     /// use weakform::{mesh, weak_form};
@@ -110,7 +110,7 @@ impl System {
         Ok(())
     }
 
-    /// Whether all time derivatives that the form reads are given.
+    /// Checks that all time derivatives that the form reads have values.
     pub(super) fn rates_are_given(&self) -> Result<(), Error> {
         let read = self.form.rates.iter().filter(|rate| rate.read);
         match read.map(|rate| rate.order).find(|order| !self.rates_given[order - 1]) {
@@ -119,7 +119,7 @@ impl System {
         }
     }
 
-    /// Leaves the time derivatives to a scheme.
+    /// Removes the values of time derivatives, which a scheme then sets.
     fn forget_rates(&mut self) {
         self.rates_given = [false; 2];
         for rate in &self.form.rates {
@@ -128,10 +128,10 @@ impl System {
         }
     }
 
-    /// Begins at a time with a state, and with its first time derivative where the form has the second; without it that is 0. Unknowns
-    /// with conditions take the value of these, and its time derivative.
+    /// Starts at a time with a state, and with its first time derivative if the form has the second; by default that
+    /// is 0. Constrained DoFs take the value of their conditions, and its time derivative.
     ///
-    /// A form with `dt(u)` is solved for a step at a time:
+    /// A form with `dt(u)` is solved step by step:
     ///
     /// ```
     /// use weakform::{ALL, Scheme, mesh, weak_form};
@@ -152,8 +152,8 @@ impl System {
     ///
     /// # Errors
     ///
-    /// A scheme that does not serve the form, or has a setting out of its range; a vector that does not fit, a mass that cannot be
-    /// inverted where a scheme needs what follows from it.
+    /// A scheme that is unsuitable for the form or has a setting out of range, a vector that does not fit, or a
+    /// singular mass matrix that a scheme needs to invert.
     pub fn begin(
         &mut self,
         scheme: Scheme,
@@ -183,13 +183,15 @@ impl System {
         Ok(Motion { travel })
     }
 
-    /// Goes on by a step of some length, with a solver of the language or the one that suits the form: what the step adds to the error,
-    /// relative to u, where the scheme can tell. Conditions that read `t`, [`Setup::dirichlet_of`](crate::Setup::dirichlet_of), hold at the times of
-    /// the scheme, and so do their time derivatives, by differences within a step; parameters and data may be replaced between steps. [`System::measure`] knows `dt(u)` behind a step. Where a step fails, the motion is where it was.
+    /// Advances by a step, with a solver of the language or the default one. Returns the error estimate of the step,
+    /// relative to u, if the scheme provides one. Conditions that depend on `t`,
+    /// [`Setup::dirichlet_of`](crate::Setup::dirichlet_of), apply at the times of the scheme, and so do their time
+    /// derivatives, by differences within a step. Parameters and data may be replaced between steps.
+    /// [`System::measure`] can use `dt(u)` after a step. A failed step leaves the motion unchanged.
     ///
     /// # Errors
     ///
-    /// A length that is not positive and finite or lost in rounding, a stage that cannot be solved.
+    /// A length that is not positive and finite or below rounding, or a stage that cannot be solved.
     pub fn advance(
         &mut self,
         motion: &mut Motion,

@@ -1,28 +1,31 @@
-//! Values and names that are checked while the program is compiled: what [`weak_form!`](crate::weak_form) makes items for.
+//! Values and names that are checked at compile time, for which [`weak_form!`](crate::weak_form) generates items.
 
 use super::Value;
 use super::setup::{Write, writing};
 
-/// The parameters of a form, as a struct that [`weak_form!`](crate::weak_form) makes for it: `poisson::Params`.
+/// The parameters of a form: implemented by the struct that [`weak_form!`](crate::weak_form) generates,
+/// `poisson::Params`.
 pub trait Params {
     /// Calls `each` with the name and the components of each parameter.
     fn visit(&self, each: &mut dyn FnMut(&'static str, &[f64]));
 }
 
-/// The auxiliary data of a form, as a struct that [`weak_form!`](crate::weak_form) makes for it: `poisson::Aux`.
+/// The auxiliary data of a form: implemented by the struct that [`weak_form!`](crate::weak_form) generates,
+/// `poisson::Aux`.
 pub trait Data {
     /// Calls `each` with the name and the values of each.
     fn visit(self, each: &mut dyn FnMut(&'static str, Written));
 }
 
-/// The name of a field: text, or what [`weak_form!`](crate::weak_form) makes for it, `poisson::field::u`, of which a wrong
-/// one does not compile.
+/// The name of a field: text, or the type that [`weak_form!`](crate::weak_form) generates, `poisson::field::u`; a wrong
+/// type name does not compile.
 pub trait FieldName {
-    /// The name.
+    /// Returns the name.
     fn name(&self) -> &str;
 }
 
-/// The name of a field whose values have this type. Text is that of any; its values are counted when the program runs.
+/// The name of a field whose values have this type. Text fits any field; the components of its values are counted at
+/// run time.
 pub trait FieldOf<V>: FieldName {}
 
 impl FieldName for &str {
@@ -41,14 +44,14 @@ impl<V: Value> FieldOf<V> for &str {}
 
 impl<V: Value> FieldOf<V> for &String {}
 
-/// What is kept of a function of the place.
+/// A boxed function of position.
 type Boxed<V> = Box<dyn Fn(&[f64; 3]) -> V + Send + Sync>;
 
-/// A function of the place: [`at`] makes one.
+/// A function of position, created by [`at`].
 pub struct Function<V>(Boxed<V>);
 
 impl<V: Value + 'static> Function<V> {
-    /// The function, as values of the data of this name.
+    /// Returns the function as values of the data of this name.
     pub fn written(self, name: &str) -> Written {
         Written(writing(name, self.0))
     }
@@ -60,7 +63,7 @@ impl<V> std::fmt::Debug for Function<V> {
     }
 }
 
-/// Values of auxiliary data, whatever their type: [`Function::written`] makes them.
+/// Values of auxiliary data of any type, created by [`Function::written`].
 pub struct Written(pub(super) Write);
 
 impl std::fmt::Debug for Written {
@@ -69,7 +72,7 @@ impl std::fmt::Debug for Written {
     }
 }
 
-/// Auxiliary data as a function of the place, for the struct of a form's data:
+/// Returns auxiliary data as a function of position, for the struct of a form's data:
 /// `Aux { kappa: at(|x| 1.0 + x[0]) }`.
 pub fn at<V: Value>(value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static) -> Function<V> {
     Function(Box::new(value))

@@ -1,4 +1,4 @@
-//! The kernels of every instruction set, strategy and device that there is, against the reference.
+//! Comparison of the kernels of every available instruction set, strategy and device with the reference.
 
 use super::Settings;
 use crate::Error;
@@ -14,7 +14,7 @@ use runtime::verify::Trial;
 use runtime::verify::agreement::{Distance, Expected};
 use std::sync::Arc;
 
-/// What GPUs' kernels may be arranged by; how many cells a group of threads has is left to the plan.
+/// Strategies of GPU kernels; the plan chooses the number of cells per group.
 const STRATEGIES: [Strategy; 4] = [
     Strategy::CellPerLane,
     Strategy::ThreadPerLine { cells: 0 },
@@ -22,16 +22,16 @@ const STRATEGIES: [Strategy; 4] = [
     Strategy::ThreadTransposition { blocks: 0, batches: 0 },
 ];
 
-/// Kernels beside the reference.
+/// Kernels in comparison with the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// Who computes, in words: `cpu avx2`, `thread_per_line on opencl`.
+    /// Name of the target: `cpu avx2`, `thread_per_line on opencl`.
     pub name: String,
-    /// What came of it.
+    /// The result of the comparison.
     pub verdict: Verdict,
 }
 
-/// What came of comparing kernels.
+/// The result of comparing kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// They were compared.
@@ -40,16 +40,16 @@ pub enum Verdict {
     Refused(String),
 }
 
-/// Kernels that are to be compared.
+/// Kernels to be compared.
 struct Candidate {
     name: String,
     target: Target,
     device: Option<Arc<dyn Device>>,
-    /// Whether there may be no compiler for them.
+    /// True if a compiler for them is optional.
     may_be_absent: bool,
 }
 
-/// Compares everything there is. Of several processes each compares some of it, on a mesh that each has as a whole.
+/// Compares all available kernels. Several processes divide the comparisons, each on a whole mesh.
 pub(super) fn compare(
     trial: &Trial<'_>,
     settings: &Settings,
@@ -79,7 +79,7 @@ pub(super) fn compare(
     Ok(names.zip(all).map(|(name, verdict)| Compared { name, verdict }).collect())
 }
 
-/// All verdicts, from those of each process; the first error, where any process has one.
+/// Combines the verdicts of all processes; returns the first error, if any process has one.
 fn exchanged(
     group: &dyn Group,
     own: Vec<Verdict>,
@@ -89,7 +89,7 @@ fn exchanged(
     let said = failed.iter().map(|error| format!("failed {error}"));
     let own = own.iter().map(written).chain(said);
     let own: Vec<String> = own.collect();
-    // What ends a verdict is in none.
+    // The separator occurs in no verdict.
     let all: Vec<String> = group
         .gather(own.join("\0").as_bytes())
         .iter()
@@ -106,7 +106,7 @@ fn exchanged(
     };
     let found = (0..count).map(verdict).collect();
     match (found, failed) {
-        // Whose error it is knows more of it than its words.
+        // The process with the error returns the original instead of its text.
         (Err(Error::Run(RunError::Elsewhere { rank, .. })), Some(error))
             if rank == group.rank() =>
         {
@@ -116,7 +116,7 @@ fn exchanged(
     }
 }
 
-/// A verdict for other processes, to the bit.
+/// Serialises a verdict for other processes, without loss.
 fn written(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Compared(Distance { worst: [a, b, c] }) => {
@@ -126,7 +126,7 @@ fn written(verdict: &Verdict) -> String {
     }
 }
 
-/// The verdict of another process, or its error.
+/// Deserialises the verdict of another process, or its error.
 fn read(said: &str) -> Result<Verdict, &str> {
     match said.split_once(' ').unwrap_or((said, "")) {
         ("compared", numbers) => {
@@ -139,7 +139,7 @@ fn read(said: &str) -> Result<Verdict, &str> {
     }
 }
 
-/// What there is at all processes, in one order.
+/// Returns the kernels that are available in all processes, in a common order.
 fn candidates(settings: &Settings) -> Vec<Candidate> {
     let mut all = Vec::new();
     let compiled = settings.execution != Execution::Interpreted
@@ -176,7 +176,7 @@ fn candidates(settings: &Settings) -> Vec<Candidate> {
     all
 }
 
-/// How much an instruction set has: a processor with one has those with less.
+/// Returns the rank of an instruction set: a CPU with one also has those of lower rank.
 fn rank(isa: Isa) -> u8 {
     match isa {
         Isa::Portable => 0,
@@ -187,7 +187,7 @@ fn rank(isa: Isa) -> u8 {
 
 fn compared(trial: &Trial<'_>, expected: &Expected, of: &Candidate) -> Result<Verdict, Error> {
     match one(trial, expected, &of.target, of.device.clone()) {
-        // It is of no use after all: what needs none is compared, as where there is none.
+        // The compiler does not work: as without one, kernels that need none are compared.
         Err(Error::Run(RunError::Compile(CompileError::Jit(JitError::Compiler(error)))))
             if of.may_be_absent =>
         {
@@ -207,7 +207,8 @@ fn one(
     let compare = |target: &Target| trial.compare(expected, target, device.clone());
     let mut compared = compare(target);
     if let (Err(RunError::Compile(CompileError::Plan(_))), Some(_)) = (&compared, wished) {
-        // What a thread a cell reads fast, such as corners, others cannot read; they all read the mesh's own geometry.
+        // Some geometry, such as corners, is supported by a thread per cell only; all strategies can read the mesh's
+        // own geometry.
         let setup = &trial.setup;
         let geometry = own_geometry(&setup.elements, &facts(&setup.on));
         let wishes = Wishes { geometry: Some(geometry), ..target.wishes };
@@ -227,7 +228,7 @@ fn one(
     })
 }
 
-/// Whether some kernel is arranged as was wished; where none can be, others take its place.
+/// Returns whether some kernel has the requested strategy; unsupported ones are replaced by others.
 fn has(kernels: &Kernels, wished: Strategy) -> bool {
     let same = |of: Strategy| std::mem::discriminant(&of) == std::mem::discriminant(&wished);
     kernels.plans.iter().any(|plan| same(plan.strategy))

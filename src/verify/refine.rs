@@ -1,9 +1,8 @@
-//! A refinement series: the mesh of a problem → meshes of cells half as large, again and again.
+//! A refinement series: the mesh of a problem → meshes with repeatedly halved cells.
 //!
-//! A generator is asked for more cells. What is said of `refine` is left aside. For a file a
-//! box of its cells stands, of its size. What is
-//! verified is the form; a box has the tags that it names on sides of its own, which are free, and conditions on the
-//! others.
+//! A generator is called with more cells; `refine` is ignored. A file is replaced by a box of its cells and of its
+//! size, because the form is verified rather than the mesh. Tags named by the form are assigned to free sides of the
+//! box; the others have essential conditions.
 
 use crate::{Error, Mesh};
 use fem_dsl::form::Form;
@@ -21,24 +20,24 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A series of meshes, made when they are asked for.
+/// A series of meshes, generated on demand.
 pub(super) struct Series {
     generator: String,
     arguments: BTreeMap<String, Argument>,
     cell: Cell,
     note: Option<String>,
-    /// Whether these meshes take the place of the problem's.
+    /// True if these meshes replace the problem's.
     substitute: bool,
-    /// Tags that the form names, each with the side of a box that gets it.
+    /// Tags that the form refers to, each with its side of a box.
     tags: Vec<(String, &'static str)>,
     meshes: Vec<Arc<Mesh>>,
 }
 
-/// The sides of a box, in the order in which the form's regions are given them.
+/// The sides of a box, in the order of assignment to the form's regions.
 const SIDES: [&str; 6] = ["x1", "y1", "z1", "y0", "z0", "x0"];
 
 impl Series {
-    /// The series of a problem's mesh, or of a box of other cells; `given` makes the mesh itself.
+    /// Returns the series of a problem's mesh, or of a box of other cells; `given` creates the mesh itself.
     pub(super) fn new(
         source: MeshSource,
         cell: Option<Cell>,
@@ -70,7 +69,7 @@ impl Series {
             set("to", Argument::Numbers(to[..dim].to_vec()));
         }
         if cell.is_tensor() {
-            // Cells that are not affine: the general case.
+            // Non-affine cells: the general case.
             set("deform", Argument::Number(0.05));
         }
         let (generator, substitute) = ("box".to_owned(), true);
@@ -78,18 +77,18 @@ impl Series {
         Ok(Self { generator, arguments, cell, note, substitute, tags, meshes })
     }
 
-    /// Whether these meshes take the place of the problem's, whose tags they do not have.
+    /// Returns whether these meshes replace the problem's, whose tags they lack.
     pub(super) fn is_substitute(&self) -> bool {
         self.substitute
     }
 
-    /// The sides of a box in its dimension.
+    /// Returns the sides of a box in its dimension.
     fn sides(&self) -> impl Iterator<Item = &'static str> {
         let dim = self.cell.dim();
         SIDES.into_iter().filter(move |side| dim == 3 || !side.starts_with('z'))
     }
 
-    /// Gives a box the tags that a form names and it has not, one side after another.
+    /// Assigns the tags that a form refers to and a box lacks to its sides.
     pub(super) fn set_tags(&mut self, form: &Form) {
         if self.generator != "box" {
             return;
@@ -101,15 +100,15 @@ impl Series {
             }
         }
         wanted.dedup();
-        // The last side is left for a condition.
+        // The last side is kept for a condition.
         let sides: Vec<&str> = self.sides().collect();
         let sides = sides[..sides.len() - 1].iter().copied().cycle();
         self.tags = wanted.into_iter().cloned().zip(sides).collect();
     }
 
-    /// Conditions on a box: on the whole of each field that has a flux; but where the form has integrals over facets, or
-    /// several fields, of which one may be known up to a constant only, some sides are free. A field of which the mean is
-    /// given has none, and then all sides are held.
+    /// Returns conditions on a box: on the whole boundary for each field with a flux. If the form has integrals over
+    /// facets, or several fields, one of which may be determined up to a constant only, some sides stay free. A field
+    /// with a mean-value constraint has no condition, and then all sides of the others are constrained.
     pub(super) fn conditions(&self, form: &Form, means: &[String]) -> Vec<String> {
         let mut free: Vec<&str> = self.tags.iter().map(|(_, side)| *side).collect();
         for integral in &form.integrals {
@@ -124,7 +123,7 @@ impl Series {
             self.sides().filter(|side| !free.contains(side)).map(|side| format!("\"{side}\""));
         let held: Vec<String> = held.collect();
         if held.is_empty() {
-            // Boundary blocks say what holds on all of it.
+            // Boundary blocks define the conditions on the whole boundary.
             return Vec::new();
         }
         let place = match (free.is_empty(), self.generator == "box") {
@@ -138,17 +137,17 @@ impl Series {
             .collect()
     }
 
-    /// The cells.
+    /// Returns the cells.
     pub(super) fn cell(&self) -> Cell {
         self.cell
     }
 
-    /// What should be known of these meshes.
+    /// Returns a remark on these meshes.
     pub(super) fn note(&self) -> Option<String> {
         self.note.clone()
     }
 
-    /// The mesh of a level, from 0 on.
+    /// Returns the mesh of a level, from 0 on.
     pub(super) fn mesh(&mut self, level: usize) -> Result<&Arc<Mesh>, Error> {
         while self.meshes.len() <= level {
             let arguments = self.arguments_of(self.meshes.len());
@@ -162,7 +161,7 @@ impl Series {
         Ok(&self.meshes[level])
     }
 
-    /// The part of that mesh that this process has for a problem; all of it where there is one process.
+    /// Returns the subdomain of that mesh for this process and a problem; the whole mesh for a single process.
     pub(super) fn part(
         &mut self,
         level: usize,
@@ -182,7 +181,7 @@ impl Series {
         }
         let cells = match self.arguments.get("cells") {
             Some(Argument::Numbers(all)) => {
-                // The shape of the cells stays about what it is.
+                // The aspect ratio of the cells is roughly preserved.
                 let least = all.iter().copied().fold(f64::INFINITY, f64::min).max(1.0);
                 let along = all.iter().map(|n| (n / least).round().clamp(1.0, 8.0) * times);
                 Argument::Numbers(along.collect())
@@ -193,7 +192,7 @@ impl Series {
         arguments
     }
 
-    /// The unknowns of a problem on a level.
+    /// Returns the DoFs of a problem on a level.
     pub(super) fn dofs(&mut self, problem: &Problem, level: usize) -> Result<usize, Error> {
         let mesh = self.mesh(level)?;
         let (form, cell) = (&problem.form, mesh.cell());
@@ -204,7 +203,7 @@ impl Series {
         Ok(elements.spaces().into_iter().map(unknowns).sum())
     }
 
-    /// So many levels, the finest of them the finest with no more than `most` unknowns.
+    /// Returns this many levels, the finest of which has at most `most` DoFs.
     pub(super) fn levels(
         &mut self,
         problem: &Problem,

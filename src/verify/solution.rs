@@ -1,17 +1,17 @@
-//! Solutions that are picked: smooth, no polynomials, other in each component, positive where that may be needed.
+//! Generated solutions: smooth, not polynomial, different in each component, positive if necessary.
 //!
-//! Each component is b + a sin(κ·x + φ), a wave that is not much longer than the mesh and along no axis. Forms differ in
-//! where they are defined: scalars are positive first (concentrations, temperatures), vectors small (displacements, of
-//! which det(I + ∇u) is taken), matrices near the identity. Where a form is not finite there, others are tried.
+//! Each component is b + a sin(κ·x + φ), a wave not much longer than the mesh and aligned with no axis. Forms differ in
+//! their domain: scalars are first positive (concentrations, temperatures), vectors small (displacements, with det(I +
+//! ∇u)), matrices near the identity. If a form is not finite for one solution, others are tried.
 
 use fem_dsl::form::Form;
 use fem_dsl::point::{Field, Location, Shape};
 use kernels_gen::element::Cell;
 
-/// The mean and the amplitude of scalars, in the order in which they are tried.
+/// The mean and the amplitude of scalars, in the order of trial.
 const SCALARS: [(f64, f64); 4] = [(1.3, 0.4), (0.45, 0.15), (-0.5, 0.3), (6.0, 1.0)];
 
-/// Solutions for all fields, each with the text of its value, the likeliest first.
+/// Returns solutions for all fields, each with the text of its value, the most promising first.
 pub(super) fn candidates(
     fields: &[Field],
     (from, to): ([f64; 3], [f64; 3]),
@@ -32,7 +32,7 @@ pub(super) fn candidates(
                 Shape::Scalar => next(mean, amplitude),
                 Shape::Vector(n) => {
                     let small = 0.05 * length;
-                    // Not around 0, so that nothing is odd by accident.
+                    // Not around 0, so that no term is odd by accident.
                     let components = (0..n).map(|_| next(0.4 * small, small));
                     format!("[{}]", components.collect::<Vec<_>>().join(", "))
                 }
@@ -52,12 +52,12 @@ pub(super) fn candidates(
     all
 }
 
-/// A number to three digits.
+/// Returns a number to three digits.
 fn rounded(x: f64) -> f64 {
     format!("{x:.2e}").parse().unwrap_or(x)
 }
 
-/// sin(κ·x + φ), with about a fifth to a third of a wave along each axis of the mesh.
+/// Returns sin(κ·x + φ), with about a fifth to a third of a wave along each axis of the mesh.
 fn wave(number: usize, from: [f64; 3], to: [f64; 3], dim: usize) -> String {
     let part = |i: usize| (i as f64 * 0.618_033_988_749_895).fract();
     let mut phase = 0.3 + 1.7 * part(3 * number);
@@ -71,8 +71,8 @@ fn wave(number: usize, from: [f64; 3], to: [f64; 3], dim: usize) -> String {
     format!("sin({terms}{phase:.3})")
 }
 
-/// A problem for a form that has none, on a box of cells, with data that a manufactured solution can have: text of the
-/// language.
+/// Returns a problem for a form that has none, on a box of cells, with data that a manufactured solution can have: text
+/// of the language.
 pub(super) fn problem(name: &str, form: &Form, cell: Cell) -> String {
     let dim = cell.dim();
     let deform = if cell.is_tensor() { ", deform: 0.05" } else { "" };

@@ -1,4 +1,4 @@
-//! Orders in time: a form with time derivatives, solved by each scheme that serves it with steps of three lengths → orders.
+//! Orders in time: a form with time derivatives, solved by each suitable scheme with steps of three lengths → orders.
 //!
 //! ```text
 //! ‖u_Δt − u_Δt/2‖ / ‖u_Δt/2 − u_Δt/4‖ ≈ 2^p        on one mesh, of which the error of space is no part
@@ -12,24 +12,25 @@ use runtime::mesh::Mesh;
 use runtime::problem::{Solution, Unwatched, run_steps};
 use std::sync::Arc;
 
-/// Steps of the longest kind.
+/// Number of the longest steps.
 pub(super) const STEPS: usize = 12;
-/// How much shorter an interval becomes in which no order shows, and the shortest, as parts of the whole.
+/// Factor by which an interval without a visible order is shortened, and the shortest interval as a fraction of the
+/// whole.
 const SHORTER: f64 = 4.0;
 const SHORTEST: f64 = 1.0 / 2048.0;
-/// Differences below this part of the solution are of the solver's tolerance.
+/// Fraction of the solution below which differences are due to the solver's tolerance.
 const ROUNDING: f64 = 1e-8;
 
-/// What a scheme does.
+/// The orders of a time integrator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InTime {
-    /// The scheme, as it is written.
+    /// The name of the scheme.
     pub scheme: String,
-    /// The order of each field; of one without time derivatives nothing is promised but by differences.
+    /// The order of each field; for fields without time derivatives only differences are asserted.
     pub orders: Vec<Order>,
 }
 
-/// Schemes as they are written, with the orders that they promise.
+/// Returns scheme names and schemes with their theoretical orders.
 fn schemes(problem: &Problem) -> Vec<(&'static str, Scheme, f64)> {
     let second = problem.form.rates.iter().any(|rate| rate.order == 2 && rate.read);
     let mut all = vec![
@@ -52,11 +53,11 @@ fn schemes(problem: &Problem) -> Vec<(&'static str, Scheme, f64)> {
     all
 }
 
-/// What makes a problem of an interval: of its solution, which follows t as fast as the interval is short.
+/// Creates a problem for a time interval, with a solution that varies with t in proportion to its shortness.
 pub(super) type OfInterval<'a> = dyn Fn(f64) -> Result<Problem, Error> + 'a;
 
-/// The orders of all schemes. An order is what short steps show, Δt λ ≲ 1 for the eigenvalues λ that a state has a part of: where
-/// it does not show, or where a step is too long to be solved, the whole interval is made shorter.
+/// Returns the orders of all schemes. The order is visible with short steps, Δt λ ≲ 1 for the eigenvalues λ in the
+/// solution. If it is not visible, or a step is too long to be solved, the whole interval is shortened.
 pub(super) fn orders(
     moving: &OfInterval<'_>,
     mesh: &Arc<Mesh>,
@@ -82,7 +83,7 @@ pub(super) fn orders(
     Ok(found)
 }
 
-/// The order of each field with one scheme.
+/// Returns the order of each field with one scheme.
 fn measured(
     problem: &Problem,
     scheme: Scheme,
@@ -100,7 +101,7 @@ fn measured(
         solutions.push(run_steps(&own, Arc::clone(mesh), None, target, None, &mut Unwatched)?);
     }
     let on = &solutions[0].on;
-    // Of several processes the first counts that has an unknown.
+    // Of several processes, the lowest that has a DoF counts it.
     let sharing = on.sharing();
     let is_own = |unknown: usize| sharing.as_ref().is_none_or(|all| !all.is_of_others(unknown));
     let norm = |of: &mut dyn Iterator<Item = f64>| {

@@ -22,16 +22,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An error below this part of the solution is rounding, and has no order.
+/// Fraction of the solution below which an error is a rounding error without an order.
 const ROUNDING: f64 = 1e-11;
-/// So many levels beyond those that were asked for, with at most so many times their unknowns; with at most so many where
-/// all orders are nearly there.
+/// Number of additional levels, and the limits of their DoFs as multiples of the requested number: in general, and if
+/// all orders are nearly reached.
 const BEYOND: (usize, [usize; 2]) = (3, [15, 200]);
 
-/// The largest s of ∂u/∂t = s u + r that is tried before a solve is told to fail.
+/// The largest s of ∂u/∂t = s u + r that is tried before a failed solve is reported.
 const MOST_RATE: f64 = 1e3;
 
-/// The conditions of a problem, without their values.
+/// Returns the conditions of a problem, without their values.
 fn conditions(
     program: &Program,
     problem: &str,
@@ -41,7 +41,7 @@ fn conditions(
     for field in fields {
         all.extend(program.conditions(problem, &field.name)?);
     }
-    // A manufactured solution is not periodic: it is given where sides are.
+    // A manufactured solution is not periodic: periodic sides get its values as conditions.
     let (sides, means) = (program.periodic_sides(problem)?, program.means(problem)?);
     if let Some(sides) = sides.filter(|_| !all.is_empty()) {
         let held =
@@ -52,7 +52,7 @@ fn conditions(
     Ok(all)
 }
 
-/// The state of verifying one problem.
+/// The state of the verification of one problem.
 pub(super) struct Verifier<'a> {
     program: &'a Program,
     name: &'a str,
@@ -61,9 +61,9 @@ pub(super) struct Verifier<'a> {
     series: Series,
     fields: Vec<String>,
     solution: Vec<(String, String)>,
-    /// Solutions that are tried one after another until the form is finite there; empty where it is given.
+    /// Solutions that are tried in turn until the form is finite; empty for a prescribed solution.
     candidates: Vec<Vec<(String, String)>>,
-    /// Whether orders in time were measured: they are of a scheme, not of a degree, and once is enough.
+    /// True if orders in time were measured: they depend on a scheme rather than on the degree, so that once is enough.
     timed: bool,
     /// s of ∂u/∂t = s u + r at an instant.
     rate: f64,
@@ -82,7 +82,7 @@ impl<'a> Verifier<'a> {
     ) -> Result<Self, Error> {
         let told = |found| Error::language(program.source(), found);
         let (source, dim) = program.mesh(name, overrides).map_err(told)?;
-        // What is wrong with the problem itself is said before anything is changed; its degree is changed anyway.
+        // Errors of the problem itself are reported before anything is changed; its degree is changed anyway.
         let check = |dim: usize, overrides: &Overrides| match program.problem(name, dim, overrides)
         {
             Err(found) if !found.iter().all(is_degree) => Err(told(found)),
@@ -137,7 +137,7 @@ impl<'a> Verifier<'a> {
         } else {
             verifier.solution = own;
         }
-        // Mistakes in a solution from outside.
+        // Mistakes in a user's solution.
         check(dim, &verifier.overrides)?;
         Ok(verifier)
     }
@@ -165,17 +165,18 @@ impl<'a> Verifier<'a> {
         Target { execution: self.settings.execution, ..Target::native() }
     }
 
-    /// The part of a level's mesh that this process has for a problem.
+    /// Returns the subdomain of a level's mesh for this process and a problem.
     fn part(&mut self, level: usize, problem: &Problem) -> Result<Arc<Mesh>, Error> {
         self.series.part(level, problem, &self.settings.group)
     }
 
-    /// Whether something else can be done behind an error.
+    /// Returns whether the verification can continue after an error.
     fn may_go_on(&self, error: &Error) -> bool {
         may_go_on(error, self.settings.group.size() > 1)
     }
 
-    /// The problem at a degree, with its manufactured solution; the inner error says why there is no such degree.
+    /// Returns the problem at a degree, with its manufactured solution; the inner error is the reason why the degree is
+    /// not possible.
     fn problem(&self, degree: usize) -> Result<Result<Problem, String>, Error> {
         let overrides = Overrides { degree: Some(degree.to_string()), ..self.overrides.clone() };
         let dim = self.series.cell().dim();
@@ -188,7 +189,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// All of one degree; the inner error says why it is not possible.
+    /// Verifies one degree; the inner error is the reason why it is not possible.
     pub(super) fn degree(
         &mut self,
         degree: usize,
@@ -212,7 +213,7 @@ impl<'a> Verifier<'a> {
         Ok(Ok(findings))
     }
 
-    /// The problem with the first solution at which the form is finite.
+    /// Returns the problem with the first solution for which the form is finite.
     fn pick(&mut self, degree: usize) -> Result<Result<Problem, String>, Error> {
         let mut candidates = std::mem::take(&mut self.candidates);
         let tried = candidates.len().max(1);
@@ -251,7 +252,7 @@ impl<'a> Verifier<'a> {
                         error,
                         RunError::ExactNotFinite { .. } | RunError::AuxNotFinite { .. }
                     );
-                    // Others have only heard of it.
+                    // Other processes only know that it happened.
                     if !any(&*self.settings.group, lost) && candidates.is_empty() {
                         return Err(error.into());
                     }
@@ -271,7 +272,7 @@ impl<'a> Verifier<'a> {
         Err(Error::Run(RunError::Setting(message)))
     }
 
-    /// Everything that is to be found.
+    /// Collects all findings.
     fn find(
         &mut self,
         problem: &Problem,
@@ -280,7 +281,7 @@ impl<'a> Verifier<'a> {
     ) -> Result<(), Error> {
         let wanted = self.settings.levels.max(2);
         let Range { start, end } = self.series.levels(problem, wanted, self.settings.dofs)?;
-        // A step in time that is too long for a nonlinear form leaves it without a solution that is found from 0.
+        // A time step that is too long for a nonlinear form prevents convergence from 0.
         while let Err(error) = self.levels(problem, wanted, start..end, findings, told) {
             if problem.form.rates.is_empty() || self.rate > MOST_RATE || !self.may_go_on(&error) {
                 return Err(error);
@@ -305,7 +306,7 @@ impl<'a> Verifier<'a> {
         }
         if self.settings.kernels {
             let small = if problem.degree <= 2 { 2 } else { 1 };
-            // Small enough for each process to have all of it.
+            // Small enough for each process to have the whole mesh.
             let mesh = Arc::clone(self.series.mesh(small)?);
             let trial = Trial::new(problem, mesh, self.rate)?;
             findings.kernels = kernels::compare(&trial, self.settings, &mut |what| {
@@ -315,7 +316,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// The levels of the series, and the orders that they show.
+    /// Solves the levels of the series, and computes their orders.
     fn levels(
         &mut self,
         problem: &Problem,
@@ -324,8 +325,8 @@ impl<'a> Verifier<'a> {
         findings: &mut Findings,
         told: Told<'_>,
     ) -> Result<(), Error> {
-        // Where coefficients vary on a small scale, coarse meshes do not show the order yet; where fields must fit one
-        // another, they may have no solution.
+        // With coefficients that vary on a small scale, coarse meshes do not show the asymptotic order; for coupled
+        // fields, they may not be solvable.
         for level in start..end + BEYOND.0 {
             let holds = |orders: &Orders| orders.l2.holds() && orders.h1.holds();
             let done = findings.levels.len() >= wanted && findings.orders.iter().all(holds);
@@ -347,7 +348,8 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// The problem on a part of a few of its steps, with a solution that follows time: its own, or with waves in time where that does not.
+    /// Returns the problem on a fraction of a few of its steps, with a time-dependent solution: its own, or one with
+    /// waves in time.
     fn moving(&self, problem: &Problem, part: f64) -> Result<Problem, Error> {
         let Some(Stepping { from, to, step, .. }) = problem.stepping else {
             return Ok(problem.clone());
@@ -376,7 +378,7 @@ impl<'a> Verifier<'a> {
         self.program.problem(self.name, dim, &overrides).map(shorter).map_err(told)
     }
 
-    /// One more level of the series, and the orders up to it.
+    /// Solves one more level of the series, and computes the orders up to it.
     fn level(
         &mut self,
         problem: &Problem,
@@ -416,12 +418,13 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Whether a form has no such degree.
+/// Returns whether a diagnostic is about an impossible degree of a form.
 fn is_degree(found: &Diagnostic) -> bool {
     found.code == Code::BadDegree
 }
 
-/// Whether a degree is not possible for a form on these cells. A quadrature was asked for, and is no matter of the degree.
+/// Returns whether a degree is not possible for a form on these cells. A requested quadrature is independent of the
+/// degree.
 fn impossible(error: &RunError) -> bool {
     let asked = matches!(error, RunError::Plan(PlanError::Quadrature(_)));
     !asked

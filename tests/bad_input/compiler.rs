@@ -1,5 +1,5 @@
-//! Compilers that never answer or make what cannot be loaded, and programs that are ended while they compile: it is said,
-//! kernels are interpreted, and nothing is left running or lying about.
+//! Compilers that hang or produce output that cannot be loaded, and programs terminated during compilation. The problem
+//! is reported, kernels are interpreted, and no processes or files are left.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 use super::gallery::Stand;
 
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
-/// How a compiler answers that can be used.
+/// The version output of a usable compiler.
 const VERSION: &str = "echo 'rustc 1.999.0'; echo 'release: 1.999.0'";
 /// Longer than any test.
 const HANG: &str = "sleep 600";
-/// How long something may take on a machine that is busy.
+/// Time limit on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `wf run` with a compiler that may take half a second.
+/// Runs `wf run` with a compiler that may take half a second.
 fn run(stand: &Stand, compiler: &Path) -> Output {
     let mut command = stand.command(&["run", "a.wf", "--no-output", "--json"]);
     command.env("WF_RUSTC", compiler).env("WF_COMPILE_SECONDS", "0.5");
     command.output().expect("wf should start")
 }
 
-/// That the problem was solved by interpreted kernels, and that each of the words was said once.
+/// Asserts that the problem was solved by interpreted kernels, and that each of the texts was printed once.
 fn interpreted(output: &Output, words: &[&str]) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -35,7 +35,7 @@ fn interpreted(output: &Output, words: &[&str]) {
     }
 }
 
-/// How many files there are in a folder of the cache.
+/// Returns the number of files in a folder of the cache.
 fn count(stand: &Stand, part: &str) -> usize {
     fs::read_dir(stand.cache().join(part)).map_or(0, Iterator::count)
 }
@@ -48,7 +48,7 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process does something still: not one that waits to be buried.
+/// Returns whether a process is running, that is not a zombie.
 fn is_alive(process: &str) -> bool {
     let status = fs::read_to_string(Path::new("/proc").join(process).join("status"));
     status.is_ok_and(|status| !status.contains("State:\tZ"))
@@ -84,7 +84,7 @@ fn a_compiler_that_makes_no_library_is_said_in_the_loaders_words() {
     assert_eq!(count(&stand, "building"), 0);
 }
 
-/// What stops a compiler beside its source stops no solve.
+/// A compiler failure for other reasons than its source does not stop a solve.
 #[test]
 fn a_compiler_without_its_linker_is_done_without() {
     let stand = Stand::problem(BOX);
@@ -95,14 +95,14 @@ fn a_compiler_without_its_linker_is_done_without() {
     interpreted(&output, &["SIGSEGV", "WF_RUSTC", "are interpreted"]);
     let output = run(&stand, &stand.compiler("three", VERSION, "exit 3"));
     interpreted(&output, &["exit status: 3", "WF_RUSTC", "are interpreted"]);
-    // What it says of the source is a fault of the source, and not hidden.
+    // An error about the source is a defect of the source, and not hidden.
     let fault = "printf 'error[E0425]: no such name\n --> kernels.rs:1:1\n' >&2; exit 1";
     let output = run(&stand, &stand.compiler("refusing", VERSION, fault));
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success() && said.contains("could not compile"), "{said}");
 }
 
-/// Only where file systems can be mounted.
+/// Only on systems that allow mounting.
 #[test]
 fn a_cache_where_nothing_may_be_run_is_done_without() {
     let stand = Stand::problem(BOX);
@@ -127,7 +127,7 @@ fn a_cache_where_nothing_may_be_run_is_done_without() {
     }
 }
 
-/// `wf` that waits for a compiler, and the numbers of the compiler's process and of one that it has started.
+/// Starts `wf` with a waiting compiler, and returns the ids of the compiler's process and of its child.
 fn waiting(stand: &Stand) -> (Child, [String; 2]) {
     let numbers = stand.path("numbers");
     let hang =

@@ -1,10 +1,10 @@
-//! Data and states from files that cannot be used: gone, damaged, of another mesh, with other components.
+//! Unusable data and states from files: missing, damaged, of another mesh, with other components.
 
 use super::gallery::{Stand, at};
 
 const FORM: &str = "form p { field u: vector; aux kappa: scalar on cells; aux v: scalar; f0[u] = u * v; f1[u] = kappa * grad(u); }\n";
 
-/// A problem that takes its data from `data`, a file with this content.
+/// Returns a problem that takes its data from `data`, a file with this content.
 fn stand(data: &str, content: impl AsRef<[u8]>) -> Stand {
     let stand = Stand::with(format!(
         "{FORM}problem q solves p {{ mesh = box(dim: 2, cells: 2); {data}; }}\n"
@@ -93,7 +93,7 @@ fn values_that_are_no_numbers() {
     text.refuses_run(&[], at("E0307", text.place("file("), &["`initial u` is inf at (1, 1, 0)"]));
 }
 
-/// The arrays that there are, and a state on another mesh.
+/// The available arrays, and a state on another mesh.
 #[test]
 fn solutions_that_are_of_something_else() {
     let maker = Stand::with(format!(
@@ -114,7 +114,7 @@ fn solutions_that_are_of_something_else() {
     let words: &[&str] =
         &["no array \"wind\" on cells", "the field \"u\"", "\"v\" at points", "\"kappa\" on cells"];
     text.refuses_run(&[], at("E0419", text.place("file("), words));
-    // Whatever is cut off is missed.
+    // Any truncation is detected.
     for part in [3, 30, 60, 90, 97] {
         let text = stand(state, &solution[..solution.len() * part / 100]);
         text.refuses_run(&[], at("E0419", text.place("file("), &[]));

@@ -1,5 +1,5 @@
-//! A stand for bad input: a folder with the files of a case, `wf` run in it as text and as JSON, and what must hold
-//! whatever is wrong: exit code 1, one message with its code, place and remedy, no panic, and no file left behind.
+//! Fixture for bad input: a folder with the files of a case, and runs of `wf` in it as text and as JSON. The checks for
+//! any error are: exit code 1, one message with its code, location and remedy, no panic, and no file left.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,27 +8,27 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The form that most cases solve, on one line, so that problems begin on line 2.
+/// The form of most cases, on one line, so that problems begin on line 2.
 pub(crate) const FORM: &str =
     "form p { field u: scalar; param f = 1; param g = 1 / f; f0[u] = -f * g; f1[u] = grad(u); }\n";
 
-/// What must be said.
+/// The expected message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Said<'a> {
-    /// The code of the first diagnostic; none where the message has no diagnostics.
+    /// The code of the first diagnostic; `None` if the message has no diagnostics.
     pub(crate) code: Option<&'a str>,
-    /// File, line and column of its place.
+    /// File, line and column of its location.
     pub(crate) place: Option<(&'a str, u64, u64)>,
-    /// Words of the message, its notes and its help.
+    /// Parts of the message, its notes and its help.
     pub(crate) words: &'a [&'a str],
 }
 
-/// What a diagnostic with a place must say.
+/// Returns the expected diagnostic with a location.
 pub(crate) fn at<'a>(code: &'a str, place: (&'a str, u64, u64), words: &'a [&'a str]) -> Said<'a> {
     Said { code: Some(code), place: Some(place), words }
 }
 
-/// The place of the first `token` in a text, `a.wf`.
+/// Returns the location of the first `token` in a text, `a.wf`.
 pub(crate) fn place(text: &str, token: &str) -> (&'static str, u64, u64) {
     let at = text.find(token).unwrap_or_else(|| panic!("no {token:?} in {text}"));
     let line = text[..at].matches('\n').count() + 1;
@@ -36,7 +36,7 @@ pub(crate) fn place(text: &str, token: &str) -> (&'static str, u64, u64) {
     ("a.wf", line as u64, column as u64)
 }
 
-/// What a message without a place must say.
+/// Returns the expected message without a location.
 pub(crate) fn said<'a>(words: &'a [&'a str]) -> Said<'a> {
     Said { words, ..Said::default() }
 }
@@ -53,14 +53,14 @@ impl Stand {
         Self { folder: folder(), cache: folder() }
     }
 
-    /// With the file `a.wf`.
+    /// Creates a folder with the file `a.wf`.
     pub(crate) fn with(text: impl AsRef<[u8]>) -> Self {
         let stand = Self::new();
         stand.write("a.wf", text);
         stand
     }
 
-    /// With the file `a.wf`: [`FORM`], and a problem `q` on line 2 with these items.
+    /// Creates a folder with the file `a.wf`: [`FORM`], and a problem `q` on line 2 with these items.
     pub(crate) fn problem(items: &str) -> Self {
         Self::with(format!("{FORM}problem q solves p {{ {items} }}\n"))
     }
@@ -73,8 +73,7 @@ impl Stand {
         std::fs::write(self.path(name), text).expect("the file should be written");
     }
 
-    /// A program that stands in for `rustc`: a shell script with what it does when it is asked for its version, and what
-    /// it does to compile.
+    /// Creates a substitute for `rustc`: a shell script with its reactions to a version query and to a compilation.
     #[cfg(unix)]
     pub(crate) fn compiler(&self, name: &str, version: &str, compile: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
@@ -87,12 +86,12 @@ impl Stand {
         path
     }
 
-    /// Where compiled kernels are kept.
+    /// Returns the cache of compiled kernels.
     pub(crate) fn cache(&self) -> &Path {
         self.cache.path()
     }
 
-    /// The place of the first `token` in the problem of `a.wf`.
+    /// Returns the location of the first `token` in the problem of `a.wf`.
     pub(crate) fn place(&self, token: &str) -> (&'static str, u64, u64) {
         let text = std::fs::read_to_string(self.path("a.wf")).expect("a text");
         let start = text.find("problem").expect("a problem");
@@ -101,7 +100,7 @@ impl Stand {
         place(&(spaced + &text[start..]), token)
     }
 
-    /// `wf` in the folder, with a cache of its own.
+    /// Returns `wf` in the folder, with its own cache.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
         command.args(arguments).current_dir(self.folder.path());
@@ -113,7 +112,7 @@ impl Stand {
         self.command(arguments).output().expect("wf should start")
     }
 
-    /// The names of all files in the folder and below.
+    /// Returns the names of all files in the folder and below.
     pub(crate) fn files(&self) -> BTreeSet<PathBuf> {
         let mut open = vec![self.folder.path().to_owned()];
         let mut found = BTreeSet::new();
@@ -129,17 +128,17 @@ impl Stand {
         found
     }
 
-    /// `wf run a.wf` with more arguments must be refused; kernels are interpreted, to be quick.
+    /// Checks that `wf run a.wf` with more arguments fails; kernels are interpreted for speed.
     pub(crate) fn refuses_run(&self, more: &[&str], said: Said<'_>) {
         self.refuses(&[&["run", "a.wf", "--interpret"], more].concat(), said);
     }
 
-    /// `wf probe a.wf` with more arguments must be refused.
+    /// Checks that `wf probe a.wf` with more arguments fails.
     pub(crate) fn refuses_probe(&self, more: &[&str], said: Said<'_>) {
         self.refuses(&[&["probe", "a.wf", "--interpret"], more].concat(), said);
     }
 
-    /// `wf` with these arguments must be refused, as text and as JSON.
+    /// Checks that `wf` with these arguments fails, as text and as JSON.
     pub(crate) fn refuses(&self, arguments: &[&str], said: Said<'_>) {
         let before = self.files();
         let output = self.output(arguments);
@@ -163,12 +162,12 @@ impl Stand {
     }
 }
 
-/// The beginning of a command line, for messages.
+/// Returns the beginning of a command line, for messages.
 fn shown(arguments: &[&str]) -> String {
     arguments.join(" ").chars().take(200).collect()
 }
 
-/// The text on standard error of a failure that has nothing on standard output.
+/// Returns the text on standard error of a failure with empty standard output.
 pub(crate) fn plain_failure(output: &Output, arguments: &[&str]) -> String {
     let arguments = shown(arguments);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -179,7 +178,7 @@ pub(crate) fn plain_failure(output: &Output, arguments: &[&str]) -> String {
     text
 }
 
-/// The JSON object of a failure, which is alone on standard output.
+/// Returns the JSON object of a failure, the only contents of standard output.
 fn failure_json(output: &Output, arguments: &[&str]) -> Value {
     let arguments = shown(arguments);
     let text = std::str::from_utf8(&output.stdout).expect("UTF-8");

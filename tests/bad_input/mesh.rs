@@ -1,4 +1,4 @@
-//! Meshes that cannot be used: gone, damaged, of no format that is read, with inverted cells, without a tag that is asked for.
+//! Unusable meshes: missing, damaged, of unknown format, with inverted cells, without a requested tag.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ fn mesh(name: &str) -> Vec<u8> {
     std::fs::read(path).expect("a mesh of the project")
 }
 
-/// A problem on a mesh with this content.
+/// Returns a problem on a mesh with this content.
 fn stand(content: impl AsRef<[u8]>) -> Stand {
     let stand = Stand::problem(ITEMS);
     stand.write("part.msh", content);
     stand
 }
 
-/// A quadrilateral or a hexahedron and so on, in format 2.2.
+/// Returns a file of format 2.2 with one cell.
 fn one_cell(kind: u32, points: &[[f64; 3]], nodes: &[u32]) -> String {
     let mut text = format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n{}\n", points.len());
     for (i, [x, y, z]) in points.iter().enumerate() {
@@ -59,7 +59,7 @@ fn meshes_that_are_damaged() {
     }
 }
 
-/// What the file looks like decides what is expected of it, not its name.
+/// The contents of the file, rather than its name, determine its expected format.
 #[test]
 fn meshes_of_other_formats_that_are_damaged() {
     let file = |name: &str| {
@@ -99,7 +99,7 @@ fn meshes_of_other_formats_that_are_damaged() {
     other.refuses_run(&[], at("E0413", PLACE, words));
 }
 
-/// The element's own number, where it is, and what to do.
+/// The element's own number, its position, and the remedy.
 #[test]
 fn inverted_cells_are_named_with_their_place() {
     let square = [[2.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, 1.0, 0.0], [2.0, 1.0, 0.0]];
@@ -122,12 +122,12 @@ fn tags_that_a_file_does_not_have() {
     let stand = Stand::problem("mesh = \"part.msh\"; dirichlet u = 0 on \"left\", \"rigth\";");
     stand.write("part.msh", mesh("plate_hole_quad.msh"));
     stand.refuses_run(&[], at("E0405", ("a.wf", 2, 68), words));
-    // A probe leaves conditions aside.
+    // A probe ignores conditions.
     let output = stand.output(&["probe", "a.wf", "--interpret", "--at", "u=1"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Those of the form's boundary blocks have a place as those of conditions do, and all come out of one run.
+/// Tags of the form's boundary blocks have locations like those of conditions, and one run reports all.
 #[test]
 fn all_tags_that_a_file_does_not_have_are_underlined_in_one_run() {
     let stand = Stand::with(
@@ -163,7 +163,7 @@ fn generators_that_cannot() {
     }
 }
 
-/// Two triangles on one side of an edge: 1 would be measured where 0.75 is covered.
+/// Two triangles on one side of an edge: the measure would be 1 for a covered area of 0.75.
 #[test]
 fn overlapping_cells_are_named_with_their_place() {
     let text = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 1 1 0\n$EndNodes\n\
@@ -180,7 +180,7 @@ fn overlapping_cells_are_named_with_their_place() {
     stand.refuses(&["check", "a.wf"], at("E0413", PLACE, words));
 }
 
-/// Two squares of which each has nodes of its own on the side where they meet.
+/// Two squares with duplicate nodes on their common side.
 #[test]
 fn nodes_that_are_not_merged_are_noted() {
     let text = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n8\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n5 1 0 0\n6 2 0 0\n\
@@ -201,7 +201,7 @@ fn nodes_that_are_not_merged_are_noted() {
     }
 }
 
-/// The unit square of two triangles, and more of both: facets of group 7, named "mid", and what `more` says.
+/// Returns the unit square of two triangles with additional nodes and elements: facets of group 7, named "mid".
 fn square(name: &str, nodes: &[&str], elements: &[&str]) -> String {
     let own = ["10 0 0 0", "20 1 0 0", "30 1 1 0", "40 0 1 0"];
     let triangles = ["1 2 2 1 1 10 20 30", "2 2 2 1 1 10 30 40"];
@@ -216,7 +216,7 @@ fn square(name: &str, nodes: &[&str], elements: &[&str]) -> String {
     )
 }
 
-/// A node in the middle of another cell's side: each of the two sides would count as boundary.
+/// A node in the middle of another cell's side: both sides would count as boundary.
 #[test]
 fn nodes_inside_facets_of_other_cells_are_named_with_their_place() {
     let nodes = ["50 1 0.5 0", "60 2 0 0", "70 2 1 0"];
@@ -231,7 +231,7 @@ fn nodes_inside_facets_of_other_cells_are_named_with_their_place() {
     stand.refuses(&["check", "a.wf"], at("E0413", PLACE, words));
 }
 
-/// A triangle over two others, with which it shares nothing.
+/// A triangle over two others, without common nodes.
 #[test]
 fn cells_inside_others_are_named_with_their_place() {
     let nodes = ["50 0.2 0.1 0", "60 0.7 0.1 0", "70 0.5 0.2 0"];
@@ -247,7 +247,7 @@ fn a_node_in_two_places_is_named_with_its_line() {
     stand.refuses_run(&[], at("E0413", PLACE, words));
 }
 
-/// What is integrated over facets between two cells would be taken from either; a condition there is well.
+/// An integral over facets between two cells would be ambiguous; a condition on them is valid.
 #[test]
 fn boundaries_between_cells_are_not_integrated_over() {
     let text = "form p { field u: scalar; f0[u] = u - 1; f1[u] = grad(u); on boundary \"mid\" { f0[u] = -1; } }\n\
@@ -264,7 +264,7 @@ fn boundaries_between_cells_are_not_integrated_over() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Over facets inside the domain what is the same from both sides has an integral; a gradient and `n` have none.
+/// Over interior facets, single-valued expressions have an integral; a gradient and `n` have none.
 #[test]
 fn reports_are_integrated_over_facets_inside_where_both_sides_agree() {
     let problem = |report: &str| {
@@ -291,7 +291,7 @@ fn reports_are_integrated_over_facets_inside_where_both_sides_agree() {
     }
 }
 
-/// Cells and a side of one tag: only `n` says that the sides are meant.
+/// Cells and a side with one tag: only `n` implies that the sides are integrated over.
 #[test]
 fn an_integral_over_a_tag_of_cells_and_of_facets_is_refused() {
     let stand = |report: &str| {
@@ -328,7 +328,7 @@ fn tags_of_cells_that_a_mesh_lacks_are_named_with_their_place() {
     stand.refuses(&["check", "a.wf"], at("E0405", place, &["no boundary \"rim\""]));
 }
 
-/// What a mesh calls its parts is shown so that no terminal obeys it.
+/// Names of mesh tags are displayed without control sequences.
 #[test]
 fn names_that_cannot_be_read_are_shown_readably() {
     let long = "x".repeat(100_000);
@@ -348,7 +348,7 @@ fn names_that_cannot_be_read_are_shown_readably() {
     assert!(said.contains("b\u{fffd}[31m.wf") && !said.contains('\u{1b}'), "{said}");
 }
 
-/// An integral over a tag means one thing, whatever other reports there are.
+/// An integral over a tag has one meaning, independent of other reports.
 #[test]
 fn a_tag_of_cells_and_of_facets_alike_is_no_place_of_an_integral() {
     let both = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n2\n1 1 \"t\"\n2 2 \"t\"\n$EndPhysicalNames\n\
@@ -363,7 +363,7 @@ fn a_tag_of_cells_and_of_facets_alike_is_no_place_of_an_integral() {
     }
 }
 
-/// Such a box has no cells with numbers for them, and no `deform` helps.
+/// Such a box has no floating-point coordinates for its cells, independent of `deform`.
 #[test]
 fn boxes_whose_coordinates_overflow_or_coincide_do_not_blame_deform() {
     for (arguments, words) in [
@@ -381,7 +381,7 @@ fn boxes_whose_coordinates_overflow_or_coincide_do_not_blame_deform() {
     }
 }
 
-/// A 9-node square whose lower side runs backwards near its first node.
+/// A 9-node square whose lower side is reversed near its first node.
 #[test]
 fn a_side_that_runs_backwards_is_a_fold_of_the_boundary() {
     let points = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.05, 0.0], [1.0, 0.5]];

@@ -1,4 +1,4 @@
-//! Paths that are no Unicode, and files that are not ours to replace.
+//! Paths that are not Unicode, and files that must not be replaced.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,7 +10,7 @@ use super::gallery::{FORM, Stand, said};
 
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
 
-/// A name that is no Unicode.
+/// Returns a name that is not Unicode.
 fn odd(extension: &str) -> OsString {
     let mut name = OsStr::from_bytes(b"\xff\xfe").to_owned();
     name.push(extension);
@@ -24,7 +24,7 @@ fn paths_that_are_no_unicode_are_taken_and_shown_as_far_as_they_can_be() {
     fs::create_dir(&folder).expect("a folder");
     let text = format!("{FORM}problem q solves p {{ {BOX} }}\n");
     fs::write(folder.join(odd(".wf")), text).expect("written");
-    // What `wf` is given, and a file that it writes.
+    // Arguments of `wf`, and its output file.
     let verify = ["verify", "--interpret", "--no-kernels", "--degree", "1", "--dofs", "200"];
     let cases: [(&[&str], &str); 8] = [
         (&["check"], ""),
@@ -63,7 +63,7 @@ fn paths_that_are_no_unicode_are_taken_and_shown_as_far_as_they_can_be() {
             }
         }
     }
-    // Of a mesh in the language, the text is Unicode: bad usage, and no panic.
+    // In the language, the text is Unicode: bad usage, and no panic.
     let mut command = stand.command(&["run", "a.wf", "--mesh"]);
     let output = command.arg(odd(".msh")).output().expect("wf should start");
     assert_eq!(output.status.code(), Some(2));
@@ -73,7 +73,7 @@ fn paths_that_are_no_unicode_are_taken_and_shown_as_far_as_they_can_be() {
 #[test]
 fn what_may_only_be_read_is_refused_before_the_work() {
     let stand = Stand::problem(&format!("{BOX} exact u = x[0];"));
-    // What comes first in a long run: nothing is compiled for what cannot be written.
+    // Output files are checked first in a long run: nothing is compiled if they cannot be written.
     for name in ["u.vtu", "k.rs", "a.svg"] {
         stand.write(name, "what was there");
         let read_only = fs::Permissions::from_mode(0o444);
@@ -94,7 +94,7 @@ fn what_may_only_be_read_is_refused_before_the_work() {
     assert_eq!(fs::read(stand.path("a.wf")).expect("still there"), before);
 }
 
-/// Only where `wf` can be run as somebody else: by the system's own user.
+/// Only if `wf` can run as another user: from the root account.
 #[test]
 fn what_belongs_to_others_is_refused_before_the_work() {
     use std::os::unix::process::CommandExt as _;
@@ -113,7 +113,7 @@ fn what_belongs_to_others_is_refused_before_the_work() {
     assert_eq!(fs::read(stand.path("u.vtu")).expect("still there"), b"what was there");
 }
 
-/// A mesh in VTK's format, as `wf run` writes it.
+/// Returns a problem with a mesh in VTK's format, as `wf run` writes it.
 fn with_mesh(name: &str, items: &str) -> Stand {
     let stand = Stand::problem(BOX);
     let made = stand.output(&["run", "a.wf", "--interpret", "--output", name]);
@@ -122,7 +122,7 @@ fn with_mesh(name: &str, items: &str) -> Stand {
     stand
 }
 
-/// The mesh of a problem has the name of its solution, by whatever path.
+/// The mesh of a problem has the name of its solution, through any path.
 #[test]
 fn an_output_replaces_no_file_that_the_run_reads() {
     let stand = with_mesh("part.vtu", "mesh = \"part.vtu\"; dirichlet u = 0;");
@@ -150,7 +150,7 @@ fn an_output_replaces_no_file_that_the_run_reads() {
     assert_eq!(fs::read(stand.path("part.vtu")).expect("still there"), before);
 }
 
-/// A problem with `eigen` has other files than a linear system, and replaces none of these.
+/// A problem with `eigen` has other output files than a linear system, and replaces none of those.
 #[test]
 fn matrices_of_an_eigenvalue_problem_replace_no_input() {
     let stand = with_mesh("part.vtu", "mesh = \"part.vtu\"; dirichlet u = 0; eigen = smallest(1);");
@@ -164,7 +164,7 @@ fn matrices_of_an_eigenvalue_problem_replace_no_input() {
     assert!(stand.output(&arguments).status.success());
 }
 
-/// Numbers of a series and of the values of a parameter, states, and what stands beside a solution count, too.
+/// Files of a series and of the values of a parameter, states, and accompanying files count, too.
 #[test]
 fn no_output_of_a_run_replaces_another() {
     let items = "mesh = box(dim: 2, cells: 2); dirichlet u = 0; initial u = file(\"u-1.vtu\"); \

@@ -1,4 +1,4 @@
-//! A quadrature that was asked for: too few points for the form on this mesh, too many for anything, and what is only worth a note.
+//! Explicit quadrature: too few points for the form on this mesh, too many for anything, and cases with a remark only.
 
 use serde_json::Value;
 use weakform::{Error, Form, mesh};
@@ -7,7 +7,7 @@ use super::gallery::{FORM, Stand, at};
 
 const PLATE: &str = "mesh = box(dim: 2, cells: 2); degree = 2; quadrature = 1; dirichlet u = 0;";
 
-/// Heat in a plate with one point a cell was 0 everywhere, and nothing said so.
+/// Heat in a plate with one point per cell was 0 everywhere, without a message.
 #[test]
 fn too_low_is_refused() {
     let stand = Stand::problem(PLATE);
@@ -79,7 +79,8 @@ fn what_is_only_worth_a_note() {
     assert!(emit.status.success() && warned.contains("no use for more than 9"), "{warned}");
 }
 
-/// Four points a square of degree 2 and one of degree 1 see some functions of a cell alone nowhere; the conditions fix them.
+/// Four points per square of degree 2 and one of degree 1 miss some functions of a single cell; the conditions
+/// determine them.
 #[test]
 fn reduced_integration_is_judged_on_the_mesh_with_its_conditions() {
     let run = |text: &str, quadrature: &str| {

@@ -1,5 +1,5 @@
-//! Places that take no files: full, unwritable, or something else in the way. Nothing partial is left, the message
-//! names the place and the remedy, and where one place will do as well as another it is taken.
+//! Destinations that accept no files: full, read-only, or blocked. No partial file is left, the message names the
+//! destination and the remedy, and an alternative destination is used if possible.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -8,10 +8,10 @@ use super::gallery::{Stand, plain_failure, said};
 
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
 
-/// `wf` where no file can grow: writes fail as they do on a full disk.
+/// Returns `wf` with a file-size limit of zero: writes fail as on a full disk.
 fn without_room(stand: &Stand, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    // A signal would end the program before it sees the error; ignored, it becomes one.
+    // The signal would end the program before it sees the error; if ignored, it becomes an error.
     command.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]);
     let wf = stand.command(arguments);
     command.arg(wf.get_program()).args(wf.get_args());
@@ -37,7 +37,7 @@ fn a_full_disk_leaves_no_partial_output() {
     let run = ["run", "a.wf", "--interpret", "--degree", "8", "--output"];
     for arguments in [&[&run[..], &["u.vtu"]].concat()[..], &[&run[..], &["new.vtu"]].concat()] {
         let mut output = output(&mut without_room(&stand, arguments));
-        // What was found is not lost with the file.
+        // Results are not lost with the file.
         let found = utf8(&std::mem::take(&mut output.stdout));
         assert!(found.contains("residual") && !found.contains(".vtu"), "{found}");
         let text = plain_failure(&output, arguments);
@@ -53,7 +53,7 @@ fn a_full_disk_leaves_no_partial_output() {
     }
 }
 
-/// Neither the cache nor the temporary folder takes the source of the kernels.
+/// Neither the cache nor the temporary folder accepts the source of the kernels.
 #[test]
 fn a_full_disk_under_the_compiler_is_said() {
     let stand = Stand::problem(BOX);
@@ -67,7 +67,7 @@ fn a_full_disk_under_the_compiler_is_said() {
         let left = fs::read_dir(stand.cache().join(part)).map_or(0, Iterator::count);
         assert_eq!(left, 0, "left in {part}");
     }
-    // With room again, the same cache serves.
+    // With free space, the same cache works again.
     let again = stand.output(&arguments);
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
     assert!(fs::read_dir(stand.cache().join("modules")).expect("a cache").count() > 0);
@@ -85,7 +85,7 @@ fn a_cache_that_cannot_be_is_said_and_done_without() {
     }
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(text.lines().count(), 1);
-    // What the libraries warn of stands beside the result.
+    // Warnings of the libraries are part of the result.
     let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let warnings = value["warnings"].as_array().expect("warnings");
     let kept = |warning: &serde_json::Value| warning["message"].to_string().contains("not kept");
@@ -108,7 +108,7 @@ fn outputs_without_a_place() {
     }
 }
 
-/// Only where the rights of folders bind us: they do not bind the system's own user.
+/// Only if folder permissions apply to us, which is not the case for root.
 #[test]
 fn outputs_in_folders_of_others() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -124,14 +124,14 @@ fn outputs_in_folders_of_others() {
     stand.refuses_run(&["--output", "closed/u.vtu"], said(words));
 }
 
-/// The file of a finished solve has no place any more: its folder was there when that was looked at.
+/// The folder of the output existed at the check, but not at the end of the solve.
 #[test]
 fn a_folder_that_vanishes_during_the_solve_loses_no_result() {
     let stand = Stand::problem(BOX);
     fs::create_dir(stand.path("results")).expect("a folder");
     let vanish = stand.compiler("vanish", "rm -r results; exit 1", "exit 1");
     let mut command = stand.command(&["run", "a.wf", "--output", "results/u.vtu"]);
-    // A compiler is asked in the root folder.
+    // The compiler is queried in the root folder.
     let script = fs::read_to_string(&vanish).expect("a script");
     let here = stand.path("results").display().to_string();
     fs::write(&vanish, script.replace("results", &here)).expect("written");
@@ -143,7 +143,7 @@ fn a_folder_that_vanishes_during_the_solve_loses_no_result() {
     assert!(!failure.contains("panicked"), "{failure}");
 }
 
-/// `wf … | head -0`: who does not read is not waited for, and the file is written.
+/// `wf … | head -0`: a closed pipe does not delay the run, and the file is written.
 #[test]
 fn a_reader_that_has_gone_is_no_failure() {
     let stand = Stand::problem(BOX);
@@ -166,7 +166,7 @@ fn a_full_device_stays_a_device() {
         let output = stand.output(&run);
         let (found, failure) = (utf8(&output.stdout), utf8(&output.stderr));
         assert_eq!(output.status.code(), Some(1), "{failure}");
-        // What was found is not lost with the file.
+        // Results are not lost with the file.
         let (result, failure) = if json.is_empty() {
             (found, failure)
         } else {
@@ -189,13 +189,13 @@ fn a_full_device_stays_a_device() {
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains("standard output") && text.contains("help: "), "{text}");
     }
-    // Where nobody listens, there is still no panic.
+    // With a closed standard error there is still no panic.
     let mut command = stand.command(&["run", "a.wf", "--no-output"]);
     let status = command.env("WF_CACHE_DIR", stand.path("a.wf")).stdout(full()).stderr(full());
     assert_eq!(status.status().expect("wf should start").code(), Some(1));
 }
 
-/// What does not fit is refused before it is made, with what it takes and what there is.
+/// Problems that do not fit are rejected in advance, with the required and the available memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_there_is_not() {
@@ -219,26 +219,26 @@ fn memory_that_there_is_not() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // The mesh fits, and what is solved on it does not.
+    // The mesh fits, but the problem on it does not.
     let degree = [&run[..], &["box(dim: 2, cells: 400)", "--degree", "12"]].concat();
     let text = plain_failure(&limited(&degree), &degree);
     for words in ["a problem of 23049601 unknowns on 160000 cells", "vectors", "`ulimit -v`"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // Beyond all machines there is a word at once, too.
+    // Beyond all machines there is an immediate message, too.
     let dry = stand.output(&["run", "a.wf", "--dry-run", "--mesh", "box(dim: 3, cells: 1000000)"]);
     let text = String::from_utf8_lossy(&dry.stdout).into_owned();
     assert!(
         text.contains("1000000000000000000 cells (hex)") && text.contains("too little"),
         "{text}"
     );
-    // Nor would more memory help.
+    // More memory would not help either.
     let text = utf8(&dry.stderr);
     assert_eq!(dry.status.code(), Some(1), "{text}");
     assert!(text.contains("error[E0413]") && text.contains("32-bit indices"), "{text}");
 }
 
-/// Just too little room is said as well as far too little: what is given out in large pieces counts.
+/// Slightly insufficient memory is reported like far too little: memory in large allocations counts.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_there_nearly_is() {
@@ -252,7 +252,7 @@ fn memory_that_there_nearly_is() {
         command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path(""));
         all += &plain_failure(&output(&mut command), &run);
     }
-    // The mesh does not fit, or else what is solved on it does not.
+    // Either the mesh or the problem on it does not fit.
     assert!(all.contains("a mesh of 216000 cells"), "{all}");
 }
 
@@ -281,7 +281,7 @@ fn dry_runs_say_what_a_problem_takes() {
     }
 }
 
-/// A limit of the process is an error where a file is written, and not the end of the program.
+/// A resource limit of the process causes a write error rather than the end of the program.
 #[test]
 fn a_file_that_may_not_grow_leaves_no_partial_output() {
     let stand = Stand::problem(BOX);
@@ -299,7 +299,7 @@ fn a_file_that_may_not_grow_leaves_no_partial_output() {
     assert_eq!(stand.files(), before);
 }
 
-/// A pipe with a name has one reader, who has all of it.
+/// A named pipe has one reader, who receives everything.
 #[test]
 fn a_pipe_with_a_name_is_written_once() {
     let stand = Stand::problem(BOX);
@@ -315,7 +315,7 @@ fn a_pipe_with_a_name_is_written_once() {
     assert_eq!(reader.join().expect("read"), fs::read(stand.path("u.vtu")).expect("written"));
 }
 
-/// Closed, standard output takes no solution; to the file behind it goes nothing else.
+/// A closed standard output accepts no solution; an output file contains nothing else.
 #[cfg(target_os = "linux")]
 #[test]
 fn standard_output_takes_the_solution_alone_or_not_at_all() {
@@ -340,8 +340,7 @@ fn standard_output_takes_the_solution_alone_or_not_at_all() {
     assert!(run("-", "> /dev/null").status.success());
 }
 
-/// What a file announces is compared with the memory that there is before room is made for it, and what has no end is not read to its
-/// end.
+/// Sizes in files are compared with the available memory before allocation, and endless files are not read to the end.
 #[cfg(target_os = "linux")]
 #[test]
 fn inputs_are_bounded_before_they_are_read() {
@@ -350,7 +349,7 @@ fn inputs_are_bounded_before_they_are_read() {
     stand.write("matrix.mtx", head);
     stand.write("one.txt", "1\n");
     let residual = ["residual", ".", "--rhs", "one.txt", "--solution", "one.txt"];
-    // Gigabytes of zeros would be read on a machine that has room for them.
+    // Gigabytes of zeros would be read on a machine with sufficient memory.
     let limited = |arguments: &[&str], kilobytes: usize| {
         let (mut command, wf) = (Command::new("sh"), stand.command(arguments));
         command.args(["-c", &format!("ulimit -v {kilobytes}; exec \"$@\""), "sh"]);

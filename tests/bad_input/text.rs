@@ -1,4 +1,4 @@
-//! What the text of a file and the command line get wrong.
+//! Mistakes in the text of a file and on the command line.
 
 use super::gallery::{FORM, Said, Stand, at, place, plain_failure, said};
 
@@ -48,7 +48,7 @@ fn files_that_are_no_texts() {
     folder.refuses_run(&[], said(&["cannot read a.wf", "help: "]));
 }
 
-/// Deep nesting, in every way that the grammar knows, is an error and never a crash.
+/// Deep nesting, by any construct of the grammar, is an error and never a crash.
 #[test]
 fn nesting_is_limited() {
     let words = &["nest more than 128 deep", "`let`"];
@@ -239,7 +239,7 @@ fn what_the_command_line_gets_wrong() {
     }
 }
 
-/// What the file has wrong and the command line replaces is not held against it.
+/// Mistakes in the file that the command line overrides are not reported.
 #[test]
 fn what_the_command_line_puts_right() {
     let stand = Stand::problem("mesh = \"gone.msh\"; param f = 0; dirichlet u = 0 on \"surface\";");
@@ -273,8 +273,8 @@ fn probes_that_cannot_be() {
     bare.refuses_probe(&negative, said(&["R(u)·v is NaN", "logarithm"]));
 }
 
-/// A comment ends at a carriage return for the reader, in messages and in every generated source alike: what stood
-/// behind it became a line of OpenCL's source, and with `#define get_group_id(d) 0` another answer.
+/// A comment ends at a carriage return for the reader, in messages and in every generated source. Otherwise the text
+/// after it would become a line of OpenCL source; `#define get_group_id(d) 0` would change the result.
 #[test]
 fn a_carriage_return_inside_a_comment_ends_it_for_everyone() {
     let form = "form a { field u: scalar; f0[u] = u; }\n";
@@ -289,7 +289,7 @@ fn a_carriage_return_inside_a_comment_ends_it_for_everyone() {
     unseen.refuses(&["check", "a.wf"], at("E0102", ("a.wf", 1, 9), &["U+2028", "remove it"]));
 }
 
-/// Each names the end that is the limit.
+/// Each names the bound that is exceeded.
 #[test]
 fn ranges_of_settings_are_those_that_hold() {
     let quads = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
@@ -308,7 +308,7 @@ fn ranges_of_settings_are_those_that_hold() {
     }
 }
 
-/// A broken `time` is one all the same.
+/// A broken `time` still counts as present.
 #[test]
 fn a_broken_time_is_not_called_missing() {
     let text = "form p { field u: scalar; f0[u] = dt(u) - 1; f1[u] = grad(u); }\n\

@@ -1,10 +1,11 @@
-//! Problems with more than one solution: none of them is given as the solution.
+//! Problems with more than one solution: none of them is returned.
 
 use weakform::{Form, mesh};
 
 use super::gallery::{Said, Stand};
 
-/// Unit squares, one cell each, at these places along x; their left sides are tagged `left0`, `left1` and so on.
+/// Returns unit squares, one cell each, at these positions along x; their left sides are tagged `left0`, `left1` and so
+/// on.
 fn squares(at: &[f64]) -> String {
     let (mut nodes, mut elements, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for (i, x) in at.iter().enumerate() {
@@ -30,7 +31,7 @@ fn squares(at: &[f64]) -> String {
     )
 }
 
-/// A form and a problem with these items.
+/// Returns a form and a problem with these items.
 fn stand(form: &str, items: &str) -> Stand {
     Stand::with(format!("form f {{ {form} }}\nproblem q solves f {{ {items} }}\n"))
 }
@@ -79,17 +80,17 @@ fn each_part_needs_a_condition() {
     let half =
         "mesh = \"two.msh\"; dirichlet u = [0, 0] on \"left0\"; dirichlet u[0] = 0 on \"left1\";";
     refused(vector, half, &["component 1 of `u` on one of the 2 parts"]);
-    // A term on the boundary fixes the part that it is on.
+    // A term on the boundary determines the component of the mesh that it is on.
     let robin = format!("{POISSON} on boundary \"left1\" {{ f0[u] = u; }}");
     solved(&robin, "mesh = \"two.msh\"; dirichlet u = 0 on \"left0\";");
     refused(&robin, "mesh = \"two.msh\";", &["one of the 2 parts of the mesh, at (0.5, 0.5, 0)"]);
     solved(POISSON, "mesh = \"two.msh\"; dirichlet u = 0 on \"left0\", \"left1\";");
-    // Nor does a nonlinear form hide it.
+    // It is also detected for a nonlinear form.
     let nonlinear = "field u: scalar; f0[u] = -1; f1[u] = (1 + dot(grad(u), grad(u))) * grad(u);";
     refused(nonlinear, "mesh = \"two.msh\"; dirichlet u = 0 on \"left0\";", &words);
 }
 
-/// One pressure for each part that is closed, even where another one is open.
+/// One pressure for each closed component, even if another one is open.
 #[test]
 fn pressures_of_closed_parts_need_a_mean() {
     let closed = "mesh = box(dim: 2, cells: 2); degree = 2; dirichlet u = [0, 0];";
@@ -123,23 +124,23 @@ fn forms_that_are_zero_have_no_solution() {
         let aux = if form.contains("aux") { format!("aux c = {value};") } else { String::new() };
         refused(form, &format!("{held} {aux}"), &words);
     }
-    // Where a coefficient is 0 in a part of the domain, and where one component has no term.
+    // A coefficient that vanishes in a part of the domain, and a component without any term.
     let half = "field u: scalar; let c = if x[0] < 1 / 2 { 1 } else { 0 }; f0[u] = -c; f1[u] = c * grad(u);";
     let items = "mesh = box(dim: 2, cells: 4); dirichlet u = 0 on \"x0\";";
     refused(half, items, &["no term of the form determines `u` at (0.75, 0, 0)"]);
     let one = "field u: vector; f0[u] = [u[0], 0]; f1[u] = grad(u) * 0;";
     refused(one, "mesh = box(dim: 2, cells: 2);", &["component 1 of `u`"]);
-    // With a mass of its own nothing is missing, be it small; a parameter may take it away.
+    // With a mass term nothing is missing, however small it is; a parameter may remove it.
     let mass = "field u: scalar; param m = 1e-9; f0[u] = m * (u - 1); f1[u] = grad(u);";
     solved(mass, "mesh = box(dim: 2, cells: 2);");
     refused(mass, "mesh = box(dim: 2, cells: 2); param m = 0;", &["nothing fixes `u`"]);
-    // A form on the boundary alone is one where every unknown is there.
+    // A form on the boundary only is one in which every DoF is on the boundary.
     let boundary =
         "field u: scalar; f1[u] = 0 * grad(u); on boundary \"x0\", \"x1\" { f0[u] = u - x[0]; }";
     solved(boundary, "mesh = box(dim: 2, cells: 1);");
 }
 
-/// One component on a side that it may slide along, and another on one that it may slide along, too.
+/// One component on a side that permits sliding, and another on one that permits sliding, too.
 #[test]
 fn elastic_bodies_may_not_turn() {
     let square = "mesh = box(dim: 2, cells: 2, deform: 0.1);";
@@ -149,7 +150,7 @@ fn elastic_bodies_may_not_turn() {
         ELASTIC,
         &format!("{square} dirichlet u[0] = 0 on \"x0\"; dirichlet u[1] = 0 on \"y0\";"),
     );
-    // A spring on a side holds it, and so does a form that rigid motions are not all of.
+    // A spring on a side prevents it, and so does a form whose null space does not contain all rigid motions.
     let spring = format!("{ELASTIC} on boundary \"x1\" {{ f0[u] = 1e-6 * u; }}");
     solved(&spring, &turns);
     solved("field u: vector; f0[u] = -x; f1[u] = grad(u);", &turns);
@@ -160,15 +161,15 @@ fn elastic_bodies_may_not_turn() {
     solved(ELASTIC, &format!("{cube} dirichlet u = [0, 0, 0] on \"x0\";"));
 }
 
-/// A round wall lets a body turn: the factors of a matrix with a condition number of 8e17 were no answer, nor were
-/// displacements of 3e5 that the error of the wall's normals made.
+/// A round wall permits a rotation: neither the factorisation of a matrix with condition number 8e17, nor displacements
+/// of 3e5 due to errors of the wall's normals are a solution.
 #[test]
 fn a_body_may_not_turn_inside_a_round_wall() {
     let round = |mesh: &str, degree: usize| {
         format!("mesh = shell({mesh}); degree = {degree}; dirichlet dot(u, n) = 0 on \"outer\";")
     };
     let words = ["turn about (0, 0)", "rigid motion", "dirichlet u["];
-    // Normals without error, and with one of 1e-7.
+    // Exact normals, and some with an error of 1e-7.
     refused(ELASTIC, &round("dim: 2, refine: 1, order: 2", 2), &words);
     refused(ELASTIC, &round("dim: 2, order: 4", 4), &words);
     let coarse = solved(ELASTIC, &round("dim: 2, refine: 1, order: 3", 3));
@@ -176,19 +177,19 @@ fn a_body_may_not_turn_inside_a_round_wall() {
         coarse.contains("turn about (0, 0) but for the error of the mesh's normals"),
         "{coarse}"
     );
-    // What is held is not spoken of, nor is a form whose motions take energy.
+    // Nothing is reported for constrained bodies, nor for a form whose rigid motions take energy.
     let held = format!("{} dirichlet u[1] = 0 on \"inner\";", round("dim: 2, order: 4", 4));
     assert!(!solved(ELASTIC, &held).contains("turn"));
     let gradient = "field u: vector; f0[u] = -x; f1[u] = grad(u);";
     assert!(!solved(gradient, &round("dim: 2, refine: 1, order: 3", 3)).contains("turn"));
-    // By symmetry the normals of the coarsest shell have no error.
+    // By symmetry the normals of the coarsest shell are exact.
     refused(ELASTIC, &round("dim: 3, refine: 0, order: 2", 2), &["turn about the axis"]);
     let solid = solved(ELASTIC, &round("dim: 3, refine: 1, order: 2", 2));
     assert!(solid.contains("turn about the axis"), "{solid}");
     assert!(solid.contains("but for the error of the mesh's normals"), "{solid}");
 }
 
-/// The condition that the help proposes, pasted into the problem.
+/// The condition in the help, inserted into the problem.
 #[test]
 fn the_proposed_condition_prevents_the_rigid_motion() {
     for items in [

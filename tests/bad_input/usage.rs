@@ -1,4 +1,4 @@
-//! What the command line asks for and does not get, or gets in part: said, each time, and never waited for in vain.
+//! Requests on the command line that have no effect, or only a partial one: each is reported, and none hangs.
 
 use std::io::Write as _;
 use std::process::{Output, Stdio};
@@ -10,12 +10,12 @@ use super::gallery::{FORM, Said, Stand, at, plain_failure, said};
 const BOX: &str = "mesh = box(dim: 2, cells: 2); dirichlet u = 0;";
 const RUN: [&str; 3] = ["run", "a.wf", "--interpret"];
 
-/// `wf` with a text on standard input.
+/// Runs `wf` with a text on standard input.
 fn with_input(stand: &Stand, arguments: &[&str], text: &[u8]) -> Output {
     let mut command = stand.command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("wf should start");
-    // Who has read enough closes the pipe.
+    // The reader may close the pipe early.
     let _ = child.stdin.take().expect("a pipe").write_all(text);
     child.wait_with_output().expect("wf should end")
 }
@@ -90,7 +90,7 @@ fn outputs_of_other_formats_are_refused_before_the_work() {
         ];
         let words = [words[0].as_str(), words[1].as_str()];
         stand.refuses_run(&["--output", name], said(&words));
-        // Not even a file that is not there is looked for.
+        // Missing input files are not reported first.
         stand.refuses(&["run", "none.wf", "-o", name], said(&words));
     }
     let words =
@@ -139,7 +139,7 @@ fn a_solution_on_standard_output_is_alone_there() {
     assert!(!stand.path("-").exists());
 }
 
-/// Two that cannot be solved, around one that can.
+/// Two unsolvable problems around a solvable one.
 #[test]
 fn a_problem_that_fails_keeps_no_other_from_being_solved() {
     let stand = Stand::with(format!(
@@ -209,7 +209,7 @@ fn standard_input_is_read_by_all() {
         assert!(found.contains(words), "{arguments:?}: {found}{}", errors(&output));
     }
     assert!(stand.path("q.vtu").exists());
-    // A form without a problem is verified on a mesh of its own: the text is read once.
+    // A form without a problem is verified on a generated mesh: the text is read once.
     let output = with_input(&stand, &[&verify[..], &["--dofs", "100"]].concat(), FORM.as_bytes());
     assert!(String::from_utf8_lossy(&output.stdout).contains("verify_p"), "{}", errors(&output));
 
@@ -227,7 +227,7 @@ fn standard_input_is_read_by_all() {
     assert!(errors(&output).contains("cannot read the mesh file gone.msh"), "{}", errors(&output));
 }
 
-/// What has no end is read up to the limit.
+/// Endless input is read up to the limit.
 #[cfg(target_os = "linux")]
 #[test]
 fn endless_files_are_not_read_for_ever() {
@@ -259,7 +259,7 @@ fn endless_files_are_not_read_for_ever() {
     stand.refuses(&["check", "folder"], said(&["cannot read folder", "help: "]));
 }
 
-/// The stacks of a thousand threads have no room in 8 GB of addresses.
+/// The stacks of a thousand threads do not fit into 8 GB of address space.
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_that_cannot_be_started_are_said() {

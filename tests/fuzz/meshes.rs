@@ -1,13 +1,13 @@
-//! Mutations of mesh files that often leave them files: numbers move, change places or name something else; and small
-//! files of every kind of cell to begin with.
+//! Mutations of mesh files that often remain valid: numbers change, are exchanged or refer to other entities. In
+//! addition, small initial files of every kind of cell.
 
 use super::mutate::Random;
 
 use runtime::mesh::{Cell, Mesh};
 
-/// A mesh of straight cells as a file of format 2.2.
+/// Returns a mesh of straight-edged cells as a file of format 2.2.
 fn written(mesh: &Mesh) -> Vec<u8> {
-    // Gmsh's number of each kind, and its order of the vertices.
+    // Gmsh's type number of each kind, and its vertex order.
     let (kind, order): (_, &[usize]) = match mesh.cell() {
         Cell::Triangle => (2, &[0, 1, 2]),
         Cell::Quadrilateral => (3, &[0, 1, 3, 2]),
@@ -33,7 +33,7 @@ fn written(mesh: &Mesh) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Small files of every kind of cell.
+/// Returns small files of every kind of cell.
 pub(crate) fn small() -> Vec<Vec<u8>> {
     let of = |text: &str| written(&weakform::mesh(text).expect("a mesh"));
     let boxes = [
@@ -45,7 +45,7 @@ pub(crate) fn small() -> Vec<Vec<u8>> {
     boxes.map(of).into()
 }
 
-/// Small files of data and states on a mesh of four squares.
+/// Returns small files of data and states on a mesh of four squares.
 pub(crate) fn data() -> Vec<Vec<u8>> {
     let text = "form f { field u: vector; aux a: scalar on cells; f0[u] = a * u - x; }
         problem p solves f { mesh = box(dim: 2, cells: 2); degree = 2; aux a = 2; }";
@@ -80,7 +80,7 @@ pub(crate) fn data() -> Vec<Vec<u8>> {
     texts.into_iter().chain(npy).chain([solution]).collect()
 }
 
-/// Changes a few numbers of a file that is a text, or of its bytes.
+/// Changes a few numbers of a text file, or of its bytes.
 pub(crate) fn change(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..=random.below(3) {
         match std::str::from_utf8(bytes) {
@@ -94,7 +94,7 @@ pub(crate) fn change(random: &mut Random, bytes: &mut Vec<u8>) {
 fn in_text(random: &mut Random, text: &str) -> String {
     let mut lines: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
-    // Behind the header.
+    // After the header.
     let start = lines.len().min(3);
     let line = start + random.below(lines.len() - start);
     let other = start + random.below(lines.len() - start);
@@ -103,11 +103,11 @@ fn in_text(random: &mut Random, text: &str) -> String {
     };
     let at = random.below(own.len());
     let Some(word) = own.get(at) else { return text.to_owned() };
-    // Numbers of Abaqus have commas behind them.
+    // Numbers in Abaqus files are followed by commas.
     let (digits, comma) = word.strip_suffix(',').map_or((*word, ""), |digits| (digits, ","));
     let number: Option<f64> = digits.parse().ok();
     let new = match (random.below(8), number) {
-        // The same place of another line, as a rule another node's.
+        // The same column of another line, usually another node.
         (0..=2, _) => from.get(at).or(own.first()).copied().unwrap_or("0").to_owned(),
         (3, Some(x)) => format!("{}{comma}", -x),
         (4, Some(x)) => format!("{}{comma}", x + (random.below(2001) as f64 - 1000.0) / 1000.0),
@@ -116,7 +116,7 @@ fn in_text(random: &mut Random, text: &str) -> String {
         }
         (6, Some(x)) => format!("{}{comma}", x + 1.0),
         _ => {
-            // Two lines change places, or one comes twice.
+            // Two lines are exchanged, or one is duplicated.
             if random.below(2) == 0 {
                 lines.swap(line, other);
             } else {

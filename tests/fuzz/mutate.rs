@@ -1,11 +1,11 @@
-//! Mutations of bytes: small changes, words of the formats, pieces of other seeds, repetition.
+//! Mutations of bytes: small changes, keywords of the formats, parts of other seeds, repetition.
 
 pub(crate) use fem_dsl::testing::Random;
 
-/// No input is longer.
+/// Largest input.
 const LONGEST: usize = 1 << 17;
 
-/// Words that a grammar or a reader treats in a way of their own.
+/// Words with a special meaning for a grammar or a reader.
 const WORDS: &[&str] = &[
     "form ",
     "problem p solves a ",
@@ -115,7 +115,7 @@ impl<'a> Mutator<'a> {
         Self { random: Random(seed), seeds }
     }
 
-    /// The next input: a seed with a few changes.
+    /// Returns the next input: a seed with a few changes.
     pub(crate) fn next(&mut self) -> Vec<u8> {
         let mut bytes = self.seeds[self.random.below(self.seeds.len())].clone();
         for _ in 0..=self.random.below(6) {
@@ -146,7 +146,7 @@ impl<'a> Mutator<'a> {
             }
             8 => self.swap_words(bytes),
             9 if at < end => {
-                // Often enough to go deep.
+                // Often enough for deep nesting.
                 let piece = bytes[at..end].repeat(1 + self.random.below(300));
                 bytes.splice(at..at, piece);
             }

@@ -1,4 +1,4 @@
-//! The targets of fuzzing as plain functions on bytes: whatever these are, a target returns, and what it asserts holds.
+//! The fuzz targets as plain functions on bytes: for any input, a target returns, and its assertions hold.
 //!
 //! `tests/fuzz.rs` drives them with mutations of our own files; `cargo fuzz` drives them from `fuzz/`.
 
@@ -29,7 +29,7 @@ use weakform::{Cell, Emission, Isa, Language, Precision, Strategy, Task, emit as
 use super::text;
 use super::volume::assert_volume;
 
-/// A target: its name and what it does.
+/// A target: its name and its function.
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -42,7 +42,7 @@ pub(crate) const TARGETS: [Target; 6] = [
     ("cache", cache),
 ];
 
-/// Diagnostics have places in the text, and can be shown.
+/// Asserts that diagnostics have locations in the text, and can be rendered.
 fn shown(source: &Source, diagnostics: &[Diagnostic]) {
     for diagnostic in diagnostics {
         let of = diagnostic.source.as_deref().unwrap_or(source);
@@ -57,7 +57,7 @@ fn shown(source: &Source, diagnostics: &[Diagnostic]) {
     assert_eq!(text.is_empty(), diagnostics.is_empty());
 }
 
-/// A text → its tree, and its text in the style of the language, which is the same tree.
+/// Tests a text → its tree, and its formatted text, which has the same tree.
 pub(crate) fn parse(bytes: &[u8]) {
     let source = Source::from_bytes("input.wf", bytes);
     let (file, diagnostics) = parse_source(&source);
@@ -75,7 +75,7 @@ pub(crate) fn parse(bytes: &[u8]) {
     assert_eq!(text::without_spans(&file), text::without_spans(&same), "{formatted}");
 }
 
-/// A text → its forms in both dimensions up to the arithmetic at a point, and its problems.
+/// Tests a text → its forms in both dimensions up to the arithmetic at a point, and its problems.
 pub(crate) fn check(bytes: &[u8]) {
     let source = Source::from_bytes("input.wf", bytes);
     let (program, diagnostics) = compile(&source);
@@ -108,10 +108,10 @@ pub(crate) fn check(bytes: &[u8]) {
     }
 }
 
-/// Texts above this length are only checked: kernels of large forms take their time.
+/// Largest text for which kernels are emitted: those of large forms take long.
 const MOST_EMITTED: usize = 2_000;
 
-/// Four bytes that choose a kernel, and a text → generated source that is whole, whatever the text.
+/// Tests four bytes that choose a kernel, and a text → generated source that is complete, for any text.
 pub(crate) fn emit(bytes: &[u8]) {
     let Some((choice, bytes)) = bytes.split_first_chunk::<4>() else { return };
     let Ok(input) = std::str::from_utf8(bytes) else { return };
@@ -148,8 +148,8 @@ pub(crate) fn emit(bytes: &[u8]) {
     }
 }
 
-/// A mesh file, Gmsh's where its first bytes show no format → a mesh whose numbers are in range, and whose cells fill its
-/// boundary once, or an error.
+/// Tests a mesh file, Gmsh's by default → a mesh with indices in range, whose cells fill its boundary once, or an
+/// error.
 pub(crate) fn mesh(bytes: &[u8]) {
     let format = Format::of(Path::new(""), bytes).unwrap_or(Format::Gmsh);
     let mesh = match read::parse(format, bytes) {
@@ -170,7 +170,7 @@ pub(crate) fn mesh(bytes: &[u8]) {
     assert_volume(&mesh);
 }
 
-/// Data or a state on a mesh of four squares: values that are as many as the mesh needs, or an error that says something.
+/// Tests data or a state on a mesh of four squares: as many values as the mesh needs, or an error with a message.
 pub(crate) fn data(bytes: &[u8]) {
     let mesh = weakform::mesh("box(dim: 2, cells: 2)").expect("a mesh");
     for (degree, name, shape) in [(1, "a", Shape::Scalar), (2, "u", Shape::Vector(2))] {
@@ -192,13 +192,13 @@ pub(crate) fn data(bytes: &[u8]) {
     }
 }
 
-/// A cache with one entry, which is damaged and mended again and again.
+/// A cache with one entry, which is repeatedly damaged and restored.
 struct Damaged {
     folder: tempfile::TempDir,
     jit: Jit,
 }
 
-/// What the entry of the cache was made of.
+/// The input of the cache entry.
 const KEPT: Foreign<'_> = Foreign {
     name: "fuzzed",
     extension: "cl",
@@ -210,9 +210,9 @@ const BINARY: &[u8] = b"\x7fELF and so on";
 const QUESTION: &str = "which version?";
 const ANSWER: &str = "version 1\nof two lines";
 
-/// How the files of a cache are changed → what was kept, or nothing, but never anything else.
+/// Tests changes of a cache's files → the stored entry, or nothing, but never anything else.
 ///
-/// The first byte chooses a file, the second and third its new length; then come places of two bytes and new values.
+/// The first byte chooses a file, the second and third its new length; positions of two bytes and new values follow.
 pub(crate) fn cache(bytes: &[u8]) {
     static CACHE: OnceLock<Mutex<Damaged>> = OnceLock::new();
     let make = || {
@@ -248,7 +248,7 @@ pub(crate) fn cache(bytes: &[u8]) {
     assert_eq!(jit.remembered(QUESTION, ask).as_deref(), Ok(ANSWER), "a foreign answer");
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

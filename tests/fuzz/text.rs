@@ -1,8 +1,8 @@
-//! What the targets ask of texts.
+//! Assertions of the targets about texts.
 
 use fem_dsl::ast::File;
 
-/// A tree without its places.
+/// Returns a tree without its locations.
 pub(crate) fn without_spans(file: &File) -> String {
     let shown = format!("{file:?}");
     let mut rest = shown.as_str();
@@ -16,8 +16,8 @@ pub(crate) fn without_spans(file: &File) -> String {
     tree
 }
 
-/// Asserts that a source is ASCII outside of comments and that its brackets are in pairs: no text of the user's ends a
-/// comment or opens a block.
+/// Asserts that a source is ASCII outside of comments and that its brackets are balanced: user text can neither end a
+/// comment nor open a block.
 pub(crate) fn balanced(source: &str, c: bool) {
     let code = without_comments(source, c);
     let mut open = Vec::new();
@@ -34,8 +34,8 @@ pub(crate) fn balanced(source: &str, c: bool) {
     assert!(open.is_empty(), "brackets without partners in\n{code}");
 }
 
-/// The code of a source: comments and strings are left out. In C, a backslash joins a line comment with the next line,
-/// and block comments do not nest.
+/// Returns the code of a source, without comments and strings. In C, a backslash joins a line comment with the next
+/// line, and block comments do not nest.
 fn without_comments(source: &str, c: bool) -> String {
     let mut code = String::new();
     let mut rest = source;
@@ -59,7 +59,7 @@ fn without_comments(source: &str, c: bool) -> String {
     code
 }
 
-/// The length of the block comment with which `text` begins.
+/// Returns the length of the block comment with which `text` begins.
 fn block_comment(text: &str, nests: bool) -> usize {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (1, 2);

@@ -1,23 +1,22 @@
-//! The volume of a mesh by its facets, for comparison with what the program measures in its cells:
+//! The volume of a mesh from its facets, for comparison with the volume of its cells:
 //!
 //! ```text
 //! ∫ 1 dx = 1/d ∮ x · n ds
 //! ```
 //!
-//! over the facets of each cell, and over the facets of one cell alone. The second sum has each facet between two cells
-//! neither twice nor not at all only where these lie on its two sides and meet in it, so that it finds cells that overlap
-//! or gape. Facets are sampled at Gauss points and differentiated as polynomials: of the program's geometry there is
-//! nothing but places in it.
+//! over the facets of each cell, and over the facets of one cell only. In the second sum, facets between two cells
+//! cancel only if they lie on both sides and coincide, so that it detects overlaps and gaps. Facets are sampled at
+//! Gauss points and differentiated as polynomials: of the program's geometry only points are used.
 
 use std::collections::HashMap;
 
 use runtime::mesh::{Cell, Mesh};
 use runtime::operator::geometry::places;
 
-/// What rounding may leave, as a part of the terms.
+/// Tolerated rounding error relative to the terms.
 const ROUNDING: f64 = 1e-9;
 
-/// Asserts that what is measured is what the facets say, as long as numbers are finite.
+/// Asserts that the volume agrees with the facets, as long as numbers are finite.
 pub(crate) fn assert_volume(mesh: &Mesh) {
     let Ok(facets) = Facets::new(mesh) else { return };
     let all = mesh.cell().facets().len();
@@ -58,14 +57,14 @@ struct Facets {
     rule: Rule,
     /// `[cell][facet][point]`.
     images: Vec<[f64; 3]>,
-    /// Of a facet.
+    /// Points per facet.
     points: usize,
 }
 
 impl Facets {
     fn new(mesh: &Mesh) -> Result<Self, String> {
         let (cell, dim) = (mesh.cell(), mesh.dim());
-        // x · n ds has three factors of the geometry's degree, and one more where squares are folded to triangles.
+        // x · n ds has three factors of the geometry's degree, and one more for squares collapsed to triangles.
         let rule = Rule::new((3 * mesh.order() + 1).div_ceil(2) + 1);
         let n = rule.at.len();
         let points = n.pow(dim as u32 - 1);
@@ -93,7 +92,7 @@ impl Facets {
         Ok(Self { rule, images, points })
     }
 
-    /// 1/d ∮ x · n ds over a facet, with n outward in the reference cell and turned as the cell is.
+    /// Computes 1/d ∮ x · n ds over a facet, with n outward in the reference cell and oriented like the cell.
     fn flux(&self, mesh: &Mesh, cell: usize, facet: usize) -> f64 {
         let dim = mesh.dim();
         let all = mesh.cell().facets().len();
@@ -122,7 +121,7 @@ impl Facets {
     }
 }
 
-/// 1 where the order of a facet's vertices turns about its outward normal in the reference cell, else −1.
+/// Returns 1 if the order of a facet's vertices is positive about its outward normal in the reference cell, else −1.
 fn outward(cell: Cell, facet: usize) -> f64 {
     let vertices: Vec<[f64; 3]> = cell.facets()[facet].iter().map(|&v| cell.vertex(v)).collect();
     let from = |to: [f64; 3]| [0, 1, 2].map(|c| to[c] - vertices[0][c]);
@@ -167,7 +166,7 @@ impl Rule {
         Self { at, weights }
     }
 
-    /// The derivative at point `row` of the polynomial that is 1 at point `of` and 0 at all others.
+    /// Returns the derivative at point `row` of the polynomial that is 1 at point `of` and 0 at all others.
     fn slope(&self, row: usize, of: usize) -> f64 {
         let x = &self.at;
         let others = |a: usize, b: usize| (0..x.len()).filter(move |&m| m != a && m != b);

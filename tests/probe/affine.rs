@@ -12,7 +12,7 @@ const LINEAR: &str = "form linear {
     f1[u] = (1 + x[0]) * grad(u) + u * b;
 }";
 
-/// f0 v + f1·∇v of `linear`, for state (with the source) or direction (without).
+/// Returns f0 v + f1·∇v of `linear`, for the state (with the source) or the direction (without).
 fn linear(dim: usize, u: &Polynomial, v: &Polynomial, source: f64) -> Polynomial {
     let b = [1.0, -2.0, 0.5];
     let along = |p: &Polynomial| {
@@ -55,7 +55,7 @@ fn linear_forms_on_every_cell_and_degree() {
     }
 }
 
-/// (u³, (1 + u²)∇u) and its derivative, which nobody wrote: 3u²w, (1 + u²)∇w + 2uw∇u.
+/// (u³, (1 + u²)∇u) and its automatic derivative, 3u²w, (1 + u²)∇w + 2uw∇u.
 #[test]
 fn nonlinear_forms_and_their_derivatives() {
     let form = Probed::new(
@@ -85,7 +85,7 @@ fn nonlinear_forms_and_their_derivatives() {
     }
 }
 
-/// ∫ 2µ ε(u):ε(v) + λ div u div v on vectors: each component by itself.
+/// ∫ 2µ ε(u):ε(v) + λ div u div v on vectors, component by component.
 #[test]
 fn vectors_and_their_symmetric_gradients() {
     let form = Probed::new(

@@ -1,9 +1,9 @@
 //! Integrals over a curved domain by the divergence theorem: ∫_Ω p dx = ∮ P n₀ ds with ∂P/∂x₀ = p.
 //!
-//! The boundary is read from the Gmsh file (format 4.1, text) by itself, without the cells' geometry: each facet is a
+//! The boundary is read from the Gmsh file (format 4.1, text) independently of the cells' geometry: each facet is a
 //! polynomial patch through its nodes. On a patch s ↦ x(s), n₀ ds is ∂y/∂s in the plane and ∂y/∂s ∂z/∂t − ∂z/∂s ∂y/∂t
-//! in space; all of it is polynomial, and a Gauss rule of the degree integrates it exactly. Cells are used for one
-//! thing: to tell on which side of a facet the domain lies.
+//! in space; all of it is polynomial, and a Gauss rule of the degree integrates it exactly. Cells only determine the
+//! side of a facet on which the domain lies.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ enum Shape {
     Square,
 }
 
-/// Gmsh's numbers of the elements that stand for facets, with their order, and those that stand for cells.
+/// Gmsh's type numbers of facets, with their order, and of cells.
 const FACETS: [(u32, Shape, usize); 9] = [
     (1, Shape::Line, 1),
     (8, Shape::Line, 2),
@@ -97,7 +97,7 @@ impl Boundary {
         Self { patches }
     }
 
-    /// ∫ p over the domain, from P(x) = ∫ p from 0 to x₀; each coordinate has at most degree 8 in `p`.
+    /// Returns ∫ p over the domain, from P(x) = ∫ p from 0 to x₀; each coordinate has at most degree 8 in `p`.
     pub(crate) fn integral(&self, p: &Polynomial) -> f64 {
         let primitive = p.primitive();
         self.flux(|x| primitive.at(x))
@@ -140,7 +140,7 @@ impl Patch {
     }
 }
 
-/// The points of the reference facet, with their weights.
+/// Returns the points of the reference facet, with their weights.
 fn rule(shape: Shape) -> Vec<(f64, [f64; 2])> {
     let line = gauss(POINTS);
     let across = |&(s, w): &(f64, f64)| -> Vec<(f64, [f64; 2])> {
@@ -158,7 +158,7 @@ fn rule(shape: Shape) -> Vec<(f64, [f64; 2])> {
     }
 }
 
-/// 1 where the patch's own normal (∂y/∂s, −∂x/∂s), or ∂x/∂s × ∂x/∂t, points away from `inside`, else −1.
+/// Returns 1 if the patch's own normal (∂y/∂s, −∂x/∂s), or ∂x/∂s × ∂x/∂t, points away from `inside`, else −1.
 fn side(shape: Shape, nodes: &[Point], inside: Point) -> f64 {
     let [a, b] = [nodes[0], nodes[1]];
     let minus = |p: Point, q: Point| [p[0] - q[0], p[1] - q[1], p[2] - q[2]];
@@ -181,7 +181,7 @@ fn mean(points: impl Iterator<Item = Point>) -> Point {
     sum.map(|c| c / count)
 }
 
-/// Gmsh's reference nodes on [0, 1]: corners, then the sides one after another, then what is inside.
+/// Returns Gmsh's reference nodes on [0, 1]: corners, then side by side, then interior.
 fn reference(shape: Shape, order: usize) -> Vec<[f64; 2]> {
     let h = 1.0 / order as f64;
     let corners: &[[f64; 2]] = match shape {
@@ -211,7 +211,7 @@ fn reference(shape: Shape, order: usize) -> Vec<[f64; 2]> {
 
 /// The Lagrange basis on the reference nodes, by the inverse of its Vandermonde matrix.
 struct Basis {
-    /// Each point's weight, and the value, ∂/∂s and ∂/∂t of each node's function there.
+    /// Each point's weight, and the value, ∂/∂s and ∂/∂t of each node's function at the point.
     points: Vec<(f64, Vec<[f64; 3]>)>,
 }
 
@@ -229,7 +229,7 @@ impl Basis {
         let matrix = nodes.iter().map(|node| {
             exponents.iter().map(|e| node[0].powi(e[0]) * node[1].powi(e[1])).collect()
         });
-        // Column m of the inverse gives the monomial's coefficient from the values at the nodes.
+        // Column m of the inverse maps nodal values to the coefficient of a monomial.
         let coefficients: Vec<Vec<f64>> = inverse(matrix.collect());
         let slope = |e: i32, x: f64| if e == 0 { 0.0 } else { f64::from(e) * x.powi(e - 1) };
         let at = |(weight, [s, t]): (f64, [f64; 2])| {
@@ -250,7 +250,7 @@ impl Basis {
     }
 }
 
-/// A⁻¹ by elimination with pivots.
+/// Computes A⁻¹ by elimination with pivoting.
 fn inverse(mut a: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let n = a.len();
     for (i, row) in a.iter_mut().enumerate() {

@@ -12,7 +12,7 @@ fn mesh(name: &str) -> PathBuf {
 
 const PI: f64 = std::f64::consts::PI;
 
-/// Curved meshes, their dimension, and the measure of the shape that they approach, where that has a formula.
+/// Curved meshes, their dimension, and the measure of the approximated shape, if there is a formula.
 const MESHES: [(&str, usize, Option<f64>); 6] = [
     ("meshes/plate_hole_quad9.msh", 2, Some(2.0 - 0.04 * PI)),
     ("runtime/tests/meshes/disc_tri_o3.msh", 2, Some(PI)),
@@ -22,7 +22,7 @@ const MESHES: [(&str, usize, Option<f64>); 6] = [
     ("runtime/tests/meshes/cylinder_tet_o3.msh", 3, Some(PI)),
 ];
 
-/// Each boundary is closed and encloses its shape, and the hand's rule is what it says.
+/// Each boundary is closed and encloses its shape, and the reference rule is correct.
 #[test]
 fn the_hand_itself() {
     for (name, dim, measure) in MESHES {
@@ -38,8 +38,8 @@ fn the_hand_itself() {
     assert!((degree_31 - 1.0 / 32.0).abs() < 1e-15);
 }
 
-/// ∫ (a u + u³) v and its derivative ∫ (a + 3u²) w v: the mesh, degree k of the space, degree of the functions, and a
-/// quadrature that is exact.
+/// Compares ∫ (a u + u³) v and its derivative ∫ (a + 3u²) w v: the mesh, degree k of the space, degree of the
+/// functions, and an exact quadrature.
 fn mass_terms(cases: &[(&str, u32, u32, u32)]) {
     let form = Probed::new("form mass { field u: scalar; param a = 2; f0[u] = a * u + u^3; }");
     for &(name, degree, functions, quadrature) in cases {

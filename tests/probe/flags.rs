@@ -1,4 +1,4 @@
-//! What the flags of `wf probe` mean: parameters, data, quadrature, and where mesh and degree come from.
+//! Options of `wf probe`: parameters, data, quadrature, and the sources of mesh and degree.
 
 use super::polynomial::{Polynomial, x};
 use super::{CELLS, Probed, assert_by_hand, number};
@@ -22,7 +22,7 @@ fn parameters_are_replaced_with_what_follows_from_them() {
     assert_by_hand(probe(&["--param=c=[pi, 0]", "--param=a=0"]), 0.5 * std::f64::consts::PI, "c");
 }
 
-/// Data at nodes is in the space and has a gradient; at points it is what was written; on a cell it is the value at
+/// Nodal data is in the space and has a gradient; data at points equals its expression; on a cell it is the value at
 /// the centre.
 #[test]
 fn data_at_nodes_points_and_cells() {
@@ -46,7 +46,7 @@ fn data_at_nodes_points_and_cells() {
         ]);
         let flow = (0..dim).fold(Polynomial::default(), |sum, i| sum + n.derivative(i) * x(i));
         let hand = (n * &u + flow) * &v;
-        // ∫ sin(x) u v is not polynomial: taken away by a probe that has nothing else.
+        // ∫ sin(x) u v is not polynomial: a second probe without the other terms is subtracted.
         let only = form.probe(&[
             format!("--mesh=box(dim: {dim}, cells: {cells}, cell: {cell})"),
             "--degree=2".to_owned(),
@@ -79,7 +79,7 @@ fn data_at_nodes_points_and_cells() {
     }
 }
 
-/// With two points a direction, D = 2 or 3, what has degree 4 is not exact; with three it is.
+/// With two points per direction, D = 2 or 3, degree 4 is not exact; with three it is.
 #[test]
 fn quadrature_is_what_was_asked_for() {
     let form = Probed::new("form p { field u: scalar; f0[u] = u^3; }");
@@ -109,8 +109,8 @@ fn quadrature_is_what_was_asked_for() {
     );
 }
 
-/// Mesh and degree come from the problem, from the flags where they are given; conditions and means are left aside; without
-/// --test, v is 1 in every component.
+/// Mesh and degree come from the problem unless options override them; conditions and mean-value constraints are
+/// ignored; without --test, v is 1 in every component.
 #[test]
 fn what_is_left_out_comes_from_the_problem() {
     let form = Probed::new(

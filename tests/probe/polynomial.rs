@@ -1,4 +1,4 @@
-//! Polynomials in x with exact integrals over the unit box: the hand that `wf probe` is compared with.
+//! Polynomials in x with exact integrals over the unit box: the reference for `wf probe`.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -10,12 +10,12 @@ pub(crate) struct Polynomial {
     terms: BTreeMap<[u32; 3], f64>,
 }
 
-/// A constant.
+/// Returns a constant.
 pub(crate) fn constant(c: f64) -> Polynomial {
     Polynomial { terms: BTreeMap::from([([0; 3], c)]) }
 }
 
-/// The coordinate x_i.
+/// Returns the coordinate x_i.
 pub(crate) fn x(i: usize) -> Polynomial {
     let mut exponents = [0; 3];
     exponents[i] = 1;
@@ -23,8 +23,8 @@ pub(crate) fn x(i: usize) -> Polynomial {
 }
 
 impl Polynomial {
-    /// All monomials of at most this degree in `dim` coordinates, with coefficients of both signs that no two
-    /// monomials or seeds share.
+    /// Returns all monomials of at most this degree in `dim` coordinates, with distinct coefficients of both signs for
+    /// all monomials and seeds.
     pub(crate) fn full(dim: usize, degree: u32, seed: u32) -> Self {
         let mut terms = BTreeMap::new();
         for a in 0..=degree {
@@ -42,7 +42,7 @@ impl Polynomial {
         Self { terms: self.terms.iter().map(|(&e, &value)| (e, c * value)).collect() }
     }
 
-    /// ∂/∂x_i.
+    /// Computes ∂/∂x_i.
     pub(crate) fn derivative(&self, i: usize) -> Self {
         let mut terms = BTreeMap::new();
         for (&(mut exponents), &value) in &self.terms {
@@ -55,14 +55,14 @@ impl Polynomial {
         Self { terms }
     }
 
-    /// The integral from 0 to x_0.
+    /// Returns the integral from 0 to x_0.
     pub(crate) fn primitive(&self) -> Self {
         let of =
             |(&[a, b, c], &value): (&[u32; 3], &f64)| ([a + 1, b, c], value / f64::from(a + 1));
         Self { terms: self.terms.iter().map(of).collect() }
     }
 
-    /// ∫ over the unit box of `dim` dimensions.
+    /// Computes ∫ over the unit box of `dim` dimensions.
     pub(crate) fn integral(&self, dim: usize) -> f64 {
         let of = |exponents: &[u32; 3]| {
             exponents[..dim].iter().map(|&e| 1.0 / f64::from(e + 1)).product::<f64>()
@@ -70,7 +70,7 @@ impl Polynomial {
         self.terms.iter().map(|(exponents, value)| value * of(exponents)).sum()
     }
 
-    /// Its value.
+    /// Returns its value.
     pub(crate) fn at(&self, point: [f64; 3]) -> f64 {
         let [x, y, z] = point;
         let of = |e: &[u32; 3]| x.powi(e[0] as i32) * y.powi(e[1] as i32) * z.powi(e[2] as i32);
@@ -78,7 +78,7 @@ impl Polynomial {
     }
 }
 
-/// ∇a · ∇b.
+/// Computes ∇a · ∇b.
 pub(crate) fn gradients(a: &Polynomial, b: &Polynomial, dim: usize) -> Polynomial {
     (0..dim).fold(Polynomial::default(), |sum, i| sum + a.derivative(i) * b.derivative(i))
 }
@@ -116,7 +116,7 @@ impl From<&Polynomial> for Polynomial {
     }
 }
 
-/// As the language writes it.
+/// Notation of the language.
 impl Display for Polynomial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.terms.is_empty() {

@@ -1,4 +1,4 @@
-//! `wf assemble` as several processes: the first writes the system that one process writes.
+//! `wf assemble` on several processes: the first writes the system that a single process writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::{alike, is_there, start, with};
 use crate::assemble::{PROBLEMS, reals};
 
-/// Three cells for four processes, so that one has none.
+/// Three cells for four processes, so that one is empty.
 const FEW: &str = "
 form coupled { field u: vector; f0[u] = [0.5 * u[1] - 1, 2]; f1[u] = grad(u); }
 problem few solves coupled { mesh = box(dim: 2, cells: [3, 1]); degree = 2; dirichlet u = [x[1], 0] on \"x0\"; }
 ";
 
-/// What is written of a problem.
+/// The output for a problem.
 struct Written {
     said: Value,
     /// The first two lines of the matrix, without the number of its entries.
@@ -34,7 +34,7 @@ fn written(processes: usize, folder: &Path, problem: &str) -> Written {
     let (text, error) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{problem}: {text}{error}");
-    // Once, and nothing beside it.
+    // Once, and nothing else.
     let said: Value = serde_json::from_str(&text).expect("one object");
     assert_eq!(said["processes"], processes, "{said}");
     let file = |name: &str| folder.join(&into).join(name);
@@ -61,7 +61,7 @@ fn written(processes: usize, folder: &Path, problem: &str) -> Written {
     }
 }
 
-/// Whether numbers are the same, relative to the largest.
+/// Asserts that numbers agree, relative to the largest.
 #[track_caller]
 fn close<'a>(
     what: &str,
@@ -74,7 +74,8 @@ fn close<'a>(
     assert!(worst <= tolerance * largest, "{what}: {worst:e} of {largest:e}");
 }
 
-/// What depends on the solution is as near as solvers come; of a form that is not linear that is all.
+/// Asserts that systems agree: values that depend on the solution up to solver errors; for nonlinear forms these are
+/// all values.
 #[track_caller]
 fn same(processes: usize, folder: &Path, problem: &str, known: &Written) {
     let found = written(processes, folder, problem);
@@ -88,14 +89,14 @@ fn same(processes: usize, folder: &Path, problem: &str, known: &Written) {
     const SOLVED: f64 = 1e-7;
     close(&what("solution"), found.solution.iter(), known.solution.iter(), SOLVED);
     let [of_matrix, of_rhs] = if problem == "bent" { [SOLVED; 2] } else { [1e-12, 1e-10] };
-    // Of the same places: those of which terms cancel may be in one of them, and are next to nothing then.
+    // At the same positions: entries whose terms cancel may be in only one of them, and are then negligible.
     let places = || found.entries.keys().chain(known.entries.keys());
     let numbers = |of: &Written| -> Vec<f64> {
         places().map(|place| of.entries.get(place).copied().unwrap_or(0.0)).collect()
     };
     let [own, all] = [numbers(&found), numbers(known)];
     close(&what("matrix"), own.iter(), all.iter(), of_matrix);
-    // b of a linear form is its own, but J u and R(u) of which it is the difference have rounding errors.
+    // b is independent of u for a linear form, but it is the difference of J u and R(u), which have rounding errors.
     close(&what("right-hand side"), found.rhs.iter(), known.rhs.iter(), of_rhs);
 }
 

@@ -1,4 +1,4 @@
-//! `wf bench` as several processes: what is counted is what one process counts, and one report is printed.
+//! `wf bench` on several processes: counts agree with those of a single process, and one report is printed.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{is_there, start};
 
-/// The rows of a suite.
+/// Returns the rows of a suite.
 fn rows(processes: usize, folder: &Path, arguments: &[&str]) -> Vec<Value> {
     let all = [&["bench"], arguments, &["--threads", "1", "--json"]].concat();
     let output = start(processes, folder, &all);
@@ -16,7 +16,7 @@ fn rows(processes: usize, folder: &Path, arguments: &[&str]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
 }
 
-/// Whether a row has these keys, each with a number above zero.
+/// Asserts that a row has these keys, each with a positive number.
 #[track_caller]
 fn has_numbers(row: &Value, keys: &[&str]) {
     for key in keys {
@@ -43,7 +43,7 @@ fn products_of_several_processes_are_measured_together() {
         }
         has_numbers(found, &["dofs_per_second", "predicted_dofs_per_second", "floor_fraction"]);
         has_numbers(found, &["csr_dofs_per_second"]);
-        // Of all cells; unknowns between parts are read and written by each that has them.
+        // Counts of all cells; each owner reads and writes shared DoFs.
         let of = |row: &Value, key: &str| row[key].as_f64().expect("a number");
         let [own, one] = [found, known].map(|row| of(row, "bytes_per_dof"));
         assert!(own > 0.8 * one && own < 2.5 * one, "{own} bytes, not {one}");
@@ -77,7 +77,7 @@ fn processes_are_measured_beside_the_first_of_them() {
         has_numbers(found, &["product_seconds", "iteration_seconds", "solve_seconds"]);
         has_numbers(found, &["product_efficiency", "iteration_efficiency", "solve_efficiency"]);
     }
-    // What all have in common, strong, is what one has.
+    // The common results of the strong series agree with those of one process.
     for key in ["dofs", "iterations", "solve_iterations"] {
         assert_eq!(found[2][key], found[3][key], "{key}: {found:?}");
     }

@@ -1,5 +1,5 @@
-//! What has no value in the cells of one process: all come to its error, and go on where one process does. What else one fails at by itself
-//! ends all.
+//! Expressions without a value in the cells of one process: all processes receive its error, and continue if a single
+//! process would. Other errors of one process end all.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{AGAIN, alike, is_there, run, same, start, told, with, with_problems}
 
 const POLES: &str = include_str!("poles.wf");
 
-/// What is verified of each problem.
+/// Returns the verification of each problem.
 fn verified(processes: usize, folder: &Path) -> Vec<Value> {
     let small = ["verify", "poles.wf", "--degree", "1..2", "--levels", "2", "--dofs", "100"];
     let rest = ["--no-kernels", "--interpret", "--json"];
@@ -54,7 +54,7 @@ fn several_processes_verify_on_behind_an_error_of_one() {
     }
 }
 
-/// A step that meets a pole at one process is halved at all.
+/// A step that meets a pole in one process is halved in all.
 #[test]
 fn steps_that_one_process_cannot_take_are_halved() {
     if !is_there() {
@@ -69,7 +69,7 @@ fn steps_that_one_process_cannot_take_are_halved() {
     assert!(found[0]["notes"].to_string().contains(note), "{}", found[0]);
 }
 
-/// Whose it is says where it comes from, and nobody waits for the others.
+/// The process with the error reports its source, and none waits for the others.
 #[test]
 fn data_without_a_value_at_one_process_is_said_once_with_its_place() {
     if !is_there() {
@@ -88,7 +88,8 @@ fn data_without_a_value_at_one_process_is_said_once_with_its_place() {
     }
 }
 
-/// A file that the second process does not have, while the first solves: it says that it was alone, and ends all.
+/// A file that the second process lacks, while the first solves: it reports that only one process has the error, and
+/// ends all.
 #[test]
 fn what_one_process_fails_at_by_itself_ends_all() {
     if !is_there() {

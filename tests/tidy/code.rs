@@ -1,4 +1,4 @@
-//! Rust text without comments and literals, enough to see which names a file uses: text → [`Code`] → [`words`].
+//! Rust text without comments and literals, sufficient to find the names that a file uses: text → [`Code`] → [`words`].
 
 /// A text of the same length and lines, with comments and the insides of literals blanked.
 pub(crate) struct Code {
@@ -16,14 +16,14 @@ impl Code {
                     *byte = b' ';
                 }
             }
-            // Names are walked over as a whole, so that the `r` in `for"` begins no raw string.
+            // Names are skipped as a whole, so that the `r` in `for"` begins no raw string.
             at = if end > at { end } else { at + name_length(&bytes[at..]).max(1) };
         }
         Self { text: String::from_utf8_lossy(&bytes).into_owned() }
     }
 }
 
-/// Every name and keyword with its line, counted from 1.
+/// Returns every name and keyword with its line, counted from 1.
 pub(crate) fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     code.lines().enumerate().flat_map(|(line, text)| {
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -31,7 +31,7 @@ pub(crate) fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` itself if none does.
+/// Returns the end of the comment or literal that begins at `at`; `at` itself if there is none.
 fn literal_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let find = |needle: &[u8], from: usize| {
@@ -55,7 +55,7 @@ fn literal_end(bytes: &[u8], at: usize) -> usize {
     }
     match rest {
         [b'"', ..] => quoted_end(bytes, at + 1, b'"'),
-        // A character, as against a lifetime, closes after one (maybe escaped) character.
+        // A character, unlike a lifetime, closes after one (possibly escaped) character.
         [b'\'', b'\\', ..] => quoted_end(bytes, at + 1, b'\''),
         [b'\'', tail @ ..] => {
             let width = tail.iter().skip(1).take_while(|byte| **byte & 0xC0 == 0x80).count() + 1;

@@ -1,11 +1,11 @@
-//! Which types the facade's public items name, and which of them a program can name through the facade: the files of its
-//! library → [`missing`].
+//! Types in the facade's public items, and their availability through the facade: the files of its library →
+//! [`missing`].
 
 use std::collections::BTreeSet;
 
 use crate::code::{Code, words};
 
-/// What the standard library's prelude has, or a program knows where to find.
+/// Types of the standard library's prelude, or with well-known paths.
 const STANDARD: [&str; 22] = [
     "Arc",
     "AsRef",
@@ -31,7 +31,7 @@ const STANDARD: [&str; 22] = [
     "Write",
 ];
 
-/// The types that a public signature, field or variant names and that no public module exports: one complaint each. A file
+/// Returns the types in public signatures, fields or variants that no public module exports: one complaint each. A file
 /// is its path below `src/` and its text.
 pub(crate) fn missing(files: &[(&str, &str)]) -> Vec<String> {
     let root = files.iter().find(|(path, _)| *path == "lib.rs").map_or("", |(_, text)| text);
@@ -77,7 +77,8 @@ fn defines(statement: &str) -> bool {
         .any(|kind| statement.starts_with(kind))
 }
 
-/// What begins with `pub`, up to its body or its end; and the fields of public variants, which need no `pub`.
+/// Returns items that begin with `pub`, up to their body or end; and the fields of public variants, which need no
+/// `pub`.
 fn statements(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -93,7 +94,7 @@ fn statements(code: &str) -> Vec<String> {
         } else if rest.starts_with("pub enum") {
             rest.find("\n}")
         } else if rest.starts_with("pub struct") {
-            // Fields follow by themselves, those of tuples are private here.
+            // Fields are separate statements; those of tuples are private here.
             rest.find(['{', '(', ';'])
         } else if rest.starts_with("pub fn") || defines(rest) || rest.starts_with("pub const fn") {
             rest.find(['{', ';'])
@@ -102,7 +103,7 @@ fn statements(code: &str) -> Vec<String> {
         };
         let end = end.unwrap_or(rest.len());
         let own = &rest[..end];
-        // Names of variants are no types of their own.
+        // Names of variants are not types.
         let own = if rest.starts_with("pub enum") { without_variants(own) } else { own.to_owned() };
         found.push(own);
         at = start + end;

@@ -1,9 +1,9 @@
-//! Imports between the modules of a crate: the circles among its folders ([`cycles`]), and those that go against a stated
+//! Imports between the modules of a crate: the cycles among its folders ([`cycles`]), and the violations of a stated
 //! order ([`upward`]).
 //!
-//! An import is a path through modules, in a `use` or where it is used; it counts for the module that it names and for
-//! those from which this one only passes the name on. A node is a module of the crate's root with all that is below it,
-//! but for folders two levels down, which are nodes of their own.
+//! An import is a path through modules, in a `use` or in code; it counts for the named module and for modules whose
+//! re-exports this one uses. A node is a module of the crate's root with everything below it, except that folders two
+//! levels down are separate nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,17 @@ use crate::code::Code;
 /// A module's path from the root of its crate.
 type Module = Vec<String>;
 
-/// Circles of imports among the folders of a crate: one complaint a circle, with all files and lines that close it.
+/// Returns cycles of imports among the folders of a crate: one complaint per cycle, with all files and lines that close
+/// it.
 ///
 /// A file is its path below the root of the crate (`lib.rs`, `device/cpu.rs`) and its text.
 pub(crate) fn cycles(files: &[(&str, &str)]) -> Vec<String> {
     circles(&edges(files, folder))
 }
 
-/// Imports of the crate's root modules that go against `order`, bottom up: one complaint a file and line.
+/// Returns imports of the crate's root modules that violate `order`, bottom up: one complaint per file and line.
 ///
-/// A root module that `order` does not list is a complaint of its own.
+/// A root module that is not in `order` is a separate complaint.
 pub(crate) fn upward(files: &[(&str, &str)], order: &[&str]) -> Vec<String> {
     let root =
         |_: &BTreeSet<Module>, module: &[String]| module.first().cloned().unwrap_or_default();
@@ -39,8 +40,8 @@ pub(crate) fn upward(files: &[(&str, &str)], order: &[&str]) -> Vec<String> {
     complaints
 }
 
-/// The imports between nodes, each with its files and lines. A module belongs to the node that `node` names; the empty
-/// name is the root of the crate and counts for nothing.
+/// Returns the imports between nodes, each with its files and lines. `node` maps a module to the name of its node; the
+/// empty name is the root of the crate and is ignored.
 fn edges(
     files: &[(&str, &str)],
     node: impl Fn(&BTreeSet<Module>, &[String]) -> String,
@@ -51,7 +52,7 @@ fn edges(
     let mut scans: Vec<Scan> = own.map(|(path, text)| Scan::new(path, text)).collect();
     let of_tests: Vec<Module> = scans.iter().flat_map(|scan| scan.tests.clone()).collect();
     scans.retain(|scan| !of_tests.iter().any(|module| scan.module.starts_with(module)));
-    // Where a module and something else share a name, it is taken for the module's.
+    // If a module and another item share a name, it counts as the module's.
     let passed = scans.iter().flat_map(|scan| scan.passed.clone());
     let passed: BTreeMap<Module, Module> =
         passed.filter(|(name, _)| !known.contains(name)).collect();
@@ -76,10 +77,10 @@ fn edges(
     edges
 }
 
-/// Modules that pass a name on before it is given up.
+/// Largest length of a chain of re-exports.
 const MOST: usize = 8;
 
-/// A path, and what it stands for where a module on the way only passes a name on.
+/// Returns a path, and its targets through modules that only re-export a name.
 fn stations(passed: &BTreeMap<Module, Module>, path: &[String]) -> Vec<Module> {
     let mut found = vec![path.to_vec()];
     while let Some(last) = found.last()
@@ -94,7 +95,7 @@ fn stations(passed: &BTreeMap<Module, Module>, path: &[String]) -> Vec<Module> {
     found
 }
 
-/// The sets of nodes that reach one another, each with the edges inside.
+/// Returns the strongly connected sets of nodes, each with its inner edges.
 fn circles(edges: &BTreeMap<(String, String), Vec<String>>) -> Vec<String> {
     let mut reached: BTreeSet<(&str, &str)> =
         edges.keys().map(|(from, to)| (from.as_str(), to.as_str())).collect();
@@ -128,7 +129,7 @@ fn circles(edges: &BTreeMap<(String, String), Vec<String>>) -> Vec<String> {
     groups.iter().map(shown).collect()
 }
 
-/// The module that a file holds.
+/// Returns the module of a file.
 fn module_of(path: &str) -> Module {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let mut parts: Module = stem.split('/').map(str::to_owned).collect();
@@ -138,7 +139,7 @@ fn module_of(path: &str) -> Module {
     parts
 }
 
-/// The folder that a module belongs to; empty for the root.
+/// Returns the folder of a module; empty for the root.
 fn folder(known: &BTreeSet<Module>, module: &[String]) -> String {
     let is_folder = |path: &[String]| {
         known.iter().any(|other| other.len() > path.len() && other.starts_with(path))
@@ -147,15 +148,15 @@ fn folder(known: &BTreeSet<Module>, module: &[String]) -> String {
     module[..length].join("/")
 }
 
-/// What one file imports.
+/// The imports of one file.
 struct Scan {
     path: String,
     module: Module,
     /// Line and path from the crate's root of each import.
     paths: Vec<(usize, Module)>,
-    /// Names that `use` makes in a module, with what they stand for.
+    /// Names that `use` creates in a module, with their targets.
     passed: Vec<(Module, Module)>,
-    /// Modules of this file that only tests have.
+    /// Test-only modules of this file.
     tests: Vec<Module>,
 }
 
@@ -171,7 +172,7 @@ impl Scan {
             passed: Vec::new(),
             tests: Vec::new(),
         };
-        // The modules that are open, the innermost last, with the depth of braces at which each closes.
+        // The open modules, the innermost last, with the brace depth at which each closes.
         let mut open: Vec<(Module, usize)> = vec![(module, 0)];
         let (mut depth, mut at) = (0_usize, 0);
         while at < tokens.len() {
@@ -218,7 +219,7 @@ impl Scan {
     }
 }
 
-/// Names, `::` and all other signs, each with its line.
+/// Returns names, `::` and all other characters, each with its line.
 fn tokens(code: &str) -> Vec<(usize, &str)> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
@@ -239,14 +240,14 @@ fn tokens(code: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Whether a path through modules begins at `at`: a small letter, and more behind it.
+/// Returns whether a path through modules begins at `at`: a lower-case letter, and a continuation.
 fn begins_path(tokens: &[(usize, &str)], at: usize) -> bool {
     let small = tokens[at].1.starts_with(|c: char| c.is_lowercase() || c == '_');
     let follows = at > 0 && matches!(tokens[at - 1].1, "::" | "$");
     small && !follows && tokens.get(at + 1).is_some_and(|&(_, token)| token == "::")
 }
 
-/// The module in which the path at `at` begins, and where the rest of the path is.
+/// Returns the module in which the path at `at` begins, and the position of its rest.
 fn base(tokens: &[(usize, &str)], mut at: usize, here: &[String]) -> (Module, usize) {
     let mut module = here.to_vec();
     while let Some(&(_, part @ ("crate" | "super" | "self"))) = tokens.get(at)
@@ -262,14 +263,14 @@ fn base(tokens: &[(usize, &str)], mut at: usize, here: &[String]) -> (Module, us
     (module, at)
 }
 
-/// One path of a tree, and the name that a `use` gives it.
+/// One path of a tree, and its name in the `use`.
 struct Leaf {
     line: usize,
     path: Module,
     name: Option<String>,
 }
 
-/// Adds all paths of the tree at `at` (`a::{b, c::*}`) below `base`, and returns what follows it.
+/// Adds all paths of the tree at `at` (`a::{b, c::*}`) below `base`, and returns the position after it.
 fn tree(tokens: &[(usize, &str)], mut at: usize, base: &[String], found: &mut Vec<Leaf>) -> usize {
     let mut path = base.to_vec();
     let token = |at: usize| tokens.get(at).map_or("", |&(_, token)| token);
@@ -300,7 +301,7 @@ fn tree(tokens: &[(usize, &str)], mut at: usize, base: &[String], found: &mut Ve
     at
 }
 
-/// Whether these tokens begin with an attribute for tests only.
+/// Returns whether these tokens begin with a test-only attribute.
 fn is_of_tests(tokens: &[(usize, &str)]) -> bool {
     let mut words = tokens.iter().map(|&(_, token)| token);
     let cfg = words.next() == Some("#") && words.next() == Some("[") && words.next() == Some("cfg");
@@ -308,19 +309,19 @@ fn is_of_tests(tokens: &[(usize, &str)]) -> bool {
     cfg && inside.contains(&"test") && !inside.contains(&"not") && !inside.contains(&"any")
 }
 
-/// Where the item ends that has the attribute at `at`.
+/// Returns the end of the item with the attribute at `at`.
 fn item_of(tokens: &[(usize, &str)], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(&(_, token)) = tokens.get(at) {
         at += 1;
         match token {
             "{" | "(" | "[" => depth += 1,
-            // What holds the item closes: it was a field or an arm of a `match`.
+            // The enclosing item closes: it was a field or an arm of a `match`.
             "}" | ")" | "]" if depth == 0 => return at - 1,
             "}" | ")" | "]" => {
                 depth -= 1;
                 if depth == 0 && token == "}" {
-                    // A `use` ends behind its braces.
+                    // A `use` ends after its braces.
                     return at + usize::from(tokens.get(at).is_some_and(|&(_, t)| t == ";"));
                 }
             }
@@ -350,14 +351,14 @@ fn a_circle_of_folders_is_found_with_its_lines() {
         "\n    c → a: c.rs:1 imports a::f",
     ];
     assert_eq!(found[0], expected.concat());
-    // One of the edges through what the root passes on.
+    // One of the edges through a re-export of the root.
     let mut passed = files;
     passed[2].1 = "use crate::Thing;";
     assert!(cycles(&passed)[0].contains("b → c: b.rs:1 imports c::Thing"));
-    // Another through a module that was imported before.
+    // Another through an imported module.
     passed[2].1 = "use crate::c as other;\nmod inner;\nfn f() { other::f() }";
     assert!(cycles(&passed)[0].contains("b → c: b.rs:3 imports c::f"));
-    // Without one of the edges there is none.
+    // Without one of the edges there is no cycle.
     let mut broken = files;
     broken[4].1 = "// crate::a::f\nconst TEXT: &str = \"crate::a\";\npub(crate) fn f() {}";
     assert_eq!(cycles(&broken), [""; 0]);

@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: the steps of CI. Every step runs, and all failures are listed at the end.
 //!
-//! README's two commands run first, to the letter, with default features and before anything else is installed. Then come the tests
-//! that the other features add, beside formatting, clippy and the documentation.
+//! README's two commands run first, literally, with default features and before anything else is installed. Then follow
+//! the tests added by the other features, together with formatting, clippy and the documentation.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use crate::{capture, cargo, execute, root, validate};
 
-/// The backends that must be there when CI tests; a test that needs one of these fails without it.
+/// The backends that CI requires; a test that needs a missing one fails.
 const REQUIRED: &str = "rust nvrtc opencl mpi";
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
-/// What only looks at the sources, which it does while the tests run: those leave a part of the processor alone, and
-/// compiling them before takes all of it.
+/// Steps that only examine the sources, concurrently with the tests: these leave some cores idle, whereas the preceding
+/// compilation uses all of them.
 const LOOKS: [Step; 5] = [
     ("format", || give_way(cargo(&["fmt", "--all", "--check"]))),
     ("clippy", clippy),
@@ -26,7 +26,7 @@ const LOOKS: [Step; 5] = [
     ("validate rust", validate::rust),
 ];
 
-/// Tests of devices that are programs or crates of their own; a filter would hold for all programs of a command.
+/// Device tests that are separate programs or crates; a filter would apply to all programs of a command.
 const DEVICE_TESTS: [Step; 2] = [
     ("tests of devices", || {
         execute(&mut feature_tests(
@@ -39,13 +39,13 @@ const DEVICE_TESTS: [Step; 2] = [
     }),
 ];
 
-/// Text by which a test file shows that a feature changes what it tests.
+/// Text in a test file that indicates a dependence on a feature.
 const MARKS: [&str; 4] = ["feature = \"", "devices()", "mpirun", "backend: \"opencl\""];
 
-/// What is held while tests are built; never sent.
+/// Held while tests are built; never sent.
 enum Built {}
 
-/// Runs a command that gives way to the tests beside it, and whose output comes when it has ended; fails as it does.
+/// Runs a command with low priority, and prints its output when it has ended; fails if it fails.
 fn give_way(command: Command) -> Result<(), String> {
     let mut nice = Command::new("nice");
     nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
@@ -63,7 +63,8 @@ fn give_way(command: Command) -> Result<(), String> {
     Err(format!("{command:?} failed: {}\n{out}{log}", output.status))
 }
 
-/// Runs all steps: README's commands, then `install`, a script that brings what the other features need, then the rest.
+/// Runs all steps: README's commands, then `install`, a script that installs the requirements of the other features,
+/// then the rest.
 pub(crate) fn run(install: Option<&str>) -> Result<(), String> {
     let before = changed_files()?;
     let mut failures: Vec<_> = failed("README's commands", readme).into_iter().collect();
@@ -74,7 +75,7 @@ pub(crate) fn run(install: Option<&str>) -> Result<(), String> {
         None => failures.extend(std::thread::scope(|scope| {
             let (built, when_built) = channel::<Built>();
             let looks = scope.spawn(move || {
-                // Nothing is ever sent: the sender is dropped when the tests are built, or cannot be.
+                // Nothing is ever sent: the sender is dropped when the build of the tests ends.
                 let _ = when_built.recv();
                 failures_of(&LOOKS)
             });
@@ -92,12 +93,12 @@ pub(crate) fn run(install: Option<&str>) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
 }
 
-/// Runs steps, and returns the names of those that fail.
+/// Runs steps, and returns the names of failed ones.
 fn failures_of(steps: &[Step]) -> Vec<&'static str> {
     steps.iter().filter_map(|&(name, step)| failed(name, step)).collect()
 }
 
-/// Runs a step, and gives its name if it fails.
+/// Runs a step, and returns its name if it fails.
 fn failed(name: &'static str, step: impl FnOnce() -> Result<(), String>) -> Option<&'static str> {
     println!("\n=== {name}");
     let started = Instant::now();
@@ -115,7 +116,7 @@ fn failed(name: &'static str, step: impl FnOnce() -> Result<(), String>) -> Opti
     }
 }
 
-/// Runs the commands of README's first `sh` block, as they stand there.
+/// Runs the commands of README's first `sh` block literally.
 fn readme() -> Result<(), String> {
     let text = std::fs::read_to_string(root().join("README.md"));
     let text = text.map_err(|error| format!("README.md: {error}"))?;
@@ -130,7 +131,7 @@ fn readme() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the tests that plan and solve as machines without this one's instruction sets, and with one thread, would.
+/// Runs the tests of planning and solving for machines without this one's instruction sets, and with one thread.
 fn other_machines() -> Result<(), String> {
     for (name, value) in [("WF_ISA", "avx2"), ("WF_ISA", "portable"), ("RAYON_NUM_THREADS", "1")] {
         println!("{name}={value}");
@@ -141,15 +142,15 @@ fn other_machines() -> Result<(), String> {
     Ok(())
 }
 
-/// The command that tests with every feature on, where nothing may be left out for want of a backend.
+/// Returns the command that tests with every feature enabled and every backend required.
 fn feature_tests(programs: &[&str], filters: &[String]) -> Command {
     let mut test = cargo(&["test", "--workspace", "--all-features"]);
     test.args(programs).arg("--").args(filters).env("WF_REQUIRE", REQUIRED);
     test
 }
 
-/// Runs the tests of `tests` and `runtime/tests` that a feature changes; README's second command has run the others. Drops `built`
-/// when the first test program runs: until then nothing else can be compiled.
+/// Runs the tests of `tests` and `runtime/tests` that depend on a feature; README's second command has run the others.
+/// Drops `built` when the first test program runs: until then cargo blocks other compilations.
 fn tests_of_features(built: Sender<Built>) -> Result<(), String> {
     let mut tests = Vec::new();
     for folder in ["tests", "runtime/tests"] {
@@ -174,8 +175,8 @@ fn tests_of_features(built: Sender<Built>) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{test:?} failed: {status}")) }
 }
 
-/// Returns what a feature changes of a folder of tests, as filters: tests that have one of `MARKS`, and all tests of a file where
-/// something else has one that they may share.
+/// Returns the feature-dependent tests of a folder, as filters. These are tests with one of `MARKS`, and all tests of a
+/// file if another item, which they may share, has one.
 fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -194,7 +195,7 @@ fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The same of a file, whose items begin at the start of a line; `use` and `mod` change no test by themselves.
+/// Returns the same for a file, whose items begin at the start of a line; `use` and `mod` alone do not count.
 fn marked_items(text: &str, module: &str) -> Vec<String> {
     if text.lines().any(|line| line.starts_with("#![cfg(")) {
         return vec![module.to_owned()];
@@ -221,18 +222,18 @@ fn marked_items(text: &str, module: &str) -> Vec<String> {
     tests
 }
 
-/// What macros need is compiled for clippy alone, and runs for some seconds: to optimise it takes longer.
+/// Build dependencies of macros are compiled for clippy only, and run for some seconds: optimising them takes longer.
 fn clippy() -> Result<(), String> {
     let plain = "profile.dev.package.kernels-gen.opt-level=0";
     let flags = ["clippy", "--config", plain, "--workspace", "--all-targets", "--all-features"];
     give_way(cargo(&[&flags[..], &["--", "-Dwarnings"]].concat()))
 }
 
-// What others wrote is checked once for these two, for clippy and for documents: examples are among them for the features of what
-// tests need, and all packages for those of what the others need.
+// Checks dependencies once for clippy, documentation and this step. Examples are included for the features of test
+// dependencies, and all packages for those of other dependencies.
 
-/// Without what the program needs beside it; `xtask`, which has nothing to check here, brings the features of what derives that the other
-/// steps have.
+/// Checks the library without the dependencies of the program. `xtask`, which needs no check here, enables the features
+/// of derive macros that the other steps have.
 fn library() -> Result<(), String> {
     let packages = ["check", "--workspace", "--no-default-features"];
     give_way(cargo(&[&packages[..], &["--lib", "--examples"]].concat()))
@@ -245,7 +246,7 @@ fn documentation() -> Result<(), String> {
     give_way(doc)
 }
 
-/// The files that differ from the last commit, with their states.
+/// Returns the files that differ from the last commit, with their states.
 fn changed_files() -> Result<String, String> {
     capture(Command::new("git").args(["status", "--porcelain"]).current_dir(root()))
 }

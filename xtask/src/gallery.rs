@@ -1,6 +1,6 @@
 //! `cargo xtask gallery`: every example, run and drawn → `docs/gallery.md` and its pictures.
 //!
-//! Each example has the blocks of its file that matter, the command that draws it, and what that told: unknowns, seconds.
+//! Each example has the relevant blocks of its file, the command that draws it, and its output: DoFs and seconds.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use crate::{capture, cargo, execute, root};
 
-/// An example as it is shown.
+/// An example of the page.
 struct Shown {
     /// The file, without `.wf`.
     example: &'static str,
-    /// The blocks that are shown; the last is the problem that is drawn.
+    /// The printed blocks; the last is the drawn problem.
     blocks: &'static [&'static str],
-    /// How it is drawn.
+    /// Drawing options.
     options: &'static str,
 }
 
-/// One line an example.
+/// Returns one example per line.
 const fn shown(
     example: &'static str,
     blocks: &'static [&'static str],
@@ -29,7 +29,7 @@ const fn shown(
     Shown { example, blocks, options }
 }
 
-/// In the order of the page: from the simplest to what is coupled and nonlinear.
+/// The examples in the order of the page: from simple to coupled and nonlinear ones.
 const GALLERY: [Shown; 25] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
@@ -58,10 +58,10 @@ const GALLERY: [Shown; 25] = [
     shown("adaptive_shells", &["form poisson", "problem shells"], "--slice z=0"),
 ];
 
-/// Pixels; a picture should have less than 60 kB, and those with many cells have less at the second size.
+/// Pixels; a picture should be below 60 kB, and those with many cells have the second size.
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
-/// What is drawn with many cells, or fills its picture.
+/// Examples drawn with many cells, or with a full picture.
 const FINE: [&str; 12] = [
     "capacitor",
     "poisson",
@@ -84,7 +84,7 @@ What the files in `examples` solve, each with its physics, the command that draw
 seconds to compile its kernels, once, as they are kept, and seconds of the solve. `cargo xtask gallery` writes this page.
 ";
 
-/// Runs all of it with a release build and an empty cache.
+/// Runs all examples with a release build and an empty cache.
 pub(crate) fn run() -> Result<(), String> {
     let build = ["build", "--release", "--workspace", "--all-features", "--bin", "wf"];
     execute(&mut cargo(&build))?;
@@ -122,7 +122,7 @@ fn entry(shown: &Shown, cache: &std::path::Path) -> Result<String, String> {
     Ok(entry)
 }
 
-/// Runs a command, and says what it told.
+/// Runs a command, and summarises its output.
 fn told(command: &str, cache: &std::path::Path) -> Result<String, String> {
     let words = command.split(' ').chain(["--json", "--no-output"]);
     let mut wf = Command::new(root().join("target/release/wf"));
@@ -142,7 +142,7 @@ fn told(command: &str, cache: &std::path::Path) -> Result<String, String> {
     ))
 }
 
-/// 12345 as 12,345.
+/// Formats 12345 as 12,345.
 fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
@@ -155,7 +155,7 @@ fn grouped(number: f64) -> String {
     text
 }
 
-/// Some blocks of a file without their comments, and the comments above them as one text.
+/// Returns some blocks of a file without their comments, and the comments above them as one text.
 fn excerpt(text: &str, blocks: &[&str]) -> Result<(String, String), String> {
     let lines: Vec<&str> = text.lines().collect();
     let (mut docs, mut excerpt) = (Vec::new(), String::new());

@@ -1,5 +1,6 @@
-//! `cargo xtask`: what contributors and CI run. `ci` is exactly what CI runs; `validate` gives the generated sources
-//! of the snapshots to their real compilers; `conformance` compares kernels with the reference; `gallery` draws the examples.
+//! `cargo xtask`: commands of contributors and CI. `ci` is exactly the run of CI. `validate` compiles the generated
+//! sources of the snapshots with their real compilers, `conformance` compares kernels with the reference, and `gallery`
+//! draws the examples.
 
 mod ci;
 mod gallery;
@@ -49,12 +50,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The tests that compare interpreted and compiled kernels with the reference.
+/// Returns the tests that compare interpreted and compiled kernels with the reference.
 fn conformance() -> Command {
     runtime_tests(&["conformance::", "compiled::", "threads::", "multigrid::iterations"])
 }
 
-/// Those of compiled kernels alone, which take most of the time.
+/// Returns the tests of compiled kernels only, which take most of the time.
 fn compiled() -> Command {
     runtime_tests(&["compiled::"])
 }
@@ -63,12 +64,12 @@ fn runtime_tests(names: &[&str]) -> Command {
     cargo(&[&["test", "-p", "runtime", "--test", "all", "--", "--nocapture"][..], names].concat())
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// The cargo that runs this program, started in the root.
+/// Returns the cargo that runs this program, started in the root.
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(arguments).current_dir(root());
@@ -81,7 +82,7 @@ fn execute(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
 }
 
-/// Runs a command and gives back what it prints.
+/// Runs a command and returns its output.
 fn capture(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
     if !output.status.success() {

@@ -1,20 +1,20 @@
-//! `cargo xtask miri`: the parts of the processor's device that call nothing foreign, interpreted by Miri, which sees
-//! accesses outside of allocations, invalid pointers and data races.
+//! `cargo xtask miri`: the parts of the CPU device without foreign calls, interpreted by Miri, which detects
+//! out-of-bounds accesses, invalid pointers and data races.
 
 use std::process::Command;
 
 use crate::root;
 
-/// Tests without foreign code: what is behind buffers, index arrays, shared vectors and schedules.
+/// Tests without foreign calls: of buffers, index arrays, shared vectors and schedules.
 const TESTS: [&str; 4] = ["buffer", "indices", "shared", "schedule"];
 
-/// Threads that rayon starts outlive the tests; one of its dependencies makes pointers of numbers.
+/// Threads started by rayon outlive the tests; one of its dependencies converts integers to pointers.
 const FLAGS: &str = "-Zmiri-ignore-leaks -Zmiri-permissive-provenance -Zmiri-disable-isolation";
 
-/// Runs them, or says what is missing.
+/// Runs them, or reports missing components.
 pub(crate) fn run() -> Result<(), String> {
     let cargo = |arguments: &[&str]| {
-        // rustup's proxy: the toolchain's own `cargo`, which runs this program, knows no other toolchain.
+        // rustup's proxy: the toolchain's own `cargo`, which runs this program, does not support other toolchains.
         let mut command = Command::new("cargo");
         command.arg("+nightly").args(arguments).current_dir(root());
         command.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");

@@ -1,4 +1,4 @@
-//! `cargo xtask validate`: the sources that the snapshots of `tests/snapshots` hold, given to their real compilers.
+//! `cargo xtask validate`: the sources in the snapshots of `tests/snapshots`, compiled by their real compilers.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::root;
 
-/// Compiles each Rust source alone, as a user who copied it would.
+/// Compiles each Rust source separately, like a user's copy.
 pub(crate) fn rust() -> Result<(), String> {
     let snapshots = snapshots("rust")?;
     if snapshots.is_empty() {
@@ -37,7 +37,7 @@ pub(crate) fn rust() -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join(", ")) }
 }
 
-/// The snapshots of one language, in order.
+/// Returns the snapshots of one language, in order.
 fn snapshots(language: &str) -> Result<Vec<PathBuf>, String> {
     let folder = root().join("tests/snapshots").join(language);
     if !folder.exists() {
@@ -53,7 +53,7 @@ fn snapshots(language: &str) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// A snapshot's text without the header that insta puts before it.
+/// Returns a snapshot's text without insta's header.
 fn body(text: &str) -> &str {
     let header = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
     header.map_or(text, |(_, body)| body)

@@ -1,10 +1,10 @@
-//! A crate of a user's own, with a form and a test that shows when its kernel changes (`tests/snapshots.rs`).
+//! A user's crate, with a form and a test that detects changes of its kernel (`tests/snapshots.rs`).
 //!
-//! With `[dev-dependencies] insta`, the test takes three lines. `cargo insta review`, or `INSTA_UPDATE=always cargo
-//! test`, accepts a change.
+//! With `[dev-dependencies] insta`, the test takes three lines. `cargo insta review`, or
+//! `INSTA_UPDATE=always cargo test`, accepts a change.
 
 weakform::weak_form! {
-    /// Diffusion with a reaction that saturates.
+    /// Diffusion with a saturating reaction.
     form diffusion {
         field u: scalar;
         param rate = 0.5;

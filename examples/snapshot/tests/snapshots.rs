@@ -1,4 +1,4 @@
-//! The kernel is the one that was reviewed.
+//! The kernel equals the reviewed one.
 
 use weakform::{Cell, Emission, Error, Isa, Task};
 

@@ -1,7 +1,7 @@
 //! The grammar of the language (`grammar.pest`) and the parser that pest derives from it: text → pairs.
 //!
-//! It is a crate of its own because optimising the derived parser takes longer than optimising all the rest together,
-//! while even without it a file is read in a moment: the workspace's profiles leave this crate alone unoptimised. Only
+//! It is a separate crate because optimising the derived parser takes longer than optimising the rest of the compiler.
+//! An unoptimised parser is fast enough, so the workspace's profiles disable optimisation for this crate only. Only
 //! `fem_dsl::parse` uses it.
 
 #![allow(missing_docs, reason = "the parser generator writes no documentation")]

@@ -1,8 +1,9 @@
-//! A pressure of `L2` and a continuous velocity whose own row has no gradient, as in Darcy's equations: the pair holds the
-//! divergence of the velocity, and nothing holds its derivatives, so that it oscillates.
+//! A discontinuous pressure (`L2`) with a continuous velocity whose own row has no gradient, as in Darcy's equations.
+//! The pair controls the divergence of the velocity but not its derivatives, so that the velocity oscillates.
 //!
-//! Stokes' equations bound ‖∇u‖, and `H1(k)` beside `L2(k − 2)` is inf-sup stable in that norm. Darcy's bound ‖u‖ alone: the
-//! pair would have to be stable in H(div), where the divergence of each velocity that the pressure does not see is 0.
+//! Stokes' equations bound ‖∇u‖, and `H1(k)` with `L2(k − 2)` is inf-sup stable in that norm. Darcy's equations only
+//! bound ‖u‖: the pair would have to be stable in H(div), where each velocity orthogonal to the discrete pressures must
+//! be divergence-free.
 
 use crate::ast;
 use crate::codes::Code;
@@ -12,7 +13,7 @@ use crate::form::Form;
 use crate::point::{Part, PointForm, Space, point};
 use crate::simplify::simplify;
 
-/// A warning for a form without errors that has such a pair.
+/// Returns a warning if a form without errors has such a pair.
 pub(crate) fn darcy(written: &ast::Form, form: &Form) -> Option<Diagnostic> {
     let spaces = || form.fields.iter().map(|field| field.space);
     if !spaces().any(|space| matches!(space, Space::L2(_)))
@@ -45,8 +46,9 @@ pub(crate) fn darcy(written: &ast::Form, form: &Form) -> Option<Diagnostic> {
     Some(diagnostic)
 }
 
-/// A discontinuous field without a term with itself and a continuous vector field that it meets through one first
-/// derivative, as in ∫ p div u, where the latter has no product of derivatives with itself.
+/// Returns a discontinuous field without a term with itself, and a continuous vector field coupled to it. The coupling
+/// has one first derivative, as in ∫ p div u. The vector field has a term with itself, without a product of its
+/// derivatives.
 fn pair(form: &PointForm) -> Option<(usize, usize)> {
     let cells = || form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let derived = |part: Part| usize::from(part != Part::Value);

@@ -7,11 +7,11 @@ use crate::diagnostic::Diagnostic;
 use crate::form::Form;
 use crate::point::{Aux, Degree, Field, Location, Shape, Space};
 
-/// The most components a vector may have.
+/// Largest number of components of a vector.
 pub(super) const MOST_COMPONENTS: usize = 64;
 
-/// Declares the fields and the auxiliary data. What is broken gets a stand-in, so that places
-/// stay those of the declarations; there is an error, so that it is never used.
+/// Declares the fields and the auxiliary data. A broken declaration gets a placeholder, so that indices equal those of
+/// the declarations; it is never used because of the error.
 pub(super) fn fields_and_aux(
     form: &mut Form,
     names: &Names<'_>,
@@ -42,7 +42,7 @@ pub(super) fn fields_and_aux(
     }
 }
 
-/// The shape that was written.
+/// Returns the declared shape.
 pub(super) fn shape(
     spec: ShapeSpec,
     dim: usize,

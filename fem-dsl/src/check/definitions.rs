@@ -1,4 +1,4 @@
-//! Parameters and `let`s, each after those that it rests on.
+//! Parameters and `let`s, in dependency order.
 
 use super::declare;
 use super::expression::Checker;
@@ -15,7 +15,7 @@ pub(super) fn params(checker: &mut Checker<'_>) {
     let names = checker.names;
     let zero = checker.form.exprs.constant(0.0);
     for item in &names.params {
-        // A stand-in until its turn comes, so that places stay those of the declarations.
+        // A placeholder, so that indices equal those of the declarations.
         let name = item.name.name.clone();
         checker.form.params.push(Param {
             name,
@@ -88,7 +88,7 @@ fn param(checker: &mut Checker<'_>, i: usize) -> Option<(Param, ExprId)> {
     Some((Param { name: item.name.name.clone(), shape: point_shape, value }, default))
 }
 
-/// The value of an expression in constants and parameters, with the form's parameter values.
+/// Returns the value of an expression in constants and parameters, with the form's parameter values.
 fn parameter_value(form: &Form, expr: ExprId) -> Vec<f64> {
     let mut values: BTreeMap<ExprId, Vec<f64>> =
         tensors(&form.exprs, &[expr], |terminal| match terminal {
@@ -99,11 +99,11 @@ fn parameter_value(form: &Form, expr: ExprId) -> Vec<f64> {
 }
 
 impl Form {
-    /// The values of all parameters when some are overridden: a default that rests on an
-    /// overridden parameter follows it.
+    /// Returns the values of all parameters with some overridden: a default that depends on an overridden parameter
+    /// follows it.
     pub fn param_values(&self, overrides: &BTreeMap<usize, Vec<f64>>) -> Vec<Vec<f64>> {
         let mut form = self.clone();
-        // Who waits for whom; what is overridden waits for nobody.
+        // Numbers of unresolved dependencies; overridden parameters have none.
         let mut waiting = vec![0_usize; self.params.len()];
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.params.len()];
         for (i, &default) in self.defaults.iter().enumerate() {

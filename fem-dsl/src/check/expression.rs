@@ -1,8 +1,8 @@
 //! Expressions: from the syntax tree to typed tensor expressions.
 //!
-//! Operands come first in the tree's arena, so an expression is one loop over its nodes in order;
-//! the body of a called `fn` is another such loop, kept on an explicit stack. A node that is
-//! broken, or rests on one, has no value and causes no message of its own.
+//! Operands come first in the tree's arena, so that an expression is one loop over its nodes in order. The body of a
+//! called `fn` is another such loop, kept on an explicit stack. A node that is broken, or depends on one, has no value
+//! and causes no message.
 
 use super::names::{Meaning, Names, Place, subtree};
 use super::{functions, shapes};
@@ -14,10 +14,10 @@ use crate::point::Comparison;
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The value of a node; none where it is broken.
+/// The value of a node; `None` if broken.
 pub(super) type Value = Option<ExprId>;
 
-/// The most work, in scalar operations, that the expansion of one form may take.
+/// Largest work, in scalar operations, for the expansion of one form.
 const MOST_WORK: usize = 250_000;
 
 /// Checks the expressions of one form in one dimension.
@@ -31,19 +31,19 @@ pub(super) struct Checker<'a> {
     pub(super) broken_params: BTreeSet<usize>,
     calls: BTreeMap<(usize, Vec<ExprId>), Value>,
     diagnostics: Vec<Diagnostic>,
-    /// What has been said, and of which place.
+    /// The diagnostics reported so far, by code and location.
     said: BTreeSet<(Code, Option<Span>)>,
     work: usize,
 }
 
-/// One expression on its way: the tree that is checked, or the body of a called function.
+/// One expression in progress: the checked tree, or the body of a called function.
 struct Frame<'a> {
     order: Vec<ast::ExprId>,
     next: usize,
     values: BTreeMap<ast::ExprId, Value>,
     parameters: &'a [ast::Ident],
     arguments: Vec<Value>,
-    /// The function and the place of the call.
+    /// The function and the location of the call.
     call: Option<(usize, Span)>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Checker<'a> {
         (self.form, self.diagnostics)
     }
 
-    /// Reports, unless the same was said of the same place: a function's body is checked at every
+    /// Reports a diagnostic, unless the same was reported for the same location: a function's body is checked at every
     /// call.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         let place = diagnostic.primary().map(|label| label.span);
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Reports an error made by more than what was written at one place.
+    /// Reports an error that concerns more than one location.
     pub(super) fn report_build(&mut self, error: &BuildError, span: Span) {
         let diagnostic = shapes::diagnose(self, error, span, &[]);
         self.report(diagnostic);
@@ -91,12 +91,12 @@ impl<'a> Checker<'a> {
         self.file.exprs[id].span
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub(super) fn expression(&mut self, root: ast::ExprId, place: Place<'a>) -> Value {
         self.values(root, place).get(&root).copied().flatten()
     }
 
-    /// The values of an expression's parts, itself included; none of those that are too much work.
+    /// Returns the values of an expression and its parts; `None` for those beyond the work limit.
     pub(super) fn values(
         &mut self,
         root: ast::ExprId,
@@ -186,7 +186,7 @@ impl<'a> Checker<'a> {
             ExprKind::Number(value) => Some(self.form.exprs.constant(*value)),
             ExprKind::Name(name) => self.name(name, frame),
             ExprKind::Array(items) => self.array(expr, items, frame, frames),
-            // Said by name resolution.
+            // Reported by name resolution.
             ExprKind::Text(_) => None,
             ExprKind::Call { function, arguments, .. } => {
                 return self.call(id, &function.name, arguments, frames);
@@ -220,7 +220,7 @@ impl<'a> Checker<'a> {
         Step::Value(value)
     }
 
-    /// Takes what the builder made, or says why it did not.
+    /// Returns the result of the builder, or reports its error.
     fn built(
         &mut self,
         built: Result<ExprId, BuildError>,
@@ -247,7 +247,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Reports with the place of the call whose body this is.
+    /// Reports with the location of the call whose body this is.
     fn report_in(&mut self, mut diagnostic: Diagnostic, frames: &[Frame<'a>]) {
         if let Some((definition, span)) = frames.iter().find_map(|frame| frame.call) {
             let name = &self.names.definitions[definition].name.name;
@@ -290,7 +290,7 @@ impl<'a> Checker<'a> {
         Some(self.form.exprs.terminal(terminal, shape))
     }
 
-    /// The field with this name.
+    /// Returns the field with this name.
     pub(super) fn field(&self, name: &str) -> Option<usize> {
         match self.names.entries.get(name)?.meaning {
             Meaning::Field(i) => Some(i),
@@ -298,7 +298,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The test function of a field, as the user calls it.
+    /// Returns the declared name of a field's test function.
     pub(super) fn test_name(&self, field: usize) -> String {
         let of = self.form.fields.get(field).map(|field| field.name.as_str());
         let test = self.names.tests.iter().find(|(_, tested)| Some(tested.name.as_str()) == of);
@@ -340,7 +340,7 @@ impl<'a> Checker<'a> {
         if let Some(Meaning::Definition(i)) = self.names.entries.get(name).map(|e| e.meaning)
             && functions::argument_count(name).is_none()
         {
-            // A function in a cycle, or one that rests on a cycle, has no value.
+            // A function in a cycle, or one that depends on a cycle, has no value.
             if !self.names.sound.contains(&i) {
                 return Step::Value(None);
             }
@@ -350,7 +350,7 @@ impl<'a> Checker<'a> {
             };
         }
         if matches!(name, "grad" | "div" | "curl") {
-            // The chain rule walks over all that the argument rests on, once a direction.
+            // The chain rule visits all dependencies of the argument, once per direction.
             self.work += self.form.dim * self.form.exprs.reachable_in_order(&known).len();
         }
         let operands: Vec<_> = arguments.iter().copied().zip(known.iter().copied()).collect();
@@ -359,7 +359,7 @@ impl<'a> Checker<'a> {
         Step::Value(value)
     }
 
-    /// `[a, b, c]` is a vector, `[[a, b], [c, d]]` a matrix.
+    /// Returns `[a, b, c]` is a vector, `[[a, b], [c, d]]` a matrix.
     fn array(
         &mut self,
         expr: &ast::Expr,
@@ -448,9 +448,9 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// What a node asks for.
+/// The next action for a node.
 enum Step {
-    /// It is done.
+    /// Its value is available.
     Value(Value),
     /// The body of a function with these arguments.
     Call(usize, Vec<Value>),

@@ -62,7 +62,7 @@ fn function(name: &str) -> Option<Function> {
     })
 }
 
-/// How many arguments a function of the language takes; none where there is no such function.
+/// Returns the number of arguments of a function of the language; `None` for unknown functions.
 pub(super) fn argument_count(name: &str) -> Option<usize> {
     Some(match function(name)? {
         Function::Dot
@@ -80,8 +80,8 @@ pub(super) fn argument_count(name: &str) -> Option<usize> {
     })
 }
 
-/// Applies a function of the language; none where there is no such function or the number of
-/// arguments is wrong, which name resolution has reported.
+/// Applies a function of the language; `None` for an unknown function or a wrong number of arguments, which name
+/// resolution has reported.
 pub(super) fn apply(form: &mut Form, name: &str, arguments: &[ExprId]) -> Option<Built> {
     let exprs = &mut form.exprs;
     Some(match (function(name)?, arguments) {
@@ -112,7 +112,7 @@ fn differentiable(form: &Form, operation: &'static str, a: ExprId) -> Result<(),
     }
 }
 
-/// Σ_j ∂_j of the last index.
+/// Computes Σ_j ∂_j of the last index.
 fn divergence(form: &mut Form, a: ExprId) -> Built {
     let (dim, found) = (form.dim, form.exprs.ty(a));
     let shape = form.exprs.shape(a);

@@ -1,4 +1,4 @@
-//! Linearity of a weak form in its test functions: which terms break it, and how.
+//! Linearity of a weak form in its test functions: the offending terms, and their kind.
 
 use super::expression::{Checker, Value};
 use super::names::{Block, Meaning, Place};
@@ -9,10 +9,10 @@ use crate::form::{Expr, ExprId, Exprs, MatrixFunction as M, Terminal};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
-/// How an expression depends on the test functions.
+/// The dependence of an expression on the test functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dependence {
-    /// It is zero, which is any of the others too.
+    /// Zero, which is compatible with all others.
     Zero,
     None,
     Linear,
@@ -20,7 +20,7 @@ enum Dependence {
 }
 
 impl Dependence {
-    /// Of a sum.
+    /// Returns the dependence of a sum.
     fn plus(self, other: Self) -> Self {
         match (self, other) {
             (Self::Zero, one) | (one, Self::Zero) => one,
@@ -29,7 +29,7 @@ impl Dependence {
         }
     }
 
-    /// Of a product.
+    /// Returns the dependence of a product.
     fn times(self, other: Self) -> Self {
         match (self, other) {
             (Self::Zero, _) | (_, Self::Zero) => Self::Zero,
@@ -38,18 +38,18 @@ impl Dependence {
         }
     }
 
-    /// Of anything else.
+    /// Returns the dependence of any other operation.
     fn through(self) -> Self {
         if matches!(self, Self::Zero | Self::None) { Self::None } else { Self::Other }
     }
 }
 
-/// Whether a weak form is linear and homogeneous in its test functions.
+/// Returns whether a weak form is linear and homogeneous in its test functions.
 pub(super) fn linear_in_tests(exprs: &Exprs, value: ExprId) -> bool {
     matches!(dependences(exprs, &[value])[&value], Dependence::Linear | Dependence::Zero)
 }
 
-/// How each expression that `values` rest on depends on the test functions.
+/// Returns the dependence on the test functions of each expression that `values` depend on.
 fn dependences(exprs: &Exprs, values: &[ExprId]) -> BTreeMap<ExprId, Dependence> {
     let mut dependence: BTreeMap<ExprId, Dependence> = BTreeMap::new();
     for id in exprs.reachable_in_order(values) {
@@ -95,28 +95,28 @@ fn dependences(exprs: &Exprs, values: &[ExprId]) -> BTreeMap<ExprId, Dependence>
     dependence
 }
 
-/// How a part of a weak form breaks the rule.
+/// The reason why a part of a weak form is not linear.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Offence {
     /// A term without any test function.
     NoTest,
-    /// Two of them in one term.
+    /// Two test functions in one term.
     Product,
-    /// One in a power.
+    /// A test function in a power.
     Power,
-    /// One below a fraction line.
+    /// A test function in a denominator.
     Denominator,
-    /// One that decides on a branch.
+    /// A test function in a condition.
     Condition,
-    /// One in a function that is not linear.
+    /// A test function in a nonlinear function.
     Function(String),
-    /// One in a name that stands for something that is not linear, with its declaration.
+    /// A test function in a name for a nonlinear expression, with its declaration.
     Named(String, Span),
     /// Anything else.
     Other,
 }
 
-/// What in the weak form `root` is not linear in the test functions, each smallest part once.
+/// Returns the parts of the weak form `root` that are not linear in the test functions, each minimal part once.
 pub(super) fn offences(
     checker: &mut Checker<'_>,
     root: ast::ExprId,
@@ -177,7 +177,7 @@ struct Search<'c, 'a> {
 
 impl Search<'_, '_> {
     fn run(&mut self, root: ast::ExprId) {
-        // What should be linear; the first of a text on top.
+        // Parts that should be linear; the first in the text on top.
         let mut open = vec![root];
         while let Some(id) = open.pop() {
             match self.dependence(id) {
@@ -201,7 +201,7 @@ impl Search<'_, '_> {
         value.map_or(Dependence::Zero, |value| self.dependence[&value])
     }
 
-    /// Something that is neither linear nor without tests: the offence, or the parts to look into.
+    /// Examines an expression that is neither linear nor free of tests: reports it, or adds its parts to the search.
     fn inside(&mut self, id: ast::ExprId, open: &mut Vec<ast::ExprId>) {
         let file = self.checker.file;
         match &file.exprs[id].kind {
@@ -247,7 +247,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// A product that is not linear: both factors have tests, or the one that has any is not.
+    /// Examines a nonlinear product: both factors have tests, or one factor is nonlinear in them.
     fn product(&mut self, id: ast::ExprId, factors: [ast::ExprId; 2], open: &mut Vec<ast::ExprId>) {
         match factors.map(|factor| self.dependence(factor)) {
             [Dependence::None, _] => open.push(factors[1]),

@@ -1,4 +1,4 @@
-//! What each name of a form means: declarations, uses, cycles. Independent of the dimension.
+//! Name resolution of a form: declarations, uses, cycles. Independent of the dimension.
 
 mod order;
 mod resolver;
@@ -12,10 +12,10 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// After so many errors nothing more is said of names.
+/// Largest number of errors about names.
 const MOST_ERRORS: usize = 200;
 
-/// What a declared name stands for: its place among its kind.
+/// The meaning of a declared name: its index among its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Field(usize),
@@ -30,13 +30,13 @@ pub(super) enum Meaning {
 /// A block of a form: `on boundary "a" { … }` or `on cells "a" { … }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// Its number among the blocks of the form.
+    /// Its index among the blocks of the form.
     pub(super) number: usize,
-    /// Whether it is of facets, where there is a normal.
+    /// True for facets, which have a normal.
     pub(super) of_facets: bool,
 }
 
-/// The blocks of a form with their tags and items.
+/// Returns the blocks of a form with their tags and items.
 pub(super) fn blocks(
     form: &ast::Form,
 ) -> impl Iterator<Item = (Block, &[ast::Text], &[ast::FormItem])> {
@@ -55,7 +55,7 @@ pub(super) fn blocks(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) meaning: Meaning,
-    /// The block that it belongs to; none for the whole form.
+    /// The block that it belongs to; `None` for the whole form.
     pub(super) region: Option<Block>,
     pub(super) span: Span,
 }
@@ -94,7 +94,7 @@ pub(super) struct Definition<'a> {
     pub(super) region: Option<Block>,
 }
 
-/// The names of a form and what they stand for.
+/// The names of a form with their meanings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names<'a> {
     pub(super) entries: BTreeMap<&'a str, Entry>,
@@ -104,37 +104,36 @@ pub(super) struct Names<'a> {
     pub(super) definitions: Vec<Definition<'a>>,
     /// The field's name and the span of each test function.
     pub(super) tests: Vec<(&'a Ident, &'a Ident)>,
-    /// Params and definitions in an order in which each comes after what it rests on; what is in
-    /// a cycle is left out.
+    /// Parameters and definitions in dependency order, without those in cycles.
     pub(super) param_order: Vec<usize>,
     pub(super) definition_order: Vec<usize>,
-    /// The definitions that are in `definition_order`.
+    /// The definitions in `definition_order`.
     pub(super) sound: BTreeSet<usize>,
     /// Expressions with a name or call that has been reported.
     pub(super) broken: BTreeSet<ast::ExprId>,
-    /// Names that are declared more than once, so that nobody knows what they are.
+    /// Names that are declared more than once, and therefore ambiguous.
     pub(super) repeated: BTreeSet<&'a str>,
-    /// Names that nothing declares, each reported where it is first used.
+    /// Undeclared names, each reported at its first use.
     pub(super) unknown: BTreeSet<String>,
 }
 
-/// Where an expression stands.
+/// The context of an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     /// The block.
     pub(super) region: Option<Block>,
-    /// The parameters of the function whose body it is.
+    /// The parameters of the enclosing function.
     pub(super) parameters: &'a [Ident],
-    /// Whether it is the default of a parameter.
+    /// True for the default of a parameter.
     pub(super) param: bool,
-    /// Whether it is a weak form.
+    /// True for a weak form.
     pub(super) weak: bool,
-    /// Whether t and k are known where nothing else is that parameters cannot be computed from.
+    /// True if t and k are available in addition to the names that parameters may use.
     pub(super) settled: bool,
 }
 
 impl<'a> Place<'a> {
-    /// In a region, outside functions and parameters.
+    /// Returns the context of a region, outside functions and parameters.
     pub(super) fn region(region: Option<Block>) -> Self {
         Place { region, parameters: &[], param: false, weak: false, settled: false }
     }
@@ -167,7 +166,7 @@ pub(super) fn resolve<'a>(
     (resolver.names, resolver.diagnostics)
 }
 
-/// Checks the names of one expression against given ones.
+/// Checks the names of one expression against given names.
 pub(super) fn resolve_expression<'a>(
     file: &'a ast::File,
     root: ast::ExprId,
@@ -179,14 +178,14 @@ pub(super) fn resolve_expression<'a>(
     (resolver.names, resolver.diagnostics)
 }
 
-/// Which params each param uses, and which definitions each definition, with the place.
+/// The uses of parameters in each parameter, and of definitions in each definition, with locations.
 #[derive(Default)]
 struct Uses {
     params: Vec<Vec<(usize, Span)>>,
     definitions: Vec<Vec<(usize, Span)>>,
 }
 
-/// The nodes of an expression, operands first.
+/// Returns the nodes of an expression, operands first.
 pub(super) fn subtree(file: &ast::File, root: ast::ExprId) -> Vec<ast::ExprId> {
     let mut seen = BTreeSet::new();
     let mut open = vec![root];

@@ -1,9 +1,8 @@
-//! `problem` blocks: [`ast::Problem`] → [`Problem`](crate::problem::Problem), for one space
-//! dimension.
+//! `problem` blocks: [`ast::Problem`] → [`Problem`](crate::problem::Problem), for one space dimension.
 //!
-//! A problem's statements come from its block and from the command line, whose pieces are parsed
-//! by the same grammar and replace what they name. Each statement is checked against the form in
-//! the mesh's dimension; all errors come out of one run.
+//! A problem's statements come from its block and from the command line. The latter are parsed by the same grammar and
+//! replace statements with the same subject. Each statement is checked against the form in the mesh's dimension; one
+//! run reports all errors.
 
 mod adapt;
 mod arguments;
@@ -41,12 +40,12 @@ use crate::problem::{
 use crate::source::Span;
 use std::collections::BTreeMap;
 
-/// The largest degree that a cell has.
+/// The largest degree of any cell.
 const MAX_DEGREE: f64 = 12.0;
-/// Up to this one a degree that a cell does not have is said of that cell.
+/// Up to this degree the message names the largest degree of the cell.
 const DEGREE_OF_CELL: f64 = 32.0;
 
-/// A statement of a problem, and the text that it stands in.
+/// A statement of a problem, and its text.
 #[derive(Clone, Copy)]
 pub(crate) struct Statement<'a> {
     pub(crate) piece: &'a Piece,
@@ -55,7 +54,7 @@ pub(crate) struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// The statements of a block, without those that `pieces` replace, and those of `pieces`.
+    /// Returns the statements of a block that `pieces` do not replace, and those of `pieces`.
     pub(crate) fn all(
         block: &'a Piece,
         problem: &'a ast::Problem,
@@ -74,14 +73,14 @@ impl<'a> Statement<'a> {
         statements
     }
 
-    /// The one statement of a piece of the command line.
+    /// Returns the only statement of a text from the command line.
     pub(crate) fn of_piece(piece: &'a Piece) -> Option<Self> {
         let item = piece.file.problems.first()?.items.first()?;
         Some(Self { piece, kind: &item.kind, span: item.span })
     }
 }
 
-/// What a statement says something about, for statements that stand once.
+/// Returns the subject of a statement that may occur once.
 fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
     Some(match kind {
         ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_) => ("mesh", ""),
@@ -115,7 +114,7 @@ fn replaces(new: &ProblemItemKind, old: &ProblemItemKind) -> bool {
             ProblemItemKind::Manufactured { field: new, .. },
             ProblemItemKind::Exact { field: old, .. },
         ) => return new.name == old.name,
-        // A solution that is made up has a source, and no eigenvalues.
+        // A manufactured solution has a source, and no eigenvalues.
         (ProblemItemKind::Manufactured { .. }, ProblemItemKind::Setting { name, .. }) => {
             return name.name == "eigen";
         }
@@ -140,23 +139,23 @@ pub(crate) struct Content {
     pub(crate) initial: Vec<(usize, Values)>,
     pub(crate) initial_rate: Vec<(usize, Values)>,
     pub(crate) stepping: Option<Stepping>,
-    /// Whether there is a statement of it, right or wrong.
+    /// True if there is such a statement, valid or not.
     pub(crate) timed: bool,
     pub(crate) adapt: Option<Adapt>,
     pub(crate) eigen: Option<WantedEigen>,
-    /// What is manufactured: a solution for each field, and what the auxiliary data is then.
+    /// The manufactured solution of each field, and the corresponding auxiliary data.
     pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<SolverSettings>,
     pub(crate) reports: CheckedReports,
-    /// Whether there is a manufactured solution, right or wrong.
+    /// True if there is a manufactured solution, valid or not.
     pub(crate) manufacturing: bool,
-    /// Whether some statement was unreadable.
+    /// True if some statement is unreadable.
     pub(crate) broken: bool,
-    /// What is said without effect, where nothing is wrong.
+    /// Warnings about statements without effect, if there are no errors.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Checks the statements of a problem, the mesh aside, against its form.
+/// Checks the statements of a problem, except its mesh, against its form.
 pub(crate) fn content(
     statements: &[Statement<'_>],
     form: &Form,
@@ -199,7 +198,7 @@ pub(crate) fn content(
     (content, diagnostics)
 }
 
-/// How to write a number in each component, where only one was written.
+/// Returns help for a value with one component instead of several.
 fn shape_help(found: form::Shape, expected: form::Shape) -> Option<String> {
     let row = |n: usize| format!("[{}]", vec!["0"; n].join(", "));
     let zeros = match *expected.extents() {
@@ -214,7 +213,7 @@ fn shape_help(found: form::Shape, expected: form::Shape) -> Option<String> {
 struct Checker<'a> {
     form: &'a Form,
     content: Content,
-    /// Parameters that the problem sets.
+    /// Parameters set by the problem.
     given: BTreeMap<usize, Vec<f64>>,
     /// The values of all parameters so far.
     params: Vec<Vec<f64>>,
@@ -226,7 +225,7 @@ impl Checker<'_> {
         self.diagnostics.push(piece.place(diagnostic));
     }
 
-    /// Statements that stand once but are there twice.
+    /// Reports statements that occur twice but may occur once.
     fn repeated(&mut self, statements: &[Statement<'_>]) {
         let mut seen: BTreeMap<(&str, &str), Span> = BTreeMap::new();
         for statement in statements {
@@ -264,12 +263,12 @@ impl Checker<'_> {
                     self.content.quadrature = Some(Quadrature::Collocated);
                 }
                 "quadrature" => {
-                    // What the cells can use is said where they are known.
+                    // The bound of the cells is reported once these are known.
                     let most = f64::from(u16::MAX);
                     let degree = self.whole(piece, *value, "quadrature", 0.0, most);
                     self.content.quadrature = degree.map(Quadrature::Degree);
                 }
-                // Read where the parameters are known, or where the other forms are.
+                // Read once the parameters, or the other forms, are known.
                 "eigen" | "mass" | "time" => {}
                 _ => {
                     if let Some(time) = self.scalar(piece, *value, "t") {
@@ -287,7 +286,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A degree that the form's spaces admit.
+    /// Checks a degree that the form's spaces admit.
     fn degree(&mut self, piece: &Piece, value: ExprId, mesh: Option<&MeshChoice>) {
         let largest = mesh.and_then(MeshChoice::largest_degree);
         let said = largest.map_or(MAX_DEGREE, |(_, most)| most as f64);
@@ -318,7 +317,7 @@ impl Checker<'_> {
         self.report(piece, diagnostic);
     }
 
-    /// A number that is one.
+    /// Returns a scalar value.
     fn scalar(&mut self, piece: &Piece, value: ExprId, what: &str) -> Option<f64> {
         let (shape, values) = self.number(piece, value)?;
         if shape == Shape::Scalar {
@@ -341,7 +340,7 @@ impl Checker<'_> {
         self.whole_of(piece, value, what, least, (most, format!("to {most}")))
     }
 
-    /// The same with the end of the range as it is said.
+    /// Returns the same with the end of the range as text.
     fn whole_of(
         &mut self,
         piece: &Piece,
@@ -375,7 +374,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A function of the coordinates with the shape that `what` has.
+    /// Returns a function of the coordinates with the shape of `what`.
     fn expression(
         &mut self,
         piece: &Piece,
@@ -402,7 +401,7 @@ impl Checker<'_> {
         None
     }
 
-    /// The place of `name` among `names`; says so where it is not there.
+    /// Returns the index of `name` among `names`; reports an unknown name.
     fn find<'n>(
         &mut self,
         piece: &Piece,
@@ -453,7 +452,7 @@ impl Checker<'_> {
         self.params = form.param_values(&self.given);
     }
 
-    /// Auxiliary data and known solutions.
+    /// Checks auxiliary data and known solutions.
     fn known(&mut self, statement: Statement<'_>) {
         let (piece, form) = (statement.piece, self.form);
         match statement.kind {
@@ -480,7 +479,7 @@ impl Checker<'_> {
                 let Some(index) = self.field(piece, field) else { return };
                 let what = format!("`{}`", field.name);
                 let value = self.expression(piece, *value, form.fields[index].shape, &what);
-                // What takes its value from here is not wrong itself.
+                // A condition that takes its value from here is not wrong itself.
                 self.content.broken |= value.is_none();
                 self.content.exact.extend(value.map(|value| (index, value)));
             }
@@ -517,7 +516,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Data that has another value in another region must be able to jump between them.
+    /// Checks that data with different values in different regions can jump between them.
     fn in_regions(&mut self, piece: &Piece, name: &Ident, aux: usize) {
         let Location::Nodes(space @ Space::H1(_)) = self.form.aux[aux].location else { return };
         let name_of = &name.name;
@@ -532,7 +531,7 @@ impl Checker<'_> {
         self.report(piece, diagnostic);
     }
 
-    /// The parameters whose value is not the form's default, those that follow from others too.
+    /// Collects the parameters whose value differs from the form's default, including dependent ones.
     fn settle_params(&mut self, statements: &[Statement<'_>]) {
         let changed = self.params.iter().zip(&self.form.params).enumerate();
         self.content.params = changed

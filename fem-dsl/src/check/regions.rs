@@ -1,4 +1,4 @@
-//! Rows, weak forms and energies of each region: all end as f0 and f1.
+//! Rows, weak forms and energies of each region: all are converted to f0 and f1.
 
 use super::expression::Checker;
 use super::linear::{linear_in_tests, offences};
@@ -12,7 +12,7 @@ use crate::point::{Location, Region};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the integrals of a form.
+/// Creates the integrals of a form.
 pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
     if checker.form.fields.is_empty() && !has_broken(&form.items) {
         let message = format!("the form `{}` has no field", form.name.name);
@@ -39,14 +39,14 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
     }
 }
 
-/// What the regions so far have written.
+/// The contents of the regions so far.
 #[derive(Default)]
 struct Written {
     /// Fields that have a row.
     fields: BTreeSet<usize>,
-    /// Whether something is broken, so that a row may only seem to be missing.
+    /// True if something is broken, so that a row may only seem to be missing.
     broken: bool,
-    /// A weak form or an energy, where there is one.
+    /// The notation of a weak form or an energy, if there is one.
     whole: Option<Way>,
 }
 
@@ -100,7 +100,7 @@ fn missing_message(form: &ast::Form, written: &Written, name: &str) -> String {
     }
 }
 
-/// The three ways of writing a region's physics.
+/// The three notations of a region's physics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Pointwise,
@@ -228,7 +228,7 @@ fn region(
     checker.form.integrals.push(Integral { region, rows, action: Vec::new(), energy });
 }
 
-/// Data at the points of cells, which a boundary block reads.
+/// Reports data at the points of cells that a boundary block reads.
 fn data_at_points(
     checker: &mut Checker<'_>,
     items: &[FormItem],
@@ -289,7 +289,7 @@ fn row_name(row: ast::Row) -> &'static str {
     }
 }
 
-/// Whether a row's value has the shape of what it is tested against, and no test function in it.
+/// Checks that a row's value has the shape of its test factor, and contains no test function.
 fn row_fits(
     checker: &mut Checker<'_>,
     (field, row): (usize, ast::Row),
@@ -367,7 +367,7 @@ fn no_tests(
     let Some(field) = test else { return true };
     let name = checker.test_name(field);
     let message = format!("`{place}` cannot contain the test function `{name}`");
-    // Where it is written, unless it comes with a name that stands for more.
+    // Its location, unless it comes with a name for a larger expression.
     let file = checker.file;
     let here = subtree(file, written)
         .into_iter()
@@ -381,7 +381,7 @@ fn no_tests(
     false
 }
 
-/// Whether an energy has no time derivatives; says so where it has.
+/// Checks that an energy has no time derivatives.
 fn no_rates(checker: &mut Checker<'_>, (written, value): (ast::ExprId, ExprId)) -> bool {
     let rate = terminals(checker, value)
         .find(|terminal| matches!(terminal, Terminal::Rate(..) | Terminal::RateGradient(..)));
@@ -402,7 +402,7 @@ fn terminals(checker: &Checker<'_>, value: ExprId) -> impl Iterator<Item = Termi
     })
 }
 
-/// f0 and f1 of a weak form or an energy.
+/// Computes f0 and f1 of a weak form or an energy.
 fn derived(
     checker: &mut Checker<'_>,
     way: Way,

@@ -1,4 +1,4 @@
-//! What the builder of expressions refuses, told in the user's terms.
+//! Errors of the expression builder in the user's terms.
 
 use super::expression::Checker;
 use crate::codes::Code;
@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{BuildError, Shape, Terminal, Type};
 use crate::source::Span;
 
-/// A diagnostic for an operation at `span` on operands with these places and types.
+/// Returns the diagnostic of an operation at `span` on operands with these locations and types.
 pub(super) fn diagnose(
     checker: &Checker<'_>,
     error: &BuildError,
@@ -53,7 +53,7 @@ pub(super) fn diagnose(
     diagnostic.help_if(help(error))
 }
 
-/// What to do about it.
+/// Returns the suggested correction.
 fn help(error: &BuildError) -> Option<String> {
     let help = match error {
         BuildError::Product { left, right } => product_help(*left, *right),

@@ -1,5 +1,5 @@
-//! Discontinuous fields whose cells ought to see each other and do not: a gradient that leaves out the jumps, or a flux
-//! that is tested where test functions jump, without terms on the facets between cells.
+//! Discontinuous fields whose cells lack a coupling: a gradient without jump terms, or a flux with discontinuous test
+//! functions, without terms on the facets between cells.
 
 use crate::ast;
 use crate::codes::Code;
@@ -9,7 +9,7 @@ use crate::habits;
 use crate::point::Space;
 use std::collections::BTreeSet;
 
-/// A warning for each such field of a form without errors.
+/// Returns a warning for each such field of a form without errors.
 pub(crate) fn uncoupled(written: &ast::Form, form: &Form) -> Vec<Diagnostic> {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let rows: Vec<_> = cells.flat_map(|integral| &integral.rows).collect();

@@ -1,5 +1,5 @@
-//! Names of a form that nothing uses: what is declared with `param`, `aux`, `let` or `fn`, and neither a row nor a
-//! problem needs, not even through others.
+//! Unused names of a form: declared with `param`, `aux`, `let` or `fn`, and needed by neither a row nor a problem,
+//! directly or indirectly.
 
 use super::names::subtree;
 use crate::ast::{
@@ -9,7 +9,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The names in an expression.
+/// Returns the names in an expression.
 pub(crate) fn names(file: &File, root: ExprId) -> impl Iterator<Item = &str> {
     subtree(file, root).into_iter().filter_map(|id| match &file.exprs[id].kind {
         ExprKind::Name(name) => Some(name.as_str()),
@@ -18,7 +18,7 @@ pub(crate) fn names(file: &File, root: ExprId) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The expressions of a problem that may use a parameter of its form.
+/// Returns the expressions of a problem that may use a parameter of its form.
 pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
     let arguments = |item: &ProblemItemKind| match item {
         ProblemItemKind::Adapt { arguments } => arguments.iter().map(|given| given.value).collect(),
@@ -35,7 +35,7 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
         | ProblemItemKind::Exact { value, .. }
         | ProblemItemKind::Manufactured { value, .. } => Some(*value),
         ProblemItemKind::Dirichlet { value, .. } => *value,
-        // Their arguments are words and numbers. A parameter that grows with the load does nothing by that alone.
+        // Their arguments are keywords and numbers. A load parameter has no effect on its own.
         ProblemItemKind::MeshFile(_)
         | ProblemItemKind::MeshGenerator(_)
         | ProblemItemKind::Periodic { .. }
@@ -46,7 +46,7 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
     values.chain(of_adapt)
 }
 
-/// A warning for each name of a form without errors that neither the form nor `others`, its problems, need.
+/// Returns a warning for each name of a form without errors that neither the form nor `others`, its problems, need.
 pub(crate) fn unused(file: &File, form: &Form, others: &BTreeSet<String>) -> Vec<Diagnostic> {
     let mut declared = BTreeMap::new();
     let mut open: Vec<&str> = others.iter().map(String::as_str).collect();
@@ -78,15 +78,15 @@ pub(crate) fn unused(file: &File, form: &Form, others: &BTreeSet<String>) -> Vec
     unused().map(warning).collect()
 }
 
-/// A declaration that something has to use.
+/// A declaration that must be used.
 struct Declared<'a> {
     name: &'a Ident,
     what: &'static str,
-    /// What it is computed from.
+    /// The expression that defines it.
     value: Option<ExprId>,
 }
 
-/// Notes the declarations among the items, and the names that their rows use.
+/// Collects the declarations among the items, and the names that their rows use.
 fn read<'a>(
     file: &'a File,
     items: &'a [FormItem],
@@ -106,7 +106,7 @@ fn read<'a>(
                 continue;
             }
             FormItemKind::Block { items, .. } => {
-                // A block stands in no other.
+                // Blocks are not nested.
                 read(file, items, declared, used);
                 continue;
             }

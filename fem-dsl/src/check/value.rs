@@ -1,5 +1,5 @@
-//! The expressions of problem blocks and of the command line: in coordinates, time, the cell
-//! diameter, the degree and the form's parameters, or plain numbers.
+//! The expressions of problem blocks and of the command line: in coordinates, time, the cell diameter, the degree and
+//! the form's parameters, or plain numbers.
 
 use super::expression::Checker;
 use super::names::{self, Entry, Meaning, Names, Place};
@@ -16,24 +16,23 @@ use crate::problem::Expression;
 use crate::source::Span;
 use std::collections::BTreeMap;
 
-/// Which names an expression may use.
+/// The names that an expression may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Allowed {
     /// Coordinates, time and so on, and parameters.
     Functions,
     /// `pi`, `dim`, `I` and parameters.
     Numbers,
-    /// These, and t and k: what is known behind a solve.
+    /// These, and t and k: names that have a value after a solve.
     Settled,
 }
 
-/// Checks an expression in x, t, h, k and the parameters of `form`: boundary values, known
-/// solutions, auxiliary data. The gradient and the time derivatives are left empty where
-/// there are none.
+/// Checks an expression in x, t, h, k and the parameters of `form`: boundary values, known solutions, auxiliary data.
+/// Gradient and time derivatives are omitted if they do not exist.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Errors of the expression.
 pub fn expression(
     file: &ast::File,
     root: ast::ExprId,
@@ -62,7 +61,7 @@ pub fn expression(
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Errors of the expression.
 pub fn of_numbers(
     file: &ast::File,
     root: ast::ExprId,
@@ -76,22 +75,22 @@ pub fn of_numbers(
     Ok(Expression { shape, graph, value, gradient: Vec::new(), rates: Default::default() })
 }
 
-/// Checks an expression as [`expression`] does, and gives it as tensors, of which it may be made a part of others.
+/// Checks an expression like [`expression`], and returns it as tensors, for use in other expressions.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Errors of the expression.
 pub fn known(file: &ast::File, root: ast::ExprId, form: &Form) -> Result<Known, Vec<Diagnostic>> {
     let (form, value) = checked(file, root, form, Allowed::Functions)?;
     Ok(Known { exprs: form.exprs, value })
 }
 
-/// The number, vector or matrix that an expression in numbers and parameters is: settings, and
-/// values of parameters, of which `params` holds those that are known. Row-major.
+/// Evaluates an expression in numbers and parameters to a number, vector or matrix, row-major: settings, and values of
+/// parameters; `params` contains the known ones.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Errors of the expression.
 pub fn number(
     file: &ast::File,
     root: ast::ExprId,
@@ -116,7 +115,7 @@ pub fn number(
     Ok((form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar), result))
 }
 
-/// A form without fields and parameters, for expressions that belong to none.
+/// Returns a form without fields and parameters, for expressions that belong to none.
 pub fn no_form(dim: usize) -> Form {
     Form {
         name: String::new(),
@@ -179,7 +178,7 @@ fn checked(
     Err(diagnostics)
 }
 
-/// Says what an unknown name is in the form.
+/// Adds the meaning of a name in the form to a diagnostic about it.
 fn known_to_form(
     diagnostic: Diagnostic,
     file: &ast::File,

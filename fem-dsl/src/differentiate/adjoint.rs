@@ -1,17 +1,17 @@
-//! The reverse sweep: the derivative of one scalar by each terminal.
+//! Reverse mode: the derivative of one scalar by each terminal.
 
 use super::tangent::{binary_slopes, cofactor_derivative, power_slope, slope, zero_at_zero};
 use crate::arena::IndexVec;
 use crate::form::{BuildError, Expr, ExprId, Exprs, MatrixFunction, Shape, Terminal};
 use std::collections::BTreeMap;
 
-/// ∂root/∂terminal of a scalar `root` for every terminal that `select` wants, in the terminal's
-/// shape; what is absent is zero. For an energy density and the fields this is f0 and f1; for a
-/// weak form, which is linear in its tests, and the tests likewise.
+/// Computes ∂root/∂terminal of a scalar `root` for every terminal that `select` accepts, in the terminal's shape;
+/// absent ones are zero. For an energy density and the fields, this is f0 and f1; likewise for a weak form, which is
+/// linear in its test functions, and the test functions.
 ///
 /// # Errors
 ///
-/// None for a scalar that the builder made.
+/// None for a scalar that the builder created.
 pub fn adjoint(
     exprs: &mut Exprs,
     root: ExprId,
@@ -54,7 +54,7 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Adds what `part` makes to the adjoint of `operand`, if that is wanted.
+    /// Adds the result of `part` to the adjoint of `operand`, if that is required.
     fn give(
         &mut self,
         operand: ExprId,
@@ -72,7 +72,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Hands the adjoint g of `id` on to its operands.
+    /// Propagates the adjoint g of `id` to its operands.
     fn through(&mut self, id: ExprId, expr: &Expr, g: ExprId) -> Result<(), BuildError> {
         match *expr {
             Expr::Constant(_)
@@ -169,7 +169,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// a · b of ranks 1 and 2, not both 1.
+    /// Propagates through a · b of ranks 1 and 2, not both 1.
     fn through_dot(&mut self, a: ExprId, b: ExprId, g: ExprId) -> Result<(), BuildError> {
         let transposed = |exprs: &mut Exprs, a| exprs.matrix(MatrixFunction::Transpose, a);
         self.give(a, |exprs| match (exprs.shape(a).rank(), exprs.shape(b).rank()) {
@@ -190,7 +190,7 @@ impl Sweep<'_> {
     }
 }
 
-/// The adjoint of A ↦ f(A): what dA is contracted with when f's change is contracted with g.
+/// Returns the adjoint of A ↦ f(A): the factor of dA in the contraction of f's change with g.
 fn matrix(
     exprs: &mut Exprs,
     function: MatrixFunction,

@@ -1,4 +1,4 @@
-//! The forward sweep: given the derivative of each terminal, the derivative of each expression.
+//! Forward mode: derivatives of the terminals → the derivative of each expression.
 
 use crate::arena::IndexVec;
 use crate::form::{BuildError, Expr, ExprId, Exprs, MatrixFunction, Shape, Terminal};
@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 type Derivative = Option<ExprId>;
 
-/// The derivatives of `roots` when each terminal changes by what `seed` says (none: not at all).
-/// Every derivative has its root's shape; none is zero.
+/// Computes the derivatives of `roots` for changes of the terminals by `seed` (`None` for no change). Every derivative
+/// has its root's shape; none is zero.
 ///
 /// # Errors
 ///
-/// Those of `seed`.
+/// Errors of `seed`.
 pub fn tangent(
     exprs: &mut Exprs,
     roots: &[ExprId],
@@ -118,7 +118,7 @@ fn difference(exprs: &mut Exprs, a: Derivative, b: Derivative) -> Result<Derivat
     }
 }
 
-/// d(a ∘ b) = da ∘ b + a ∘ db
+/// Computes d(a ∘ b) = da ∘ b + a ∘ db.
 fn bilinear(
     exprs: &mut Exprs,
     (a, da): (ExprId, Derivative),
@@ -130,7 +130,7 @@ fn bilinear(
     sum(exprs, left, right)
 }
 
-/// dq = (da − q ds) / s for q = a / s
+/// Computes dq = (da − q ds) / s for q = a / s.
 fn quotient(
     exprs: &mut Exprs,
     q: ExprId,
@@ -142,7 +142,7 @@ fn quotient(
     map(numerator, |numerator| exprs.div(numerator, s))
 }
 
-/// `value`, but 0 where the norm `at` is 0.
+/// Returns `value`, but 0 if the norm `at` is 0.
 pub(super) fn zero_at_zero(
     exprs: &mut Exprs,
     at: ExprId,
@@ -154,7 +154,7 @@ pub(super) fn zero_at_zero(
     exprs.select(kink, flat, value)
 }
 
-/// The derivative of f(A) in the direction dA; `id` is f(A).
+/// Returns the derivative of f(A) in the direction dA; `id` is f(A).
 fn matrix(
     exprs: &mut Exprs,
     function: MatrixFunction,
@@ -183,8 +183,8 @@ fn matrix(
     }
 }
 
-/// The derivative of cof at A in the direction H, self-adjoint in H: 0 for 1×1, cof H for 2×2,
-/// the tensor cross product of A and H for 3×3.
+/// Returns the derivative of cof at A in the direction H, self-adjoint in H: 0 for 1×1, cof H for 2×2, the tensor cross
+/// product of A and H for 3×3.
 pub(super) fn cofactor_derivative(
     exprs: &mut Exprs,
     a: ExprId,
@@ -197,7 +197,7 @@ pub(super) fn cofactor_derivative(
     }
 }
 
-/// f′(a); `id` is f(a).
+/// Computes f′(a); `id` is f(a).
 pub(super) fn slope(
     exprs: &mut Exprs,
     function: Unary,
@@ -249,7 +249,7 @@ pub(super) fn slope(
     }
 }
 
-/// n aⁿ⁻¹
+/// Computes n aⁿ⁻¹.
 pub(super) fn power_slope(exprs: &mut Exprs, a: ExprId, n: i32) -> Result<ExprId, BuildError> {
     let exponent = exprs.constant(f64::from(n) - 1.0);
     let power = exprs.pow(a, exponent)?;
@@ -257,8 +257,9 @@ pub(super) fn power_slope(exprs: &mut Exprs, a: ExprId, n: i32) -> Result<ExprId
     exprs.mul(factor, power)
 }
 
-/// b aᵇ⁻¹, but 0 where b is 0, whatever a is, and where a square a is 0 and b < 1: its own derivative is 0 there, so that
-/// the derivative of the power is 0 for b > 1/2, and by convention, as that of a norm, for others.
+/// Computes b aᵇ⁻¹, with two exceptions. It is 0 for b = 0 and any a. It is also 0 for a square a = 0 and b < 1. The
+/// derivative of a is 0 there, so that the derivative of the power is 0 for b > 1/2, and by convention, as for a norm,
+/// for other b.
 fn slope_by_base(exprs: &mut Exprs, a: ExprId, b: ExprId) -> Result<ExprId, BuildError> {
     let (zero, one) = (exprs.constant(0.0), exprs.constant(1.0));
     let exponent = exprs.sub(b, one)?;
@@ -280,7 +281,8 @@ fn slope_by_base(exprs: &mut Exprs, a: ExprId, b: ExprId) -> Result<ExprId, Buil
     }
 }
 
-/// Whether a scalar is a square, or a sum of such, so that it is not below 0 and its derivative is 0 where it is 0.
+/// Returns whether a scalar is a square, or a sum of squares, so that it is nonnegative and its derivative vanishes
+/// with it.
 fn is_square(exprs: &Exprs, a: ExprId) -> bool {
     let positive =
         |a: ExprId| matches!(exprs.expr(a), Expr::Constant(number) if number.get() > 0.0);
@@ -303,7 +305,7 @@ fn is_square(exprs: &Exprs, a: ExprId) -> bool {
     true
 }
 
-/// The two partial derivatives of f(a, b); `id` is f(a, b). Only where they are asked for.
+/// Computes the two partial derivatives of f(a, b), if requested; `id` is f(a, b).
 pub(super) fn binary_slopes(
     exprs: &mut Exprs,
     function: Binary,
@@ -324,7 +326,7 @@ pub(super) fn binary_slopes(
         Binary::Pow => {
             let by_base = if wants_a { slope_by_base(exprs, a, b)? } else { zero };
             let by_exponent = if wants_b {
-                // It goes to 0 with aᵇ.
+                // It vanishes with aᵇ.
                 let log = exprs.unary(Unary::Log, a)?;
                 let slope = exprs.mul(id, log)?;
                 if exprs.known(a).is_some() { slope } else { zero_at_zero(exprs, id, slope)? }

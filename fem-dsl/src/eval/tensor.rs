@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 /// The components of expressions, row-major.
 pub type Values = BTreeMap<ExprId, Vec<f64>>;
 
-/// The values of the expressions on which `roots` rest, at one point; `terminal` gives the
-/// components of a terminal. A truth value counts as 1 or 0.
+/// Evaluates the expressions on which `roots` depend, at one point; `terminal` supplies the components of a terminal. A
+/// truth value counts as 1 or 0.
 pub fn tensors(
     exprs: &Exprs,
     roots: &[ExprId],
@@ -80,7 +80,7 @@ fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// a (rows × n) times b (n × columns).
+/// Computes a (rows × n) times b (n × columns).
 fn product(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
     let (rows, columns) = (a.len() / n, b.len() / n);
     let entry = |i: usize, j: usize| (0..n).map(|m| a[i * n + m] * b[m * columns + j]).sum();
@@ -94,7 +94,7 @@ fn cross(a: &[f64], b: &[f64]) -> [f64; 3] {
     })
 }
 
-/// ε_ikl ε_jmn A_km B_ln
+/// Computes ε_ikl ε_jmn A_km B_ln.
 fn tensor_cross(a: &[f64], b: &[f64]) -> Vec<f64> {
     let entry = |i: usize, j: usize| {
         let ((k, l), (m, n)) = (((i + 1) % 3, (i + 2) % 3), ((j + 1) % 3, (j + 2) % 3));

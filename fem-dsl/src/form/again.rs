@@ -1,4 +1,4 @@
-//! Expressions built once more, in another arena or with other operands.
+//! Copies of expressions, in another arena or with other operands.
 
 use super::ExprId;
 use super::build::{BuildError, Exprs};
@@ -6,7 +6,7 @@ use super::expr::{Expr, Terminal};
 use std::collections::BTreeMap;
 
 impl Exprs {
-    /// The expression `id` of `old` in this arena, where `to` gives the places of its operands here.
+    /// Copies the expression `id` of `old` to this arena; `to` maps its operands.
     pub(crate) fn again(
         &mut self,
         old: &Self,
@@ -49,8 +49,8 @@ impl Exprs {
         }
     }
 
-    /// Expressions of `old` in this arena, with other expressions of the same shapes in the place of those terminals
-    /// for which `replace` gives one.
+    /// Copies expressions of `old` to this arena, with replacements of the same shape for terminals for which `replace`
+    /// returns one.
     pub(crate) fn replaced(
         &mut self,
         old: &Self,

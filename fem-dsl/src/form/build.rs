@@ -1,4 +1,4 @@
-//! The builder of tensor expressions: every operation computes its shape or says why it cannot.
+//! The builder of tensor expressions: every operation computes its shape or returns an error.
 
 use super::expr::{Expr, MatrixFunction, Terminal};
 use super::print::{comparison_sign, unary_word};
@@ -10,11 +10,11 @@ use crate::terms::{Binary, Comparison, Unary};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
-/// Why an operation does not apply to its operands.
+/// An operation that does not apply to its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Operands that should have one shape have two.
+    /// Operands of different shapes that should have equal ones.
     #[error("`{operation}` needs operands of one shape, but these are {left} and {right}")]
     Unequal {
         /// The operation, as written.
@@ -24,7 +24,7 @@ pub enum BuildError {
         /// Right operand.
         right: Type,
     },
-    /// A product that has no single meaning.
+    /// A product without a unique meaning.
     #[error("`*` does not multiply {left} by {right}")]
     Product {
         /// Left operand.
@@ -32,7 +32,7 @@ pub enum BuildError {
         /// Right operand.
         right: Shape,
     },
-    /// A contraction whose extents differ.
+    /// A contraction with different extents.
     #[error("`{operation}` does not contract {left} with {right}")]
     Contraction {
         /// The operation, as written.
@@ -47,9 +47,9 @@ pub enum BuildError {
     Operand {
         /// The operation, as written.
         operation: &'static str,
-        /// What it needs.
+        /// The expected kind.
         expected: &'static str,
-        /// What it got.
+        /// The kind found.
         found: Type,
     },
     /// An index outside the shape, or too few or too many indices.
@@ -69,19 +69,19 @@ pub enum BuildError {
     /// The gradient of a gradient.
     #[error("this needs a second derivative")]
     SecondDerivative {
-        /// Whose.
+        /// The terminal.
         terminal: Terminal,
     },
-    /// A time derivative beyond the second, or of what has none.
+    /// A time derivative beyond the second, or of a terminal without one.
     #[error("this has no time derivative")]
     NoRate {
-        /// What has none.
+        /// The terminal.
         terminal: Terminal,
     },
-    /// The gradient of something known only at points, or of a direction.
+    /// The gradient of data that is only defined at points, or of a direction.
     #[error("this has no gradient")]
     NoGradient {
-        /// What has none.
+        /// The terminal.
         terminal: Terminal,
     },
 }
@@ -92,12 +92,12 @@ fn list(indices: &[usize]) -> String {
 
 type Built = Result<ExprId, BuildError>;
 
-/// Where an expression comes from.
+/// The origin of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Where that is written.
+    /// Its location in the text.
     pub span: Span,
-    /// Whether it is a part of the derivative of what is written there.
+    /// True for a part of the derivative of the text.
     pub derived: bool,
 }
 
@@ -108,42 +108,42 @@ pub struct Exprs {
     types: IndexVec<ExprId, Type>,
     ids: BTreeMap<Expr, ExprId>,
     origins: IndexVec<ExprId, Option<Origin>>,
-    /// The origin of what is built now.
+    /// The origin of expressions under construction.
     here: Option<Origin>,
 }
 
-/// Equal expressions are equal wherever they were written.
+/// Equal expressions are equal regardless of their locations.
 impl PartialEq for Exprs {
     fn eq(&self, other: &Self) -> bool {
         self.nodes == other.nodes && self.types == other.types
     }
 }
 
-/// The largest matrix of which `det`, `inv` and `cof` are computed.
+/// The largest matrix with `det`, `inv` and `cof`.
 const LARGEST_DETERMINANT: usize = 3;
 
 impl Exprs {
-    /// An empty arena.
+    /// Returns an empty arena.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The expressions, operands first.
+    /// Returns the expressions, operands first.
     pub fn nodes(&self) -> &IndexVec<ExprId, Expr> {
         &self.nodes
     }
 
-    /// The operation that makes an expression.
+    /// Returns the operation that defines an expression.
     pub fn expr(&self, id: ExprId) -> &Expr {
         &self.nodes[id]
     }
 
-    /// An expression's type.
+    /// Returns an expression's type.
     pub fn ty(&self, id: ExprId) -> Type {
         self.types[id]
     }
 
-    /// An expression's shape; a condition counts as a scalar.
+    /// Returns an expression's shape; a condition counts as a scalar.
     pub fn shape(&self, id: ExprId) -> Shape {
         match self.types[id] {
             Type::Tensor(shape) => shape,
@@ -151,22 +151,22 @@ impl Exprs {
         }
     }
 
-    /// The number that an expression is known to be.
+    /// Returns the known value of an expression, if it is a number.
     pub fn known(&self, id: ExprId) -> Option<f64> {
         fold::value(self, id)
     }
 
-    /// Whether an expression is known to be zero.
+    /// Returns whether an expression is known to be zero.
     pub fn is_zero(&self, id: ExprId) -> bool {
         fold::is_zero(self, id)
     }
 
-    /// The number that an expression is, where it is a constant.
+    /// Returns the value of a constant expression.
     pub fn value(&self, id: ExprId) -> Option<f64> {
         fold::value(self, id)
     }
 
-    /// The expressions that `roots` rest on, operands first.
+    /// Returns the expressions that `roots` depend on, operands first.
     pub fn reachable_in_order(&self, roots: &[ExprId]) -> Vec<ExprId> {
         let mut seen = BTreeSet::new();
         let mut open = roots.to_vec();
@@ -178,7 +178,7 @@ impl Exprs {
         seen.into_iter().collect()
     }
 
-    /// The id of `expr` of the given type, appended where it is new. Neither checks nor folds.
+    /// Returns the id of `expr` with the given type; appends it if it is new. Neither checks nor folds.
     pub(super) fn intern(&mut self, expr: Expr, ty: Type) -> ExprId {
         if let Some(&id) = self.ids.get(&expr) {
             return id;
@@ -194,17 +194,17 @@ impl Exprs {
         id
     }
 
-    /// What is built from now on comes from there; gives the origin that held before.
+    /// Sets the origin of subsequent expressions, and returns the previous one.
     pub fn begin(&mut self, origin: Option<Origin>) -> Option<Origin> {
         std::mem::replace(&mut self.here, origin)
     }
 
-    /// What is built from now on is the derivative of this expression.
+    /// Marks subsequent expressions as derivative of this expression.
     pub(crate) fn derive(&mut self, id: ExprId) {
         self.here = self.origins[id].map(|origin| Origin { derived: true, ..origin });
     }
 
-    /// Where an expression comes from, as far as it was said when it was first built.
+    /// Returns the origin of an expression, if it was known at its first construction.
     pub fn origin(&self, id: ExprId) -> Option<Origin> {
         self.origins[id]
     }
@@ -237,27 +237,27 @@ impl Exprs {
         }
     }
 
-    /// A finite number.
+    /// Returns a finite constant.
     pub fn constant(&mut self, value: f64) -> ExprId {
         fold::constant(self, value)
     }
 
-    /// Zeros of a shape.
+    /// Returns zeros of a shape.
     pub fn zero(&mut self, shape: Shape) -> ExprId {
         fold::zero(self, shape)
     }
 
-    /// The n × n identity.
+    /// Returns the n × n identity.
     pub fn identity(&mut self, n: usize) -> ExprId {
         self.intern(Expr::Identity(n), Type::Tensor(Shape::matrix(n, n)))
     }
 
-    /// Something given at the point; `shape` as [`Form::shape_of`](super::Form::shape_of) says.
+    /// Returns a terminal; `shape` is that of [`Form::shape_of`](super::Form::shape_of).
     pub fn terminal(&mut self, terminal: Terminal, shape: Shape) -> ExprId {
         self.intern(Expr::Terminal(terminal), Type::Tensor(shape))
     }
 
-    /// A tensor from scalar components, row-major.
+    /// Returns a tensor from scalar components, row-major.
     pub fn literal(&mut self, shape: Shape, components: Vec<ExprId>) -> Built {
         for &component in &components {
             self.scalar("[ ]", component)?;
@@ -266,7 +266,7 @@ impl Exprs {
         Ok(fold::literal(self, shape, components))
     }
 
-    /// The component with these indices.
+    /// Returns the component with these indices.
     pub fn index(&mut self, a: ExprId, indices: &[usize]) -> Built {
         let shape = self.tensor("[ ]", "a vector or matrix", a)?;
         match shape.flat(indices) {
@@ -275,36 +275,36 @@ impl Exprs {
         }
     }
 
-    /// The component at a row-major place inside the shape.
+    /// Returns the component at a row-major index inside the shape.
     pub fn component(&mut self, a: ExprId, flat: usize) -> ExprId {
         debug_assert!(flat < self.shape(a).components(), "the place should be in the shape");
         fold::component(self, a, flat)
     }
 
-    /// All components, row-major.
+    /// Returns all components, row-major.
     pub fn components(&mut self, a: ExprId) -> Vec<ExprId> {
         (0..self.shape(a).components()).map(|flat| fold::component(self, a, flat)).collect()
     }
 
-    /// −a
+    /// Returns −a.
     pub fn neg(&mut self, a: ExprId) -> Built {
         self.tensor("-", "a number, vector or matrix", a)?;
         Ok(fold::neg(self, a))
     }
 
-    /// a + b
+    /// Returns a + b.
     pub fn add(&mut self, a: ExprId, b: ExprId) -> Built {
         self.equal("+", a, b)?;
         Ok(fold::add(self, a, b))
     }
 
-    /// a − b
+    /// Returns a − b.
     pub fn sub(&mut self, a: ExprId, b: ExprId) -> Built {
         self.equal("-", a, b)?;
         Ok(fold::sub(self, a, b))
     }
 
-    /// a * b as the language defines it: one is a scalar, or a matrix times a vector or matrix.
+    /// Returns a * b as the language defines it: one is a scalar, or a matrix times a vector or matrix.
     pub fn mul(&mut self, a: ExprId, b: ExprId) -> Built {
         let left = self.tensor("*", "a number, vector or matrix", a)?;
         let right = self.tensor("*", "a number, vector or matrix", b)?;
@@ -316,14 +316,14 @@ impl Exprs {
         }
     }
 
-    /// a / b with a scalar b.
+    /// Returns a / b with a scalar b.
     pub fn div(&mut self, a: ExprId, b: ExprId) -> Built {
         self.tensor("/", "a number, vector or matrix", a)?;
         self.scalar("/", b)?;
         Ok(fold::div(self, a, b))
     }
 
-    /// a ^ b of scalars; a whole constant exponent is repeated multiplication.
+    /// Returns a ^ b of scalars; an integer constant exponent is repeated multiplication.
     pub fn pow(&mut self, a: ExprId, b: ExprId) -> Built {
         self.scalar("^", a)?;
         self.scalar("^", b)?;
@@ -357,19 +357,19 @@ impl Exprs {
         Ok(fold::literal(self, shape, components))
     }
 
-    /// The full contraction of equal shapes.
+    /// Returns the full contraction of equal shapes.
     pub fn inner(&mut self, a: ExprId, b: ExprId) -> Built {
         self.equal("inner", a, b)?;
         Ok(fold::inner(self, a, b))
     }
 
-    /// √inner(a, a)
+    /// Returns √inner(a, a).
     pub fn norm(&mut self, a: ExprId) -> Built {
         self.tensor("norm", "a number, vector or matrix", a)?;
         Ok(fold::norm(self, a))
     }
 
-    /// a_i b_j, also with tensors while the rank stays at most 3.
+    /// Returns a_i b_j, also for tensors up to a rank of 3.
     pub fn outer(&mut self, a: ExprId, b: ExprId) -> Built {
         let left = self.tensor("outer", "vectors", a)?;
         let right = self.tensor("outer", "vectors", b)?;
@@ -388,7 +388,7 @@ impl Exprs {
         Ok(fold::literal(self, shape, components))
     }
 
-    /// a × b of 3-vectors.
+    /// Returns a × b of 3-vectors.
     pub fn cross(&mut self, a: ExprId, b: ExprId) -> Built {
         for operand in [a, b] {
             let found = self.types[operand];
@@ -400,7 +400,7 @@ impl Exprs {
         Ok(fold::cross(self, a, b))
     }
 
-    /// ε_ikl ε_jmn A_km B_ln of 3×3 matrices.
+    /// Returns ε_ikl ε_jmn A_km B_ln of 3×3 matrices.
     pub fn tensor_cross(&mut self, a: ExprId, b: ExprId) -> Built {
         let shape = self.equal("tensor_cross", a, b)?;
         if shape.square() != Some(3) {
@@ -410,7 +410,7 @@ impl Exprs {
         Ok(fold::tensor_cross(self, a, b))
     }
 
-    /// A function of a matrix.
+    /// Returns a function of a matrix.
     pub fn matrix(&mut self, function: MatrixFunction, a: ExprId) -> Built {
         let operation = function.name();
         let shape = self.tensor(operation, "a matrix", a)?;
@@ -431,13 +431,13 @@ impl Exprs {
         Ok(fold::matrix(self, function, a))
     }
 
-    /// A scalar function of one argument.
+    /// Returns a scalar function of one argument.
     pub fn unary(&mut self, function: Unary, a: ExprId) -> Built {
         self.scalar(unary_word(function), a)?;
         Ok(fold::unary(self, function, a))
     }
 
-    /// A scalar function of two arguments.
+    /// Returns a scalar function of two arguments.
     pub fn binary(&mut self, function: Binary, a: ExprId, b: ExprId) -> Built {
         let operation = match function {
             Binary::Add => return self.add(a, b),
@@ -454,34 +454,34 @@ impl Exprs {
         Ok(fold::binary(self, function, a, b))
     }
 
-    /// A comparison of scalars.
+    /// Returns a comparison of scalars.
     pub fn compare(&mut self, comparison: Comparison, a: ExprId, b: ExprId) -> Built {
         self.scalar(comparison_sign(comparison), a)?;
         self.scalar(comparison_sign(comparison), b)?;
         Ok(self.intern(Expr::Compare(comparison, a, b), Type::Truth))
     }
 
-    /// Both conditions.
+    /// Returns both conditions.
     pub fn and(&mut self, a: ExprId, b: ExprId) -> Built {
         self.truth("&&", a)?;
         self.truth("&&", b)?;
         Ok(fold::and(self, a, b))
     }
 
-    /// Either condition.
+    /// Returns either condition.
     pub fn or(&mut self, a: ExprId, b: ExprId) -> Built {
         self.truth("||", a)?;
         self.truth("||", b)?;
         Ok(fold::or(self, a, b))
     }
 
-    /// The opposite condition.
+    /// Returns the opposite condition.
     pub fn not(&mut self, a: ExprId) -> Built {
         self.truth("!", a)?;
         Ok(fold::not(self, a))
     }
 
-    /// `if condition { a } else { b }`
+    /// Returns `if condition { a } else { b }`
     pub fn select(&mut self, condition: ExprId, a: ExprId, b: ExprId) -> Built {
         self.truth("if", condition)?;
         self.equal("if", a, b)?;

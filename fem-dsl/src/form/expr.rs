@@ -1,11 +1,11 @@
-//! The operations of a tensor expression. Closed: a pass matches all of them.
+//! The operations of a tensor expression. The set is closed: a pass matches all of them.
 
 use super::ExprId;
 use super::shape::Shape;
 use crate::terms::{Binary, Comparison, Number, Unary};
 
-/// What an expression is given at a point. Fields, auxiliary data and parameters are named by
-/// their place in the form.
+/// An input of an expression at a point. Fields, auxiliary data and parameters are identified by their index in the
+/// form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Terminal {
     /// The field u.
@@ -24,7 +24,8 @@ pub enum Terminal {
     Aux(usize),
     /// The gradient of auxiliary data on nodes.
     AuxGradient(usize),
-    /// A time derivative of a field, with its order: one of [`Form::rates`](super::Form::rates) once the form is checked.
+    /// A time derivative of a field, with its order. In a checked form it is one of
+    /// [`Form::rates`](super::Form::rates).
     Rate(usize, usize),
     /// Its gradient.
     RateGradient(usize, usize),
@@ -51,7 +52,7 @@ pub enum MatrixFunction {
     Determinant,
     /// A⁻¹ (1×1 to 3×3).
     Inverse,
-    /// cof A = det A · A⁻ᵀ, as a polynomial: finite also where A is singular (1×1 to 3×3).
+    /// cof A = det A · A⁻ᵀ, as a polynomial: finite also for singular A (1×1 to 3×3).
     Cofactor,
     /// (A + Aᵀ)/2
     Sym,
@@ -64,7 +65,7 @@ pub enum MatrixFunction {
 }
 
 impl MatrixFunction {
-    /// The name in the language.
+    /// Returns the name in the language.
     pub fn name(self) -> &'static str {
         match self {
             Self::Trace => "tr",
@@ -88,11 +89,11 @@ pub enum Expr {
     Zero(Shape),
     /// The n × n identity.
     Identity(usize),
-    /// Something given at the point.
+    /// An input at the point.
     Terminal(Terminal),
     /// A tensor from its scalar components, row-major.
     Literal(Shape, Box<[ExprId]>),
-    /// One component, by its row-major place.
+    /// One component, by its row-major index.
     Component(ExprId, usize),
     /// −a
     Neg(ExprId),
@@ -122,7 +123,7 @@ pub enum Expr {
     Unary(Unary, ExprId),
     /// A scalar function of two ([`Binary::Pow`], `Atan2`, `Min`, `Max` only).
     Binary(Binary, ExprId, ExprId),
-    /// A scalar's whole power.
+    /// An integer power of a scalar.
     Powi(ExprId, i32),
     /// A comparison of scalars.
     Compare(Comparison, ExprId, ExprId),
@@ -132,12 +133,12 @@ pub enum Expr {
     Or(ExprId, ExprId),
     /// The opposite.
     Not(ExprId),
-    /// `if` the condition `.0` then `.1` else `.2`.
+    /// `.1` if the condition `.0` is true, else `.2`.
     Select(ExprId, ExprId, ExprId),
 }
 
 impl Expr {
-    /// The operands, in order.
+    /// Returns the operands, in order.
     pub fn operands(&self) -> Vec<ExprId> {
         match self {
             Self::Constant(_) | Self::Zero(_) | Self::Identity(_) | Self::Terminal(_) => vec![],

@@ -1,6 +1,6 @@
-//! Local folding, in the builder, once: constants, zeros, ones, signs, identities. Each rule holds
-//! for all finite operands; 0·x and x − x become 0, nothing else widens where a formula is finite
-//! and nothing narrows it. Operands have been checked by the builder.
+//! Local folding in the builder: constants, zeros, ones, signs, identities. Each rule holds for all finite operands.
+//! 0·x and x − x become 0; no other rule enlarges, and none reduces, the set on which a formula is finite. The builder
+//! has checked the operands.
 
 use super::expr::{Expr, MatrixFunction};
 use super::shape::{Shape, Type};
@@ -8,7 +8,7 @@ use super::{ExprId, Exprs};
 use crate::arithmetic;
 use crate::terms::{Binary, Comparison, Number, Unary};
 
-/// The value of a constant.
+/// Returns the value of a constant.
 pub(super) fn value(exprs: &Exprs, a: ExprId) -> Option<f64> {
     match exprs.expr(a) {
         Expr::Constant(number) => Some(number.get()),
@@ -28,7 +28,7 @@ pub(super) fn constant(exprs: &mut Exprs, value: f64) -> ExprId {
     intern(exprs, Expr::Constant(Number::new(value)), Shape::SCALAR)
 }
 
-/// A folded number, unless it overflowed: then the operation stays for run time.
+/// Returns a folded number, unless it overflowed: then the operation is kept for run time.
 fn folded(exprs: &mut Exprs, value: f64) -> Option<ExprId> {
     value.is_finite().then(|| constant(exprs, value))
 }
@@ -124,14 +124,14 @@ pub(super) fn sub(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     }
     match *exprs.expr(b) {
         Expr::Neg(c) => add(exprs, a, c),
-        // Not through `neg` where b is a difference: that would come back here.
+        // Not through `neg` if b is a difference: that would recurse infinitely.
         Expr::Sub(c, d) if is_zero(exprs, a) => sub(exprs, d, c),
         _ if is_zero(exprs, a) => neg(exprs, b),
         _ => intern(exprs, Expr::Sub(a, b), shape),
     }
 }
 
-/// s · a with a scalar s.
+/// Computes s · a with a scalar s.
 pub(super) fn mul(exprs: &mut Exprs, s: ExprId, a: ExprId) -> ExprId {
     let shape = exprs.shape(a);
     if is_zero(exprs, s) || is_zero(exprs, a) {
@@ -163,7 +163,7 @@ pub(super) fn mul(exprs: &mut Exprs, s: ExprId, a: ExprId) -> ExprId {
             }
         }
         (None, None) => {
-            // Signs and constants go outwards, where they meet others.
+            // Signs and constants move outwards, where they can be combined.
             if let Some(out) = outwards(exprs, s, |exprs, s| mul(exprs, s, a)) {
                 return out;
             }
@@ -175,7 +175,7 @@ pub(super) fn mul(exprs: &mut Exprs, s: ExprId, a: ExprId) -> ExprId {
     intern(exprs, Expr::Mul(s, a), shape)
 }
 
-/// f(c a) = c f(a) for a linear f and a constant c.
+/// Returns c f(a) for f(c a), with a linear f and a constant c.
 fn outwards(
     exprs: &mut Exprs,
     a: ExprId,
@@ -194,7 +194,7 @@ fn outwards(
     }
 }
 
-/// a / s with a scalar s.
+/// Computes a / s with a scalar s.
 pub(super) fn div(exprs: &mut Exprs, a: ExprId, s: ExprId) -> ExprId {
     let shape = exprs.shape(a);
     if is_zero(exprs, a) && !is_zero(exprs, s) {
@@ -233,7 +233,8 @@ pub(super) fn pow(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
             return power;
         }
     }
-    // |a|ᵇ = (a · a)^(b/2), whose derivative is a · b (a · a)^(b/2−1) at 0 too; for a number b that is decided there.
+    // |a|ᵇ = (a · a)^(b/2), whose derivative is a · b (a · a)^(b/2−1), also at 0. For a constant b the power is folded
+    // further.
     if let Expr::Norm(inside) = *exprs.expr(a)
         && value(exprs, b).is_none()
     {
@@ -432,7 +433,7 @@ pub(super) fn binary(exprs: &mut Exprs, function: Binary, a: ExprId, b: ExprId) 
     intern(exprs, Expr::Binary(function, a, b), Shape::SCALAR)
 }
 
-/// The truth of a comparison of two constants; kept as such a comparison.
+/// Returns the truth of a comparison of two constants; constant conditions are stored as such comparisons.
 fn known(exprs: &Exprs, condition: ExprId) -> Option<bool> {
     match *exprs.expr(condition) {
         Expr::Compare(comparison, a, b) => {

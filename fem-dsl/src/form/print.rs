@@ -1,5 +1,5 @@
-//! The text of a [`Form`]: what `wf emit --stage form` shows. One line an expression, operands
-//! first, only what the form's meaning rests on.
+//! The text of a [`Form`], as printed by `wf emit --stage form`: one line per expression, operands first, only
+//! expressions that the roots depend on.
 
 use super::expr::{Expr, Terminal};
 use super::{ExprId, Form, Row, rate_name};
@@ -56,7 +56,7 @@ fn print_rows(f: &mut fmt::Formatter<'_>, form: &Form, mark: &str, rows: &[Row])
     Ok(())
 }
 
-/// Prints a value of another module as the language writes it.
+/// Prints a value of another module in the notation of the language.
 struct Printed<T>(T);
 
 impl fmt::Display for Printed<Space> {
@@ -136,7 +136,7 @@ impl fmt::Display for Operation<'_> {
 }
 
 impl Form {
-    /// The terminal as a reader would write it.
+    /// Returns the terminal in the notation of the language.
     pub fn terminal_name(&self, terminal: Terminal) -> String {
         let field = |i: usize| self.fields[i].name.as_str();
         match terminal {
@@ -160,7 +160,7 @@ impl Form {
     }
 }
 
-/// A scalar function's name in the language.
+/// Returns a scalar function's name in the language.
 pub(super) fn unary_word(function: Unary) -> &'static str {
     match function {
         Unary::Neg => "-",
@@ -194,7 +194,7 @@ fn binary_word(function: Binary) -> &'static str {
     }
 }
 
-/// A comparison in the language.
+/// Returns a comparison in the language.
 pub(super) fn comparison_sign(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Lt => "<",

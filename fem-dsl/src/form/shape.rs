@@ -14,20 +14,20 @@ pub struct Shape {
 impl Shape {
     /// The largest rank that an expression may have.
     pub const MAX_RANK: usize = 3;
-    /// One number.
+    /// A scalar.
     pub const SCALAR: Self = Self { rank: 0, extents: [0; Self::MAX_RANK] };
 
-    /// n numbers.
+    /// Returns the shape of n components.
     pub fn vector(n: usize) -> Self {
         Self::SCALAR.raised(n).expect("a vector should have rank 1")
     }
 
-    /// rows × columns numbers.
+    /// Returns the shape of rows × columns components.
     pub fn matrix(rows: usize, columns: usize) -> Self {
         Self::vector(rows).raised(columns).expect("a matrix should have rank 2")
     }
 
-    /// This shape with one more index of extent `n` at the end; none beyond rank 3.
+    /// Returns this shape with one more index of extent `n` at the end; `None` beyond rank 3.
     pub fn raised(self, n: usize) -> Option<Self> {
         let rank = usize::from(self.rank);
         let mut extents = self.extents;
@@ -35,42 +35,42 @@ impl Shape {
         Some(Self { rank: self.rank + 1, extents })
     }
 
-    /// The shape with these extents; none beyond rank 3.
+    /// Returns the shape with these extents; `None` beyond rank 3.
     pub fn of(extents: &[usize]) -> Option<Self> {
         extents.iter().try_fold(Self::SCALAR, |shape, &n| shape.raised(n))
     }
 
-    /// The number of indices.
+    /// Returns the number of indices.
     pub fn rank(self) -> usize {
         usize::from(self.rank)
     }
 
-    /// The extent of index `axis`.
+    /// Returns the extent of index `axis`.
     pub fn extent(self, axis: usize) -> usize {
         self.extents[..self.rank()][axis] as usize
     }
 
-    /// The extents of all indices.
+    /// Returns the extents of all indices.
     pub fn extents(self) -> Vec<usize> {
         (0..self.rank()).map(|axis| self.extent(axis)).collect()
     }
 
-    /// The number of components.
+    /// Returns the number of components.
     pub fn components(self) -> usize {
         (0..self.rank()).map(|axis| self.extent(axis)).product()
     }
 
-    /// Whether this is one number.
+    /// Returns whether this is a scalar.
     pub fn is_scalar(self) -> bool {
         self.rank == 0
     }
 
-    /// The size n of an n × n matrix.
+    /// Returns the size n of an n × n matrix.
     pub fn square(self) -> Option<usize> {
         (self.rank == 2 && self.extents[0] == self.extents[1]).then(|| self.extent(0))
     }
 
-    /// The place of the component with these indices; none where they do not fit.
+    /// Returns the row-major index of the component with these indices; `None` if they are out of range.
     pub fn flat(self, indices: &[usize]) -> Option<usize> {
         if indices.len() != self.rank() {
             return None;
@@ -80,7 +80,7 @@ impl Shape {
         })
     }
 
-    /// The shape at the border to the kernels; none at rank 3.
+    /// Returns the shape in a `PointForm`; `None` at rank 3.
     pub fn to_point(self) -> Option<terms::Shape> {
         match self.rank {
             0 => Some(terms::Shape::Scalar),
@@ -121,7 +121,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// What an expression's value is.
+/// The type of an expression's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// True or false: the value of a comparison.

@@ -1,15 +1,15 @@
-//! What holds for every [`Form`] that crosses a border:
+//! Invariants of every [`Form`] between two stages:
 //!
-//! 1. dim is 2 or 3; shapes of fields, aux and params have 1 to 64 components an index; a
-//!    parameter has as many finite values as components, and a default of its shape that rests on
-//!    parameters and constants only;
-//! 2. every operand precedes its expression; every expression has the type that the builder gives
-//!    to its operation; every terminal exists and has the shape that the form gives it;
-//! 3. the cells' integral, if any, comes first, and only facets' expressions use the normal;
-//! 4. rows are ordered by field, one a field, none of them empty or zero; f0 has the shape of the
+//! 1. dim is 2 or 3; shapes of fields, aux and params have 1 to 64 components per index; a
+//!    parameter has as many finite values as components, and a default of its shape that depends
+//!    only on parameters and constants;
+//! 2. every operand precedes its expression; every expression has the type that the builder assigns
+//!    to its operation; every terminal exists and has the shape that the form defines for it;
+//! 3. the cells' integral, if any, comes first, and only expressions on facets use the normal;
+//! 4. rows are ordered by field, one per field, none of them empty or zero; f0 has the shape of the
 //!    field, f1 that of its gradient; an energy is a scalar;
 //! 5. no row contains a test function; only the action contains directions;
-//! 6. before `differentiate` there is no action; after it, what the action holds is linear and
+//! 6. before `differentiate` there is no action; after it, the action is linear and
 //!    homogeneous in the direction.
 
 use super::{Expr, ExprId, Exprs, Form, Integral, MatrixFunction, Row, Shape, Terminal, Type};
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 ///
-/// The first invariant that does not hold.
+/// The first violated invariant.
 pub fn verify_form(form: &Form, phase: Phase) -> Result<(), VerifyError> {
     ensure(matches!(form.dim, 2 | 3), || format!("dimension {}", form.dim))?;
     declarations(form)?;
@@ -42,7 +42,7 @@ pub fn verify_form(form: &Form, phase: Phase) -> Result<(), VerifyError> {
 ///
 /// # Panics
 ///
-/// Where an invariant does not hold.
+/// Panics on a violated invariant.
 pub(crate) fn expect_form(form: &Form, phase: Phase) {
     if cfg!(debug_assertions)
         && let Err(error) = verify_form(form, phase)
@@ -77,7 +77,7 @@ fn terminals(exprs: &Exprs, roots: &[ExprId]) -> impl Iterator<Item = Terminal> 
     })
 }
 
-/// Whether the type of `id` is that of its operation.
+/// Checks that the type of `id` is that of its operation.
 fn typed(form: &Form, id: ExprId, expr: &Expr) -> Result<(), VerifyError> {
     let exprs = &form.exprs;
     let expected = expected_type(form, expr);
@@ -220,9 +220,9 @@ fn of_row(form: &Form, row: Row) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Whether an expression is linear and homogeneous in the direction.
+/// Returns whether an expression is linear and homogeneous in the direction.
 fn linear(exprs: &Exprs, root: ExprId) -> bool {
-    // None: does not depend; Some(true): linear; Some(false): anything else.
+    // None: independent; Some(true): linear; Some(false): anything else.
     let mut dependence: BTreeMap<ExprId, Option<bool>> = BTreeMap::new();
     for id in exprs.reachable_in_order(&[root]) {
         let of = |a: ExprId| if exprs.is_zero(a) { Some(true) } else { dependence[&a] };

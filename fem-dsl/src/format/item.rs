@@ -1,8 +1,8 @@
 //! `item`: the pieces of one item → the operations of its layout.
 //!
-//! Two passes. `structure` decides for each token what stands before it and which groups open and close around it,
-//! with one stack for the brackets; a chain of operators of one precedence is a group. `operations` writes that down,
-//! with the comments in between.
+//! There are two passes. `structure` determines for each token the space before it and the groups that open and close
+//! around it, with one stack for the brackets. A chain of operators of one precedence is a group. `operations` emits
+//! that, with the comments in between.
 
 use super::pieces::{Piece, PieceKind};
 use crate::parse::scan::TokenKind;
@@ -16,9 +16,9 @@ pub(super) enum Operation<'a> {
     LineComment(&'a str),
     /// A blank that is never broken.
     Space,
-    /// Where a broken group has a new line, and any other a blank or nothing.
+    /// A new line in a broken group, otherwise a blank or nothing.
     Break { space: bool, closing: bool },
-    /// A new line always.
+    /// An unconditional new line.
     Newline,
     /// The beginning of a group: none or all of its own breaks are new lines.
     Open(Group),
@@ -26,18 +26,18 @@ pub(super) enum Operation<'a> {
     Close,
 }
 
-/// What a group is.
+/// The kind of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
-    /// Entries in brackets, the closing one on a line of its own.
+    /// Entries in brackets, with the closing one on its own line.
     List,
     /// Operands of one precedence, each on a line with the operator before it.
     Chain,
-    /// The same in a condition, where the branch that follows is indented too.
+    /// The same in a condition, whose following branch is also indented.
     DeepChain,
 }
 
-/// What stands before a token.
+/// The space before a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Nothing,
@@ -47,39 +47,39 @@ enum Before {
 
 const BREAK: Before = Before::Break { space: true, closing: false };
 
-/// What is known of a token.
+/// The layout of a token.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     before: Before,
-    /// Chains that begin with it.
+    /// Number of chains that begin with it.
     chains: u32,
-    /// Whether these chains stand in a condition.
+    /// True if these chains are in a condition.
     deep: bool,
-    /// Whether a list begins with it, inside these chains.
+    /// True if a list begins with it, inside these chains.
     list: bool,
-    /// Groups that end behind it.
+    /// Number of groups that end after it.
     closes: u32,
 }
 
-/// What an open bracket, or the item itself, is.
+/// The kind of an open bracket, or the item itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Item,
-    /// Brackets that stay together: around one expression, or indices.
+    /// Brackets that are not broken: around one expression, or indices.
     Tight,
-    /// Brackets with a line for each entry where they are too long.
+    /// Brackets with a line per entry if they are too long.
     List,
-    /// From `if` to `{`.
+    /// The range from `if` to `{`.
     Condition,
-    /// From `{` to `}`.
+    /// The range from `{` to `}`.
     Block,
 }
 
 struct Context {
     kind: Kind,
-    /// Precedence and first token of the chains that are open, the loosest first.
+    /// Precedence and first token of the open chains, the loosest first.
     chains: Vec<(u8, usize)>,
-    /// The first token of the operand at hand.
+    /// The first token of the current operand.
     operand: Option<usize>,
 }
 
@@ -89,7 +89,7 @@ impl Context {
     }
 }
 
-/// The precedence of an infix operator that may be broken before.
+/// Returns the precedence of an infix operator before which a line may be broken.
 fn precedence(text: &str) -> Option<u8> {
     Some(match text {
         "||" => 1,
@@ -105,7 +105,7 @@ struct Structure<'p, 'a> {
     tokens: &'p [&'p Piece<'a>],
     entries: Vec<Entry>,
     contexts: Vec<Context>,
-    /// What the token before leaves for the next one to stand behind.
+    /// The space that the previous token requires before the next one.
     next: Before,
 }
 
@@ -124,7 +124,7 @@ fn structure<'a>(tokens: &[&Piece<'a>]) -> Vec<Entry> {
     structure.entries
 }
 
-/// Which opening brackets have a comma between entries of their own.
+/// Returns for each opening bracket whether its entries are separated by commas.
 fn lists(tokens: &[&Piece<'_>]) -> Vec<bool> {
     let mut lists = vec![false; tokens.len()];
     let mut open = Vec::new();
@@ -150,8 +150,8 @@ impl Structure<'_, '_> {
         self.tokens[i].text
     }
 
-    /// Whether the token before `i` ends an operand, so that an operator is infix and a bracket
-    /// belongs to what stands before it.
+    /// Returns whether the token before `i` ends an operand, so that an operator is infix and a bracket belongs to the
+    /// operand.
     fn behind_operand(&self, i: usize) -> bool {
         let Some(before) = i.checked_sub(1).map(|before| self.tokens[before]) else { return false };
         match before.kind {
@@ -167,26 +167,26 @@ impl Structure<'_, '_> {
 
     fn context(&mut self) -> &mut Context {
         if self.contexts.is_empty() {
-            // More brackets closed than opened: not in a text without errors.
+            // More brackets closed than opened: impossible in a text without errors.
             self.contexts.push(Context::new(Kind::Item));
         }
         let last = self.contexts.len() - 1;
         &mut self.contexts[last]
     }
 
-    /// Tests for the word `at` of a condition at position `i`; `at` may be a name elsewhere.
+    /// Tests for the keyword `at` of a condition at position `i`; `at` may be a name elsewhere.
     fn begins_place(&self, i: usize) -> bool {
         let ends =
             |before: &str| !matches!(before, "=" | "+" | "-" | "*" | "/" | "^" | "(" | "[" | ",");
         self.text(i) == "on" || self.text(0) == "dirichlet" && i > 1 && ends(self.text(i - 1))
     }
 
-    /// The token `i` belongs to an operand, and begins it where none is at hand.
+    /// Adds the token `i` to the current operand, or begins one.
     fn operand(&mut self, i: usize) {
         self.context().operand.get_or_insert(i);
     }
 
-    /// The expression at hand ends before the token `i`.
+    /// Ends the current expression before the token `i`.
     fn end_expression(&mut self, i: usize) {
         let context = self.context();
         context.operand = None;
@@ -194,7 +194,7 @@ impl Structure<'_, '_> {
         self.close(i, chains);
     }
 
-    /// Closes groups behind the token before `i`.
+    /// Closes groups after the token before `i`.
     fn close(&mut self, i: usize, groups: usize) {
         if let Some(before) = i.checked_sub(1) {
             self.entries[before].closes += u32::try_from(groups).unwrap_or(u32::MAX);
@@ -257,7 +257,7 @@ impl Structure<'_, '_> {
         self.entries[i].before = before;
     }
 
-    /// A word, a number or a string.
+    /// Processes a word, a number or a string.
     fn word(&mut self, i: usize, text: &str, mut before: Before) -> Before {
         let after_else = i > 0 && self.text(i - 1) == "else";
         match text {
@@ -290,8 +290,7 @@ impl Structure<'_, '_> {
         if call { Before::Nothing } else { before }
     }
 
-    /// An infix operator: chains that bind tighter end, and one of its precedence goes on or began
-    /// with the operand before it.
+    /// Processes an infix operator: ends tighter chains, and continues or begins one of its precedence.
     fn operator(&mut self, i: usize, level: u8) {
         let context = self.context();
         let mut start = context.operand.take().unwrap_or(i);
@@ -313,7 +312,7 @@ impl Structure<'_, '_> {
     }
 }
 
-/// The layout of an item. The pieces begin and end with a token.
+/// Returns the layout of an item. The pieces begin and end with a token.
 pub(super) fn operations<'a>(pieces: &[Piece<'a>]) -> Vec<Operation<'a>> {
     let places: Vec<usize> = (0..pieces.len()).filter(|&at| !pieces[at].is_comment()).collect();
     let tokens: Vec<&Piece<'a>> = places.iter().map(|&at| &pieces[at]).collect();
@@ -336,8 +335,8 @@ pub(super) fn operations<'a>(pieces: &[Piece<'a>]) -> Vec<Operation<'a>> {
     operations
 }
 
-/// What stands between the token `previous` and the next: a break or a blank, and comments. Those
-/// on the line of an entry, before it, stay with it; others stay with what they follow.
+/// Emits the space between the token `previous` and the next: a break or a blank, and comments. Comments before an
+/// entry on its line stay with the entry; others stay with the preceding token.
 fn gap<'a>(
     operations: &mut Vec<Operation<'a>>,
     previous: &str,

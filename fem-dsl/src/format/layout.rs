@@ -1,17 +1,17 @@
-//! `layout`: operations → lines. A group is broken where it does not fit on its line together with what follows it
-//! up to the next place for a break; all groups around a broken one are broken. Linear in the number of operations.
+//! `layout`: operations → lines. A group is broken if it does not fit on its line together with the text up to the next
+//! possible break. All groups around a broken one are broken. The time is linear in the number of operations.
 
 use super::item::{Group, Operation};
 use super::page::Line;
 use super::{INDENT, WIDTH};
 
-/// A group that is open.
+/// An open group.
 struct Frame {
     group: Group,
     broken: bool,
-    /// Where its breaks lead.
+    /// The indentation of its breaks.
     indent: usize,
-    /// Where its closing break leads.
+    /// The indentation of its closing break.
     outer: usize,
 }
 
@@ -19,13 +19,13 @@ struct Layout {
     lines: Vec<Line>,
     line: Line,
     column: usize,
-    /// A new line that is due, with its indentation.
+    /// The indentation of a pending new line.
     due: Option<usize>,
     base: usize,
     frames: Vec<Frame>,
 }
 
-/// The lines of an item that is indented by `base` columns.
+/// Returns the lines of an item that is indented by `base` columns.
 pub(super) fn lay_out(operations: &[Operation<'_>], base: usize) -> Vec<Line> {
     let measures = Measures::new(operations);
     let mut layout = Layout {
@@ -63,7 +63,7 @@ pub(super) fn lay_out(operations: &[Operation<'_>], base: usize) -> Vec<Line> {
 }
 
 impl Layout {
-    /// Begins the line that is due.
+    /// Begins the pending line.
     fn flush(&mut self) {
         if let Some(indent) = self.due.take() {
             let line = std::mem::replace(&mut self.line, Line::new(indent));
@@ -109,7 +109,7 @@ impl Layout {
         let broken = inside && width.is_none_or(|width| column + width > WIDTH);
         let chain = |frame: &&Frame| frame.broken && frame.group != Group::List;
         let outer = match (group, parent.filter(chain)) {
-            // A chain within a chain is indented more, on the chain's first line too.
+            // A nested chain is indented further, also on the first line of the outer chain.
             (Group::Chain | Group::DeepChain, Some(parent)) => line.max(parent.indent),
             _ => line,
         };
@@ -118,12 +118,12 @@ impl Layout {
     }
 }
 
-/// What is known before the first line is laid out.
+/// Widths computed before the layout.
 struct Measures {
-    /// For each opening, the columns of its group on one line with what follows up to the next
-    /// break; none where it cannot stand on one line.
+    /// For each opening, the columns of its group on one line, with the text up to the next break. `None` if it cannot
+    /// be on one line.
     groups: Vec<Option<usize>>,
-    /// The columns of what stands before the next break, from each operation on.
+    /// The columns of the text before the next break, from each operation on.
     tails: Vec<usize>,
 }
 

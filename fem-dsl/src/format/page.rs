@@ -1,11 +1,11 @@
-//! `page`: the lines of a file, its blank lines, and the comments between items and beside lines.
+//! `page`: the lines of a file, its blank lines, and the comments between items and next to lines.
 
 use super::item::Operation;
 use super::layout::lay_out;
 use super::pieces::{Piece, PieceKind};
 use super::{INDENT, WIDTH};
 
-/// A line; its text may hold the lines of a block comment.
+/// A line; its text may contain the lines of a block comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) indent: usize,
@@ -23,7 +23,7 @@ impl Line {
         self.text.is_empty() && self.comment.is_none()
     }
 
-    /// The column behind its text.
+    /// Returns the column after its text.
     fn width(&self) -> usize {
         match self.text.rsplit_once('\n') {
             Some((_, last)) => last.chars().count(),
@@ -32,15 +32,15 @@ impl Line {
     }
 }
 
-/// A file as far as it is laid out.
+/// A partly laid-out file.
 #[derive(Default)]
 pub(super) struct Page {
     lines: Vec<Line>,
-    /// How many blocks are open.
+    /// The number of open blocks.
     level: usize,
-    /// Whether a block has just begun.
+    /// True if a block has just begun.
     fresh: bool,
-    /// Whether a blank line must follow.
+    /// True if a blank line must follow.
     separate: bool,
 }
 
@@ -49,7 +49,7 @@ impl Page {
         self.level == 0
     }
 
-    /// Asks for a blank line before what follows, where there is none yet.
+    /// Requests a blank line before the next item, unless there is one.
     pub(super) fn separate(&mut self, separate: bool) {
         self.separate = separate;
     }
@@ -62,19 +62,19 @@ impl Page {
         self.fresh = false;
     }
 
-    /// An item, or the head of a block.
+    /// Adds an item, or the head of a block.
     pub(super) fn item(&mut self, blank: bool, operations: &[Operation<'_>]) {
         self.blank(blank);
         self.lines.extend(lay_out(operations, INDENT * self.level));
     }
 
-    /// The block begins whose head was the last item.
+    /// Begins the block whose head was the last item.
     pub(super) fn open(&mut self) {
         self.level += 1;
         self.fresh = true;
     }
 
-    /// The closing brace of a block.
+    /// Adds the closing brace of a block.
     pub(super) fn close(&mut self) {
         self.level = self.level.saturating_sub(1);
         let empty = std::mem::take(&mut self.fresh);
@@ -86,7 +86,7 @@ impl Page {
         }
     }
 
-    /// A comment between items: beside the line that it follows, or on a line of its own.
+    /// Adds a comment between items: next to the preceding line, or on its own line.
     pub(super) fn comment(&mut self, piece: &Piece<'_>) {
         let beside = !piece.first && piece.kind != PieceKind::Documentation;
         if let Some(line) = self.lines.last_mut().filter(|_| beside) {
@@ -108,12 +108,12 @@ impl Page {
         self.lines.push(line);
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     pub(super) fn finish(self) -> String {
         let mut text = String::new();
         let mut at = 0;
         while let Some(line) = self.lines.get(at) {
-            // Comments beside neighbouring lines of one indentation stand in one column.
+            // Comments next to neighbouring lines of one indentation are aligned.
             let beside = |other: &&Line| {
                 !other.text.is_empty() && other.comment.is_some() && other.indent == line.indent
             };
@@ -131,7 +131,7 @@ impl Page {
     }
 }
 
-/// Writes a line, with its comment in `column` where that is given.
+/// Writes a line, with its comment in `column` if present.
 fn write(text: &mut String, line: &Line, column: Option<usize>) {
     if !line.is_empty() {
         text.extend(std::iter::repeat_n(' ', line.indent));

@@ -1,18 +1,18 @@
-//! `pieces`: text → its tokens and comments in order, with what is known of the lines they stand on.
+//! `pieces`: text → its tokens and comments in order, with their positions on lines.
 
 use crate::parse::scan::{TokenKind, scan};
 
 /// A token or a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
-    /// As it was written; the lines of a comment may differ by what ends the last.
+    /// The original text; comments may differ in trailing line ends.
     pub(super) text: &'a str,
     pub(super) kind: PieceKind,
-    /// Whether it is the first of its line.
+    /// True if it is the first of its line.
     pub(super) first: bool,
-    /// Whether it is the last of its line.
+    /// True if it is the last of its line.
     pub(super) last: bool,
-    /// Whether a blank line stands before it.
+    /// True if a blank line precedes it.
     pub(super) blank_before: bool,
 }
 
@@ -24,7 +24,7 @@ pub(super) enum PieceKind {
     LineComment,
     /// `/* … */`
     BlockComment,
-    /// `/// …` or `/** … */`, before what it documents.
+    /// `/// …` or `/** … */`, before the documented item.
     Documentation,
 }
 
@@ -33,13 +33,13 @@ impl Piece<'_> {
         !matches!(self.kind, PieceKind::Token(_))
     }
 
-    /// Whether nothing else can follow on its line.
+    /// Returns whether nothing else can follow on its line.
     pub(super) fn ends_line(&self) -> bool {
         self.text.starts_with("//")
     }
 }
 
-/// The pieces of a text.
+/// Returns the pieces of a text.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let scan = scan(text);
     let mut spans: Vec<_> =

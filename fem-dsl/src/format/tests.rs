@@ -1,9 +1,9 @@
-//! What becomes of small texts, one matter a test.
+//! Formatting of small texts, one aspect per test.
 
 use super::*;
 use crate::testing::formatted;
 
-/// The formatted item of a form.
+/// Returns the formatted item of a form.
 fn item(text: &str) -> String {
     let text = formatted(&format!("form a {{\n{text}\n}}\n"));
     let inner = text.strip_prefix("form a {\n").and_then(|text| text.strip_suffix("}\n"));
@@ -134,7 +134,7 @@ fn blank_lines_are_kept_one_at_a_time() {
     assert_eq!(formatted(text), expected);
     assert_eq!(formatted(""), "");
     assert_eq!(formatted("\n // only\n\n\n /* comments */\n"), "// only\n\n/* comments */\n");
-    // A remark behind a form stays with it.
+    // A comment after a form stays with it.
     let text = "form a {}\n// of a\n\nform b {}\n// of nothing\n";
     assert_eq!(formatted(text), text);
     assert_eq!(
@@ -162,7 +162,7 @@ fn comments_stay_between_items() {
     );
     assert_eq!(formatted("form a { /* empty */ }"), "form a { /* empty */\n}\n");
     assert_eq!(formatted("form a {\n// empty\n}"), "form a {\n    // empty\n}\n");
-    // Where one of them would leave the page, the comments are not aligned.
+    // If one of them exceeds the page, the comments are not aligned.
     let long = "word ".repeat(18);
     let sum = "a + ".repeat(9) + "1";
     let text = item(&format!("let a = 1; // {long}\nlet b = f({sum}); // b"));
@@ -199,6 +199,6 @@ fn comments_stay_within_items() {
 fn errors_are_left_alone() {
     let errors = format(&Source::new("a.wf", "form a { let b = ; }")).expect_err("an error");
     assert_eq!(errors.len(), 1);
-    // What a form means does not matter.
+    // The semantics of a form is not checked.
     assert!(format(&Source::new("a.wf", "form a { f0[w] = c; }")).is_ok());
 }

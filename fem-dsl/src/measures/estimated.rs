@@ -1,8 +1,8 @@
-//! A form → the form whose residual an estimator of its error reads at the points.
+//! A form → the form whose residual supplies the values at the points for an error estimator.
 //!
-//! Behind the form's own fields comes one of `L2(0)`, which is never integrated: what stands against its components at a point
-//! are 1, and for each field u of the form, with its own block G of the Jacobian, that of gradients, of gradients and values, and
-//! of values,
+//! The form's own fields are followed by one of `L2(0)`, which is never integrated. The factors of its components at a
+//! point are 1, and for each field u of the form, with its own Jacobian block G of gradients, of gradients and values,
+//! and of values,
 //!
 //! ```text
 //! ∇u : G ∇u,   ∇u : G u + u · G ∇u,   u · G u      shares of the energy u J u
@@ -18,21 +18,21 @@ use crate::point::{
 };
 use std::ops::Range;
 
-/// A form with what an estimator reads, and where that stands among the components of all fields.
+/// A form with the input of an error estimator, and its components among those of all fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimated {
     /// The form.
     pub form: PointForm,
-    /// 1.
+    /// The component of 1.
     pub one: usize,
-    /// Of each of its own fields.
+    /// The components of each of its own fields.
     pub fields: Vec<Shares>,
 }
 
-/// Where what is known of a field stands.
+/// The components for a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// Whether an integral over cells tests gradients of the field: its equation has a flux.
+    /// True if an integral over cells tests gradients of the field, so that its equation has a flux.
     pub has_flux: bool,
     /// Shares of the energy: of gradients, of gradients with values, of values.
     pub energy: [usize; 3],
@@ -40,11 +40,11 @@ pub struct Shares {
     pub coefficient: usize,
     /// |∇u|².
     pub slope: usize,
-    /// G ∇u, component by component, or G u where no field has a flux.
+    /// G ∇u, component by component, or G u if no field has a flux.
     pub tangent: Range<usize>,
 }
 
-/// The form of an estimate.
+/// Returns the form of an error estimate.
 pub fn estimated(form: &PointForm) -> Estimated {
     let mut made = form.clone();
     made.name = format!("{}_estimate", form.name);
@@ -82,7 +82,7 @@ pub fn estimated(form: &PointForm) -> Estimated {
     Estimated { form: made, one, fields }
 }
 
-/// What stands against the further field in an integral.
+/// Adds the factors of the additional field in an integral.
 fn extend(form: &PointForm, (one, fields, slope): (usize, &[Shares], bool), own: &mut Integral) {
     let mut tested = Terms { graph: std::mem::take(&mut own.graph), first: one, rows: Vec::new() };
     let of_cells = own.region.is_of_cells();
@@ -139,7 +139,7 @@ fn extend(form: &PointForm, (one, fields, slope): (usize, &[Shares], bool), own:
     own.linear = is_affine(&own.graph, &own.residual, &own.jacobian);
 }
 
-/// Sums that grow term by term.
+/// Sums under construction.
 struct Terms {
     graph: Graph,
     /// The first row.

@@ -1,18 +1,18 @@
-//! Norms among integrals: the components of a value → the integrand of its square.
+//! Norms as integrals: the components of a value → the integrand of its square.
 //!
 //! ```text
 //! ∫ Σ_c (s v_c)² dx
 //! ```
 //!
-//! s is one more parameter, behind the form's own, by which squares that under- or overflow are scaled. The products are made of the
-//! finished components, so that no pass sees a square of their constants.
+//! s is an additional parameter after the form's own; it scales squares that would underflow or overflow. The products
+//! are formed from the complete components, so that no pass sees a square of their constants.
 
 use super::{sum, with_scale};
 use crate::point::{Binary, Input, Node, NodeId, Part, PointForm, Region, Slot};
 use std::ops::Range;
 
-/// Replaces components of the further fields of a form, which has `own` ones besides, by their squares: of each range the sum of
-/// the squares takes the place of the first component, and the others are 0.
+/// Replaces components of the additional fields of a form with `own` fields by their squares. The first component of
+/// each range becomes the sum of the squares, and the others 0.
 pub(crate) fn norms(form: PointForm, own: usize, ranges: &[Range<usize>]) -> PointForm {
     if ranges.is_empty() {
         return form;

@@ -1,4 +1,4 @@
-//! What the forms of errors and energies hold, whatever the form is.
+//! Properties of the forms of errors and energies, for any form.
 
 use super::{Estimated, energy, errors, estimated};
 use crate::check::problem::Overrides;
@@ -36,8 +36,8 @@ fn forms_of_errors_and_energies_hold_what_forms_do() {
     }
 }
 
-/// What stands against each component of the further field of an integral, where u, ∂u/∂x and ∂u/∂y of the fields'
-/// components are these.
+/// Returns the factor of each component of the additional field of an integral, for given u, ∂u/∂x and ∂u/∂y of the
+/// fields' components.
 fn tested(of: &Estimated, integral: usize, state: &[[f64; 3]]) -> Vec<f64> {
     let integral = &of.form.integrals[integral];
     let values = eval(&integral.graph, |input| match input {
@@ -101,7 +101,7 @@ fn several_fields_have_their_own_blocks() {
     let [u, p] = &made.fields[..] else { panic!("two fields") };
     assert!(u.has_flux && !p.has_flux && p.tangent.is_empty());
     assert_eq!(rows[u.slope], 30.0);
-    // All inputs but the state are one half.
+    // All inputs except the state are one half.
     assert_eq!(u.energy.map(|row| rows[row]), [15.0, 0.0, 0.0]);
     assert_eq!(rows[u.tangent.clone()], [0.5, 1.0, 1.5, 2.0]);
     assert_eq!(rows[u.coefficient], 0.5);

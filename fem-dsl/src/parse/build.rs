@@ -1,5 +1,5 @@
-//! `build`: the parser's pairs → the tree. Files, forms, problems and their broken parts; the
-//! items themselves are in `items`.
+//! `build`: the parser's pairs → the tree. Files, forms, problems and their broken parts; the items themselves are in
+//! `items`.
 
 use super::MAX_ERRORS;
 use super::expect::{self, Place};
@@ -17,7 +17,7 @@ use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
 use pest::iterators::Pair;
 
-/// The tree of a scanned text, and what was wrong with its syntax.
+/// Builds the tree of a scanned text, and returns its syntax errors.
 pub(super) fn build(scan: &mut Scan) -> (File, Vec<Diagnostic>) {
     let text = std::mem::take(&mut scan.text);
     let mut builder = Builder { scan, text: &text, exprs: Expressions::default() };
@@ -29,7 +29,7 @@ pub(super) fn build(scan: &mut Scan) -> (File, Vec<Diagnostic>) {
                 builder.file_item(pair, &mut file);
             }
         }
-        // The grammar matches any text, so only the parser's guard of the stack can end up here.
+        // The grammar matches any text, so that only the parser's stack guard can cause this.
         Err(_) => builder.report(
             Diagnostic::new(Code::NestedTooDeeply, "there is too little stack to read this file")
                 .help("run in a thread with a larger stack, or nest fewer brackets"),
@@ -41,12 +41,12 @@ pub(super) fn build(scan: &mut Scan) -> (File, Vec<Diagnostic>) {
     (file, diagnostics)
 }
 
-/// The place of a pair.
+/// Returns the location of a pair.
 pub(super) fn span(pair: &Pair<'_, Rule>) -> Span {
     Span::new(pair.as_span().start(), pair.as_span().end())
 }
 
-/// What builds the tree of one file.
+/// The builder of the tree of one file.
 pub(super) struct Builder<'a> {
     pub(super) scan: &'a mut Scan,
     pub(super) text: &'a str,
@@ -128,7 +128,7 @@ impl Builder<'_> {
                 | Rule::kw_on
                 | Rule::kw_boundary
                 | Rule::comma => {}
-                // The grammar puts no block here, so this goes one level down at most.
+                // The grammar allows no block here, so that the recursion is one level deep.
                 _ => items.push(self.form_item(part)),
             }
         }
@@ -142,7 +142,7 @@ impl Builder<'_> {
         let mut items = Vec::new();
         for part in pair.into_inner() {
             match part.as_rule() {
-                // The names of problems and reports stand in no expression: nothing is reserved there.
+                // The names of problems and reports do not occur in expressions: no names are reserved.
                 Rule::name => names.push(ident(&part)),
                 Rule::broken_head => {
                     names.extend(self.second_word(at));
@@ -169,7 +169,7 @@ impl Builder<'_> {
         ProblemItem { doc, kind, span: at }
     }
 
-    /// A name that is being declared: reserved words are reported.
+    /// Returns a declared name; reports reserved words.
     pub(super) fn declared(&mut self, pair: &Pair<'_, Rule>) -> Ident {
         let ident = ident(pair);
         if let Some(what) = words::reserved(&ident.name) {
@@ -183,7 +183,7 @@ impl Builder<'_> {
         ident
     }
 
-    /// Whether the scanner has reported a character or a number inside `at`.
+    /// Returns whether the scanner has reported a character or a number inside `at`.
     pub(super) fn is_torn(&self, at: Span) -> bool {
         self.scan.diagnostics.iter().any(|diagnostic| {
             matches!(
@@ -193,12 +193,12 @@ impl Builder<'_> {
         })
     }
 
-    /// The documentation before the token at the beginning of `at`.
+    /// Takes the documentation before the token at the beginning of `at`.
     fn documentation(&mut self, at: Span) -> String {
         self.scan.docs.remove(&at.start).map_or_else(String::new, |docs| docs.text)
     }
 
-    /// Documentation that no item took.
+    /// Reports documentation without an item.
     fn stray_documentation(&mut self) {
         for docs in std::mem::take(&mut self.scan.docs).into_values() {
             self.report(
@@ -214,7 +214,7 @@ impl Builder<'_> {
         self.scan.tokens.get(index).map_or("", |token| &self.text[token.span.range()]).to_owned()
     }
 
-    /// The word behind the first token of `at`, if one stands there.
+    /// Returns the second token of `at`, if it is a word.
     fn second_word(&self, at: Span) -> Option<Ident> {
         let token = *self.scan.tokens.get(self.scan.token_at(at.start) + 1)?;
         let name = self.text[token.span.range()].to_owned();
@@ -224,7 +224,7 @@ impl Builder<'_> {
         good.then_some(Ident { name, span: token.span })
     }
 
-    /// Something unreadable that should have been `rule`: says where it stops and why.
+    /// Reports unreadable text that should have been `rule`, with the position and the reason.
     fn broken(&mut self, at: Span, rule: Rule, place: Place) {
         if self.exprs.diagnostics.len() > MAX_ERRORS {
             return;
@@ -236,13 +236,13 @@ impl Builder<'_> {
                 .iter()
                 .any(|label| at.start <= label.span.start && label.span.start <= failure.at)
         };
-        // What the scanner has reported there or before is the cause.
+        // An error reported by the scanner at or before this position is the cause.
         if self.scan.diagnostics.iter().any(reported) {
             return;
         }
         let diagnostic = expect::describe(self.text, &self.scan.tokens, at, &failure, place);
         self.report(diagnostic);
-        // A closing bracket too many, behind the error, is its consequence. It was blanked.
+        // An excess closing bracket after the error is a consequence of it. It was blanked.
         let rest = &self.text[at.end as usize..];
         let blanks = rest.len() - rest.trim_start().len();
         let at = at.to(Span::new(at.end as usize + blanks, at.end as usize + blanks));
@@ -257,7 +257,7 @@ impl Builder<'_> {
         let first = self.first_word(at);
         let rule = expect::item_rule(&first).unwrap_or(Rule::form_item);
         self.broken(at, rule, Place::Form);
-        // `kappa = 3;` names an expression in the manner of other languages.
+        // `kappa = 3;` is an assignment in the notation of other languages.
         if let Some(name) = self.assigned(rule, at) {
             return FormItemKind::Let { name, value: self.error(at) };
         }
@@ -265,7 +265,7 @@ impl Builder<'_> {
         else {
             return self.broken_row(&first, at).unwrap_or(FormItemKind::Broken);
         };
-        // A misspelt item declares what it was meant to declare.
+        // A misspelt item declares the name of the intended item.
         let meant = nearest(&first, words::FORM_ITEMS.iter().copied());
         match if rule == Rule::form_item { meant.unwrap_or("") } else { first.as_str() } {
             "field" => FormItemKind::Field { name, shape: None, space: None },
@@ -278,7 +278,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The name of an unknown item that goes on with `=`.
+    /// Returns the name of an unknown item that continues with `=`.
     fn assigned(&self, rule: Rule, at: Span) -> Option<Ident> {
         let index = self.scan.token_at(at.start);
         let [first, next] = self.scan.tokens.get(index..index + 2)? else { return None };
@@ -290,7 +290,7 @@ impl Builder<'_> {
             .then_some(Ident { name, span: first.span })
     }
 
-    /// `f0[u] …` with something unreadable behind it.
+    /// Returns `f0[u] …` followed by unreadable text.
     fn broken_row(&mut self, first: &str, at: Span) -> Option<FormItemKind> {
         let row = match first {
             "f0" => Row::F0,
@@ -320,18 +320,18 @@ impl Builder<'_> {
     }
 }
 
-/// The name that a pair holds.
+/// Returns the name in a pair.
 pub(super) fn ident(pair: &Pair<'_, Rule>) -> Ident {
     Ident { name: pair.as_str().to_owned(), span: span(pair) }
 }
 
-/// The string that a pair holds.
+/// Returns the string in a pair.
 pub(super) fn text(pair: &Pair<'_, Rule>) -> Text {
     let quoted = pair.as_str();
     Text { text: quoted[1..quoted.len() - 1].to_owned(), span: span(pair) }
 }
 
-/// Stands for a name that was broken.
+/// Returns a placeholder for a broken name.
 fn nameless(at: Span) -> Ident {
     Ident { name: String::new(), span: Span { end: at.start, ..at } }
 }

@@ -1,5 +1,5 @@
-//! What to say about text that the grammar could not read: where it stops, what could have stood
-//! there, what did. The wording is by rule and place.
+//! Messages about unreadable text: the position of the error, the expected tokens, and the token found. The wording
+//! depends on the rule and the context.
 
 use super::scan::{Token, TokenKind};
 use crate::ast::Span;
@@ -12,7 +12,7 @@ use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
 use pest::error::{ErrorVariant, InputLocation};
 
-/// What surrounds the broken text.
+/// The context of the broken text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     File,
@@ -21,13 +21,13 @@ pub(super) enum Place {
     Problem,
 }
 
-/// Where a rule stops, and what it could have gone on with.
+/// The position at which a rule fails, and the possible continuations.
 pub(super) struct Failure {
     pub(super) at: u32,
     expected: Vec<Rule>,
 }
 
-/// The rule of the item of a form that begins with this word.
+/// Returns the rule of the form item that begins with this word.
 pub(super) fn item_rule(word: &str) -> Option<Rule> {
     Some(match word {
         "field" => Rule::field,
@@ -44,7 +44,7 @@ pub(super) fn item_rule(word: &str) -> Option<Rule> {
     })
 }
 
-/// The rule of the item of a problem that begins with this word.
+/// Returns the rule of the problem item that begins with this word.
 pub(super) fn problem_rule(word: &str) -> Option<Rule> {
     Some(match word {
         "mesh" => Rule::mesh,
@@ -60,12 +60,12 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
     })
 }
 
-/// Parses the text at `at` by `rule` alone, to learn where it fails.
+/// Parses the text at `at` by `rule` only, to find the failure.
 pub(super) fn failure(text: &str, at: Span, rule: Rule) -> Failure {
     let rule = match rule {
         Rule::form => Rule::form_start,
         Rule::problem => Rule::problem_start,
-        // These always match something; nothing that they hold begins here.
+        // These always match something; their contents do not begin here.
         Rule::file | Rule::form_item | Rule::problem_item => {
             return Failure { at: at.start, expected: vec![rule] };
         }
@@ -82,7 +82,7 @@ pub(super) fn failure(text: &str, at: Span, rule: Rule) -> Failure {
     Failure { at: at.start + Span::new(offset, offset).start, expected }
 }
 
-/// The message about the broken text `at`.
+/// Returns the message about the broken text `at`.
 pub(super) fn describe(
     text: &str,
     tokens: &[Token],
@@ -129,7 +129,7 @@ pub(super) fn describe(
         None => habit(first, previous_text, found_text).map(str::to_owned),
     };
     let expected = Expected::new(&failure.expected, place);
-    // What is missing at the end of a line is missing there, not where the next line begins.
+    // A token missing at the end of a line is reported there, not at the beginning of the next line.
     if expected.closer.is_some()
         && habit.is_none()
         && let Some(previous) = previous
@@ -166,7 +166,7 @@ pub(super) fn describe(
     diagnostic.help_if(misspelt).help_if(usage.map(str::to_owned).or(remedy))
 }
 
-/// What people write who know other languages, or another item of this one.
+/// Returns the remedy for notations of other languages, or of another item.
 fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
     if matches!((first, previous), ("field" | "aux", "in")) {
         return habits::space(found);
@@ -198,7 +198,7 @@ fn begins_operand(token: &Token, text: &str) -> bool {
     value || token.kind == TokenKind::Number || text == "("
 }
 
-/// A word where an item should begin.
+/// Reports a word in place of an item.
 fn unknown_item(rule: Rule, span: Span, (found, next): (&str, &str), name: &str) -> Diagnostic {
     let (what, words): (_, &[&str]) = match rule {
         Rule::file => ("`form` or `problem`", &["form", "problem"]),
@@ -238,7 +238,7 @@ fn unknown_item(rule: Rule, span: Span, (found, next): (&str, &str), name: &str)
     }
 }
 
-/// Whether a word looks like the row of a derivative that there is not: `f2`.
+/// Returns whether a word looks like a row of an unsupported derivative: `f2`.
 fn is_row(word: &str) -> bool {
     word.strip_prefix(['f', 'g'])
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
@@ -261,13 +261,13 @@ fn describe_token(token: Option<&Token>, text: &str) -> String {
     }
 }
 
-/// What could have stood there, in words.
+/// The expected tokens in words.
 struct Expected {
     parts: Vec<&'static str>,
     words: Vec<&'static str>,
-    /// An operand or an operator is possible.
+    /// True if an operand or an operator is possible.
     expression: bool,
-    /// What ends the item or group, where an ending was possible.
+    /// The end of the item or group, if it is possible.
     closer: Option<&'static str>,
 }
 
@@ -278,11 +278,11 @@ impl Expected {
         for &rule in rules {
             expected.add(rule, place);
         }
-        // These begin an expression or go on with one.
+        // These begin or continue an expression.
         if expected.expression {
             expected.parts.retain(|part| !matches!(*part, "`(`" | "`[`" | "a string"));
         }
-        // The ending comes first: it is what is missing most often.
+        // The end comes first: it is the most frequent omission.
         if let Some(closer) = expected.closer {
             expected.parts.retain(|part| *part != closer);
             expected.parts.insert(0, closer);
@@ -368,7 +368,7 @@ impl Expected {
         }
     }
 
-    /// What to do where an expression stops.
+    /// Returns the remedy at the end of an expression.
     fn remedy(&self, previous: &str, found: &str, operand: bool) -> Option<String> {
         let has = |part: &str| self.parts.contains(&part);
         if !has("an operator") {
@@ -382,7 +382,7 @@ impl Expected {
             _ if has("`{`") => "write `if c { a } else { b }`",
             _ if operand && has("`,`") => "entries are separated by `,`",
             _ if operand && self.closer.is_some() => {
-                // What brackets hold is not known here.
+                // The contents of brackets are unknown here.
                 let simple = !previous.ends_with([')', ']', '}']) && found != "(";
                 let shown = format!(": `{previous} * {found}`");
                 let shown = if simple { shown.as_str() } else { "" };
@@ -399,7 +399,7 @@ impl Expected {
     }
 }
 
-/// How an item is written.
+/// Returns the syntax of an item.
 fn usage(first: &str, place: Place) -> Option<&'static str> {
     Some(match (place, first) {
         (Place::File, "form") => "a form is written `form NAME { … }`",

@@ -1,7 +1,7 @@
 //! Expressions: the parser's events → nodes of the arena, without recursion.
 //!
-//! An event is the begin or the end of a rule. Each `expr` opens a frame with a stack of operands
-//! and one of operators; an operator first reduces those on the stack that bind tighter:
+//! An event is the begin or the end of a rule. Each `expr` opens a frame with a stack of operands and one of operators;
+//! an operator first reduces those on the stack that bind tighter:
 //!
 //! ```text
 //! ^ (right)   unary -   * /   + -   < <= > >= == != (one)   !   &&   ||
@@ -31,7 +31,7 @@ pub(super) struct Expressions {
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// An operand with its place, brackets around it included.
+/// An operand with its location, including brackets around it.
 type Operand = (ExprId, Span);
 
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ fn infix(symbol: &str) -> BinaryOp {
     }
 }
 
-/// An `expr` that is open.
+/// An open `expr`.
 #[derive(Default)]
 struct Frame {
     operands: Vec<Operand>,
@@ -92,18 +92,18 @@ struct Frame {
     name: Option<Ident>,
 }
 
-/// A rule that holds expressions and is open.
+/// An open rule with expressions.
 #[derive(Default)]
 struct List {
     items: Vec<Operand>,
-    /// Where the words `if` of an `if_expr` begin.
+    /// The positions of the `if`s of an `if_expr`.
     ifs: Vec<u32>,
-    /// The names of arguments, each with the number of the item that it names.
+    /// The names of arguments, each with the index of its item.
     labels: Vec<(usize, Ident)>,
 }
 
 impl Expressions {
-    /// Keeps the events of a file, once for all of its expressions.
+    /// Stores the events of a file, once for all of its expressions.
     pub(super) fn listen(&mut self, pairs: &Pairs<'_, Rule>) {
         let event = |token| match token {
             Token::Start { rule, pos } => (rule, true, pos.pos()),
@@ -113,7 +113,7 @@ impl Expressions {
         self.events = pairs.clone().tokens().map(|token| compact(event(token))).collect();
     }
 
-    /// The index of the event with which the expression at `start` begins; no two begin there.
+    /// Returns the index of the event with which the expression at `start` begins; it is unique.
     fn first_event(&self, start: u32) -> usize {
         let near = self.events.partition_point(|event| event.at < start);
         let begins = |event: &Event| event.begins && event.rule == Rule::expr;
@@ -124,7 +124,7 @@ impl Expressions {
         self.arena.push(Expr { kind, span })
     }
 
-    /// The expression that a pair of the rule `expr` holds.
+    /// Builds the expression in a pair of the rule `expr`.
     pub(super) fn build(&mut self, pair: Pair<'_, Rule>) -> ExprId {
         let whole = Span::new(pair.as_span().start(), pair.as_span().end());
         let text = pair.get_input();
@@ -162,7 +162,7 @@ impl Expressions {
         result.map_or_else(|| self.push(ExprKind::Error, whole), |(id, _)| id)
     }
 
-    /// The end of a rule inside an `expr`.
+    /// Ends a rule inside an `expr`.
     fn end(
         &mut self,
         rule: Rule,
@@ -174,7 +174,7 @@ impl Expressions {
         match rule {
             Rule::number => {
                 let value = text.parse().unwrap_or(f64::INFINITY);
-                // One that overflows was reported by the scanner.
+                // An overflow was reported by the scanner.
                 let kind =
                     if f64::is_finite(value) { ExprKind::Number(value) } else { ExprKind::Error };
                 let id = self.push(kind, span);
@@ -214,7 +214,7 @@ impl Expressions {
         }
     }
 
-    /// A rule that holds expressions ends.
+    /// Ends a rule with expressions.
     fn group(&mut self, rule: Rule, span: Span, list: &List, frame: &mut Frame) {
         let items = &list.items;
         let ids = || items.iter().map(|item| item.0).collect::<Vec<_>>();
@@ -240,7 +240,7 @@ impl Expressions {
         frame.operands.push(operand);
     }
 
-    /// The arguments of a call: those without a name, then those with one.
+    /// Returns the arguments of a call: first the unnamed, then the named ones.
     fn arguments(&mut self, list: &List) -> (Vec<ExprId>, Vec<Argument>) {
         let (mut plain, mut named) = (Vec::new(), Vec::new());
         for (at, &(value, span)) in list.items.iter().enumerate() {
@@ -262,7 +262,7 @@ impl Expressions {
         (plain.into_iter().map(|(value, _)| value).collect(), named)
     }
 
-    /// `if c0 { a0 } else if c1 { a1 } … else { b }` from its expressions in order.
+    /// Builds `if c0 { a0 } else if c1 { a1 } … else { b }` from its expressions in order.
     fn branches(&mut self, list: &List, span: Span) -> ExprId {
         let Some((&(mut otherwise, _), pairs)) = list.items.split_last() else {
             return self.push(ExprKind::Error, span);
@@ -275,7 +275,7 @@ impl Expressions {
         otherwise
     }
 
-    /// Turns a waiting name into an operand.
+    /// Turns a pending name into an operand.
     fn flush(&mut self, frame: Option<&mut Frame>) {
         if let Some(frame) = frame
             && let Some(Ident { name, span }) = frame.name.take()
@@ -285,7 +285,7 @@ impl Expressions {
         }
     }
 
-    /// An infix operator: reduces what binds tighter, then waits for its right operand.
+    /// Processes an infix operator: reduces tighter ones, then waits for its right operand.
     fn operator(&mut self, frame: &mut Frame, op: BinaryOp, span: Span) {
         let own = precedence(op);
         while let Some(&top) = frame.operators.last() {
@@ -348,7 +348,7 @@ impl Expressions {
         }
     }
 
-    /// The end of an `expr`.
+    /// Ends an `expr`.
     fn finish(&mut self, mut frame: Frame, span: Span) -> Operand {
         self.flush(Some(&mut frame));
         while !frame.operators.is_empty() {

@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use fem_dsl_grammar::Rule;
 use pest::iterators::Pair;
 
-/// The parts of an item that the grammar puts in a fixed order: taken by rule.
+/// The parts of an item in the fixed order of the grammar, taken by rule.
 #[derive(Default)]
 struct Parts {
     names: Vec<Ident>,
@@ -77,7 +77,7 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
             _ => {}
         }
     }
-    // What the scanner took out is missing, so that nothing is known of the rest.
+    // The scanner removed a part, so that the rest is unknown.
     if builder.is_torn(whole) {
         parts.shape = None;
         for expr in parts.exprs.iter_mut().chain(&mut parts.component) {
@@ -87,12 +87,12 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
     parts
 }
 
-/// Takes the next of a kind, which the grammar makes sure is there.
+/// Takes the next one of a kind, whose presence the grammar guarantees.
 fn next<T>(items: &mut impl Iterator<Item = T>) -> T {
     items.next().expect("the grammar should put this part into the item")
 }
 
-/// A readable item of a form, boundary blocks aside.
+/// Builds a readable item of a form, except blocks.
 pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> FormItemKind {
     let rule = pair.as_rule();
     let declares = !matches!(rule, Rule::row | Rule::residual | Rule::energy);
@@ -131,7 +131,7 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
     }
 }
 
-/// A readable item of a problem.
+/// Builds a readable item of a problem.
 pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ProblemItemKind {
     let rule = pair.as_rule();
     let parts = parts(builder, pair);
@@ -181,7 +181,7 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
     }
 }
 
-/// A whole number of the grammar, in its place; too large a one is reported and becomes 1.
+/// Returns an integer with its location; one that is too large is reported and becomes 1.
 fn integer(builder: &mut Builder<'_>, pair: &Pair<'_, Rule>) -> usize {
     let small = pair.as_str().parse::<u16>().ok();
     if small.is_none() {

@@ -1,9 +1,8 @@
-//! `scan`: text → the text that the grammar reads, with what the grammar cannot say.
+//! `scan`: text → input of the grammar, with information that the grammar does not provide.
 //!
-//! One pass over the characters. Comments and malformed tokens are blanked (every byte keeps its
-//! place), so that one bad token does not break its item; documentation comments are kept beside
-//! the token that they stand before; brackets are matched and their depth is bounded, which is
-//! what makes the recursion of the parser behind it safe.
+//! One pass over the characters. Comments and malformed tokens are blanked (every byte keeps its offset), so that one
+//! bad token does not break its item. Documentation comments are stored with the token that they precede. Brackets are
+//! matched and their depth is bounded, which makes the recursion of the subsequent parser safe.
 
 use super::MAX_ERRORS;
 use crate::ast::Span;
@@ -36,11 +35,11 @@ pub(crate) enum TokenKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comment {
     pub(crate) span: Span,
-    /// Whether it documents what follows.
+    /// True for documentation.
     pub(crate) documents: bool,
 }
 
-/// What `scan` finds.
+/// The result of `scan`.
 pub(crate) struct Scan {
     /// The text with comments and malformed tokens blanked; same offsets as the source.
     pub(super) text: String,
@@ -48,9 +47,9 @@ pub(crate) struct Scan {
     pub(crate) tokens: Vec<Token>,
     /// The comments in order.
     pub(crate) comments: Vec<Comment>,
-    /// Documentation by the start of the token that it stands before.
+    /// Documentation by the start of the following token.
     pub(super) docs: BTreeMap<u32, Documentation>,
-    /// What was wrong.
+    /// The errors found.
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -61,7 +60,7 @@ pub(super) struct Documentation {
 }
 
 impl Scan {
-    /// The index of the first token that begins at or behind `offset`.
+    /// Returns the index of the first token that begins at or after `offset`.
     pub(super) fn token_at(&self, offset: u32) -> usize {
         self.tokens.partition_point(|token| token.span.start < offset)
     }
@@ -128,7 +127,7 @@ impl Scanner<'_> {
         self.text.as_bytes()[self.at..].starts_with(prefix.as_bytes())
     }
 
-    /// The end of the run of bytes from `from` on that satisfy `test`.
+    /// Returns the end of the run of bytes from `from` on that satisfy `test`.
     fn run_of(&self, from: usize, test: impl Fn(u8) -> bool) -> usize {
         let bytes = self.text.as_bytes();
         from + bytes[from..].iter().take_while(|&&byte| test(byte)).count()
@@ -172,7 +171,7 @@ impl Scanner<'_> {
         self.keep(Diagnostic::new(code, message).label(span, label).help(help));
     }
 
-    /// Keeps a diagnostic, unless there are too many already.
+    /// Stores a diagnostic, unless there are too many.
     fn keep(&mut self, diagnostic: Diagnostic) {
         if self.diagnostics.len() <= MAX_ERRORS {
             self.diagnostics.push(diagnostic);
@@ -213,7 +212,7 @@ impl Scanner<'_> {
             );
             end = bytes.len();
         } else {
-            // As in Rust, `/** … */` documents and `/***` and `/**/` do not.
+            // As in Rust, `/** … */` is documentation; `/***` and `/**/` are not.
             let comment = &self.text[self.at..end];
             documents =
                 comment.len() > 4 && comment.starts_with("/**") && bytes[self.at + 3] != b'*';
@@ -272,7 +271,7 @@ impl Scanner<'_> {
             let message = "a string needs a space before it";
             self.report(Code::MalformedString, message, end, "follows a word", "add a space");
         }
-        // The backslash does not matter to the grammar: the string goes on as a token.
+        // The backslash does not matter to the grammar: the string continues as a token.
         self.token(TokenKind::String, end);
     }
 
@@ -369,7 +368,7 @@ impl Scanner<'_> {
         self.unknown_character();
     }
 
-    /// `|a|`, a norm in the manner of books: one mistake with two characters.
+    /// Scans `|a|`, a norm in textbook notation: one mistake with two characters.
     fn bars(&mut self) -> bool {
         let rest = &self.text[self.at + 1..];
         let Some(length) = rest.find(['|', ';', '\n', '{', '}']) else { return false };
@@ -390,7 +389,7 @@ impl Scanner<'_> {
         true
     }
 
-    /// Reports what cannot be seen between here and `end`, where any other character may stand.
+    /// Reports invisible characters between here and `end`, where any other character is allowed.
     fn unseen(&mut self, end: usize, place: &str) {
         for (offset, character) in self.text[self.at..end].char_indices() {
             if is_unseen(character) {
@@ -420,13 +419,13 @@ impl Scanner<'_> {
     }
 }
 
-/// Whether a number that is not 0 becomes 0.
+/// Returns whether a nonzero number underflows to 0.
 fn vanishes(text: &str) -> bool {
     let digits = text.split(['e', 'E']).next().unwrap_or_default();
     digits.contains(|c: char| matches!(c, '1'..='9')) && text.parse().is_ok_and(|n: f64| n == 0.0)
 }
 
-/// Whether a character alone leaves no mark, or one on the character before it.
+/// Returns whether a character is invisible by itself, or only modifies the preceding one.
 fn is_invisible(character: char) -> bool {
     let blank = matches!(
         character,
@@ -442,7 +441,7 @@ fn is_invisible(character: char) -> bool {
     is_unseen(character) || blank || combining
 }
 
-/// Message, label and help for a character that the language does not use.
+/// Returns message, label and help for a character that the language does not use.
 fn describe_character(first: char, run: &str) -> (String, &'static str, Option<&'static str>) {
     let shown = if is_invisible(first) || (first.is_whitespace() && first != ' ') {
         format!("U+{:04X}", first as u32)

@@ -1,7 +1,7 @@
 //! Residuals that are affine in the state.
 //!
-//! The derivative alone does not tell: that of `if u < 1 { 2 } else { 0.5 }` is 0, although the value jumps where u is 1. A residual is
-//! affine where its derivative does not depend on the state and nothing in it switches with the state.
+//! The derivative alone is not sufficient: that of `if u < 1 { 2 } else { 0.5 }` is 0, although the value jumps at u
+//! = 1. A residual is affine if its derivative does not depend on the state and no condition in it does.
 
 use super::{Coefficient, Graph, Input, Node, NodeId, Slot, Unary, reachable};
 use crate::arena::IndexVec;

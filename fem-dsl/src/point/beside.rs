@@ -1,5 +1,5 @@
-//! A form of the same fields as another → the same form with the other's fields, data and parameters, in the other's order: kernels
-//! of both read one state, one set of data and one vector of parameters.
+//! A form with a subset of another's fields → the same form with all fields, data and parameters of the other, in its
+//! order. Kernels of both then read the same state, data and parameters.
 
 use super::block::{integral, moved};
 use super::optimise::finished;
@@ -7,7 +7,7 @@ use super::scalars::Scalars;
 use super::verify::expect_point;
 use super::{Coefficient, Input, Integral, NodeId, PointForm, Slot};
 
-/// Where each name of a list stands in another.
+/// Returns the position of each name of a list in another.
 fn places<'a>(
     own: impl Iterator<Item = &'a String>,
     other: impl Iterator<Item = &'a String> + Clone,
@@ -15,7 +15,8 @@ fn places<'a>(
     own.map(|name| other.clone().position(|known| known == name)).collect()
 }
 
-/// `form` as if it were declared beside `other`; none where that lacks a field, data or a parameter of the same name.
+/// Returns `form` with the declarations of `other`; `None` if `other` lacks a field, data or a parameter of the same
+/// name.
 pub fn beside(form: &PointForm, other: &PointForm) -> Option<PointForm> {
     let fields = places(
         form.fields.iter().map(|field| &field.name),
@@ -107,7 +108,7 @@ mod tests {
         let made = beside(&inertia, &stiffness).expect("the same names");
         assert_eq!((&made.fields, &made.params), (&stiffness.fields, &stiffness.params));
         assert!(beside(&stiffness, &inertia).is_none());
-        // Numbers that tell inputs apart by their names.
+        // Numbers that distinguish inputs by their names.
         let number = |form: &crate::point::PointForm, input: crate::point::Input| {
             use crate::point::Input;
             let of = |name: &str, component: usize| {

@@ -1,4 +1,4 @@
-//! A form of several fields → forms of parts of its derivative, which preconditioners are made of.
+//! A form of several fields → forms of parts of its derivative, for preconditioners.
 //!
 //! ```text
 //! block        the derivative of one field's equation by that field:   G_uu
@@ -7,9 +7,9 @@
 //!              f0[p] = w p,     w = Σ_u |(1/d) Σ_ij B_ij B'_ij / a_u|
 //! ```
 //!
-//! with B_ij = `∂f1[u]_ij/∂p`, B'_ij = `∂f0[p]/∂(∂_j u_i)`, or one of the two where the other is absent, and a_u the mean of the
-//! coefficients `∂f1[u]_ij/∂(∂_j u_i)`: the size of the symbol of B' A⁻¹ B over all directions, up to a factor that does not depend on
-//! the mesh. For Stokes' equations it is p/ν (Elman, Silvester and Wathen 2014, chapter 4).
+//! with B_ij = `∂f1[u]_ij/∂p`, B'_ij = `∂f0[p]/∂(∂_j u_i)`, or one of the two if the other is absent, and a_u the mean
+//! of the coefficients `∂f1[u]_ij/∂(∂_j u_i)`: the size of the symbol of B' A⁻¹ B over all directions, up to a factor
+//! that does not depend on the mesh. For Stokes' equations it is p/ν (Elman, Silvester and Wathen 2014, chapter 4).
 
 use super::lower::symmetric;
 use super::optimise::{finished, reachable};
@@ -21,8 +21,8 @@ use super::{
 use crate::arena::IdMap;
 use std::collections::BTreeMap;
 
-/// The form of one field by itself, with the others 0: its derivative is that block of the form's. None where the field has no term
-/// with itself over cells, or where the block depends on the state of other fields.
+/// Returns the form of one field, with the others 0: its derivative is the corresponding diagonal block. `None` if the
+/// field has no term with itself over cells, or if the block depends on the state of other fields.
 pub fn block(form: &PointForm, field: usize) -> Option<PointForm> {
     let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
     made.name = format!("{}_{}", form.name, form.fields[field].name);
@@ -45,7 +45,7 @@ pub fn block(form: &PointForm, field: usize) -> Option<PointForm> {
     cells.then_some(made)
 }
 
-/// The block of an integral.
+/// Returns the block of an integral.
 fn of_integral(from: &Integral, field: usize, entries: Vec<Coefficient>) -> Integral {
     let tested = |list: &[(Slot, NodeId)]| -> Vec<(Slot, NodeId)> {
         let own = list.iter().filter(|(slot, _)| slot.field == field);
@@ -69,7 +69,7 @@ fn of_integral(from: &Integral, field: usize, entries: Vec<Coefficient>) -> Inte
 /// Rows of the residual and of the action, and entries of the Jacobian.
 type Lists = (Vec<(Slot, NodeId)>, Vec<(Slot, NodeId)>, Vec<Coefficient>);
 
-/// Some rows and entries of an integral with other inputs, without those that become 0.
+/// Copies some rows and entries of an integral with other inputs, without those that become 0.
 pub(super) fn mapped(
     from: &Integral,
     (residual, action, entries): Lists,
@@ -98,7 +98,7 @@ fn first(slot: Slot) -> Slot {
     Slot { field: 0, ..slot }
 }
 
-/// An integral over the region of another.
+/// Creates an integral over the region of another.
 pub(super) fn integral(
     from: &Integral,
     graph: Graph,
@@ -119,8 +119,9 @@ pub(super) fn integral(
     }
 }
 
-/// The mass that stands for Schur's complement of a field without a term with itself, with the fields of the form. None where
-/// the field has components, where no other one is joined to it by gradients, or where these have no coefficients.
+/// Returns the mass form that approximates the Schur complement of a field without a term with itself, with the fields
+/// of the form. `None` if the field is not scalar, if no other field is coupled to it by gradients, or if these have no
+/// coefficients.
 pub fn complement(form: &PointForm, field: usize) -> Option<PointForm> {
     if form.fields[field].shape.components() != 1 {
         return None;
@@ -189,7 +190,7 @@ fn of_cells(form: &PointForm, from: &Integral, field: usize) -> Option<Integral>
     Some(integral(from, graph, vec![(value, nodes[0])], vec![(value, nodes[1])], vec![entry]))
 }
 
-/// Where the roots of another graph are, copied with other inputs.
+/// Copies the roots of another graph with other inputs, and returns their nodes.
 pub(super) fn moved(
     scalars: &mut Scalars,
     from: &Graph,
@@ -234,7 +235,8 @@ mod tests {
         assert_eq!(integral.jacobian.len(), 4);
         assert!(integral.jacobian.iter().all(|entry| entry.test == entry.trial));
         assert_eq!(block(&whole, 1), None);
-        // Where a coefficient follows another field there is none; where it follows the own one, at its state.
+        // If a coefficient depends on another field there is no block; if it depends on its own field, the block is
+        // taken at its state.
         let coupled = "form f { field u: scalar; field c: scalar;
             f1[u] = (1 + c^2) * grad(u); f1[c] = (1 + c^2) * grad(c); f0[c] = u; }";
         let coupled = form(coupled);

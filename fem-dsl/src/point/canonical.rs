@@ -1,14 +1,15 @@
-//! The order of a graph's nodes: by what they are, not by when they were made.
+//! Canonical order of a graph's nodes: by structure, independent of the order of construction.
 //!
-//! Rows, weak forms and energies give the same formulas, but meet their parts in another order. Each node has a rank:
+//! Rows, weak forms and energies yield the same formulas, but construct their parts in different order. Each node has a
+//! rank:
 //!
 //! ```text
 //! height    0 for constants and inputs, else one more than the highest operand's
 //! then      kind and ranks of the operands, those of sums and products in ascending order
 //! ```
 //!
-//! and nodes are numbered as a walk from the roots leaves them, lower ranks first. What chooses by numbers then
-//! chooses the same for the same formula.
+//! and nodes are numbered by a traversal from the roots, lower ranks first. Choices that depend on node indices are
+//! then equal for equal formulas.
 
 use super::optimise::{reachable, walk};
 use super::scalars::Scalars;
@@ -16,12 +17,12 @@ use super::{Binary, Node, NodeId};
 use crate::arena::{Id, IdMap};
 use std::collections::BTreeSet;
 
-/// The same graph, of what `roots` rest on, in that order, and where each node went.
+/// Returns the part of the graph that `roots` depend on, in canonical order, and the map of its nodes.
 pub(super) fn canonical(old: &Scalars, roots: &[NodeId]) -> (Scalars, IdMap<NodeId, NodeId>) {
     let order = reachable(&old.graph, roots);
     let ranks = ranks(old, &order);
     let (mut new, mut moved) = (Scalars::default(), IdMap::new());
-    // Inputs first, so that products have them in one order wherever they stand.
+    // Inputs first, so that products have them in a uniform order.
     let mut inputs: Vec<NodeId> =
         order.iter().copied().filter(|&id| matches!(old.node(id), Node::Input(_))).collect();
     inputs.sort_unstable_by_key(|id| ranks[id]);
@@ -42,7 +43,7 @@ pub(super) fn canonical(old: &Scalars, roots: &[NodeId]) -> (Scalars, IdMap<Node
     (new, moved)
 }
 
-/// The place of each node among all, by height and then by what it is made of.
+/// Returns the rank of each node, by height and then by structure.
 pub(super) fn ranks(scalars: &Scalars, order: &[NodeId]) -> IdMap<NodeId, usize> {
     let mut heights: IdMap<NodeId, usize> = IdMap::new();
     let mut layers: Vec<Vec<NodeId>> = Vec::new();
@@ -67,7 +68,7 @@ pub(super) fn ranks(scalars: &Scalars, order: &[NodeId]) -> IdMap<NodeId, usize>
     ranks
 }
 
-/// A node without its operands' numbers, and their ranks.
+/// A node without its operands' ids, and their ranks.
 type Key = (Node, [usize; 3]);
 
 fn key(node: Node, ranks: &IdMap<NodeId, usize>) -> Key {

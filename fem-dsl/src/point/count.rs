@@ -1,4 +1,4 @@
-//! How much arithmetic a view of a PointForm costs at one point.
+//! Cost of a view of a `PointForm` at one point, in arithmetic operations.
 
 use super::optimise::reachable;
 use super::{Binary, Graph, Node, NodeId, Unary};
@@ -23,7 +23,7 @@ pub struct OperationCount {
 }
 
 impl OperationCount {
-    /// All of them.
+    /// Returns the sum of all kinds.
     pub fn total(self) -> usize {
         self.additions
             + self.multiplications
@@ -33,7 +33,7 @@ impl OperationCount {
             + self.choices
     }
 
-    /// All of them, weighed by what they cost beside an addition on current processors.
+    /// Returns the sum weighted by the cost relative to an addition on current CPUs.
     pub fn weight(self) -> usize {
         self.additions
             + self.multiplications
@@ -51,7 +51,7 @@ impl fmt::Display for OperationCount {
     }
 }
 
-/// The operations on which `roots` rest, each once.
+/// Counts the operations on which `roots` depend, each once.
 pub fn operation_count(graph: &Graph, roots: &[NodeId]) -> OperationCount {
     let mut count = OperationCount::default();
     for id in reachable(graph, roots) {

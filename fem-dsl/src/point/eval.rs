@@ -1,4 +1,4 @@
-//! What the nodes of a scalar [`Graph`] are worth, slowly and obviously: at one point, or in a [`Batch`] of many.
+//! Direct evaluation of a scalar [`Graph`], simple rather than fast: at one point, or in a [`Batch`] of many.
 
 mod batch;
 
@@ -8,7 +8,7 @@ use super::{Graph, Input, Node, NodeId};
 use crate::arena::IndexVec;
 use crate::arithmetic;
 
-/// The value of every node of `graph` at one point.
+/// Returns the value of every node of `graph` at one point.
 pub fn eval(graph: &Graph, mut input: impl FnMut(Input) -> f64) -> IndexVec<NodeId, f64> {
     let mut values: IndexVec<NodeId, f64> = IndexVec::new();
     let truth = |value: bool| f64::from(u8::from(value));

@@ -1,8 +1,8 @@
-//! Sums with common factors: p a + p b = p (a + b), over whole sums at once.
+//! Factoring of sums: p a + p b = p (a + b), over whole sums at once.
 //!
-//! A sum is flattened through the sums that are used nowhere else; equal terms are counted; then
-//! the factor that most terms share is taken out, again and again. What is inside the brackets is
-//! a sum of its own, so that the next round goes deeper. A round that saves nothing is undone.
+//! A sum is flattened through the sums that are used nowhere else, and equal terms are counted. Then the factor common
+//! to most terms is repeatedly factored out. The inner sums are separate sums, so that the next round goes deeper. A
+//! round without savings is undone.
 
 use super::count::operation_count;
 use super::optimise::{LONGEST, reachable, uses};
@@ -12,19 +12,19 @@ use super::{Binary, Node, NodeId, Unary};
 use crate::arena::IdMap;
 use std::collections::BTreeMap;
 
-/// The same values with fewer operations, and where the roots went.
+/// The same values with fewer operations, and the new roots.
 pub(super) struct Factored {
     pub(super) scalars: Scalars,
     pub(super) moved: IdMap<NodeId, NodeId>,
 }
 
-/// Rounds of factoring; each goes one pair of brackets deeper.
+/// Rounds of factoring; each goes one level of brackets deeper.
 const ROUNDS: usize = 6;
 
-/// Nodes that all rounds together look at, about: forms of thousands of terms have fewer rounds.
+/// Approximate number of nodes for all rounds together: forms of thousands of terms have fewer rounds.
 const NODES: usize = 60_000;
 
-/// Takes common factors out of the sums on which `roots` rest.
+/// Factors the sums on which `roots` depend.
 pub(super) fn factor(scalars: &Scalars, roots: &[NodeId]) -> Factored {
     let order = reachable(&scalars.graph, roots);
     let rounds = (NODES / order.len().max(1)).clamp(1, ROUNDS);
@@ -73,7 +73,7 @@ struct Term {
 }
 
 impl Term {
-    /// Takes a factor out once.
+    /// Removes one occurrence of a factor.
     fn remove(&mut self, factor: NodeId) {
         if let Some(at) = self.factors.iter().position(|&other| other == factor) {
             self.factors.remove(at);
@@ -81,7 +81,7 @@ impl Term {
     }
 }
 
-/// The terms of the sum `id`, in order, their factors in the new graph.
+/// Returns the terms of the sum `id`, in order, with their factors in the new graph.
 fn terms(
     old: &Scalars,
     uses: &IdMap<NodeId, usize>,
@@ -102,7 +102,7 @@ fn terms(
             Node::Binary(Binary::Mul, c, a) if old.value(c).is_some() => {
                 let c = old.value(c).unwrap_or(1.0);
                 let inside = open_sum && uses[&a] == 1;
-                // An overflow of constants stays as it was written.
+                // Constants that overflow stay unfolded.
                 if (coefficient * c).is_finite() && coefficient * c != 0.0 {
                     open.push((coefficient * c, a, inside));
                 } else {
@@ -120,7 +120,7 @@ fn terms(
     terms
 }
 
-/// The factors of a product that is used nowhere else.
+/// Returns the factors of a product that is used nowhere else.
 fn factors(old: &Scalars, uses: &IdMap<NodeId, usize>, id: NodeId, own: bool) -> Vec<NodeId> {
     let mut factors = Vec::new();
     let mut open = vec![(id, own)];
@@ -137,7 +137,7 @@ fn factors(old: &Scalars, uses: &IdMap<NodeId, usize>, id: NodeId, own: bool) ->
     factors
 }
 
-/// Σ terms with common factors taken out.
+/// Builds Σ terms in factored form.
 fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
     let mut rest: Vec<Term> = Vec::with_capacity(terms.len());
     let mut places: BTreeMap<Vec<NodeId>, usize> = BTreeMap::new();
@@ -169,7 +169,7 @@ fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
         let mut inside: Vec<Term> = inside.into_iter().map(|(_, term)| term).collect();
         let (mut factors, mut coefficient) = (Vec::new(), 1.0);
         match common {
-            // With all that the same terms share beside it.
+            // With all further factors common to the same terms.
             Common::Factor(factor) => {
                 let mut next = Some(factor);
                 while let Some(factor) = next {
@@ -201,14 +201,14 @@ enum Common {
     Constant(f64),
 }
 
-/// The magnitude of a coefficient that costs a multiplication.
+/// Returns the magnitude of a coefficient that costs a multiplication.
 fn constant(new: &Scalars, term: &Term) -> Option<f64> {
     let number = term.factors.iter().all(|&factor| new.value(factor).is_some());
     let c = term.coefficient.abs();
     (c != 1.0 && !number).then_some(c)
 }
 
-/// In how many terms of a sum each factor is that can be taken out, in the order of the factors.
+/// The number of terms of a sum that contain each removable factor, in the order of the factors.
 #[derive(Default)]
 struct Counts(Vec<(NodeId, usize)>);
 
@@ -230,7 +230,7 @@ impl Counts {
         });
     }
 
-    /// The factor of most terms, the first of several, if two have it.
+    /// Returns the factor of most terms, the first of several, if at least two terms have it.
     fn most(&self) -> Option<NodeId> {
         let none = (None, 1);
         let more = |best, &(factor, count): &(NodeId, usize)| match best {
@@ -241,9 +241,9 @@ impl Counts {
     }
 }
 
-/// Each factor of a term that can be taken out, once.
+/// Calls `each` with every removable factor of a term, once.
 fn each_factor(new: &Scalars, term: &Term, mut each: impl FnMut(NodeId)) {
-    // Where nothing else is in a term, taking its factor out leaves a 1 and saves nothing.
+    // A term that is a single factor would become 1, which saves nothing.
     if term.factors.len() == 1 {
         return;
     }
@@ -256,7 +256,7 @@ fn each_factor(new: &Scalars, term: &Term, mut each: impl FnMut(NodeId)) {
     }
 }
 
-/// What most of the terms share, if two do; a factor before a constant.
+/// Returns the factor common to most terms, if at least two have it; a factor before a constant.
 fn most_common(new: &Scalars, terms: &[Term], counts: &Counts) -> Option<Common> {
     if let Some(factor) = counts.most() {
         return Some(Common::Factor(factor));
@@ -277,7 +277,7 @@ fn plain_sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
         let product = factors.fold(first, |product, factor| new.mul(product, factor));
         let coefficient = new.constant(term.coefficient.abs());
         let product = new.mul(coefficient, product);
-        // The sign is the sum's: a difference that stands elsewhere too stays as it is.
+        // The sign belongs to the sum: a difference that occurs elsewhere stays unchanged.
         sum = if term.coefficient < 0.0 { new.sub(sum, product) } else { new.add(sum, product) };
     }
     sum

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// The coefficient of each direction slot; absent ones are zero.
 pub(super) type Linear = BTreeMap<Slot, NodeId>;
 
-/// The coefficients of `roots`, which are linear in the direction.
+/// Computes the coefficients of `roots`, which are linear in the direction.
 pub(super) fn coefficients(scalars: &mut Scalars, roots: &[NodeId]) -> Vec<Linear> {
     let mut linear: BTreeMap<NodeId, Linear> = BTreeMap::new();
     for id in super::optimise::reachable(&scalars.graph, roots) {
@@ -21,7 +21,7 @@ pub(super) fn coefficients(scalars: &mut Scalars, roots: &[NodeId]) -> Vec<Linea
     roots.iter().map(|root| linear.get(root).cloned().unwrap_or_default()).collect()
 }
 
-/// None where the node does not depend on the direction.
+/// Returns `None` if the node does not depend on the direction.
 fn of_node(s: &mut Scalars, linear: &BTreeMap<NodeId, Linear>, id: NodeId) -> Option<Linear> {
     let node = s.node(id);
     if let Node::Input(Input::Direction(slot)) = node {

@@ -1,11 +1,11 @@
-//! A form → the fields that are local to cells, which are eliminated before a linear solve.
+//! A form → the fields that are local to cells, which are eliminated before a linear solve (static condensation).
 //!
-//! Fields in L2 exchange nothing between cells. One whose equation has a term in its own value over all cells has a block of its own
-//! in each, which is regular as a rule.
+//! Fields in L2 are not coupled between cells. A field whose equation has a term in its own value over all cells has
+//! its own block in each cell, which is usually regular.
 
 use super::{Coefficient, Part, PointForm, Region, Slot, Space};
 
-/// The fields that are eliminated, by their numbers.
+/// Returns the indices of the eliminated fields.
 pub fn eliminated(form: &PointForm) -> Vec<usize> {
     let own = |field: usize, term: &Coefficient| {
         let is_value = |slot: Slot| slot.field == field && slot.part == Part::Value;
@@ -22,19 +22,19 @@ pub fn eliminated(form: &PointForm) -> Vec<usize> {
         entries.into_iter().any(|t| t.test.field == field && t.trial.field == field)
     };
     let mut others = (0..form.fields.len()).filter(stays).peekable();
-    // What is left must be something, with a diagonal of its own that stands for that of the Schur complement.
+    // The remaining system must not be empty, and its diagonal must approximate that of the Schur complement.
     let fits = others.peek().is_some() && (!is_read(form, &found) || others.all(with_itself));
     if fits { found } else { Vec::new() }
 }
 
-/// Whether the equations of other fields read eliminated ones.
+/// Returns whether the equations of other fields contain eliminated ones.
 pub fn is_read(form: &PointForm, eliminated: &[usize]) -> bool {
     let local = |field: usize| eliminated.contains(&field);
     let reads = |term: &Coefficient| !local(term.test.field) && local(term.trial.field);
     form.integrals.iter().any(|of| of.jacobian.iter().any(reads))
 }
 
-/// Whether the Jacobian is symmetric once fields are eliminated.
+/// Returns whether the Jacobian is symmetric after elimination of fields.
 pub fn is_symmetric_without(form: &PointForm, eliminated: &[usize]) -> bool {
     if form.integrals.iter().all(|of| of.symmetric) {
         return true;
@@ -73,7 +73,7 @@ mod tests {
         let read = form("field s: vector in L2; f1[u] = grad(u) - s; f0[s] = 2 * s - grad(u);");
         assert_eq!(eliminated(&read), [1]);
         assert!(is_read(&read, &[1]));
-        // What is left would have no diagonal of its own.
+        // The remaining system would have no diagonal.
         let mixed = form("field s: vector in L2; f1[u] = -s; f0[s] = s - grad(u);");
         assert!(eliminated(&mixed).is_empty());
         let pressure =

@@ -18,7 +18,7 @@ use crate::form::{self, ExprId, Form, Row, Shape, expect_form};
 use crate::verify::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Turns a differentiated form into scalars.
+/// Converts a differentiated form to scalars.
 pub fn point(form: &Form) -> PointForm {
     expect_form(form, Phase::Differentiated);
     let point = PointForm {
@@ -80,8 +80,8 @@ fn of_integral(form: &Form, integral: &form::Integral) -> Integral {
     }
 }
 
-/// The coefficients of the action. Those of a pair of slots become the same node where they are
-/// the same polynomial, and always where there is an energy, whose second derivative is symmetric.
+/// Returns the coefficients of the action. Those of a pair of slots become the same node if they are equal polynomials,
+/// and always for an energy, whose second derivative is symmetric.
 fn jacobian(
     scalars: &mut Scalars,
     action: &[(Slot, NodeId)],
@@ -118,7 +118,7 @@ fn jacobian(
     coefficients.map(|((test, trial), value)| Coefficient { test, trial, value }).collect()
 }
 
-/// Some number between 1/4 and 5/4 for an input: where two polynomials differ there, they differ.
+/// Returns a number between 1/4 and 5/4 for an input: two polynomials that differ there are different.
 fn sample(input: Input, seed: u64) -> f64 {
     let (kind, slot) = match input {
         Input::State(slot) => (1, Some(slot)),
@@ -139,7 +139,7 @@ fn sample(input: Input, seed: u64) -> f64 {
     0.25 + hash as f64 / (1_u64 << 24) as f64
 }
 
-/// The entries of f0 and f1 by test slot, without zeros.
+/// Returns the entries of f0 and f1 by test slot, without zeros.
 fn slots(
     scalars: &Scalars,
     form: &Form,
@@ -162,7 +162,7 @@ fn slots(
     entries
 }
 
-/// What the user called the canonical nodes: `kappa`, `eps_0_1`.
+/// Returns the user-defined names of the canonical nodes: `kappa`, `eps_0_1`.
 fn names(form: &Form, nodes: &BTreeMap<ExprId, Vec<NodeId>>) -> BTreeMap<NodeId, String> {
     let mut names = BTreeMap::new();
     for (expr, name) in &form.names {
@@ -184,8 +184,7 @@ fn component_name(name: &str, shape: Shape, mut flat: usize) -> String {
     format!("{name}{indices}")
 }
 
-/// The names of the nodes that are computed in the end; the first name of a node holds, and each
-/// name is given once.
+/// Returns the names of the final nodes; the first name of a node is used, and each name is used once.
 fn final_names(
     graph: &Graph,
     moved: &IdMap<NodeId, NodeId>,
@@ -203,7 +202,7 @@ fn final_names(
     result
 }
 
-/// The formula with its common factors taken out, once as it is and once with brackets opened, whichever is cheaper.
+/// Returns the cheaper of two factored forms, one of the original formula and one of the expanded formula.
 fn cheapest(
     scalars: &Scalars,
     roots: &[NodeId],
@@ -211,7 +210,7 @@ fn cheapest(
 ) -> Factored {
     let (prepared, first) = prepare(scalars, roots);
     let inner: Vec<NodeId> = roots.iter().map(|root| first[root]).collect();
-    // Through both maps, from the graph as it came.
+    // Through both maps, from the original graph.
     let through = |factored: Factored, between: Option<&IdMap<NodeId, NodeId>>| {
         let steps = first.iter().filter_map(|(from, prepared)| {
             let to = between.map_or(Some(prepared), |between| between.get(prepared))?;
@@ -233,7 +232,7 @@ fn cheapest(
     if cost(&open) < cost(&plain) { open } else { plain }
 }
 
-/// Collects the views of one integral in one graph.
+/// Collector of the views of one integral in one graph.
 struct Views<'a> {
     form: &'a Form,
     scalars: &'a Scalars,
@@ -243,7 +242,7 @@ struct Views<'a> {
 }
 
 impl Views<'_> {
-    /// Adds a view, made as cheap as it can be by itself.
+    /// Adds a view, optimised separately.
     fn view(&mut self, roots: &[NodeId]) -> Vec<NodeId> {
         let per_cell = |aux: usize| self.form.aux[aux].location == Location::Cells;
         let level = |input| optimise::level(input, per_cell);
@@ -268,20 +267,20 @@ impl Views<'_> {
         slots.filter(|(_, node)| !self.is_zero(*node)).collect()
     }
 
-    /// The coefficients that are not zero, and where their values went.
+    /// Returns the coefficients that are not zero, and the nodes of their values.
     fn coefficients(&mut self, entries: Vec<Coefficient>) -> (Vec<Coefficient>, Vec<NodeId>) {
         let roots: Vec<NodeId> = entries.iter().map(|entry| entry.value).collect();
         let nodes = self.view(&roots);
         entries.into_iter().zip(nodes).filter(|(_, node)| !self.is_zero(*node)).unzip()
     }
 
-    /// Whether factoring has found that terms cancel, as in the determinant of outer(a, b).
+    /// Returns whether factoring has found that terms cancel, as in the determinant of outer(a, b).
     fn is_zero(&self, node: NodeId) -> bool {
         matches!(self.graph.nodes()[node], Node::Constant(number) if number.get() == 0.0)
     }
 }
 
-/// Whether `G[a][b]` and `G[b][a]` are the same nodes.
+/// Returns whether `G[a][b]` and `G[b][a]` are the same nodes.
 pub(super) fn symmetric(jacobian: &[Coefficient]) -> bool {
     let entries: BTreeMap<(Slot, Slot), NodeId> =
         jacobian.iter().map(|c| ((c.test, c.trial), c.value)).collect();

@@ -1,11 +1,10 @@
-//! From the canonical graph to the one that kernels are made of: the order of operations.
+//! From the canonical graph to the one for kernels: the order of operations.
 //!
-//! Products and sums are flattened through what is used nowhere else and put together again from
-//! what varies least to what varies most (constants; parameters; data of a cell; data of a point;
-//! the state; the direction), so that a kernel computes as much as possible outside its loops and
-//! once for all directions. Products share what they have in common ([`products`](super::products)).
-//! Several quotients by one denominator share its reciprocal. Whole powers become products. A sign
-//! goes to what varies least.
+//! Products and sums are flattened through nodes with a single use and rebuilt from the least to the most variable
+//! operands. The order is constants, parameters, data of a cell, data of a point, the state, the direction. A kernel
+//! then computes as much as possible outside its loops and once for all directions. Products share common parts
+//! ([`products`](super::products)). Several quotients by one denominator share its reciprocal. Integer powers become
+//! products. A sign is applied to the least variable operand.
 
 use super::canonical::ranks;
 use super::products::{Factor, Facts, Product, Products};
@@ -13,7 +12,7 @@ use super::scalars::Scalars;
 use super::{Binary, Graph, Input, Node, NodeId, Number, Unary};
 use crate::arena::IdMap;
 
-/// The nodes on which `roots` rest, operands first.
+/// Returns the nodes on which `roots` depend, operands first.
 pub fn reachable(graph: &Graph, roots: &[NodeId]) -> Vec<NodeId> {
     let mut seen = IdMap::new();
     let mut open = roots.to_vec();
@@ -25,7 +24,7 @@ pub fn reachable(graph: &Graph, roots: &[NodeId]) -> Vec<NodeId> {
     seen.iter().map(|(id, ())| id).collect()
 }
 
-/// How often each node is used by others and as a root.
+/// Counts the uses of each node by others and as a root.
 pub(super) fn uses(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> IdMap<NodeId, usize> {
     let mut uses = IdMap::new();
     let operands = order.iter().flat_map(|&id| graph.nodes()[id].operands());
@@ -35,14 +34,14 @@ pub(super) fn uses(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> IdMap<N
     uses
 }
 
-/// The longest sum or product that is taken as one. Longer ones are several: flattening each part
-/// of a chain anew would take time that grows with the square of its length.
+/// Longest sum or product that is treated as a unit. Longer ones are split: flattening each part of a chain separately
+/// would take quadratic time.
 pub(super) const LONGEST: usize = 128;
 
-/// How much something varies, from 0 (a constant) up.
+/// The variability of a node, from 0 (a constant) up.
 pub(super) type Level = u8;
 
-/// The level of an input; `per_cell` says of aux whether it is one value a cell.
+/// Returns the level of an input; `per_cell` is true for auxiliary data with one value per cell.
 pub(super) fn level(input: Input, per_cell: impl Fn(usize) -> bool) -> Level {
     match input {
         Input::Param(..) | Input::Time | Input::Degree => 1,
@@ -54,8 +53,8 @@ pub(super) fn level(input: Input, per_cell: impl Fn(usize) -> bool) -> Level {
     }
 }
 
-/// Copies what `roots` rest on into `target` in the order in which it is to be computed. Says
-/// where each node went that is still there.
+/// Copies the nodes on which `roots` depend into `target` in the order of computation. Returns the map of the remaining
+/// nodes.
 pub(super) fn arrange(
     scalars: &Scalars,
     roots: &[NodeId],
@@ -86,7 +85,7 @@ pub(super) fn arrange(
         let new = arranged.node(id);
         arranged.moved.insert(id, new);
     }
-    // A part of a product may be there although nobody asked for it; then it keeps its name.
+    // A part of a product may exist without other uses; it then keeps its name.
     for &id in order.iter().filter(|id| !needed.contains(id)) {
         let new = arranged.part(id);
         arranged.moved.insert(id, new);
@@ -98,10 +97,10 @@ struct Arranged<'a> {
     scalars: &'a Scalars,
     uses: IdMap<NodeId, usize>,
     levels: IdMap<NodeId, Level>,
-    /// The terms of a sum that vary alike come in this order.
+    /// The order of terms with equal variability.
     ranks: IdMap<NodeId, usize>,
     products: Products,
-    /// The pairs of `products` that have been computed.
+    /// The computed pairs of `products`.
     pairs: Vec<Option<(Level, NodeId)>>,
     target: &'a mut Graph,
     moved: IdMap<NodeId, NodeId>,
@@ -122,7 +121,7 @@ impl Arranged<'_> {
         }
     }
 
-    /// A node as it stands in the canonical graph.
+    /// Returns the arranged form of a node of the canonical graph.
     fn part(&mut self, id: NodeId) -> NodeId {
         let to = |a: NodeId| self.moved[&a];
         let new = match self.scalars.node(id) {
@@ -143,7 +142,7 @@ impl Arranged<'_> {
         self.target.intern(new)
     }
 
-    /// A factor with its level.
+    /// Returns a factor with its level.
     fn factor(&mut self, factor: Factor) -> (Level, NodeId) {
         match factor {
             Factor::Constant(number) => (0, self.target.intern(Node::Constant(number))),
@@ -153,7 +152,7 @@ impl Arranged<'_> {
                 if let Some(pair) = self.pairs[i] {
                     return pair;
                 }
-                // A pair's factors are pairs that were made before it, no deeper than a product is long.
+                // A pair's factors are earlier pairs; the depth is at most the length of a product.
                 let (a, b) = self.products.pairs[i];
                 let [a, b] = [a, b].map(|part| self.factor(part));
                 let pair = multiply(self.target, [a, b]);
@@ -173,7 +172,7 @@ impl Arranged<'_> {
             factors.push((self.levels[divisor], true, self.moved[divisor]));
         }
         factors.sort_unstable();
-        // The sign stands where the level rises for the first time, or at the end.
+        // The sign is applied at the first rise of the level, or at the end.
         let lowest = factors.first().map_or(0, |factor| factor.0);
         let mut negative = product.negative;
         let mut result: Option<(Level, NodeId)> = None;
@@ -205,7 +204,7 @@ impl Arranged<'_> {
         self.target.intern(Node::Binary(Binary::Div, a, b))
     }
 
-    /// A sum, or its opposite.
+    /// Arranges a sum, or its negative.
     fn sum(&mut self, id: NodeId, negative: bool) -> NodeId {
         let mut terms: Vec<(Level, usize, bool, NodeId)> = Vec::new();
         let mut open = vec![(id, negative, true)];
@@ -216,7 +215,7 @@ impl Arranged<'_> {
                     open.push((b, negative != (op == Binary::Sub), self.uses[&b] == 1));
                     open.push((a, negative, self.uses[&a] == 1));
                 }
-                // A number takes its sign along.
+                // A number includes its sign.
                 Node::Constant(number) if negative => {
                     let opposite = Node::Constant(Number::new(-number.get()));
                     terms.push((0, self.ranks[&id], false, self.target.intern(opposite)));
@@ -225,7 +224,7 @@ impl Arranged<'_> {
             }
         }
         terms.sort_unstable();
-        // The sum so far, and whether it stands for its opposite.
+        // The partial sum, and true if it is negated.
         let mut sum: Option<(NodeId, bool)> = None;
         for (_, _, negative, term) in terms {
             sum = Some(match sum {
@@ -253,14 +252,14 @@ fn is_sum(node: Node) -> bool {
     matches!(node, Node::Binary(Binary::Add | Binary::Sub, ..))
 }
 
-/// The product of two factors, what varies less in front, so that equal ones are one node.
+/// Returns the product of two factors, the less variable one first, so that equal products are one node.
 fn multiply(target: &mut Graph, mut pair: [(Level, NodeId); 2]) -> (Level, NodeId) {
     pair.sort_unstable();
     let [(_, a), (level, b)] = pair;
     (level, target.intern(Node::Binary(Binary::Mul, a, b)))
 }
 
-/// aⁿ for n ≥ 1 as products, by squaring.
+/// Computes aⁿ for n ≥ 1 as products, by squaring.
 fn power(target: &mut Graph, a: NodeId, n: i32) -> NodeId {
     let (mut result, mut square, mut rest) = (None, a, n.unsigned_abs());
     while rest > 0 {
@@ -278,11 +277,11 @@ fn power(target: &mut Graph, a: NodeId, n: i32) -> NodeId {
     result.unwrap_or(a)
 }
 
-/// What `roots` rest on, in the order in which a walk from one after another leaves it: what `operands` gives of a node
-/// before the node itself, the first of it before the second.
+/// Returns the nodes on which `roots` depend in depth-first post-order: the `operands` of a node, in their order,
+/// before the node itself.
 pub(super) fn walk(roots: &[NodeId], operands: impl Fn(NodeId) -> Vec<NodeId>) -> Vec<NodeId> {
     let (mut order, mut done) = (Vec::new(), IdMap::new());
-    // Each with whether its operands have been put before it.
+    // Each with a flag that its operands have been visited.
     let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
     while let Some((id, ready)) = open.pop() {
         if done.contains_key(&id) {
@@ -299,9 +298,9 @@ pub(super) fn walk(roots: &[NodeId], operands: impl Fn(NodeId) -> Vec<NodeId>) -
     order
 }
 
-/// A graph of what `roots` rest on, and where each node went. Inputs come first, component by component: what a kernel
-/// computes each of them from can then be forgotten, which took elasticity's threads on GPUs half the memory for what has
-/// no room in registers.
+/// Returns a graph of the nodes on which `roots` depend, and the map of the nodes. Inputs come first, component by
+/// component, so that a kernel can release the data of each after use. This halved the spilled memory of elasticity's
+/// GPU threads.
 pub(super) fn compact(graph: &Graph, roots: &[NodeId]) -> (Graph, IdMap<NodeId, NodeId>) {
     let mut compact = Graph::new();
     let mut moved: IdMap<NodeId, NodeId> = IdMap::new();
@@ -328,7 +327,7 @@ pub(super) fn compact(graph: &Graph, roots: &[NodeId]) -> (Graph, IdMap<NodeId, 
     (compact, moved)
 }
 
-/// A graph of what `roots` rest on, as it is to be computed, and where the roots are in it.
+/// Returns a graph of the nodes on which `roots` depend in the order of computation, and the new roots.
 pub(crate) fn finished(scalars: &Scalars, roots: &[NodeId]) -> (Graph, Vec<NodeId>) {
     let mut graph = Graph::new();
     let moved = arrange(scalars, roots, |input| level(input, |_| false), &mut graph);

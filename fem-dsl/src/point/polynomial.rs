@@ -1,23 +1,23 @@
-//! Whether two scalars are the same polynomial: sums of products, whatever the brackets.
+//! Equality of two scalars as polynomials: sums of products, independent of brackets.
 //!
-//! Nodes other than sums, products and powers are unknowns; a quotient is a product with the
-//! denominator's reciprocal. Expansion stops at a number of terms beyond which nothing is claimed.
+//! Nodes other than sums, products and powers are indeterminates; a quotient is a product with the denominator's
+//! reciprocal. Expansion stops at a number of terms, beyond which equality is not claimed.
 
 use super::optimise::reachable;
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId, Unary};
 use std::collections::BTreeMap;
 
-/// An unknown, or (`true`) its reciprocal: the two do not cancel, as they do not at 0.
+/// An indeterminate, or (`true`) its reciprocal: the two do not cancel, because of 0.
 type Unknown = (NodeId, bool);
 
-/// Unknowns with their powers, ordered.
+/// Indeterminates with their powers, ordered.
 type Monomial = Vec<(Unknown, i32)>;
 
 /// Monomials with their coefficients.
 type Polynomial = BTreeMap<Monomial, f64>;
 
-/// The longest polynomial that is expanded.
+/// Longest expanded polynomial.
 const MOST_TERMS: usize = 128;
 
 /// Expands nodes of one graph, each once.
@@ -31,8 +31,8 @@ impl<'a> Expansion<'a> {
         Self { scalars, known: BTreeMap::new() }
     }
 
-    /// Whether the two are the same polynomial, to rounding of the coefficients. `false` where
-    /// they are too long to tell.
+    /// Returns whether the two are the same polynomial, up to rounding of the coefficients; `false` if they are too
+    /// long to decide.
     pub(super) fn equal(&mut self, a: NodeId, b: NodeId) -> bool {
         if a == b {
             return true;

@@ -1,4 +1,4 @@
-//! Before common factors are looked for: formulas that are written differently are brought to one form.
+//! Preparation for factoring: equivalent formulas are converted to one form.
 //!
 //! ```text
 //! a/s, b/s      →  a r, b r with r = 1/s                 several quotients by one denominator
@@ -7,8 +7,8 @@
 //!                                                        seen only then
 //! ```
 //!
-//! None costs more than before. At w = 0 the second is not finite where w^(q−1) is not; so it is only done where that
-//! makes a result infinite anyway: on its way there no condition and no function can hide it.
+//! None increases the cost. At w = 0 the second is not finite if w^(q−1) is not; it is therefore applied only if that
+//! makes a result infinite anyway, without an intervening condition or function that could hide it.
 
 use super::optimise::{reachable, uses, walk};
 use super::polynomial::Expansion;
@@ -17,13 +17,13 @@ use super::{Binary, Node, NodeId, Unary};
 use crate::arena::IdMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most powers that are compared with one another.
+/// Largest number of powers that are compared with one another.
 const MOST_POWERS: usize = 32;
 
-/// A graph, and where each node of another one is in it.
+/// A graph, and the map from the nodes of another.
 pub(super) type Prepared = (Scalars, IdMap<NodeId, NodeId>);
 
-/// The same values after the first two rules.
+/// Applies the first two rules.
 pub(super) fn prepare(old: &Scalars, roots: &[NodeId]) -> Prepared {
     let smaller = smaller_powers(old, roots);
     let order = reachable(&old.graph, roots);
@@ -48,7 +48,7 @@ pub(super) fn prepare(old: &Scalars, roots: &[NodeId]) -> Prepared {
     (new, moved)
 }
 
-/// The same values after the last rule, where it applies.
+/// Applies the last rule, if possible.
 pub(super) fn distribute(old: &Scalars, roots: &[NodeId]) -> Option<Prepared> {
     let order = reachable(&old.graph, roots);
     let uses = uses(&old.graph, &order, roots);
@@ -75,7 +75,7 @@ pub(super) fn distribute(old: &Scalars, roots: &[NodeId]) -> Option<Prepared> {
     applies.then_some((new, moved))
 }
 
-/// What `roots` rest on, operands first, where a power may rest on a smaller one.
+/// Returns the nodes on which `roots` depend, operands first, with dependencies of powers on smaller ones.
 fn after_operands(
     scalars: &Scalars,
     roots: &[NodeId],
@@ -95,7 +95,7 @@ struct Sum {
     part: NodeId,
 }
 
-/// The product `a b` as such a sum, where it is one that nothing else needs.
+/// Returns the product `a b` as such a sum, if it is one without other uses.
 fn one_and(scalars: &Scalars, uses: &IdMap<NodeId, usize>, a: NodeId, b: NodeId) -> Option<Sum> {
     [(a, b), (b, a)].into_iter().find_map(|(factor, sum)| {
         let Node::Binary(op @ (Binary::Add | Binary::Sub), one, part) = scalars.node(sum) else {
@@ -109,7 +109,7 @@ fn one_and(scalars: &Scalars, uses: &IdMap<NodeId, usize>, a: NodeId, b: NodeId)
     })
 }
 
-/// The denominators, constants aside, of several quotients.
+/// Returns the denominators of several quotients, without constants.
 fn shared_denominators(scalars: &Scalars, order: &[NodeId]) -> BTreeSet<NodeId> {
     let mut seen = BTreeSet::new();
     let mut shared = BTreeSet::new();
@@ -124,7 +124,7 @@ fn shared_denominators(scalars: &Scalars, order: &[NodeId]) -> BTreeSet<NodeId> 
     shared
 }
 
-/// For each w^q of which there is w^(q−1) too: that one.
+/// Returns w^(q−1) for each w^q, if both occur.
 fn smaller_powers(scalars: &Scalars, roots: &[NodeId]) -> BTreeMap<NodeId, NodeId> {
     let order = reachable(&scalars.graph, roots);
     let powers: Vec<(NodeId, NodeId, NodeId)> = order
@@ -156,7 +156,7 @@ fn smaller_powers(scalars: &Scalars, roots: &[NodeId]) -> BTreeMap<NodeId, NodeI
     smaller
 }
 
-/// The nodes that make a root infinite where they are, or not a number.
+/// Returns the nodes that make a root infinite or NaN if they are.
 fn unhidden(scalars: &Scalars, roots: &[NodeId]) -> BTreeSet<NodeId> {
     let mut seen = BTreeSet::new();
     let mut open = roots.to_vec();

@@ -1,5 +1,4 @@
-//! The text of a [`PointForm`]: what `wf emit --stage point` shows. One line an operation, named
-//! by the user's name where there is one.
+//! The text of a [`PointForm`], as printed by `wf emit --stage point`: one line per operation, with user-defined names.
 
 use super::{
     Binary, Comparison, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
@@ -34,7 +33,7 @@ fn integral_text(f: &mut fmt::Formatter<'_>, form: &PointForm, integral: &Integr
                     Some(name) => name.clone(),
                     None => id.to_string(),
                 };
-                // What depends on δu stands further in: the cut of the action.
+                // Nodes that depend on δu are indented further.
                 let indent = if direction[id] { "      " } else { "    " };
                 writeln!(f, "{indent}{name} = {}", operation(node, &texts))?;
                 name
@@ -99,7 +98,7 @@ fn operation(node: Node, texts: &IndexVec<NodeId, String>) -> String {
 }
 
 impl PointForm {
-    /// An input as a reader would write it: `grad(u)[0, 1]`, `δu[1]`, `x[0]`.
+    /// Returns an input in the notation of the language: `grad(u)[0, 1]`, `δu[1]`, `x[0]`.
     pub fn input_name(&self, input: Input) -> String {
         match input {
             Input::State(slot) => {
@@ -127,7 +126,7 @@ impl PointForm {
         }
     }
 
-    /// What a test slot is tested against: `test(u)[1]`, `grad(test(u))[0, 1]`.
+    /// Returns the test factor of a slot: `test(u)[1]`, `grad(test(u))[0, 1]`.
     fn test_name(&self, slot: Slot) -> String {
         let field = &self.fields[slot.field];
         slot_name(&format!("test({})", field.name), field.shape, slot)

@@ -1,8 +1,8 @@
-//! Products with common parts: all products of a graph at once, each as a bag of factors; the pair of factors that
-//! most of them share becomes a factor of its own, again and again.
+//! Products with common parts: all products of a graph at once, each as a multiset of factors. The pair of factors that
+//! is common to most of them repeatedly becomes a new factor.
 //!
-//! Pairs that vary least come first, so that what is computed outside of loops stays there; among these the one that
-//! saves most. So r³ gᵢ gⱼ for all i and j costs two products for r³, one for each r³ gᵢ, and one for each entry.
+//! The least variable pairs come first, so that operations outside of loops stay there; among these, the one that saves
+//! most. For example, r³ gᵢ gⱼ for all i and j costs two products for r³, one for each r³ gᵢ, and one for each entry.
 
 use super::optimise::{LONGEST, Level};
 use super::scalars::Scalars;
@@ -11,10 +11,10 @@ use crate::arena::IdMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Products of more factors are left as they are: the number of their pairs grows with the square.
+/// Largest number of factors of a split product: the number of their pairs grows quadratically.
 const MOST_FACTORS: usize = 12;
 
-/// The largest power that is a bag of equal factors where it is used once.
+/// Largest power that is a multiset of equal factors if it is used once.
 pub(super) const MOST_EQUAL: i32 = 4;
 
 /// A factor.
@@ -24,49 +24,49 @@ pub(super) enum Factor {
     Constant(Number),
     /// A node of the canonical graph.
     Node(NodeId),
-    /// The reciprocal of a node that has several.
+    /// The reciprocal of a denominator with several quotients.
     Reciprocal(NodeId),
-    /// A pair, by its place in [`Products::pairs`].
+    /// A pair, by its index in [`Products::pairs`].
     Pair(usize),
 }
 
 /// A product.
 #[derive(Clone, Debug)]
 pub(super) struct Product {
-    /// Whether its opposite is meant.
+    /// True for the negative of the product.
     pub(super) negative: bool,
-    /// In no order; equal ones stand as often as they are meant.
+    /// In no order; equal ones are repeated.
     pub(super) factors: Vec<Factor>,
-    /// What it is divided by.
+    /// The divisors.
     pub(super) divisors: Vec<NodeId>,
 }
 
 /// All products of a graph.
 #[derive(Debug, Default)]
 pub(super) struct Products {
-    /// By the node that is the product.
+    /// The products by their nodes.
     pub(super) products: BTreeMap<NodeId, Product>,
-    /// The pairs that several share.
+    /// The pairs common to several products.
     pub(super) pairs: Vec<(Factor, Factor)>,
     /// Their levels.
     made: Vec<Level>,
-    /// What is computed: all nodes but products that are only part of others.
+    /// The nodes to compute: all except products that are only parts of others.
     pub(super) needed: BTreeSet<NodeId>,
 }
 
-/// What is known of the nodes of a graph.
+/// Properties of the nodes of a graph.
 pub(super) struct Facts<'a> {
     pub(super) scalars: &'a Scalars,
-    /// How often each node is used.
+    /// The number of uses of each node.
     pub(super) uses: &'a IdMap<NodeId, usize>,
     pub(super) levels: &'a IdMap<NodeId, Level>,
-    /// How many quotients each denominator has.
+    /// The number of quotients of each denominator.
     pub(super) quotients: &'a IdMap<NodeId, usize>,
 }
 
 impl Products {
-    /// The products among `order`, which has operands first: with those that several others hold taken apart in each,
-    /// or not, whichever has fewer multiplications in the end.
+    /// Returns the products among `order`, which has operands first. Products within several others are expanded in
+    /// each, or not, whichever needs fewer multiplications.
     pub(super) fn new(facts: &Facts<'_>, order: &[NodeId], roots: &[NodeId]) -> Self {
         let [whole, apart] = [false, true].map(|deep| {
             let mut products = Self::collect(facts, order, roots, deep);
@@ -96,7 +96,7 @@ impl Products {
         products
     }
 
-    /// Multiplications and divisions, and how much they vary.
+    /// Returns the number of multiplications and divisions, and their total variability.
     fn cost(&self, facts: &Facts<'_>) -> (usize, usize) {
         let (mut count, mut varies) = (0, 0);
         for product in self.products.values() {
@@ -104,7 +104,7 @@ impl Products {
             let mut levels: Vec<Level> =
                 own.chain(product.divisors.iter().map(|divisor| facts.levels[divisor])).collect();
             levels.sort_unstable();
-            // The first is there; each other is one operation, as often as it varies.
+            // The first needs no operation; each other is one operation of its level.
             count += levels.len().max(1) - 1;
             varies += levels.iter().skip(1).map(|&level| usize::from(level)).sum::<usize>();
         }
@@ -122,7 +122,7 @@ impl Products {
 }
 
 impl Facts<'_> {
-    /// The level of a factor.
+    /// Returns the level of a factor.
     fn level(&self, pairs: &[Level], factor: Factor) -> Level {
         match factor {
             Factor::Constant(_) => 0,
@@ -131,7 +131,8 @@ impl Facts<'_> {
         }
     }
 
-    /// The product that a node is, through what is used nowhere else, or (`deep`) wherever the parts are few.
+    /// Returns the product that a node represents, expanded through nodes with a single use, or (`deep`) wherever it
+    /// has few factors.
     fn flatten(&self, id: NodeId, deep: bool) -> Option<Product> {
         let scalars = self.scalars;
         let begins = match scalars.node(id) {
@@ -160,7 +161,7 @@ impl Facts<'_> {
                     open.push((b, self.uses[&b] == 1));
                     open.push((a, self.uses[&a] == 1));
                 }
-                // A quotient of several is computed once, as it is.
+                // One of several quotients by one denominator is computed separately.
                 Node::Binary(Binary::Div, a, b) if single => {
                     let shared = self.quotients[&b] > 1;
                     match scalars.value(b) {
@@ -196,9 +197,9 @@ type Pair = (Factor, Factor);
 struct Pairing<'p, 'a> {
     facts: &'p Facts<'a>,
     products: &'p mut Products,
-    /// The products in which a pair stands.
+    /// The products that contain a pair.
     places: BTreeMap<Pair, BTreeSet<NodeId>>,
-    /// The pairs of several products, the best first.
+    /// The pairs in several products, the best first.
     queue: BTreeSet<(Level, Reverse<usize>, Pair)>,
 }
 
@@ -236,7 +237,7 @@ impl<'p, 'a> Pairing<'p, 'a> {
         self.facts.level(made, a).max(self.facts.level(made, b))
     }
 
-    /// The pairs of factors of a product, each once.
+    /// Returns the distinct pairs of factors of a product.
     fn pairs_of(&self, id: NodeId) -> BTreeSet<Pair> {
         let factors = self.products.products.get(&id).map_or(&[][..], |product| &product.factors);
         let mut pairs = BTreeSet::new();
@@ -248,7 +249,7 @@ impl<'p, 'a> Pairing<'p, 'a> {
         pairs
     }
 
-    /// Puts `made` in the place of a pair, as often as it stands there.
+    /// Replaces all occurrences of a pair by `made`.
     fn replace(&mut self, id: NodeId, pair: Pair, made: Factor) {
         let before = self.pairs_of(id);
         if let Some(product) = self.products.products.get_mut(&id) {
@@ -272,7 +273,7 @@ impl<'p, 'a> Pairing<'p, 'a> {
         }
     }
 
-    /// Changes the places of a pair, and its place in the queue.
+    /// Changes the occurrences of a pair, and its position in the queue.
     fn count(&mut self, pair: Pair, change: impl FnOnce(&mut BTreeSet<NodeId>) -> bool) {
         let level = self.level(pair);
         let places = self.places.entry(pair).or_default();

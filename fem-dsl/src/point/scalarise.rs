@@ -1,11 +1,11 @@
-//! Tensors to scalars: each expression of a [`Form`] as one node a component.
+//! Tensors to scalars: each expression of a [`Form`] as one node per component.
 
 use super::scalars::Scalars;
 use super::{Input, NodeId, Part, Slot, Unary};
 use crate::form::{Expr, ExprId, Form, MatrixFunction, Shape, Terminal};
 use std::collections::BTreeMap;
 
-/// The components of the expressions on which `roots` rest, row-major.
+/// Returns the components of the expressions on which `roots` depend, row-major.
 pub(crate) fn scalarise(
     scalars: &mut Scalars,
     form: &Form,
@@ -56,7 +56,7 @@ fn terminal_nodes(scalars: &mut Scalars, form: &Form, terminal: Terminal) -> Vec
             Terminal::Field(i) => Input::State(value(i)),
             Terminal::FieldGradient(i) => Input::State(derivative(i)),
             Terminal::Rate(..) | Terminal::RateGradient(..) => unreachable!("a sum of others"),
-            // A test function is gone once f0 and f1 are known.
+            // Test functions do not occur in f0 and f1.
             Terminal::Test(_) | Terminal::TestGradient(_) => {
                 unreachable!("verified forms have no test functions")
             }
@@ -126,7 +126,7 @@ fn inner(s: &mut Scalars, a: &[NodeId], b: &[NodeId]) -> NodeId {
     sum(s, &terms)
 }
 
-/// Σ terms; equal terms are counted, not added.
+/// Computes Σ terms; equal terms are counted, not added.
 fn sum(s: &mut Scalars, terms: &[NodeId]) -> NodeId {
     let mut counted: Vec<(NodeId, f64)> = Vec::with_capacity(terms.len());
     for &term in terms {
@@ -143,7 +143,7 @@ fn sum(s: &mut Scalars, terms: &[NodeId]) -> NodeId {
     })
 }
 
-/// a (rows × n) times b (n × columns).
+/// Computes a (rows × n) times b (n × columns).
 fn product(s: &mut Scalars, a: &[NodeId], b: &[NodeId], n: usize) -> Vec<NodeId> {
     let (rows, columns) = (a.len() / n, b.len() / n);
     let mut entries = Vec::with_capacity(rows * columns);
@@ -155,8 +155,8 @@ fn product(s: &mut Scalars, a: &[NodeId], b: &[NodeId], n: usize) -> Vec<NodeId>
     entries
 }
 
-/// `a[k] b[l] − a[l] b[k]` for the rows k, l of two arrays of rows of length `width`, at the
-/// columns m of a's and n of b's first product.
+/// Computes `a[k] b[l] − a[l] b[k]` for the rows k, l of two arrays of rows of length `width`, at the columns m of a's
+/// and n of b's first product.
 fn minor(
     s: &mut Scalars,
     a: &[NodeId],
@@ -170,7 +170,7 @@ fn minor(
     s.sub(left, right)
 }
 
-/// Component of ε_ikl ε_jmn A_km B_ln.
+/// Computes a component of ε_ikl ε_jmn A_km B_ln.
 fn tensor_cross(s: &mut Scalars, a: &[NodeId], b: &[NodeId], flat: usize) -> NodeId {
     let (i, j) = (flat / 3, flat % 3);
     let (rows, [m, n]) = ([(i + 1) % 3, (i + 2) % 3], [(j + 1) % 3, (j + 2) % 3]);
@@ -214,7 +214,7 @@ fn matrix(s: &mut Scalars, function: MatrixFunction, a: &[NodeId], shape: Shape)
     match function {
         MatrixFunction::Transpose => transposed,
         MatrixFunction::Trace => vec![trace(s)],
-        // Along the first row, whose cofactors `cof` and `inv` share.
+        // Expansion along the first row, whose cofactors `cof` and `inv` share.
         MatrixFunction::Determinant => {
             let cofactor = cofactor(s, a, n);
             vec![inner(s, &a[..n], &cofactor[..n])]

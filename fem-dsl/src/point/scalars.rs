@@ -1,15 +1,14 @@
 //! The folding builder of scalar graphs.
 //!
-//! It keeps a canonical form, so that equal formulas become equal nodes: a constant factor stands
-//! outermost and first, signs go outwards, the operands of `+`, `·`, min-free commutative
-//! operations are ordered by id, products of equal factors are whole powers, and a quotient's
-//! constants are outside it. Only 0·x and x − x widen where a formula is finite; nothing narrows
-//! it but a reciprocal that overflows.
+//! It maintains a canonical form, so that equal formulas become equal nodes. A constant factor is outermost and first,
+//! and signs move outwards. The operands of `+`, `·` and commutative operations other than min and max are ordered by
+//! id. Products of equal factors are integer powers, and a quotient's constants are outside it. Only 0·x and x − x
+//! enlarge the set on which a formula is finite; only a reciprocal that overflows reduces it.
 
 use super::{Binary, Comparison, Graph, Input, Node, NodeId, Number, Unary};
 use crate::arithmetic;
 
-/// A graph that folds what is added to it.
+/// A graph that folds added nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scalars {
     pub(crate) graph: Graph,
@@ -23,7 +22,8 @@ impl Scalars {
         self.graph.nodes()[a]
     }
 
-    /// A constant. Constants are finite: an overflow of constants is a quotient by 0, which is evaluated with the rest.
+    /// Returns a constant. Constants are finite: an overflow of constants is a quotient by 0, which is evaluated at run
+    /// time.
     pub(crate) fn constant(&mut self, value: f64) -> NodeId {
         if value.is_finite() {
             return self.graph.intern(Node::Constant(Number::new(value)));
@@ -48,7 +48,7 @@ impl Scalars {
         self.value(a) == Some(0.0)
     }
 
-    /// Splits the constant factor off.
+    /// Splits off the constant factor.
     pub(super) fn split(&self, a: NodeId) -> Scaled {
         match self.node(a) {
             Node::Constant(number) => (number.get(), None),
@@ -61,7 +61,7 @@ impl Scalars {
         }
     }
 
-    /// c · a for an `a` without a constant factor.
+    /// Returns c · a for an `a` without a constant factor.
     pub(super) fn scale(&mut self, c: f64, a: Option<NodeId>) -> NodeId {
         let Some(a) = a else { return self.constant(c) };
         if c == 0.0 {
@@ -78,7 +78,7 @@ impl Scalars {
                 _ => self.graph.intern(Node::Unary(Unary::Neg, a)),
             };
         }
-        // A divisor that is a constant joins the factor: 5 (x / 5) is x.
+        // A constant divisor is combined with the factor: 5 (x / 5) is x.
         if let Node::Binary(Binary::Div, x, d) = self.node(a)
             && let Some(factor) = self.value(d).map(|d| c / d)
             && factor.is_normal()
@@ -135,7 +135,7 @@ impl Scalars {
         }
     }
 
-    /// shift + c · x, joined with a shift that x has already.
+    /// Returns shift + c · x, combined with a shift of x.
     fn shifted(&mut self, shift: f64, (c, x): (f64, NodeId)) -> NodeId {
         if let Node::Binary(op @ (Binary::Add | Binary::Sub), s, y) = self.node(x)
             && let Some(s) = self.value(s)
@@ -173,10 +173,10 @@ impl Scalars {
         let (Some(x), Some(y)) = (x, y) else {
             return self.scale(c * d, x.or(y));
         };
-        // Divisors that are constants stand outside, where they meet constant factors.
+        // Constant divisors move outside, where they are combined with constant factors.
         let ((x, by_x), (y, by_y)) = (self.divided(x), self.divided(y));
         let product = self.product(x, y);
-        // A folded product may bring a constant of its own.
+        // A folded product may contain a constant.
         let (e, rest) = self.split(product);
         let product = self.scale(c * d * e, rest);
         let divisor = by_x * by_y;
@@ -187,7 +187,7 @@ impl Scalars {
         self.div(product, divisor)
     }
 
-    /// A node as x / constant.
+    /// Returns a node as x / constant.
     fn divided(&self, a: NodeId) -> (NodeId, f64) {
         match self.node(a) {
             Node::Binary(Binary::Div, x, d) => match self.value(d) {
@@ -199,7 +199,7 @@ impl Scalars {
         }
     }
 
-    /// x · y without constants.
+    /// Returns x · y without constants.
     fn product(&mut self, x: NodeId, y: NodeId) -> NodeId {
         let (base_x, m) = self.power(x);
         let (base_y, n) = self.power(y);
@@ -227,7 +227,7 @@ impl Scalars {
             return self.constant(0.0);
         }
         let Some(y) = y else {
-            // By a constant: exact as a product, or joined with a constant that is there anyway.
+            // Division by a constant: an exact product, or combined with an existing constant.
             return match arithmetic::exact_reciprocal(d) {
                 Some(reciprocal) => self.scale(c * reciprocal, x),
                 None if x.is_none() || c.abs() != 1.0 => self.scale(c / d, x),
@@ -245,7 +245,7 @@ impl Scalars {
 
     pub(crate) fn powi(&mut self, a: NodeId, n: i32) -> NodeId {
         if n < 0 {
-            // |i32::MIN| is no i32; the square root of such a power is never written.
+            // |i32::MIN| is no i32; the square root of such a power does not occur.
             let power = self.powi(a, n.checked_neg().unwrap_or(i32::MAX));
             let one = self.constant(1.0);
             return self.div(one, power);
@@ -326,7 +326,7 @@ impl Scalars {
         }
     }
 
-    /// aᵇ for a > 0; a half-whole exponent is a square root and products.
+    /// Returns aᵇ for a > 0; a half-integer exponent is a square root and products.
     fn pow(&mut self, a: NodeId, b: NodeId) -> NodeId {
         const LARGEST: f64 = 8.0;
         if let Some(exponent) = self.value(b)
@@ -351,7 +351,7 @@ impl Scalars {
         self.graph.intern(Node::Compare(comparison, a, b))
     }
 
-    /// The truth of a comparison of constants.
+    /// Returns the truth of a comparison of constants.
     fn known(&self, condition: NodeId) -> Option<bool> {
         match self.node(condition) {
             Node::Compare(comparison, a, b) => {
@@ -402,7 +402,7 @@ impl Scalars {
         }
     }
 
-    /// Adds a node of another canonical graph, its operands mapped.
+    /// Adds a node of another canonical graph, with its operands mapped.
     pub(super) fn rebuild(&mut self, node: Node, map: impl Fn(NodeId) -> NodeId) -> NodeId {
         match node {
             Node::Constant(_) | Node::Input(_) => self.graph.intern(node),

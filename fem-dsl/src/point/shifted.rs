@@ -1,4 +1,5 @@
-//! Two forms of the same fields, data and parameters → the first plus a multiple of the second, which is a new parameter.
+//! Two forms of the same fields, data and parameters → the first plus a multiple of the second. The factor is a new
+//! parameter.
 
 use super::block::{integral, moved};
 use super::optimise::finished;
@@ -7,7 +8,7 @@ use super::verify::expect_point;
 use super::{Coefficient, Input, Integral, NodeId, Param, PointForm, Shape, Slot};
 use std::collections::BTreeMap;
 
-/// `form` + s · `mass`, with the parameter s behind all others.
+/// Returns `form` + s · `mass`, with the parameter s after all others.
 pub fn shifted(form: &PointForm, mass: &PointForm, value: f64) -> PointForm {
     let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
     made.name = format!("{}_shifted", form.name);

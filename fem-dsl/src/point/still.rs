@@ -1,4 +1,4 @@
-//! A form with time derivatives → what is left of it where these are 0; and whether what multiplies them stays the same.
+//! A form with time derivatives → the form with these set to 0; and a test that the mass factors are constant.
 //!
 //! ```text
 //! still      F(t, u, 0, 0)
@@ -10,7 +10,7 @@ use super::verify::expect_point;
 use super::{Binary, Input, Integral, Node, NodeId, PointForm, Unary};
 use crate::arena::IndexVec;
 
-/// The form with all time derivatives 0. Data and parameters keep their numbers.
+/// Returns the form with all time derivatives 0. Data and parameters keep their indices.
 pub fn still(form: &PointForm) -> PointForm {
     let mut made = form.clone();
     made.name = format!("{}_still", form.name);
@@ -20,7 +20,7 @@ pub fn still(form: &PointForm) -> PointForm {
     made
 }
 
-/// Whether an input is one of a time derivative: s, or what is known of the past.
+/// Returns whether an input belongs to a time derivative: s, or the history r.
 fn is_rate(form: &PointForm, input: Input) -> bool {
     form.rates.iter().any(|rate| match input {
         Input::Param(param, _) => param == rate.param,
@@ -36,13 +36,13 @@ fn of_integral(form: &PointForm, from: &Integral) -> Integral {
     })
 }
 
-/// Whether what multiplies a time derivative follows an input of some kind, such as the solution; also where the form is not affine in
-/// its derivatives.
+/// Returns whether a factor of a time derivative depends on some input, such as the solution; also true if the form is
+/// not affine in its derivatives.
 pub fn masses_follow(form: &PointForm, follows: impl Fn(Input) -> bool) -> bool {
     form.integrals.iter().any(|of| {
         let own = of.depends_on(&follows);
         let rates = of.depends_on(|input| matches!(input, Input::Aux(_)) && is_rate(form, input));
-        // Whether what has a derivative in it is affine in that, with what multiplies it free of such inputs.
+        // True if a node is affine in the derivatives it contains, with factors independent of such inputs.
         let mut fixed = IndexVec::<NodeId, bool>::new();
         for node in of.graph.nodes() {
             let plain = |a: NodeId| fixed[a];

@@ -1,9 +1,9 @@
-//! A form → the functions in it that switch with the solution: `max`, `min`, `if`, `abs`, `sign`.
+//! A form → its functions that switch with the solution: `max`, `min`, `if`, `abs`, `sign`.
 
 use super::{Binary, Input, Node, NodeId, PointForm, Unary, reachable};
 use std::collections::BTreeSet;
 
-/// The functions of a residual whose value or derivative jumps where the solution crosses a line, as the language spells them.
+/// Returns the functions of a residual whose value or derivative jumps at some state, in the notation of the language.
 pub fn switches(form: &PointForm) -> Vec<&'static str> {
     let mut found = BTreeSet::new();
     for of in &form.integrals {
@@ -19,7 +19,8 @@ pub fn switches(form: &PointForm) -> Vec<&'static str> {
     found.into_iter().collect()
 }
 
-/// The first parameter that multiplies something that switches with the solution, such as the stiffness of a contact.
+/// Returns the first parameter that multiplies a function that switches with the solution, such as the stiffness of a
+/// contact.
 pub fn factor_of_switches(form: &PointForm) -> Option<usize> {
     form.integrals.iter().find_map(|of| {
         let nodes = of.graph.nodes();

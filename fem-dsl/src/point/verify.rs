@@ -1,12 +1,12 @@
-//! What holds for every [`PointForm`] that crosses a border:
+//! Invariants of every [`PointForm`] between two stages:
 //!
-//! 1. every operand precedes its node; truth values stand only where they are asked for, numbers
-//!    everywhere else; every constant is finite;
+//! 1. every operand precedes its node; truth values are operands of logical operations only, numbers
+//!    of all others; every constant is finite;
 //! 2. every input exists: slots of fields and aux (derivatives of aux on nodes only), components
 //!    of params and coordinates, the normal on facets only;
-//! 3. the residual and the Jacobian do not depend on directions, the energy neither; slots are
-//!    sorted, unique and exist; nothing in a list is a constant zero;
-//! 4. `symmetric` and `linear` are what they say; names belong to nodes that are computed.
+//! 3. neither the residual nor the Jacobian nor the energy depends on directions; slots are
+//!    sorted, unique and exist; no list contains a constant zero;
+//! 4. `symmetric` and `linear` are correct; names belong to computed nodes.
 
 use super::{
     Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Shape, Slot, is_affine,
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 ///
-/// The first invariant that does not hold.
+/// The first violated invariant.
 pub fn verify_point(form: &PointForm) -> Result<(), VerifyError> {
     ensure(matches!(form.dim, 2 | 3), || format!("dimension {}", form.dim))?;
     form.integrals.iter().try_for_each(|integral| of_integral(form, integral))
@@ -29,7 +29,7 @@ pub fn verify_point(form: &PointForm) -> Result<(), VerifyError> {
 ///
 /// # Panics
 ///
-/// Where an invariant does not hold.
+/// Panics on a violated invariant.
 pub(crate) fn expect_point(form: &PointForm) {
     if cfg!(debug_assertions)
         && let Err(error) = verify_point(form)

@@ -1,4 +1,4 @@
-//! How a problem goes through time: schemes and steps, and the checks of both, for the language and for programs alike.
+//! Time integrators and step sizes of a problem, with their checks, for the language and for programs.
 
 use crate::terms::Rate;
 use std::ops::RangeInclusive;
@@ -10,47 +10,47 @@ pub(crate) const ORDERS_BDF: RangeInclusive<usize> = 1..=5;
 pub(crate) const STAGES: RangeInclusive<usize> = 2..=4;
 /// Orders of explicit Runge-Kutta formulas.
 pub(crate) const ORDERS_RK: RangeInclusive<usize> = 1..=4;
-/// The most steps, and the most times that are written: with more, two of them are the same up to rounding.
+/// Largest number of steps, and of output times: with more, two of them are equal up to rounding.
 const MOST: f64 = 1e9;
-/// The least step over |t|, 2⁻⁴⁰: a shorter one is lost in the rounding of t + Δt.
+/// The smallest step relative to |t|, 2⁻⁴⁰: a shorter one is lost in the rounding of t + Δt.
 const LEAST: f64 = 1.0 / (1u64 << 40) as f64;
-/// The part of all time that the first step takes where only a tolerance says how long steps are.
+/// Length of the first step relative to the time interval, if only a tolerance controls the step size.
 pub const FIRST: f64 = 1e-4;
 
-/// How a problem goes through time.
+/// Time integration of a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stepping {
     /// The scheme.
     pub scheme: Scheme,
-    /// Where it begins.
+    /// The start time.
     pub from: f64,
-    /// Where it ends.
+    /// The end time.
     pub to: f64,
-    /// The length of a step, or of the first one where they vary.
+    /// The length of a step, or of the first one for variable steps.
     pub step: Option<f64>,
-    /// What a step may add to the error, relative to the solution, where its length follows from that.
+    /// The error tolerance per step, relative to the solution, if it controls the step size.
     pub tolerance: Option<f64>,
-    /// Time between what is written.
+    /// Time between outputs.
     pub every: Option<f64>,
-    /// Times at which it is written.
+    /// Output times.
     pub at: Vec<f64>,
 }
 
-/// A time integrator with its settings; [`Scheme::check`] says whether a form can be integrated by it.
+/// A time integrator with its settings; [`Scheme::check`] checks that it can integrate a form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// F(t + θ Δt, u + θ Δu, Δu / Δt) = 0: backward Euler at 1, the midpoint rule (Crank and Nicolson's) at ½.
+    /// F(t + θ Δt, u + θ Δu, Δu / Δt) = 0: backward Euler for θ = 1, the midpoint rule (Crank–Nicolson) for ½.
     Theta {
         /// θ.
         theta: f64,
     },
-    /// Backward differences of the last values.
+    /// Backward differentiation formulas (BDF).
     Bdf {
         /// The order, 1 to 5.
         order: usize,
     },
-    /// Singly diagonal implicit Runge-Kutta, stiffly accurate.
+    /// Singly diagonally implicit Runge-Kutta, stiffly accurate.
     Sdirk {
         /// Stages, 2 to 4.
         stages: usize,
@@ -59,30 +59,30 @@ pub enum Scheme {
     RungeKutta {
         /// The order, 1 to 4.
         order: usize,
-        /// What is inverted.
+        /// The mass matrix to invert.
         mass: Mass,
     },
-    /// Newmark's.
+    /// The Newmark scheme.
     Newmark {
         /// β.
         beta: f64,
         /// γ.
         gamma: f64,
     },
-    /// Chung and Hulbert's.
+    /// The generalised-α scheme of Chung and Hulbert.
     GeneralisedAlpha {
-        /// The spectral radius of what is not resolved.
+        /// The spectral radius for unresolved frequencies.
         rho: f64,
     },
     /// Explicit central differences.
     Leapfrog {
-        /// What is inverted.
+        /// The mass matrix to invert.
         mass: Mass,
     },
 }
 
 impl Scheme {
-    /// The word for it.
+    /// Returns its name in the language.
     pub fn word(self) -> &'static str {
         match self {
             Self::Theta { .. } => "theta",
@@ -95,17 +95,17 @@ impl Scheme {
         }
     }
 
-    /// Whether steps solve with a mass alone.
+    /// Returns whether steps only solve with a mass matrix.
     pub fn is_explicit(self) -> bool {
         matches!(self, Self::RungeKutta { .. } | Self::Leapfrog { .. })
     }
 
-    /// Checks the settings, and that the scheme integrates a form with these time derivatives and so many fields: the one check
-    /// of both the language and programs.
+    /// Checks the settings, and that the scheme integrates a form with these time derivatives and this number of
+    /// fields. The language and programs share this check.
     ///
     /// # Errors
     ///
-    /// A setting out of its range, a form that the scheme does not serve.
+    /// A setting out of range, or a form that the scheme does not support.
     pub fn check(self, rates: &[Rate], fields: usize) -> Result<(), SchemeError> {
         self.check_settings()?;
         let scheme = self.word();
@@ -159,16 +159,16 @@ impl Scheme {
     }
 }
 
-/// The mass that an explicit scheme inverts.
+/// The mass matrix that an explicit scheme inverts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mass {
-    /// Its rows summed on the diagonal.
+    /// Lumped: row sums on the diagonal.
     Lumped,
-    /// As it is.
+    /// Consistent.
     Consistent,
 }
 
-/// A scheme that does not serve a form, or has a setting that it does not take.
+/// A scheme that does not support a form, or has an invalid setting.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SchemeError {
@@ -181,7 +181,7 @@ pub enum SchemeError {
         setting: &'static str,
         /// Its value.
         found: f64,
-        /// What it may be.
+        /// The valid range.
         range: &'static str,
     },
     /// A form without time derivatives.
@@ -196,7 +196,7 @@ pub enum SchemeError {
         /// The scheme.
         scheme: &'static str,
     },
-    /// A scheme for second derivatives alone.
+    /// A scheme for second derivatives only.
     #[error("`{scheme}` is for `dt(dt(u))` alone")]
     NotSecondAlone {
         /// The scheme.
@@ -217,7 +217,7 @@ pub enum SchemeError {
 }
 
 impl SchemeError {
-    /// What to do.
+    /// Returns the suggested correction.
     pub fn remedy(&self) -> String {
         match self {
             Self::Setting { setting, range, .. } => format!("let `{setting}` be {range}"),
@@ -236,16 +236,16 @@ impl SchemeError {
     }
 }
 
-/// Times or steps that no run can take.
+/// Invalid times or steps.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SteppingError {
-    /// Time that does not go forwards, or is not finite.
+    /// A time interval that is not positive, or not finite.
     #[error("time goes from {} to {}", shown(*.from), shown(*.to))]
     Span {
-        /// Where it begins.
+        /// The start time.
         from: f64,
-        /// Where it ends.
+        /// The end time.
         to: f64,
     },
     /// A length that is not positive and finite.
@@ -256,7 +256,7 @@ pub enum SteppingError {
         /// Its value.
         length: f64,
     },
-    /// A length that is lost in rounding.
+    /// A length below rounding.
     #[error("`{what}` is {length:e}, which is lost in rounding where t = {time:e}")]
     Lost {
         /// The setting.
@@ -266,7 +266,7 @@ pub enum SteppingError {
         /// The largest |t|.
         time: f64,
     },
-    /// More steps or times than can be told apart.
+    /// More steps or times than floating-point numbers distinguish.
     #[error(
         "`{what}` is {length:e}: {count:.0e} of them lead to the end, where at most 1e9 can be told apart"
     )]
@@ -275,18 +275,18 @@ pub enum SteppingError {
         what: &'static str,
         /// Its value.
         length: f64,
-        /// How many there would be.
+        /// Their number.
         count: f64,
     },
 }
 
-/// A time as it is written, without hundreds of digits.
+/// Formats a time, without hundreds of digits.
 fn shown(time: f64) -> String {
     if time.abs() < 1e7 { time.to_string() } else { format!("{time:e}") }
 }
 
 impl SteppingError {
-    /// What to do.
+    /// Returns the suggested correction.
     pub fn remedy(&self) -> String {
         match *self {
             Self::Span { .. } => {
@@ -308,17 +308,18 @@ impl SteppingError {
 }
 
 impl Stepping {
-    /// The length of the first step.
+    /// Returns the length of the first step.
     pub fn first(&self) -> f64 {
         let all = self.to - self.from;
         self.step.unwrap_or(FIRST * all).min(all)
     }
 
-    /// Checks that the steps and the times that are asked for can be taken, before anything is counted by them.
+    /// Checks that the requested steps and times are possible, before anything is counted by them.
     ///
     /// # Errors
     ///
-    /// Time that does not go forwards, lengths that are none or lost in rounding, more steps or times than can be told apart.
+    /// A time interval that is not positive, invalid lengths or lengths below rounding, more steps or times than can be
+    /// distinguished.
     pub fn check(&self) -> Result<(), SteppingError> {
         let &Self { from, to, step, every, .. } = self;
         let all = to - from;
@@ -337,7 +338,7 @@ impl Stepping {
 ///
 /// # Errors
 ///
-/// A length that is none or lost in rounding, more steps than can be told apart.
+/// An invalid length or one below rounding, or more steps than can be distinguished.
 pub fn check_steps(
     what: &'static str,
     length: f64,
@@ -354,7 +355,7 @@ pub fn check_steps(
 ///
 /// # Errors
 ///
-/// A length that is not positive and finite, or lost in rounding.
+/// A length that is not positive and finite, or is below rounding.
 pub fn check_step(what: &'static str, length: f64, time: f64) -> Result<(), SteppingError> {
     match length > 0.0 && length.is_finite() {
         false => Err(SteppingError::Length { what, length }),

@@ -1,42 +1,42 @@
-//! What the equations and conditions of a problem leave open: which field, what can be chosen freely, and what to do.
+//! Null space of a problem's equations and conditions: the field, its undetermined part, and the remedy.
 
 use std::fmt;
 
-/// A field, or one component of it, that the equations of a problem leave open.
+/// A field, or one component of it, that the equations of a problem do not determine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfixed {
     /// The field.
     pub field: String,
-    /// The component, where it is one of several.
+    /// The component, if it is one of several.
     pub component: Option<usize>,
-    /// What can be chosen freely.
+    /// The undetermined part.
     pub freedom: Freedom,
 }
 
-/// What the equations of a problem leave open.
+/// The part of a field that the equations of a problem do not determine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Freedom {
     /// A constant.
     Constant,
-    /// A constant in each cell, where no other cell reads the unknowns of one.
+    /// A constant in each cell, because cells are not coupled.
     EachCell,
-    /// A constant on each of some parts of the mesh that nothing joins with the others.
+    /// A constant on each of several disconnected components of the mesh.
     Part {
-        /// How many parts the mesh has.
+        /// The number of mesh components.
         parts: usize,
-        /// How many of them are free.
+        /// The number of undetermined ones.
         free: usize,
         /// A point of the first of these.
         at: [f64; 3],
-        /// Whether the field is given a mean, which fixes the constant of one part.
+        /// True if the field has a mean-value constraint, which determines the constant of one component.
         mean: bool,
     },
-    /// All, where no term of the form that is not 0 reads it, or is tested with it.
+    /// The whole field: no nonzero term of the form contains it or its test function.
     Everything {
-        /// A point where it is so.
+        /// A point at which this occurs.
         at: [f64; 3],
     },
-    /// A rigid motion of a part of the mesh.
+    /// A rigid motion of a component of the mesh.
     Motion(Box<Motion>),
 }
 
@@ -74,26 +74,26 @@ impl fmt::Display for Unfixed {
     }
 }
 
-/// A rigid motion of a part of a mesh.
+/// A rigid motion of a component of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
     dim: usize,
-    /// A point of the part.
+    /// A point of the component.
     pub at: [f64; 3],
-    /// The displacement of the axis, or of all points where there is none.
+    /// The displacement of the axis, or of all points without an axis.
     shift: [f64; 3],
-    /// The axis, where it turns: a point of it, and its direction.
+    /// The axis of a rotation: a point of it, and its direction.
     axis: Option<[[f64; 3]; 2]>,
-    /// The component that it moves most, at [`Self::vertex`].
+    /// The field component with the largest displacement, at [`Self::vertex`].
     pub component: usize,
-    /// A vertex that it moves most.
+    /// A vertex with the largest displacement.
     pub vertex: [f64; 3],
 }
 
-/// Entries below this part of the largest are rounding.
+/// Relative size below which entries are rounding errors.
 const NOTHING: f64 = 1e-9;
 
-/// A vector without rounding, its entries to five digits.
+/// Returns a vector without rounding errors, its entries to five digits.
 fn rounded(vector: [f64; 3], size: f64) -> [f64; 3] {
     vector.map(|entry| match entry.abs() > NOTHING * size {
         true => format!("{entry:.4e}").parse().unwrap_or(entry),
@@ -110,7 +110,8 @@ fn length(a: [f64; 3]) -> f64 {
 }
 
 impl Motion {
-    /// The motion s + r × (x − c) of the part at a point, for `(s, r)` and c, and a component and a vertex that it moves most.
+    /// Returns the motion s + r × (x − c) of the mesh component at a point, for `(s, r)` and c, with a field component
+    /// and a vertex of largest displacement.
     pub fn new(
         dim: usize,
         at: [f64; 3],
@@ -133,14 +134,14 @@ impl Motion {
         Self { shift: direction.map(|d| d * along), axis, ..own }
     }
 
-    /// A condition that prevents it, for a problem of the language.
+    /// Returns a condition that prevents it, in the notation of the language.
     pub fn condition(&self, field: &str) -> String {
         let vertex: Vec<String> = self.vertex[..self.dim].iter().map(f64::to_string).collect();
         format!("dirichlet {field}[{}] = 0 at [{}];", self.component, vertex.join(", "))
     }
 }
 
-/// What the part can do: `turn about …`, `move along …`.
+/// Text of the motion: `turn about …`, `move along …`.
 impl fmt::Display for Motion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |vector: [f64; 3]| {
@@ -174,7 +175,7 @@ impl fmt::Display for Point {
 }
 
 impl Unfixed {
-    /// What is said of the problem.
+    /// Returns a remark on the problem.
     pub fn remark(&self) -> &'static str {
         match self.freedom {
             Freedom::Constant | Freedom::EachCell => "this problem has no condition on it",
@@ -186,7 +187,7 @@ impl Unfixed {
         }
     }
 
-    /// What to do.
+    /// Returns the suggested correction.
     pub fn remedy(&self) -> String {
         let field = &self.field;
         match self.freedom {

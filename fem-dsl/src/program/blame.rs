@@ -1,5 +1,5 @@
-//! What shows only when a problem is set up (its mesh, the mesh's tags, values that are no numbers),
-//! said at the statement that is to blame: in the file, or on the command line.
+//! Locations of errors that occur only in the setup of a problem: its mesh, the mesh's tags, values that are not
+//! finite. They are the responsible statements in the file or on the command line.
 
 use super::Program;
 use crate::ast::{self, FormItemKind, Place, ProblemItemKind};
@@ -11,12 +11,12 @@ use crate::point::Region;
 use crate::problem::{Unfixed, UnstablePair};
 use crate::source::Span;
 
-/// A statement of a problem that can be to blame.
+/// A statement of a problem that can be responsible for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// The mesh.
     Mesh,
-    /// How often the mesh is refined.
+    /// The number of refinements.
     Refine,
     /// The degree.
     Degree,
@@ -26,21 +26,21 @@ pub enum Item<'a> {
     Param(&'a str),
     /// The value of auxiliary data.
     Aux(&'a str),
-    /// A statement about data, by its number in [`Problem::aux`](crate::problem::Problem::aux).
+    /// A statement about data, by its index in [`Problem::aux`](crate::problem::Problem::aux).
     Data(usize),
-    /// The start of a field.
+    /// The initial state of a field.
     Initial(&'a str),
     /// The known or manufactured solution of a field.
     Exact(&'a str),
     /// The periodic side with this tag.
     Periodic(&'a str),
-    /// An essential condition, by its number in [`Problem::dirichlet`](crate::problem::Problem::dirichlet).
+    /// An essential condition, by its index in [`Problem::dirichlet`](crate::problem::Problem::dirichlet).
     Dirichlet(usize),
 }
 
 impl Program {
-    /// Adds the place of a statement to a diagnostic, with a remark; that of the problem's name,
-    /// where there is no such statement.
+    /// Adds the location of a statement to a diagnostic, with a remark; that of the problem's name, if there is no such
+    /// statement.
     pub fn blame(
         &self,
         problem: &str,
@@ -58,7 +58,7 @@ impl Program {
         }
     }
 
-    /// The message that the conditions of this problem and its form leave a field open.
+    /// Returns the diagnostic for a field that the conditions of this problem and its form do not determine.
     pub fn unfixed(&self, problem: &str, unfixed: &Unfixed) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(Code::Unfixed, unfixed.to_string());
         if let Ok(ast) = self.find_problem(problem) {
@@ -67,8 +67,8 @@ impl Program {
         diagnostic.help(unfixed.remedy())
     }
 
-    /// The message that a form has no finite value at a point: `place` says where that is, `help` what to do. None where
-    /// the form has one, as it stands.
+    /// Returns the diagnostic for a form without a finite value at a point: `place` names the point, `help` the remedy.
+    /// `None` if the form has a finite value as written.
     pub fn not_finite(
         &self,
         (form, dim): (&str, usize),
@@ -93,7 +93,7 @@ impl Program {
         Some(diagnostic)
     }
 
-    /// Adds the place of a tag among the boundary blocks of the form that a problem solves, with a remark.
+    /// Adds the location of a tag among the boundary blocks of the problem's form, with a remark.
     pub fn form_tag(
         &self,
         problem: &str,
@@ -108,7 +108,7 @@ impl Program {
         }
     }
 
-    /// The message that two fields of this problem's form are not inf-sup stable.
+    /// Returns the diagnostic for two fields of this problem's form that are not inf-sup stable.
     pub fn unstable(&self, problem: &str, pair: &UnstablePair) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(Code::UnstablePair, pair.to_string());
         let form = self.find_problem(problem).ok().map(|problem| problem.form.name.as_str());
@@ -126,8 +126,8 @@ impl Program {
         diagnostic.help(pair.remedy())
     }
 
-    /// The messages that a mesh with the boundary tags `known` lacks others, which a condition of this problem or its
-    /// form names: one for each place.
+    /// Returns diagnostics for tags of conditions of this problem or its form that are not among the boundary tags
+    /// `known` of the mesh: one for each location.
     pub fn unknown_tags(
         &self,
         problem: &str,
@@ -147,7 +147,8 @@ impl Program {
         found
     }
 
-    /// The messages that a mesh with the cell tags `known` lacks others, which data of this problem or its form names.
+    /// Returns diagnostics for tags that data of this problem or its form refer to, but that the cell tags `known` of
+    /// the mesh lack.
     pub fn unknown_cell_tags(
         &self,
         problem: &str,
@@ -160,7 +161,7 @@ impl Program {
         self.unknown_tags_of_cells(ast, &Statement::all(&self.piece, ast, &pieces), &known)
     }
 
-    /// The messages about cell blocks of the form that a problem solves, and about its data.
+    /// Returns the diagnostics for cell blocks of the problem's form, and for its data.
     pub(super) fn unknown_tags_of_cells(
         &self,
         problem: &ast::Problem,
@@ -175,7 +176,7 @@ impl Program {
         found
     }
 
-    /// The messages about the blocks of facets, or of cells, of the form that a problem solves.
+    /// Returns the diagnostics for the blocks of facets, or of cells, of the problem's form.
     pub(super) fn unknown_form_tags(
         &self,
         problem: &ast::Problem,
@@ -193,7 +194,7 @@ impl Program {
         unknown.map(said).collect()
     }
 
-    /// The tags of the blocks of facets, or of cells, of the form that a problem solves.
+    /// Returns the tags of the blocks of facets, or of cells, of the problem's form.
     fn form_tags<'a>(
         &'a self,
         problem: &ast::Problem,
@@ -214,7 +215,7 @@ impl Program {
     }
 }
 
-/// The messages that a mesh with the tags `known` lacks others, which statements name.
+/// Returns diagnostics for tags that statements refer to, but that the tags `known` of a mesh lack.
 fn unknown_in<'a>(
     statements: &[Statement<'a>],
     of: &str,
@@ -230,7 +231,7 @@ fn unknown_in<'a>(
     found
 }
 
-/// Where a statement is: what it says rather than the whole of it, where it says something.
+/// Returns the location of a statement: of its value, if it has one, rather than of the whole.
 fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece, Span)> {
     let (mut conditions, mut data) = (0, 0);
     let found = statements.iter().filter(|statement| match (item, statement.kind) {

@@ -1,8 +1,8 @@
-//! The mass of an eigenvalue problem: `mass = inertia;` → another form of the file, declared beside the problem's; without it
-//! the L2 product of the fields.
+//! The mass of an eigenvalue problem: `mass = inertia;` → another form of the file, with the declarations of the
+//! problem's form. The default is the L2 product of the fields.
 //!
-//! A problem gives values to the parameters and the data of both. Its statements are therefore checked against its form with
-//! those of the mass behind its own.
+//! A problem sets the parameters and the data of both. Its statements are therefore checked against its form with the
+//! additional declarations of the mass.
 
 use super::{CheckedForm, Program};
 use crate::ast::{self, ExprKind, FormItem, FormItemKind, Ident, ProblemItemKind, Row};
@@ -17,15 +17,15 @@ use crate::simplify::simplify;
 use crate::source::Span;
 use std::borrow::Cow;
 
-/// What the statements of a problem are about.
+/// The form that the statements of a problem refer to.
 pub(super) struct Joined<'a> {
     /// The problem's form, with the parameters and the data of its mass.
     pub(super) form: Cow<'a, CheckedForm>,
-    /// The form that is its mass, and where it is named.
+    /// The form that is its mass, and the location of its name.
     mass: Option<(&'a CheckedForm, &'a Piece, Span)>,
 }
 
-/// A statement's form by name.
+/// Returns the mass named by the statements.
 fn named<'a>(statements: &[Statement<'a>]) -> Option<(&'a Piece, Span, Option<&'a str>)> {
     statements.iter().rev().find_map(|statement| match statement.kind {
         ProblemItemKind::Setting { name, value } if name.name == "mass" => {
@@ -40,7 +40,7 @@ fn named<'a>(statements: &[Statement<'a>]) -> Option<(&'a Piece, Span, Option<&'
     })
 }
 
-/// The items that give a form a parameter or data, those in blocks too.
+/// Returns the items that declare a parameter or data of a form, including those in blocks.
 fn given(items: &[FormItem]) -> Vec<&FormItem> {
     let mut found = Vec::new();
     for item in items {
@@ -61,7 +61,7 @@ fn name_of(item: &FormItem) -> &str {
 }
 
 impl Program {
-    /// The form of a problem, with what its mass adds.
+    /// Returns the form of a problem with the additional declarations of its mass.
     pub(super) fn joined<'a>(
         &'a self,
         form: &'a CheckedForm,
@@ -101,7 +101,7 @@ impl Program {
         (Joined { form, mass: Some((mass, piece, span)) }, Vec::new())
     }
 
-    /// The mass of the eigenvalue problem of `form`, which is `joined` in this dimension.
+    /// Returns the mass of the eigenvalue problem of `form`, which is `joined` in this dimension.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Program {
         }
     }
 
-    /// ∫ u·v dx of all fields of a form.
+    /// Returns ∫ u·v dx of all fields of a form.
     fn product(&self, form: &PointForm) -> Result<Form, Vec<Diagnostic>> {
         let mut file = self.piece.file.clone();
         let written = file.forms.iter().find(|of| of.name.name == form.name).cloned();

@@ -1,4 +1,5 @@
-//! What is asked of a form's solution beside its problems: `integral(u, on: "x0")`, as text → [`Reports`] with this one.
+//! Reports on a form's solution that are not part of a problem: `integral(u, on: "x0")`, as text → [`Reports`] with
+//! this one.
 
 use super::{Program, wrong_dimension};
 use crate::check::problem::{CheckedReports as Checked, Statement, content, report_piece};
@@ -12,11 +13,11 @@ use crate::simplify::simplify;
 use std::ops::Range;
 
 impl Program {
-    /// A report of a form in `dim` dimensions: what stands behind the `=` of a `report`.
+    /// Returns a report of a form in `dim` dimensions, for the text after the `=` of a `report`.
     ///
     /// # Errors
     ///
-    /// No such form, not in this dimension, or what is wrong with the expression.
+    /// An unknown form, one that is not valid in this dimension, or errors of the expression.
     pub fn report(&self, form: &str, dim: usize, value: &str) -> Result<Reports, Vec<Diagnostic>> {
         let named = self.form(form).ok_or_else(|| vec![self.no_form(form, None)])?;
         let checked = named.dimensions.form(dim);
@@ -31,7 +32,7 @@ impl Program {
     }
 }
 
-/// Reports of a form with so many fields, whose forms become scalars.
+/// Converts the reports of a form with `own` fields, whose forms become scalars.
 pub(super) fn reports(checked: Checked, own: usize) -> Reports {
     let scalars = |form: Form| point(&simplify(&differentiate(&form)));
     let Checked { items, integrals, pointwise } = checked;
@@ -49,7 +50,7 @@ pub(super) fn reports(checked: Checked, own: usize) -> Reports {
     Reports { items, integrals, pointwise: pointwise.map(scalars) }
 }
 
-/// A name that nothing in the form's text has.
+/// Returns a name that does not occur in the form's text.
 fn new_name(form: &Form) -> String {
     let mut name = "value".to_owned();
     while form.source.contains(&name) {

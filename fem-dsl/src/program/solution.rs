@@ -1,5 +1,5 @@
-//! What a manufactured solution needs to know of a problem before there is one: the form's fields, the solution and
-//! the conditions that the file gives. `wf verify` makes its changes of this.
+//! Input of a manufactured solution before the problem exists: the form's fields, the solution and the conditions in
+//! the file. `wf verify` derives its overrides from it.
 
 use super::{CheckedForm, Program};
 use crate::ast::{Place, ProblemItemKind};
@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::form::Form;
 
 impl Program {
-    /// The form that a problem solves.
+    /// Returns the form of a problem.
     ///
     /// # Errors
     ///
@@ -18,7 +18,7 @@ impl Program {
         self.form(&name.name).ok_or_else(|| vec![self.no_form(&name.name, Some(name.span))])
     }
 
-    /// The manufactured solution that a problem gives: each field with its text.
+    /// Returns the manufactured solution of a problem: each field with its text.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Program {
         Ok(statements.iter().filter_map(of).collect())
     }
 
-    /// The fields of which a problem gives the mean.
+    /// Returns the fields with mean-value constraints.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Program {
         Ok(items.iter().filter_map(|item| field(&item.kind)).collect())
     }
 
-    /// The tags of a problem's periodic sides, as text: `"x0", "x1"`; none where there are no such sides.
+    /// Returns the tags of a problem's periodic sides, as text: `"x0", "x1"`; `None` if there are no such sides.
     ///
     /// # Errors
     ///
@@ -70,9 +70,9 @@ impl Program {
         Ok((!tags.is_empty()).then(|| tags.join(", ")))
     }
 
-    /// The places of a problem's conditions on a field, as text without values: `u on "x0"`. Of one on a normal component
-    /// it is that of the whole field, for on a mesh with corners a solution that slips along a wall converges no faster
-    /// than the wall is met.
+    /// Returns the supports of a problem's conditions on a field, as text without values: `u on "x0"`. A condition on a
+    /// normal component is extended to the whole field. On a mesh with corners, the convergence order of a slip
+    /// solution is otherwise limited by the approximation of the wall.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Program {
     }
 }
 
-/// For each field of a form whether it has a flux: a row that is tested against the gradient.
+/// Returns, for each field of a form, whether it has a flux: a row that is tested by the gradient.
 pub fn fluxes(form: &Form) -> Vec<bool> {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let rows: Vec<_> = cells.flat_map(|integral| &integral.rows).collect();

@@ -1,5 +1,5 @@
-//! Whether the solver that a problem names suits its form: a linear one is for linear forms, CG and MINRES are for
-//! symmetric Jacobians.
+//! Suitability of a problem's solver for its form: a linear solver requires a linear form, CG and MINRES a symmetric
+//! Jacobian.
 
 use crate::ast::ProblemItemKind;
 use crate::check::problem::Statement;
@@ -10,12 +10,12 @@ use crate::point::{Input, Integral, Part, PointForm, Slot, eliminated, is_read};
 use crate::problem::{Method, Problem, SolverSettings};
 use crate::source::Span;
 
-/// Points at which a Jacobian is looked at.
+/// Number of points at which a Jacobian is evaluated.
 const POINTS: u64 = 4;
-/// Part of the largest coefficient by which two that should be equal may differ.
+/// Tolerated difference of coefficients that should be equal, relative to the largest.
 const ROUNDING: f64 = 1e-8;
 
-/// A solver that was named for a form which it does not suit.
+/// Reports a solver that is not suitable for its form.
 pub(super) fn unsuited_solver(
     statements: &[Statement<'_>],
     problem: &Problem,
@@ -23,7 +23,7 @@ pub(super) fn unsuited_solver(
     unsuited_statement(statements, &problem.form, problem.solver.as_ref())
 }
 
-/// The same of a form, at the last statement that names a solver.
+/// Reports the same for a form, at the last statement that names a solver.
 pub(super) fn unsuited_statement(
     statements: &[Statement<'_>],
     form: &PointForm,
@@ -37,7 +37,7 @@ pub(super) fn unsuited_statement(
     Some(piece.place(unsuited.at(named.name.span)))
 }
 
-/// Why a solver does not suit a form.
+/// The reason why a solver is not suitable for a form.
 struct Unsuited {
     message: String,
     remark: &'static str,
@@ -45,7 +45,7 @@ struct Unsuited {
 }
 
 impl Unsuited {
-    /// The diagnostic, where the solver's name stands.
+    /// Returns the diagnostic, located at the solver's name.
     fn at(self, name: Span) -> Diagnostic {
         let Self { message, remark, help } = self;
         Diagnostic::new(Code::BadValue, message).label(name, remark).help(help)
@@ -76,7 +76,7 @@ fn unsuited(form: &PointForm, solver: &SolverSettings) -> Option<Unsuited> {
     })
 }
 
-/// Eigenvalues that are asked for of a Jacobian whose are not real.
+/// Reports requested eigenvalues of a Jacobian whose eigenvalues are not real.
 pub(super) fn complex_eigenvalues(
     statements: &[Statement<'_>],
     form: &PointForm,
@@ -95,7 +95,7 @@ pub(super) fn complex_eigenvalues(
     Some(asked.piece.place(diagnostic))
 }
 
-/// Whether the Jacobian is not symmetric once fields are eliminated that are local to cells.
+/// Returns whether the Jacobian is not symmetric after elimination of cell-local fields.
 fn is_surely_unsymmetric(form: &PointForm) -> bool {
     let local = eliminated(form);
     if local.is_empty() || is_read(form, &local) {
@@ -109,15 +109,15 @@ fn is_surely_unsymmetric(form: &PointForm) -> bool {
     })
 }
 
-/// Whether the Jacobian is not symmetric where it is looked at. One that is not known to be symmetric may be so
+/// Returns whether the Jacobian is not symmetric at the sample points. One that is not known to be symmetric may be so
 /// nevertheless: equal coefficients need not be one node.
 fn surely_unsymmetric(integral: &Integral) -> bool {
     !integral.symmetric && (0..POINTS).any(|point| unsymmetric_at(integral, point))
 }
 
 fn unsymmetric_at(integral: &Integral, point: u64) -> bool {
-    // Multiples of the golden ratio, so that no two inputs are equal by accident; gradients stay small, so that
-    // I + grad(u) is far from singular.
+    // Multiples of the golden ratio, so that no two inputs are equal by accident; gradients stay small, so that I +
+    // grad(u) is far from singular.
     let mut number = point * 1000;
     let values = eval(&integral.graph, |input| {
         number += 1;

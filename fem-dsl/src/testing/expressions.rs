@@ -2,19 +2,19 @@
 
 use super::{FieldShape, Options, Random};
 
-/// Makes expressions as text.
+/// Generator of expressions as text.
 pub(super) struct Generator {
     pub(super) random: Random,
     pub(super) options: Options,
     /// The fields with their names.
     pub(super) fields: Vec<(&'static str, FieldShape)>,
-    /// The field that vectors and matrices are made of.
+    /// The field in vectors and matrices.
     pub(super) main: usize,
-    /// Whether the fields may stand in the expression that is being made.
+    /// True if the current expression may contain fields.
     pub(super) uses_u: bool,
-    /// Whether data at points may.
+    /// True if it may contain data at points.
     pub(super) points: bool,
-    /// Whether the normal may.
+    /// True if it may contain the normal.
     pub(super) normal: bool,
 }
 
@@ -27,7 +27,7 @@ impl Generator {
         items[self.below(items.len())]
     }
 
-    /// A number from 0.25 to 2, short.
+    /// Returns a number from 0.25 to 2, short.
     pub(super) fn number(&mut self) -> String {
         let quarters = 1 + self.below(8);
         format!("{}", quarters as f64 / 4.0)
@@ -37,7 +37,7 @@ impl Generator {
         self.below(n)
     }
 
-    /// A scalar of a field or its gradient.
+    /// Returns a scalar of a field or its gradient.
     fn field_scalar(&mut self) -> String {
         let last = self.fields.len() - 1;
         let number = if last == 0 { 0 } else { last - self.below(last + 1) };
@@ -79,7 +79,7 @@ impl Generator {
         }
     }
 
-    /// A scalar.
+    /// Returns a scalar.
     pub(super) fn scalar(&mut self, depth: usize) -> String {
         if depth == 0 {
             return self.leaf();
@@ -122,7 +122,7 @@ impl Generator {
         }
     }
 
-    /// A vector of dim components.
+    /// Returns a vector of dim components.
     fn vector(&mut self, depth: usize) -> String {
         let dim = self.options.dim;
         if depth > 0 {
@@ -154,7 +154,7 @@ impl Generator {
         }
     }
 
-    /// A dim × dim matrix.
+    /// Returns a dim × dim matrix.
     fn matrix(&mut self, depth: usize) -> String {
         if depth > 0 {
             let next = depth - 1;
@@ -168,7 +168,7 @@ impl Generator {
                 3 => return format!("outer({}, {})", self.vector(next), self.vector(next)),
                 4 => return format!("{} * {}", self.matrix(next), self.matrix(next)),
                 5 => {
-                    // Diagonally dominant, so that it can be inverted.
+                    // Diagonally dominant, so that it is invertible.
                     let part = self.scalar(next);
                     return format!(
                         "inv(3 * I + tanh({part}) * outer([{}], [{}]))",
@@ -188,14 +188,14 @@ impl Generator {
         }
     }
 
-    /// Components of at most 1/2.
+    /// Returns an expression with components of at most 1/2.
     fn bounded(&mut self) -> String {
         let items: Vec<String> =
             (0..self.options.dim).map(|_| format!("sin({}) / 2", self.leaf())).collect();
         items.join(", ")
     }
 
-    /// Of the shape of a field.
+    /// Returns an expression with the shape of a field.
     pub(super) fn row0(&mut self, name: &str, shape: FieldShape) -> String {
         let depth = self.options.depth;
         let free = match shape {
@@ -211,7 +211,7 @@ impl Generator {
         format!("{free} + w * {factor} * {name}")
     }
 
-    /// Of the shape of a field's gradient.
+    /// Returns an expression with the shape of a field's gradient.
     pub(super) fn row1(&mut self, name: &str, shape: FieldShape) -> String {
         let depth = self.options.depth;
         let factor = self.scalar(depth);
@@ -247,7 +247,7 @@ impl Generator {
         format!("{free} + (w + {factor}) * grad({name})")
     }
 
-    /// A matrix that may stand before the gradient in an affine form too.
+    /// Returns a matrix that may multiply the gradient in an affine form, too.
     fn matrix_without_u(&mut self, depth: usize) -> String {
         let before = std::mem::replace(&mut self.uses_u, false);
         let matrix = self.matrix(depth);

@@ -1,22 +1,22 @@
-//! Random forms in all three ways, with integrals over the boundary and fields in spaces of their own.
+//! Random forms in all three notations, with integrals over the boundary and fields in different spaces.
 
 use super::Random;
 use super::expressions::Generator;
 use super::{FieldShape, Options};
 use std::fmt::Write;
 
-/// A random form and what is known of it.
+/// A random form and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regions {
     /// The form, `random_SEED`.
     pub text: String,
-    /// Whether all of it is smooth in the fields, so that differences show its derivatives.
+    /// True if all of it is smooth in the fields, so that differences approximate its derivatives.
     pub smooth: bool,
-    /// Whether all of it is an energy's derivative.
+    /// True if all of it is the derivative of an energy.
     pub energy: bool,
 }
 
-/// How a region is written.
+/// The notation of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Pointwise,
@@ -27,7 +27,7 @@ enum Way {
 /// The names of fields and of their test functions.
 const FIELDS: [(&str, &str); 3] = [("u", "du"), ("v", "dv"), ("s", "ds")];
 
-/// The spaces, the likeliest more than once.
+/// The spaces, frequent ones repeated.
 const SPACES: [&str; 12] = [
     "",
     "",
@@ -43,7 +43,7 @@ const SPACES: [&str; 12] = [
     " in L2(k + 1)",
 ];
 
-/// The spaces of data at nodes.
+/// The spaces of nodal data.
 const DATA: [&str; 6] = [
     "",
     " on nodes",
@@ -53,12 +53,13 @@ const DATA: [&str; 6] = [
     " on nodes in H1(1)",
 ];
 
-/// The tags of a box that both dimensions have.
+/// The tags of a box that exist in both dimensions.
 const TAGS: [&str; 4] = ["x0", "x1", "y0", "y1"];
 
-/// The text of a form `random_SEED` for `dim` dimensions: one to three fields in continuous and discontinuous spaces,
-/// data, parameters and conditions, an integral over the cells, perhaps another over those with the tags "left" and "right",
-/// and up to two over parts of the boundary with the tags of a box, each as rows, as a weak form or as an energy.
+/// Returns the text of a form `random_SEED` for `dim` dimensions: one to three fields in continuous and discontinuous
+/// spaces, data, parameters and conditions, an integral over the cells, perhaps another over those with the tags "left"
+/// and "right", and up to two over parts of the boundary with the tags of a box, each as rows, as a weak form or as an
+/// energy.
 ///
 /// ```
 /// let form = fem_dsl::testing::random_regions(3, 2);
@@ -67,7 +68,7 @@ const TAGS: [&str; 4] = ["x0", "x1", "y0", "y1"];
 /// ```
 pub fn random_regions(seed: u64, dim: usize) -> Regions {
     let mut random = Random(seed ^ 0x5bd1_e995_7f4a_7c15);
-    // A form of energies needs all of its regions to be so.
+    // A form of energies requires energies in all of its regions.
     let energy = random.below(4) == 0;
     let smooth = random.below(4) > 0;
     let count = [1, 1, 1, 2, 2, 3][random.below(6)];
@@ -82,7 +83,7 @@ pub fn random_regions(seed: u64, dim: usize) -> Regions {
     };
     writer.declare();
     let blocks = [0, 0, 1, 1, 2][writer.below(5)];
-    // What is named is seen on the boundary too.
+    // Named expressions are also used on the boundary.
     writer.generator.points = blocks == 0;
     let depth = if count == 1 { 2 } else { 1 };
     let shared = writer.generator.scalar(depth);
@@ -126,7 +127,7 @@ impl Writer {
         writeln!(self.text, "{:1$}{content}", "", 4 * depth).expect("a string takes text");
     }
 
-    /// Fields, data and parameters.
+    /// Declares fields, data and parameters.
     fn declare(&mut self) {
         for (name, shape) in self.generator.fields.clone() {
             let space = SPACES[self.below(SPACES.len())];
@@ -158,13 +159,13 @@ impl Writer {
         }
     }
 
-    /// An integral over a part of the cells.
+    /// Adds an integral over a part of the cells.
     fn cells(&mut self, energy: bool) {
         let tags = ["\"left\"", "\"right\"", "\"left\", \"right\""][self.below(3)];
         self.block_of(&format!("cells {tags}"), energy);
     }
 
-    /// An integral over a part of the boundary.
+    /// Adds an integral over a part of the boundary.
     fn block(&mut self, energy: bool) {
         let first = self.below(4);
         let tags = match self.below(3) {
@@ -174,7 +175,7 @@ impl Writer {
         self.block_of(&format!("boundary {tags}"), energy);
     }
 
-    /// A block with some of the fields.
+    /// Adds a block with some of the fields.
     fn block_of(&mut self, place: &str, energy: bool) {
         self.line(1, &format!("on {place} {{"));
         let count = self.generator.fields.len();
@@ -186,7 +187,7 @@ impl Writer {
         self.line(1, "}");
     }
 
-    /// The physics of a region, with rows for some of the fields.
+    /// Writes the physics of a region, with rows for some of the fields.
     fn region(&mut self, way: Way, fields: &[usize], (indent, depth): (usize, usize)) {
         self.generator.options.depth = depth;
         match way {
@@ -196,7 +197,7 @@ impl Writer {
         }
     }
 
-    /// Which rows a field has: values, gradients, or both.
+    /// Chooses the rows of a field: values, gradients, or both.
     fn parts(&mut self) -> (bool, bool) {
         [(true, true), (true, true), (true, false), (false, true)][self.below(4)]
     }
@@ -218,7 +219,7 @@ impl Writer {
     }
 
     fn weak(&mut self, fields: &[usize], indent: usize) {
-        // Test functions of a region are its own.
+        // Test functions are declared per region.
         let region = self.text.len();
         let mut terms = Vec::new();
         for &field in fields {

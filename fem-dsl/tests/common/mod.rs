@@ -11,10 +11,10 @@ use fem_dsl::source::Source;
 use fem_dsl::testing::{FieldShape, Options, Other, random_form};
 use std::collections::BTreeMap;
 
-/// The corpus: texts with one form or more each.
+/// The corpus: texts with at least one form each.
 pub(crate) const CORPUS: &str = include_str!("corpus.wf");
 
-/// The forms of a text, checked; every one has to hold.
+/// Returns the checked forms of a text; every one must be valid.
 pub(crate) fn check(text: &str, dim: usize) -> Vec<Form> {
     let source = Source::new("test.wf", text);
     let (file, errors) = parse(&source);
@@ -26,7 +26,7 @@ pub(crate) fn check(text: &str, dim: usize) -> Vec<Form> {
     checked.collect()
 }
 
-/// The diagnostics of a text's forms, with those of the parser.
+/// Returns the diagnostics of a text's forms, and those of the parser.
 pub(crate) fn diagnostics(text: &str, dim: usize) -> Vec<Diagnostic> {
     let source = Source::new("test.wf", text);
     let (file, mut all) = parse(&source);
@@ -36,14 +36,14 @@ pub(crate) fn diagnostics(text: &str, dim: usize) -> Vec<Diagnostic> {
     all
 }
 
-/// All forms of the corpus in the dimensions for which they hold, and random ones, with a name.
+/// Returns all forms of the corpus in the dimensions in which they are valid, and random ones, with a name.
 pub(crate) fn forms() -> Vec<(String, Form)> {
     let corpus = corpus().into_iter();
     let named = corpus.map(|form| (format!("{} in {}D", form.name, form.dim), form));
     named.chain(random_forms()).collect()
 }
 
-/// All forms of the corpus in the dimensions for which they hold.
+/// Returns all forms of the corpus in the dimensions in which they are valid.
 pub(crate) fn corpus() -> Vec<Form> {
     let source = Source::new("corpus.wf", CORPUS);
     let (file, errors) = parse(&source);
@@ -60,7 +60,7 @@ pub(crate) fn corpus() -> Vec<Form> {
     forms
 }
 
-/// Random forms of every shape in both dimensions.
+/// Returns random forms of every shape in both dimensions.
 fn random_forms() -> impl Iterator<Item = (String, Form)> {
     let shapes =
         [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(2), FieldShape::Tensor];
@@ -84,12 +84,12 @@ fn random_forms() -> impl Iterator<Item = (String, Form)> {
     })
 }
 
-/// Values of all terminals at one point, the same however often they are asked for.
+/// Reproducible values of all terminals at one point.
 pub(crate) struct Sample {
     values: BTreeMap<Terminal, Vec<f64>>,
 }
 
-/// A number in [0, 1) from a seed (a step of SplitMix64).
+/// Returns a number in [0, 1) from a seed (a step of SplitMix64).
 fn random(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;
@@ -99,7 +99,7 @@ fn random(state: &mut u64) -> f64 {
 }
 
 impl Sample {
-    /// Moderate values: fields, aux and gradients in ±0.6, so that I + ∇u is far from singular.
+    /// Returns moderate values: fields, aux and gradients in ±0.6, so that I + ∇u is far from singular.
     pub(crate) fn new(form: &Form, seed: u64) -> Self {
         let mut state = seed.wrapping_mul(0x1234_5678_9ABC_DEF1) ^ 0x5DEE_CE66;
         let mut values = BTreeMap::new();
@@ -129,7 +129,7 @@ impl Sample {
         Self { values }
     }
 
-    /// The sample with u + ε δu.
+    /// Returns the sample with u + ε δu.
     pub(crate) fn moved(&self, form: &Form, epsilon: f64) -> Self {
         let mut values = self.values.clone();
         for i in 0..form.fields.len() {
@@ -146,12 +146,12 @@ impl Sample {
         Self { values }
     }
 
-    /// The components of a terminal.
+    /// Returns the components of a terminal.
     pub(crate) fn terminal(&self, terminal: Terminal) -> Vec<f64> {
         self.values[&terminal].clone()
     }
 
-    /// What a scalar graph is given.
+    /// Returns the input of a scalar graph.
     pub(crate) fn input(&self, form: &Form, input: Input) -> f64 {
         let slot = |slot: Slot, value: Terminal, gradient: Terminal| match slot.part {
             Part::Value => self.values[&value][slot.component],
@@ -173,12 +173,12 @@ impl Sample {
     }
 }
 
-/// The tensors on which `roots` rest at a sample.
+/// Returns the tensors on which `roots` depend at a sample.
 pub(crate) fn values(form: &Form, roots: &[ExprId], sample: &Sample) -> Values {
     tensors(&form.exprs, roots, |terminal| sample.terminal(terminal))
 }
 
-/// Equal but for rounding. The forms of the corpus cancel little, so that one magnitude does.
+/// Asserts equality up to rounding. The forms of the corpus have little cancellation, so that one magnitude suffices.
 pub(crate) fn close(a: f64, b: f64, what: &str) {
     let scale = a.abs().max(b.abs()).max(1.0);
     assert!(a.is_finite() && b.is_finite(), "{what}: {a} and {b}");

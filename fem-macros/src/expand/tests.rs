@@ -1,4 +1,4 @@
-//! What the macro expands to, as text.
+//! Expansions of the macro, as text.
 
 use super::*;
 

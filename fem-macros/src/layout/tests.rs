@@ -1,4 +1,4 @@
-//! Both doors read every input alike.
+//! The macro and the file parser read every input identically.
 
 use super::*;
 use fem_dsl::ast::File;
@@ -10,7 +10,7 @@ fn tokens(text: &str) -> TokenStream {
     text.parse().unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A tree as text without places.
+/// Returns a tree as text without locations.
 fn plain(file: &File) -> String {
     let mut text = format!("{file:?}");
     for mark in ["start: ", "end: "] {
@@ -53,13 +53,13 @@ fn the_corpus_reads_the_same_through_both_doors() {
 fn wrong_files_are_wrong_in_the_same_way() {
     let mut seen = 0;
     for (name, text) in files("tests/errors") {
-        // Some mistakes (brackets, quotes, characters) are none of the macro's: Rust reports them.
+        // Some mistakes (brackets, quotes, characters) are reported by Rust instead of the macro.
         let Ok(tokens) = text.parse::<TokenStream>() else { continue };
         let codes = |text: &str| {
             let (_, found) = parse(&Source::new(name.clone(), text));
             found.iter().map(|found| (found.code, found.message.clone())).collect::<Vec<_>>()
         };
-        // A number that ends in a point and a string behind a word are other tokens in Rust.
+        // A number that ends in a point and a string after a word are other tokens in Rust.
         if matches!(name.rsplit('/').next(), Some("malformed_numbers.wf" | "unknown_character.wf"))
         {
             continue;
@@ -113,7 +113,7 @@ fn documentation_comes_back() {
     assert_eq!(unquote(r#""\x41\u{e9}\n""#).as_deref(), Some("Aé\n"));
 }
 
-/// What documentation holds never becomes code.
+/// The contents of documentation never become code.
 #[test]
 fn line_ends_inside_documentation_stay_inside() {
     let laid_out = layout(tokens(r##"#[doc = "one\r field v: scalar;\r\ntwo"] form a { }"##));

@@ -1,12 +1,12 @@
-//! What hangs of a cell, as kernels read it: one word a cell ([`super::Role::Hanging`]).
+//! Hanging-node constraints of a cell in the form that kernels read: one word per cell ([`super::Role::Hanging`]).
 //!
-//! A cell with hanging nodes reads the unknowns of its parent's face or edge where its own hangs, in the parent's own frame,
-//! and interpolates them along each axis in turn: on a line of nodes along an axis that lies in a hanging face, or on a
-//! hanging edge, the value at node i becomes Σ_j φ_j(ξ_i / 2) u_j, or Σ_j φ_j((1 + ξ_i) / 2) u_j where the cell is the
-//! upper child along that axis. The three axes commute, and no line reads a node that is not its parent's.
+//! A cell with hanging nodes reads the DoFs of its parent's face or edge, in the parent's frame, and interpolates them
+//! along each axis in turn. The lines along an axis that lie in a hanging face or on a hanging edge are interpolated:
+//! the value at node i becomes Σ_j φ_j(ξ_i / 2) u_j, or Σ_j φ_j((1 + ξ_i) / 2) u_j if the cell is the upper child along
+//! that axis. The three axes commute, and an interpolated line reads only nodes of the parent.
 //!
-//! A line along an axis has a place among the other axes (o₁ < o₂): on a side of one of them, or at a corner of both.
-//! Where all lines of a side, or the one at a corner, are interpolated, the word has a bit:
+//! The lines along an axis are classified by the other axes (o₁ < o₂): a line lies on a side of one of them, or at a
+//! corner of both. A bit of the word is set if all lines of a side, or the line at a corner, are interpolated:
 //!
 //! ```text
 //! bit d                      the cell is the upper child along axis d
@@ -14,36 +14,38 @@
 //! bit 7 + 8 d + s₁ + 2 s₂    axis d: the line at the corner of sides s₁ and s₂
 //! ```
 //!
-//! In two dimensions there is one other axis, whose sides are single lines. The words of a batch together
-//! ([`Role::Hang`](super::Role::Hang)) say which of that is to be done at all; bit d there is that lines along axis d hang in
-//! some cell that is the upper child along it, and bit 27 + d that they do in a lower one.
+//! In two dimensions there is one other axis, whose sides are single lines. The word of a batch
+//! ([`Role::Hang`](super::Role::Hang)) is the union over its cells, with two differences: bit d is set if lines along
+//! axis d hang in some upper child along it, and bit 27 + d if they do in some lower child.
 
-/// That a cell is the upper child along an axis.
+/// Returns the bit of an upper child along an axis.
 pub fn upper(axis: usize) -> u32 {
     axis as u32
 }
 
-/// That lines along an axis hang in some cell of a batch that is a lower child along it.
+/// Returns the bit of a batch in which lines along an axis hang in some lower child along it.
 pub fn lower(axis: usize) -> u32 {
     27 + axis as u32
 }
 
-/// The lines along an axis on a side of the first or second other axis, but for those at corners.
+/// Returns the bit of the lines along an axis on a side of the first or second other axis, without the lines at
+/// corners.
 pub fn side(axis: usize, other: usize, up: usize) -> u32 {
     (3 + 8 * axis + 2 * other + up) as u32
 }
 
-/// The line along an axis at a corner of both other axes.
+/// Returns the bit of the line along an axis at a corner of both other axes.
 pub fn corner(axis: usize, first: usize, second: usize) -> u32 {
     (7 + 8 * axis + first + 2 * second) as u32
 }
 
-/// The axes other than one, ascending, in `dim` dimensions.
+/// Returns the other axes, ascending, in `dim` dimensions.
 pub fn others(axis: usize, dim: usize) -> impl Iterator<Item = usize> {
     (0..dim).filter(move |&other| other != axis)
 }
 
-/// The word of a child of its parent; `faces` hang by their normals, `edges` by their axes. 0 where nothing hangs.
+/// Encodes a child of its parent. Hanging `faces` are given by their normals, hanging `edges` by their axes. The word
+/// is 0 without hanging nodes.
 pub fn word(child: usize, faces: [bool; 3], edges: [bool; 3], dim: usize) -> u32 {
     let up = |axis: usize| child >> axis & 1;
     let mut word = 0;
@@ -66,7 +68,7 @@ pub fn word(child: usize, faces: [bool; 3], edges: [bool; 3], dim: usize) -> u32
     if word == 0 { 0 } else { word | child as u32 & ((1 << dim) - 1) }
 }
 
-/// What a word was made of: the child, the faces that hang, and the edges that lie in none of them.
+/// Decodes a word: the child, the hanging faces, and the hanging edges that lie in none of them.
 pub fn parts(word: u32, dim: usize) -> (usize, [bool; 3], [bool; 3]) {
     let has = |bit: u32| word >> bit & 1 == 1;
     let up = |axis: usize| usize::from(has(upper(axis)));
@@ -83,8 +85,8 @@ pub fn parts(word: u32, dim: usize) -> (usize, [bool; 3], [bool; 3]) {
     (word as usize & ((1 << dim) - 1), faces, edges)
 }
 
-/// The word of the same cell when it is turned so that a facet is ξ₀ = 0: the axis of the facet is the first, backwards where
-/// the facet is at its upper end, and the others follow.
+/// Returns the word of the same cell, rotated so that a facet is ξ₀ = 0. The axis of the facet becomes the first,
+/// reversed if the facet is at its upper end, and the others follow.
 pub fn turned(word: u32, facet: usize, dim: usize) -> u32 {
     if word == 0 {
         return 0;
@@ -100,8 +102,9 @@ pub fn turned(word: u32, facet: usize, dim: usize) -> u32 {
     self::word(number, faces_there, edges_there, dim)
 }
 
-/// A number by which cells with hanging nodes do well to be sorted: a batch leaves out what none of its cells has, so that
-/// neighbours should hang alike. First of which child, for lower and upper ones take other tables, then what hangs.
+/// Returns a sort key for cells with hanging nodes. A batch skips the interpolations that none of its cells needs, so
+/// that cells with similar constraints should be neighbours. The child comes first, because lower and upper children
+/// use different tables; then the hanging entities.
 pub fn class(word: u32) -> u32 {
     // In two dimensions axes are numbered alike, and there are no bits of a third.
     let (child, faces, edges) = parts(word, 3);
@@ -109,7 +112,7 @@ pub fn class(word: u32) -> u32 {
     (child as u32) << 6 | hangs
 }
 
-/// What the words of a batch's cells say together.
+/// Returns the union of the words of a batch's cells.
 pub fn of_batch(words: impl IntoIterator<Item = u32>, dim: usize) -> u32 {
     words.into_iter().fold(0, |all, word| {
         let hanging = (0..dim).filter(|&axis| word >> side(axis, 0, 0) & 0xff != 0);
@@ -125,7 +128,7 @@ pub fn of_batch(words: impl IntoIterator<Item = u32>, dim: usize) -> u32 {
 mod tests {
     use super::*;
 
-    /// The bits that are set along an axis, but for the child's own.
+    /// Returns the bits that are set along an axis, without that of the child.
     fn along(word: u32, axis: usize) -> u32 {
         word >> (3 + 8 * axis) & 0xff
     }

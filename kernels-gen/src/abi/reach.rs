@@ -1,8 +1,8 @@
-//! What a kernel touches of its arguments: a verified [`Kernel`] and the extents of its arguments → [`Reach`]es.
+//! Memory accesses of a kernel: a verified [`Kernel`] and the extents of its arguments → [`Reach`]es.
 //!
-//! Where an index array is followed, the largest index decides how far a kernel reaches: whoever launches it compares
-//! that with the array's length. What is accessed batch by batch must lie within the extent that the interface names,
-//! which is proved here, once for all launches.
+//! For indirect accesses, the largest index bounds the accessed range; the caller compares it with the length of the
+//! array. Accesses batch by batch must lie within the extent that the interface states. This is proved here, once for
+//! all launches.
 
 use super::{Argument, Reach, Role};
 use crate::kir::{
@@ -12,7 +12,8 @@ use fem_dsl::arena::{Id, IndexVec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is touched through index arrays, in a fixed order; or what leaves the extent of an argument.
+/// Returns the accesses through index arrays, in a fixed order, or an error for an access beyond the extent of an
+/// argument.
 pub fn reaches(kernel: &Kernel, arguments: &[Argument]) -> Result<Vec<Reach>, String> {
     let tops = kernel.vars.iter().map(|var| match var.thread() {
         Some(thread) => kernel.thread_bound(thread) as i64 - 1,
@@ -36,22 +37,22 @@ pub fn reaches(kernel: &Kernel, arguments: &[Argument]) -> Result<Vec<Reach>, St
     Ok(found.map(reach).collect())
 }
 
-/// Index array, array, scale, whether `u32::MAX` is nothing, and the part of a row if it is not all.
+/// Index array, array, scale, whether `u32::MAX` is skipped, and the range of a row unless it is the whole row.
 type Key = (usize, usize, usize, bool, Option<(usize, usize)>);
 
 struct Finder<'k> {
     kernel: &'k Kernel,
     arguments: &'k [Argument],
-    /// The largest value of each variable at this place.
+    /// The largest value of each variable at this point of the kernel.
     tops: IndexVec<VarId, i64>,
-    /// The variables that are not `u32::MAX` there.
+    /// The variables that are known to differ from `u32::MAX`.
     something: Vec<VarId>,
     /// The last element of each.
     found: BTreeMap<Key, i64>,
 }
 
 impl<'k> Finder<'k> {
-    /// Recursive in the depth of loops, which strategies bound.
+    /// Visits a block. The recursion is as deep as the loop nest, which strategies bound.
     fn block(&mut self, body: &'k [Statement]) -> Result<(), String> {
         for statement in body {
             match statement {
@@ -108,7 +109,7 @@ impl<'k> Finder<'k> {
                 let fits = declared == entries * lanes;
                 self.require(fits, *map, || format!("{entries} entries of {lanes} lanes"))
             }
-            // Nothing of memory, or what may lie anywhere.
+            // No memory access, or one without a bound to prove.
             Statement::For { .. }
             | Statement::When { .. }
             | Statement::StoreLocal(..)
@@ -139,7 +140,7 @@ impl<'k> Finder<'k> {
         }
     }
 
-    /// `array[map[at] · scale + offset]`.
+    /// Records `array[map[at] · scale + offset]`.
     fn indexed(&mut self, array: ArgumentId, place: &Indexed) -> Result<(), String> {
         let lanes = self.kernel.lanes;
         let &Indexed { map, scale, offset, masked, .. } = place;
@@ -148,11 +149,11 @@ impl<'k> Finder<'k> {
         Ok(())
     }
 
-    /// `length` elements of `array` from `map[at] · scale` on.
+    /// Records `length` elements of `array` from `map[at] · scale` on.
     fn run(&mut self, array: ArgumentId, run: &Run) -> Result<(), String> {
         let lanes = self.kernel.lanes;
         let &Run { map, scale, length, .. } = run;
-        // Rows of four numbers are taken whole where they begin at multiples of four.
+        // Rows of four reals that begin at multiples of four are read whole.
         let length = if scale == 4 { length.next_multiple_of(4) } else { length };
         self.rows(map, &run.at, lanes, lanes)?;
         let (entries, _) = self.range(&run.at);
@@ -170,7 +171,7 @@ impl<'k> Finder<'k> {
         }
     }
 
-    /// `array[var · scale + offset]`.
+    /// Records `array[var · scale + offset]`.
     fn element(
         &mut self,
         array: ArgumentId,
@@ -188,7 +189,7 @@ impl<'k> Finder<'k> {
         *most = last.max(*most);
     }
 
-    /// Elements `at · factor` to `at · factor + width − 1` lie within the rows of their batch.
+    /// Checks that elements `at · factor` to `at · factor + width − 1` lie within the rows of their batch.
     fn rows(
         &self,
         array: ArgumentId,
@@ -224,7 +225,7 @@ impl<'k> Finder<'k> {
         Err(format!("`{name}` with {extent} elements a batch is accessed at {}", what()))
     }
 
-    /// The values of an index within a batch, and the batch's factor.
+    /// Returns the range of an index within a batch, and its factor of the batch.
     fn range(&self, index: &Index) -> (Range<i64>, i64) {
         let (low, high, batch) = self.kernel.range(index, |var| self.tops[var]);
         (low..high + 1, batch)

@@ -1,7 +1,7 @@
-//! The plans that a kernel may have → what each costs, and what it is predicted to take.
+//! Candidate plans of a kernel → their costs and predicted times.
 //!
-//! A candidate is asked for by [`Wishes`], and planned as any kernel is: what is compared here is what would run. Of a form with
-//! several integrals over cells it is the first that is looked at.
+//! A candidate is requested by [`Wishes`] and planned like any kernel, so that the comparison applies to the kernels
+//! that run. For a form with several cell integrals, the first is examined.
 
 use super::{MeshFacts, Wishes, choose, choose_for_threads, own_geometry};
 use crate::abi::registers;
@@ -14,37 +14,37 @@ use crate::plan::{
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
 
-/// What kernels are planned for.
+/// The target of kernels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Aim {
-    /// A processor's vectors.
+    /// Vectors of a CPU.
     Vectors(Isa),
-    /// A GPU's threads.
+    /// Threads of a GPU.
     Threads,
 }
 
-/// A plan with what it costs.
+/// A plan and its cost.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// What asks for it.
+    /// The overrides that request it.
     pub wishes: Wishes,
     /// The plan.
     pub plan: Plan,
-    /// What a cell costs.
+    /// Cost per cell.
     pub cost: Cost,
-    /// Threads of a group; 0 on processors.
+    /// Threads per group; 0 on CPUs.
     pub threads: usize,
-    /// Registers that a thread may have at most; 0 on processors.
+    /// Register limit per thread; 0 on CPUs.
     pub registers: usize,
-    /// Bytes that the threads of a group share.
+    /// Bytes of shared memory per group.
     pub shared_bytes: usize,
-    /// Predicted seconds of a cell, part by part.
+    /// Predicted seconds per cell, by part of the machine.
     pub times: Times,
-    /// Predicted seconds of a cell.
+    /// Predicted seconds per cell.
     pub seconds: f64,
-    /// Seconds of a cell that no kernel with these bytes and flops can go below.
+    /// Lower bound of the seconds per cell for any kernel with these bytes and flops.
     pub floor: f64,
-    /// The share of the widest vectors that it uses.
+    /// The fraction of the widest vectors that it uses.
     pub share: f64,
 }
 
@@ -63,7 +63,7 @@ impl Candidate {
             Aim::Threads => 1.0,
         };
         let numbers: usize = kernel.shared.iter().map(|array| array.length).sum();
-        // Where each has a cell, the kernel's text is of one.
+        // With one cell per thread, the kernel's text describes one cell.
         let threads = match aim {
             Aim::Vectors(_) => 0,
             Aim::Threads if kernel.threads == 0 => plan.lanes,
@@ -84,7 +84,7 @@ impl Candidate {
         })
     }
 
-    /// Where the map of a cell, or the coefficients of its Jacobian, come from, in words.
+    /// Names the source of a cell's map or of the coefficients of its Jacobian.
     pub fn geometry(&self) -> String {
         match self.plan.linearisation {
             Linearisation::Stored => "coefficients".to_owned(),
@@ -93,7 +93,7 @@ impl Candidate {
     }
 }
 
-/// The share of a processor's widest vectors in double precision that a plan uses.
+/// Returns the fraction of a CPU's widest vectors in double precision that a plan uses.
 pub(super) fn share(isa: Isa, plan: &Plan) -> f64 {
     let share = plan.lanes as f64 / isa.widest(Precision::F64) as f64;
     share.max(1.0 / 8.0)
@@ -102,17 +102,18 @@ pub(super) fn share(isa: Isa, plan: &Plan) -> f64 {
 /// All candidates of one task.
 #[derive(Clone, Debug)]
 pub struct Candidates {
-    /// The least predicted time first.
+    /// The candidates, in order of predicted time.
     pub all: Vec<Candidate>,
-    /// The one that is taken where nothing is forced.
+    /// The index of the default choice, without overrides.
     pub chosen: usize,
 }
 
-/// The candidates of a task, `wishes` being what is forced of all of them. What a strategy cannot do is left out.
+/// Returns the candidates of a task under the overrides `wishes`. Candidates that a strategy does not support are
+/// omitted.
 ///
 /// # Errors
 ///
-/// [`PlanError`] if not even the one without further wishes is possible.
+/// [`PlanError`] if not even the plan without further overrides is possible.
 pub fn candidates(
     form: &PointForm,
     elements: &Elements,
@@ -135,7 +136,7 @@ pub fn candidates(
     let first = planned(wishes)?;
     let mut found: Vec<(Wishes, Plan)> = vec![(*wishes, first.clone())];
     for wish in variants(elements, facts, aim, task, wishes) {
-        // What another strategy does in its place is no candidate of this one.
+        // The fallback to another strategy is no candidate of this one.
         let asked = |plan: &Plan| {
             let same = wish.strategy.is_none_or(|asked| {
                 std::mem::discriminant(&asked) == std::mem::discriminant(&plan.strategy)
@@ -157,7 +158,7 @@ pub fn candidates(
     Ok(Candidates { all, chosen })
 }
 
-/// What may be asked for beside what is forced.
+/// Returns the variants of the overrides: every combination that `wishes` leaves open.
 fn variants(
     elements: &Elements,
     facts: &MeshFacts,
@@ -209,17 +210,17 @@ fn variants(
     all
 }
 
-/// A change of a machine with which another candidate takes least.
+/// A change of the machine's balance after which another candidate is fastest.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// By how much the balance of its bandwidth and its arithmetic would have to change.
+    /// The factor by which the ratio of bandwidth to arithmetic would have to change.
     pub factor: f64,
-    /// Which takes least then.
+    /// The candidate that is then fastest.
     pub candidate: usize,
 }
 
-/// By how much more, and by how much less bandwidth for the same arithmetic another candidate than the first is predicted to take
-/// least, up to a factor of 16.
+/// Returns the increase and the decrease of bandwidth, at constant arithmetic rate, at which another candidate becomes
+/// fastest in the model, up to a factor of 16.
 pub fn changes(candidates: &Candidates, machine: &Machine) -> Vec<Change> {
     let best = |factor: f64| {
         let machine = Machine { bandwidth: machine.bandwidth * factor, ..*machine };
@@ -267,7 +268,7 @@ mod tests {
                 let sorted = found.all.windows(2).all(|two| two[0].seconds <= two[1].seconds);
                 assert!(sorted && found.all.iter().all(|one| one.floor <= one.seconds));
                 if let Aim::Vectors(_) = aim {
-                    // The processor's plan is the one of least predicted time.
+                    // The CPU's plan is the one of least predicted time.
                     assert_eq!(found.chosen, 0);
                 }
                 for change in changes(&found, &machine) {

@@ -1,4 +1,4 @@
-//! How many slots a batch gets for its nodes, where its cells sum first: cells of a batch → [`Slots`] of each field.
+//! Slot counts for batches whose cells sum first: cells of a batch → [`Slots`] of each field.
 
 use super::Wishes;
 use super::tuning::{HOPPER, Sizes};
@@ -9,25 +9,25 @@ use crate::lower::slots::bytes;
 use crate::plan::{Elements, Plan, Scatter, Strategy};
 use fem_dsl::point::PointForm;
 
-/// Cells that follow one another along the first direction of a grid, and along the second: the bricks in which meshes
-/// are numbered.
+/// Consecutive cells along the first and second direction of a grid: the bricks in which meshes are numbered.
 const BRICK: [usize; 2] = [32, 4];
 
-/// Whether the cells of a batch are to sum first: where that is wished for, or pays.
+/// Returns whether the cells of a batch sum first: on request, or if it pays.
 pub(super) fn sums_first(form: &PointForm, elements: &Elements, wishes: &Wishes) -> bool {
     let shares = elements.fields.iter().any(|element| element.is_continuous());
     let pays = || HOPPER.sums_first.at(&Sizes::new(form, elements)) && shares;
     wishes.scatter.map_or_else(pays, |scatter| scatter == Scatter::Block)
 }
 
-/// The plan for threads with a cell each that sum first, where that is wanted: in groups of as many as there is room for.
+/// Returns the plan for one cell per thread with summation first, if requested, with the largest group that fits into
+/// shared memory.
 pub(super) fn summing(form: &PointForm, elements: &Elements, plan: Plan, wishes: &Wishes) -> Plan {
     if plan.strategy != Strategy::CellPerLane || !sums_first(form, elements, wishes) {
         return plan;
     }
     let (gpu, most) = (&HOPPER, HOPPER.summing.at(&Sizes::new(form, elements)));
     let with = |lanes: usize| {
-        // The registers of a thread are those that it has in a group of the usual size.
+        // The registers per thread are those of a group of the usual size.
         let residency = (plan.residency * gpu.threads / lanes.max(gpu.threads)).max(1);
         let residency = wishes.residency.unwrap_or(residency);
         let scatter = Scatter::Block;
@@ -37,7 +37,7 @@ pub(super) fn summing(form: &PointForm, elements: &Elements, plan: Plan, wishes:
     let lanes = wishes.lanes.map_or_else(|| vec![most, most / 2, most / 4], |lanes| vec![lanes]);
     let plans: Vec<Plan> =
         lanes.into_iter().filter(|&n| n >= gpu.fewest_summing).map(with).collect();
-    // What every device has leaves room for several groups; beyond it is for what was asked for.
+    // The shared memory of every device suffices for several groups; more is used on request only.
     let fits = |most: usize| {
         plans
             .iter()
@@ -46,13 +46,13 @@ pub(super) fn summing(form: &PointForm, elements: &Elements, plan: Plan, wishes:
     let beyond = || wishes.scatter.and_then(|_| fits(usize::MAX));
     match (fits(SHARED_BYTES).or_else(beyond), plans.last()) {
         (Some(fitting), _) => fitting.clone(),
-        // What was asked for and does not fit is said to be so.
+        // A request that does not fit is reported as such.
         (None, Some(last)) if wishes.scatter.is_some() => last.clone(),
         _ => plan,
     }
 }
 
-/// The plan with the slots that its batches need, where its cells sum first.
+/// Returns the plan with the slots that its batches need, if its cells sum first.
 pub(super) fn with_slots(plan: Plan, elements: &Elements, wishes: &Wishes) -> Plan {
     if plan.scatter != Scatter::Block {
         return plan;
@@ -62,8 +62,8 @@ pub(super) fn with_slots(plan: Plan, elements: &Elements, wishes: &Wishes) -> Pl
     Plan { slots, ..plan }
 }
 
-/// Slots for `cells` cells that follow one another in a grid's bricks. A batch for which they do not suffice, as where
-/// cells come in another order, has fewer cells.
+/// Returns the slots for `cells` consecutive cells in a grid's bricks. If they do not suffice, for instance with
+/// another cell order, a batch has fewer cells.
 fn slots(element: Lagrange, cells: usize) -> Slots {
     let cell = element.cell();
     let (terms, boxes) = match (cell.is_tensor(), cell.dim()) {
@@ -80,7 +80,7 @@ fn slots(element: Lagrange, cells: usize) -> Slots {
     let across = if cell.dim() == 2 { rows } else { rows.min(BRICK[1]) };
     let layers = if cell.dim() == 2 { 0 } else { rows.div_ceil(across) };
     let nodes: usize = [along, across, layers].iter().map(|n| n * element.degree() + 1).product();
-    // Nodes with more cells than a slot has terms have several.
+    // Nodes with more cells than a slot has terms take several slots.
     let more = pairs.saturating_sub(nodes) / (2 * terms);
     Slots { count: (nodes + more).min(pairs).next_multiple_of(32), terms }
 }

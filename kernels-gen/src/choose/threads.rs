@@ -1,4 +1,4 @@
-//! What is known of a mesh and a GPU → the plans of an operator's kernels.
+//! Plan selection for GPUs: properties of a mesh and a GPU → the plans of an operator's kernels.
 
 use super::slots::summing;
 use super::tuning::{HOPPER, Sizes, Sloped};
@@ -17,9 +17,9 @@ use crate::plan::{
 use crate::strategy::check;
 use fem_dsl::point::PointForm;
 
-/// The plans of the kernels that do `tasks` on a GPU, and of those that store what they read: first for cells
-/// without constrained unknowns, then, where there are any, for the others. Everything is computed on the
-/// fly, but for the action on curved tensor cells, where predicted times decide.
+/// Returns the plans of the kernels for `tasks` on a GPU, and of those that store their input. Plans for cells without
+/// constrained DoFs come first, then, if there are any, those for the others. Everything is computed on the fly, except
+/// for the action on curved tensor cells, which the predicted times decide.
 pub fn choose_for_threads(
     form: &PointForm,
     elements: &Elements,
@@ -28,7 +28,7 @@ pub fn choose_for_threads(
     precision: Precision,
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
-    // Where the cells of one kernel come in colours, those of all do.
+    // If the cells of one kernel are coloured, those of all kernels are.
     let coloured = wishes.matrix == Some(Scatter::Coloured) && tasks.contains(&Task::Matrix);
     let wishes = &match (coloured, wishes.scatter) {
         (true, Some(Scatter::Block)) => {
@@ -62,7 +62,7 @@ pub fn choose_for_threads(
     Ok(plans)
 }
 
-/// The plans of the one integral over cells that a form has, and of those over facets.
+/// Returns the plans of the form's single cell integral and of its facet integrals.
 fn of_region(
     form: &PointForm,
     elements: &Elements,
@@ -72,13 +72,13 @@ fn of_region(
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(elements, facts);
-    // What sums batch by batch is looked at when the threads of a group are known.
+    // Summation batch by batch is decided once the threads of a group are known.
     let scatter = wishes.scatter.filter(|&scatter| scatter != Scatter::Block).unwrap_or_default();
     let components = form.fields.first().map_or(1, |field| field.shape.components());
     let (gpu, sizes) = (&HOPPER, Sizes::new(form, elements));
     let base = |task: Task| {
         let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !task.stores());
-        // Where fields share a vector, an index says where the numbers of a node begin.
+        // If fields share a vector, an index is the offset of a node's entries.
         let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
         let matrix = task.is_of_matrices();
         let of_matrix = || wishes.matrix.unwrap_or(Scatter::Owner);
@@ -133,7 +133,7 @@ fn of_region(
             Task::Action if curved => {
                 let candidates = action_candidates(&plan, wishes);
                 let placed: Vec<Plan> = candidates.into_iter().map(place).collect();
-                // Cells that are too large for one thread are for many.
+                // Cells that are too large for one thread are shared by many.
                 let by_line = |plan: &Plan| matches!(plan.strategy, Strategy::ThreadPerLine { .. });
                 let lines: Vec<Plan> =
                     placed.iter().filter(|plan| by_line(plan)).cloned().collect();
@@ -143,9 +143,9 @@ fn of_region(
             Task::Action if wished == (None, None) && one_number && gpu.reads_points.at(&sizes) => {
                 place(Plan { linearisation: Linearisation::Stored, ..plan })
             }
-            // One thread has all of a cell.
+            // One thread owns a whole cell.
             task if task.is_of_matrices() => plan,
-            // Nothing is summed, and what is read of corners is not at hand.
+            // No summation here, and the values at corners are not available.
             _ if task.stores() || task.transfers() => by_lines(&plan).unwrap_or(plan),
             _ => place(plan),
         });
@@ -171,8 +171,8 @@ fn of_region(
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));
     }
-    // Where a strategy does not do it with hanging nodes, a thread does a cell, and reads nothing that others have stored
-    // batch by batch.
+    // If a strategy does not support hanging nodes, one thread processes a cell and reads no data stored per batch by
+    // other kernels.
     for plan in hanging.into_iter().flatten() {
         let stored = plan.geometry == Geometry::Stored;
         let alone = |plan: Plan| Plan {
@@ -185,7 +185,7 @@ fn of_region(
         };
         plans.push(if check(form, elements, &plan).is_ok() { plan } else { alone(plan) });
     }
-    // What is stored for others than these kernels has batches of its own.
+    // Data stored for other kernels than these has its own batches.
     let apart = |plan: &Plan| plan.task == Task::Flux || plan.task.is_of_matrices();
     let (apart, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(apart);
     let mut plans = transposed::transpose(form, elements, plans, wishes)?;
@@ -200,7 +200,7 @@ fn of_region(
     Ok(plans)
 }
 
-/// What must be stored at the points, and for which plan.
+/// Returns the storing tasks with the plans that read their results at the points.
 fn readers(plans: &[Plan]) -> Vec<(Task, Plan)> {
     let mut wanted = Vec::new();
     for plan in plans {
@@ -213,7 +213,7 @@ fn readers(plans: &[Plan]) -> Vec<(Task, Plan)> {
     wanted
 }
 
-/// The plan with a thread a line, where that is possible and has more than a few lines a cell.
+/// Returns the plan with a thread per line, if it is possible and there are more than a few lines per cell.
 fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
     let (q, dim) = (elements.rule.line().map(LinePoints::count)?, form.dim);
     let (lines, sizes) = (&HOPPER.lines, Sizes::new(form, elements));
@@ -242,8 +242,8 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     };
     let forced = matches!(wishes.strategy, Some(Strategy::ThreadPerLine { .. }));
     let many = lines.pay.at(&sizes) || (forced && elements.largest() >= 2 && q >= 3);
-    // As many cells a group as the shared memory holds that every device has; if not even one, then one in as much as
-    // this device has, and at last one with derivatives in the place of values.
+    // As many cells per group as fit into the shared memory that every device has. If not even one fits: one in the
+    // shared memory of this device, and finally one with derivatives that overwrite values.
     let most = wishes.cells.unwrap_or(if dim == 2 {
         (lines.threads / q).max(1)
     } else {
@@ -276,7 +276,7 @@ mod tests {
         program.point_form("f", dim).expect("a form")
     }
 
-    /// Elements on q = p + 1 + `more` Gauss points a direction, or on the nodes.
+    /// Elements on q = p + 1 + `more` Gauss points per direction, or on the nodes.
     fn on(form: &PointForm, degree: usize, more: Option<usize>) -> Elements {
         let cell = if form.dim == 3 { Cell::Hexahedron } else { Cell::Quadrilateral };
         let line = match more {
@@ -321,8 +321,8 @@ mod tests {
         assert!(seen > 500 && beyond > 50, "{seen} {beyond}");
     }
 
-    /// Stokes by Taylor and Hood, of which a thread holds quadrilaterals, and two scalar fields of which it holds
-    /// hexahedra of degree 2.
+    /// Taylor–Hood Stokes, of which a thread holds quadrilaterals, and two scalar fields, of which it holds hexahedra
+    /// of degree 2.
     #[test]
     fn several_fields_have_lines_where_one_has() {
         let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
@@ -384,7 +384,7 @@ mod tests {
                     let (free, hanging) = (of(false), of(true));
                     assert_eq!(hanging.indices, Indices::Dofs);
                     assert!(check(&form, &elements, hanging).is_ok());
-                    // Diagonals are a thread's alone.
+                    // Diagonals use one thread per cell.
                     let wanted = match task {
                         Task::Diagonal => Strategy::CellPerLane,
                         _ => free.strategy,
@@ -412,7 +412,7 @@ mod tests {
                 for plan in choose(&Wishes::default()).expect("plans") {
                     let sums = plan.scatter == Scatter::Block;
                     assert_eq!(sums, degree <= most, "{text} degree {degree}: {plan:?}");
-                    // Every node of a cell may have a slot of its own.
+                    // Every node of a cell may have its own slot.
                     let nodes = elements.fields[0].count();
                     assert!(plan.slots.iter().all(|slots| slots.count >= nodes), "{plan:?}");
                     assert_eq!(plan.slots.len(), usize::from(sums));
@@ -420,7 +420,7 @@ mod tests {
                 let atomic = Wishes { scatter: Some(Scatter::Atomic), ..Wishes::default() };
                 let plans = choose(&atomic).expect("plans");
                 assert!(plans.iter().all(|plan| plan.scatter == Scatter::Atomic));
-                // What stores for others has their batches.
+                // A kernel that stores data for others uses their batches.
                 let stored = Wishes { geometry: Some(Geometry::Stored), ..Wishes::default() };
                 let plans = choose(&stored).expect("plans");
                 let metric = plans.iter().filter(|plan| plan.task == Task::Metric);
@@ -454,10 +454,10 @@ mod tests {
             let found = seen.iter().filter(|case| case.0 == degree && case.4);
             found.map(|case| (case.1, case.2)).collect::<Vec<_>>()
         };
-        // The action reads the state, too; in 48 KiB it has no room on 8 points and more.
+        // The action also reads the state, which exceeds 48 KiB on 8 points and more.
         let beyond = |case: &(usize, bool, usize, bool, bool)| case.1 && case.2 == SHARED_BYTES;
         assert!(seen.iter().all(|case| case.3 != (beyond(case) && case.0 > 6)), "{seen:?}");
-        // On 7 and 9 points it is faster, wherever there is room.
+        // On 7 and 9 points it is faster if it fits.
         let (usual, more) = (SHARED_BYTES, 227 << 10);
         assert_eq!(in_place(6), [(false, usual), (true, usual), (false, more), (true, more)]);
         assert_eq!(in_place(7), []);

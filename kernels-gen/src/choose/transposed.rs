@@ -1,5 +1,5 @@
-//! Whether a GPU's threads first own points and then basis functions, or a node each: plans → the same
-//! with these strategies.
+//! Selection of thread transposition (threads first own points, then basis functions) or of a thread per node: plans →
+//! the same with these strategies.
 
 use super::Wishes;
 use super::slots::{sums_first, with_slots};
@@ -11,8 +11,8 @@ use crate::strategy::check;
 use crate::strategy::thread_transposition::{Layout, bytes_of_cell};
 use fem_dsl::point::PointForm;
 
-/// The plans with thread transposition, where that is wished for or does best. They share one number of cells a batch, since
-/// they read the same tables of a mesh.
+/// Returns the plans with thread transposition, on request or if it is fastest. They share one number of cells per
+/// batch, since they read the same tables of a mesh.
 pub(super) fn transpose(
     form: &PointForm,
     elements: &Elements,
@@ -29,14 +29,14 @@ pub(super) fn transpose(
     if !forced && !HOPPER.transposes.at(&Sizes::new(form, elements)) {
         return Ok(plans);
     }
-    // Nodes that hang are others' to resolve.
+    // Cells with hanging nodes keep their strategy.
     let (hanging, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(|plan| plan.hanging);
-    // The plans of one way, with each number of cells a batch that is worth a try.
+    // The plans of one variant, with each candidate number of cells per batch.
     let with = |blocks: usize, room: usize, first: bool| -> Vec<Vec<Plan>> {
         let plans: Vec<Plan> = plans.iter().map(|plan| own(within(plan, room), first)).collect();
         let best = || cells_of_points(form, elements, &plans, blocks);
         let numbers = wishes.lanes.map_or_else(|| numbers_of_cells(best(), first), |n| vec![n]);
-        // What bounds the registers of a thread with a cell says nothing of these.
+        // The register bound of a thread per cell does not apply to these.
         let residency = wishes.residency.unwrap_or(1);
         let one = |plan: &Plan, cells: usize| {
             let plan = with_slots(transposed(plan, blocks, batches, cells), elements, wishes);
@@ -46,14 +46,14 @@ pub(super) fn transpose(
         numbers.into_iter().map(all).collect()
     };
     let possible = |plans: &[Plan]| plans.iter().try_for_each(|plan| check(form, elements, plan));
-    // As many blocks as were asked for, or the most that there is room for.
+    // The requested number of blocks, or the most that fit.
     let numbers = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
     let usual = numbers.clone().rev().map(|blocks| (blocks, SHARED_BYTES));
     let candidates: Vec<(usize, usize)> = usual.chain([(*numbers.start(), usize::MAX)]).collect();
     let first = sums_first(form, elements, wishes);
     let mut refused = None;
-    // Where cells sum first, as many of them as do well so, or else as there is room for; and if there is none, and
-    // nobody asked for it, they do not sum first.
+    // If cells sum first: the best number of such cells, or else the most that fit. If none fit and it was not
+    // requested, they do not sum first.
     for first in if first && wishes.scatter.is_none() { vec![true, false] } else { vec![first] } {
         for &(blocks, room) in &candidates {
             for candidate in with(blocks, room, first) {
@@ -70,13 +70,14 @@ pub(super) fn transpose(
     }
 }
 
-/// The plan with shared memory of at most `room` bytes: what every device has leaves space for several
-/// groups on a multiprocessor, and what one device has beyond is for cells that fit in no less.
+/// Returns the plan with at most `room` bytes of shared memory. The shared memory of every device leaves space for
+/// several groups per multiprocessor; more is for cells that do not fit into less.
 fn within(plan: &Plan, room: usize) -> Plan {
     Plan { shared_bytes: plan.shared_bytes.min(room), ..plan.clone() }
 }
 
-/// The plan with the scatter that it has if threads first own points: what cells with a thread each have may differ.
+/// Returns the plan with its scatter algorithm for threads that first own points, which may differ from that of a
+/// thread per cell.
 fn own(plan: Plan, sums_first: bool) -> Plan {
     let atomic = matches!(plan.scatter, Scatter::Atomic | Scatter::Block);
     let scatter = match plan.scatter {
@@ -87,8 +88,8 @@ fn own(plan: Plan, sums_first: bool) -> Plan {
     Plan { scatter, slots: Vec::new(), ..plan }
 }
 
-/// Numbers of cells a batch, the best first: as many as keep threads busy, or where they sum first as many of these as do that
-/// well, and then fewer, for slots take room.
+/// Returns candidate numbers of cells per batch, the best first. These are as many as keep threads busy (also when they
+/// sum first, if these perform well), then fewer, because slots take shared memory.
 fn numbers_of_cells(best: usize, first: bool) -> Vec<usize> {
     if !first {
         return vec![best];
@@ -99,12 +100,12 @@ fn numbers_of_cells(best: usize, first: bool) -> Vec<usize> {
     more.into_iter().chain(fewer).collect()
 }
 
-/// Whether a plan reads what another has stored at the points.
+/// Returns whether a plan reads values that another kernel has stored at the points.
 fn reads_stored(plan: &Plan) -> bool {
     plan.geometry == Geometry::Stored || plan.linearisation == Linearisation::Stored
 }
 
-/// The plans with a thread a node where that is possible. What is stored for them has their batches.
+/// Returns the plans with a thread per node, if possible. Kernels that store their input use the same batches.
 fn with_nodes(
     form: &PointForm,
     elements: &Elements,
@@ -136,7 +137,7 @@ fn with_nodes(
     Ok(plans.into_iter().map(one).collect())
 }
 
-/// Cells that make a group of about 128 threads, or as many as shared memory holds.
+/// Returns the cells for a group of about 128 threads, limited by shared memory.
 pub fn cells_of_nodes(form: &PointForm, elements: &Elements, plans: &[Plan]) -> usize {
     let threads = elements.rule.count().max(1);
     let fits = |cells: usize| {
@@ -147,21 +148,21 @@ pub fn cells_of_nodes(form: &PointForm, elements: &Elements, plans: &[Plan]) -> 
     (1..=most).rev().find(|&cells| fits(cells)).unwrap_or(1)
 }
 
-/// The same plan with a thread a node, for groups of `cells` cells.
+/// Returns the same plan with a thread per node, for groups of `cells` cells.
 pub fn per_dof(plan: &Plan, cells: usize) -> Plan {
     let strategy = Strategy::ThreadPerDof;
     Plan { strategy, lanes: cells, block: 1, ..plan.clone() }
 }
 
-/// Blocks of a batch that give groups of about 128 threads.
+/// Returns the blocks per batch for groups of about 128 threads.
 fn blocks(form: &PointForm, elements: &Elements) -> usize {
     let one = Layout::block(form, elements);
     (128 / one).max(1)
 }
 
-/// The cells of a batch that `blocks` blocks of threads do best: as many as keep all threads busy, or
-/// fewer where shared memory has no room for these; what slots take is not counted. The kernels of `plans`
-/// read what others of them have stored, so that their batches are the same.
+/// Returns the best number of cells per batch for `blocks` blocks of threads. It is the number that keeps all threads
+/// busy, limited by shared memory (without slots). The kernels of `plans` read data stored by one another, so that
+/// their batches agree.
 pub fn cells_of_points(
     form: &PointForm,
     elements: &Elements,
@@ -174,7 +175,7 @@ pub fn cells_of_points(
     Layout::new(form, elements, blocks, 1).best_cells(most.max(1))
 }
 
-/// The same plan with threads that first own points, then basis functions.
+/// Returns the same plan with threads that first own points, then basis functions.
 pub fn transposed(plan: &Plan, blocks: usize, batches: usize, cells: usize) -> Plan {
     let strategy = Strategy::ThreadTransposition { blocks, batches };
     Plan { strategy, lanes: cells, block: 1, ..plan.clone() }

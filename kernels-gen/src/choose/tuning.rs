@@ -1,4 +1,4 @@
-//! Measured thresholds, one value a family of devices: for another GPU, measure again and write one more [`Gpu`].
+//! Measured thresholds, one value per family of devices. For another GPU, measure again and add one more [`Gpu`].
 //!
 //! A threshold is a table of [`Rule`]s, of which the first that holds decides. Figures without a unit are billions of
 //! unknowns a second at 10 million unknowns in double precision; they were measured with `wf bench`, and are repeated in
@@ -10,22 +10,22 @@ use crate::lower::facts::Facts;
 use crate::plan::{Elements, is_flat};
 use fem_dsl::point::PointForm;
 
-/// What thresholds are about.
+/// The input of the thresholds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     cell: Cell,
     /// The largest degree among the fields.
     degree: usize,
-    /// Quadrature points, and of a line of them; 0 where there are no lines.
+    /// Quadrature points, and those of a line; 0 without lines.
     points: usize,
     pub(super) line: usize,
     /// Components of all fields.
     components: usize,
-    /// Whether no gradient is read or tested, as in a mass matrix.
+    /// True if no gradient is read or tested, as in a mass matrix.
     flat: bool,
-    /// Whether the nodes of some field are the points.
+    /// True if the nodes of some field are the quadrature points.
     collocated: bool,
-    /// Whether all integrals are linear.
+    /// True if all integrals are linear.
     linear: bool,
 }
 
@@ -44,7 +44,7 @@ impl Sizes {
     }
 }
 
-/// When a row of a table holds; what is not said holds always.
+/// The condition of a table row; an absent condition always holds.
 #[derive(Clone, Copy)]
 struct Rule {
     cells: &'static [Cell],
@@ -52,19 +52,19 @@ struct Rule {
     points: Span,
     line: Span,
     components: Span,
-    /// Points times components: numbers that a thread holds which does a whole cell.
+    /// Points times components: the values that a thread with a whole cell holds.
     held: Span,
     flat: Option<bool>,
     collocated: Option<bool>,
     linear: Option<bool>,
 }
 
-/// From the first to the second, both included.
+/// A range, both ends included.
 type Span = (usize, usize);
 
 const ALL: Span = from(0);
 
-/// From a number on.
+/// Returns the range from a number upwards.
 const fn from(least: usize) -> Span {
     (least, usize::MAX)
 }
@@ -112,7 +112,7 @@ impl Rule {
     }
 }
 
-/// What the first rule that holds says, or what is said last.
+/// Rules with their values, and the value if no rule matches.
 pub(super) struct Table<T: 'static>(&'static [(Rule, T)], T);
 
 impl<T: Copy> Table<T> {
@@ -122,14 +122,14 @@ impl<T: Copy> Table<T> {
     }
 }
 
-/// A family of processors.
+/// A family of CPUs.
 pub(super) struct Processor {
     pub(super) machine: Machine,
-    /// The least degree from which on unknowns that come in runs are read in runs.
+    /// The least degree at which DoFs in runs are read as runs.
     pub(super) runs: usize,
     /// Batches that are gathered, then computed, then scattered together.
     pub(super) block: Table<usize>,
-    /// Loops over at most this many entries are written out.
+    /// The trip count up to which loops are unrolled.
     pub(super) unroll: usize,
 }
 
@@ -137,8 +137,8 @@ pub(super) struct Processor {
 pub(super) const ZEN4: Processor = Processor {
     machine: Machine::SERVER_CORE,
     runs: 3,
-    // Vectors on elements of degree 1 gain a fifth, everything else loses, for a block of batches takes more of the first
-    // cache.
+    // Vectors on elements of degree 1 gain a fifth; everything else loses, because a block of batches takes more of the
+    // first-level cache.
     block: Table(&[(Rule { degree: (0, 1), components: from(2), ..ANY }, 4)], 1),
     unroll: 8,
 };
@@ -146,66 +146,67 @@ pub(super) const ZEN4: Processor = Processor {
 /// A family of GPUs.
 pub(super) struct Gpu {
     pub(super) machine: Machine,
-    /// Threads of a group where each does a cell.
+    /// Threads per group, for a cell per thread.
     pub(super) threads: usize,
-    /// Groups of such threads that a multiprocessor is to hold.
+    /// Resident groups per multiprocessor, for a cell per thread.
     pub(super) residency: Table<usize>,
-    /// Whether their assembler is to keep to the order of the text.
+    /// True if the assembler keeps the order of the source.
     pub(super) in_order: Table<bool>,
-    /// Whether they add to both ends of an edge at once.
+    /// True if both ends of an edge are added at once.
     pub(super) edges: Table<bool>,
-    /// Up to how many entries loops are written out in the text where a thread does a cell.
+    /// The largest trip count of loops that are unrolled in the text, for a cell per thread.
     pub(super) unroll: usize,
-    /// Whether the action of a matrix without gradients reads one number from each point, not the map of the cell.
+    /// True if the action of a matrix without gradients reads one value at each point instead of the map of the cell.
     pub(super) reads_points: Table<bool>,
-    /// Whether the cells of a batch sum first, where a field is continuous.
+    /// True if the cells of a batch sum first, for continuous fields.
     pub(super) sums_first: Table<bool>,
-    /// Threads of a group whose cells sum first, if there is room; and below how many nothing is summed first.
+    /// Threads per group whose cells sum first, if it fits; and the least number below which nothing is summed first.
     pub(super) summing: Table<usize>,
     pub(super) fewest_summing: usize,
-    /// Whether threads first own points, then basis functions.
+    /// True if threads first own points, then basis functions.
     pub(super) transposes: Table<bool>,
-    /// N_cb: batches that such a group does one after another.
+    /// N_cb: batches that such a group processes one after another.
     pub(super) batches: usize,
-    /// Cells of such a batch from which on they do well to sum first.
+    /// The least number of cells per batch for which summing first pays.
     pub(super) cells_summing: usize,
     pub(super) lines: Lines,
 }
 
-/// Registers that a thread with a line needs for components beyond the first, a point of its column.
+/// Registers per point of its column that a thread with a line needs for each component beyond the first.
 #[derive(Clone, Copy)]
 pub(super) enum Further {
-    /// Two for each, where many threads do better than many registers.
+    /// Two for each, if many threads are better than many registers.
     Two,
-    /// Four for each with gradients, and one for each that is values alone.
+    /// Four for each with gradients, and one for each with values only.
     Four,
-    /// All that there are.
+    /// All available registers.
     All,
 }
 
-/// Threads with a line of a tensor cell each.
+/// Thresholds for threads with a line of a tensor cell each.
 pub(super) struct Lines {
-    /// Whether a cell is too much for the registers of one thread, and enough for many.
+    /// True if a cell exceeds the registers of one thread and occupies many.
     pub(super) pay: Table<bool>,
-    /// Cells of a group; on quadrilaterals, threads of a group.
+    /// Cells per group; on quadrilaterals, threads per group.
     pub(super) cells: Table<usize>,
     pub(super) threads: usize,
-    /// The least number of points a direction from which on the even-odd decomposition pays.
+    /// The least number of points per direction for which the even-odd decomposition pays.
     pub(super) even_odd: usize,
     /// Registers that a thread needs with one component.
     registers: Table<usize>,
-    /// How many more it needs with further ones.
+    /// Additional registers for further components.
     further: Table<Further>,
-    /// How many do where many threads hide each other's waiting, and for a diagonal, whose coefficients wait in registers.
+    /// Register limits: `most` where many threads hide each other's latency, and `diagonal` for a diagonal, whose
+    /// coefficients stay in registers.
     pub(super) most: Table<usize>,
     pub(super) diagonal: usize,
-    /// Whether the assembler is to keep to the order of the text, where `components` are those with gradients.
+    /// True if the assembler keeps the order of the source; `components` counts those with gradients.
     in_order: Table<bool>,
-    /// Whether derivatives in x take the place of values, in the same way.
+    /// True if derivatives in x overwrite values; `components` as above.
     in_place: Table<bool>,
-    /// Whether nodes inside of cells are stored, not added to.
+    /// True if results at nodes inside of cells are stored instead of added.
     pub(super) stores_inside: Table<bool>,
-    /// Nodes of a line beyond which what lies inside is computed when it is needed.
+    /// Nodes per line above which interior values are recomputed when they are needed.
     pub(super) recomputed: Table<usize>,
 }
 
@@ -213,9 +214,9 @@ pub(super) struct Lines {
 pub(super) const HOPPER: Gpu = Gpu {
     machine: Machine::H200,
     threads: 128,
-    // What a cell of degree 1 needs in registers leaves room for four groups with one component on few points, for three
-    // where all points of a hexahedron only take values, and for two else. With three, a mass matrix on 27 points does
-    // 12.8, with two 10; of three components 26.9, with two 23.0.
+    // The registers of a cell of degree 1 allow four groups with one component on few points. They allow three where
+    // all points of a hexahedron only need values, and two otherwise. A mass matrix on 27 points reaches 12.8 with
+    // three, 10 with two; with three components 26.9, with two groups 23.0.
     residency: Table(
         &[
             (Rule { degree: (1, 1), components: (0, 1), points: (0, 8), ..ANY }, 4),
@@ -225,20 +226,21 @@ pub(super) const HOPPER: Gpu = Gpu {
         ],
         1,
     ),
-    // A thread certainly holds too much: three Laplacians of degree 1 on 27 points go from 4.2 to 6.1. With fewer points it
-    // depends on the form, and what is spilt is looked at when it is compiled.
+    // These certainly exceed a thread's registers: three Laplacians of degree 1 on 27 points go from 4.2 to 6.1. With
+    // fewer points it depends on the form, and spills are examined at compile time.
     in_order: Table(
         &[(Rule { points: from(9), components: from(3), flat: Some(false), ..HEX_DEGREE_1 }, true)],
         false,
     ),
-    // With three groups elasticity does 23.3, node by node 22.1, and 22.4 with two groups. With one component shuffling
-    // costs more than the additions that it saves.
+    // With three groups elasticity reaches 23.3, node by node 22.1, and 22.4 with two groups. With one component
+    // shuffles cost more than the additions they save.
     edges: Table(&[(BUSY, true)], false),
-    // Written out by the compiler, loops over private arrays run as fast as those in the text, degree 1 of BP4 2 % faster.
+    // Loops over private arrays unrolled by the compiler run as fast as those unrolled in the text; degree 1 of BP4 is
+    // 2 % faster.
     unroll: 8,
-    // At degrees 2 and 3, where a thread has only few points to each unknown it moves. A mass matrix of one component at
-    // degrees 1 to 4: 12.9, 26.9, 40.5 and 47.1 with, 15.4, 23.2, 36.7 and 47.1 without; of three 19.9, 33.2, 49.3 and
-    // 55.6, without 22.7, 31.1, 49.8 and 58.0.
+    // At degrees 2 and 3, where a thread has few points per DoF. A mass matrix of one component at degrees 1 to 4:
+    // 12.9, 26.9, 40.5 and 47.1 with, 15.4, 23.2, 36.7 and 47.1 without; of three 19.9, 33.2, 49.3 and 55.6 with, 22.7,
+    // 31.1, 49.8 and 58.0 without.
     reads_points: Table(
         &[
             (Rule { degree: (2, 3), components: (1, 1), flat: Some(true), ..HEX }, true),
@@ -246,11 +248,11 @@ pub(super) const HOPPER: Gpu = Gpu {
         ],
         false,
     ),
-    // On triangles and tetrahedra, many of which share a node. With and without, Laplacians and elasticity: on triangles of
-    // degrees 1 to 3 37, 49 and 57 against 28, 27 and 31, and 49, 56 and 61 against 30, 29 and 32, of degree 4 38 against
-    // 33; on tetrahedra of degrees 1 to 3 9.1, 21.6 and 12.6 against 5.1, 10.2 and 11.5, and 13.9, 25.2 and 5.0 against 6.0,
-    // 11.1 and 5.1. A hexahedron of degree 1 finds most of its neighbours' nodes in the nearest cache, and adds along
-    // edges: 21.9 against 23.6 with three components, 12.5 against 18.2 with one.
+    // On triangles and tetrahedra, many of which share a node. With and without, Laplacians and elasticity: on
+    // triangles of degrees 1 to 3 37, 49 and 57 against 28, 27 and 31, and 49, 56 and 61 against 30, 29 and 32. Of
+    // degree 4 38 against 33. On tetrahedra of degrees 1 to 3 9.1, 21.6 and 12.6 against 5.1, 10.2 and 11.5, and 13.9,
+    // 25.2 and 5.0 against 6.0, 11.1 and 5.1. A hexahedron of degree 1 finds most of its neighbours' nodes in the
+    // first-level cache, and adds along edges: 21.9 against 23.6 with three components, 12.5 against 18.2 with one.
     sums_first: Table(
         &[
             (Rule { cells: TRIANGLES, ..ANY }, true),
@@ -259,8 +261,8 @@ pub(super) const HOPPER: Gpu = Gpu {
         ],
         false,
     ),
-    // Triangles of degree 1 with 256 and 128 threads a group: 37.3 and 32.2; of degree 2 with 256, 128 and 64 44.0, 51.7
-    // and 48.8; tetrahedra of degrees 1 and 2 with 128 and 64 9.0, 20.2 and 6.5, 21.6.
+    // Triangles of degree 1 with 256 and 128 threads per group: 37.3 and 32.2; of degree 2 with 256, 128 and 64 44.0,
+    // 51.7 and 48.8; tetrahedra of degrees 1 and 2 with 128 and 64 9.0, 20.2 and 6.5, 21.6.
     summing: Table(
         &[
             (Rule { cells: PLANE, degree: (1, 1), ..ANY }, 256),
@@ -271,22 +273,22 @@ pub(super) const HOPPER: Gpu = Gpu {
     ),
     fewest_summing: 32,
     // By threads with a cell each and by transposition: the Laplacian on tetrahedra of degrees 2 to 4 9.5, 7.9 and 1.4
-    // against 5.7, 2.2 and 1.8, of three components 9.7, 1.7 and 0.6 against 3.1, 1.7 and 1.2, Stokes of degrees 2 and 3
-    // 9.1 and 1.9 against 2.8 and 1.6; on triangles of degrees 2 to 4 26 to 31 against 10 to 24.
+    // against 5.7, 2.2 and 1.8. Of three components 9.7, 1.7 and 0.6 against 3.1, 1.7 and 1.2. Stokes of degrees 2 and
+    // 3 9.1 and 1.9 against 2.8 and 1.6. On triangles of degrees 2 to 4 26 to 31 against 10 to 24.
     transposes: Table(&[(Rule { degree: from(4), ..TETRAHEDRON }, true)], false),
-    // Their number matters little (Knepley, Rupp and Terrel, table 2), and one leaves the most groups to hide each other's
-    // waiting.
+    // The number matters little (Knepley, Rupp and Terrel, table 2); with one, the most groups hide each other's
+    // latency.
     batches: 1,
-    // Several for each thread if need be. Poisson on triangles with 96 threads: 30.7 with 192 cells, 24.2 with 96; on
+    // Several per thread if necessary. Poisson on triangles with 96 threads: 30.7 with 192 cells, 24.2 with 96; on
     // tetrahedra with 64 threads 6.6 with 128 cells, 5.2 with 64.
     cells_summing: 128,
     lines: Lines {
-        // Two nodes a direction fill too few lines; with three, registers hold two components of a hexahedron. By lines and
-        // by threads with a cell each: two fields, three, and Stokes on 27 points 17, 18 and 25 against 18, 12 and 12, one
-        // field and two on 64 points 39 and 27 against 37 and 6. On quadrilaterals one thread does linear forms better for
-        // as long as its loops are written out: Stokes of degrees 2 to 4 64, 72 and 68 against 47, 53 and 56, vectors of
-        // degrees 2 and 3 67 and 75 against 57 and 67; but a neo-Hookean solid of degrees 3 and 4 40 and 34 against 48 and
-        // 42.
+        // Two nodes per direction fill too few lines; with three, registers hold two components of a hexahedron. By
+        // lines and by a thread per cell: two fields, three, and Stokes on 27 points 17, 18 and 25 against 18, 12
+        // and 12. One field and two on 64 points 39 and 27 against 37 and 6. On quadrilaterals one thread is better for
+        // linear forms as long as its loops are unrolled. Stokes of degrees 2 to 4 64, 72 and 68 against 47, 53 and 56,
+        // vectors of degrees 2 and 3 67 and 75 against 57 and 67. It is not for a neo-Hookean solid: of degrees 3 and 4
+        // 40 and 34 against 48 and 42.
         pay: Table(
             &[
                 (Rule { degree: (0, 1), ..ANY }, false),
@@ -297,7 +299,7 @@ pub(super) const HOPPER: Gpu = Gpu {
             ],
             false,
         ),
-        // Groups of 64 to 130 threads, or 245; about as many as fill their warps.
+        // Groups of 64 to 130 threads, or 245; roughly as many as fill their warps.
         cells: Table(
             &[
                 (Rule { line: (0, 3), collocated: Some(true), ..ANY }, 8),
@@ -312,8 +314,8 @@ pub(super) const HOPPER: Gpu = Gpu {
         ),
         threads: 128,
         even_odd: 5,
-        // About 64 registers where there are no gradients, 80 up to 6 points a direction, more above, and 2 for each point
-        // of its column and each further component, of the fields or of a curved map.
+        // About 64 registers without gradients, 80 up to 6 points per direction, more above. In addition, 2 for each
+        // point of its column and each further component, of the fields or of a curved map.
         registers: Table(
             &[
                 (Rule { flat: Some(true), line: (4, 4), ..ANY }, 56),
@@ -324,11 +326,11 @@ pub(super) const HOPPER: Gpu = Gpu {
             ],
             80,
         ),
-        // Where three components and more have gradients, a few threads with many registers do better than many with few,
-        // and 4 are counted, for values alone beside them one, and on 8 points all that there are: three Laplacians on 4
-        // points 45.0 with 128 registers and 37.2 with 96, on 7 points 50.8 with 168 and 45.0 with 128, elasticity on 7
-        // points 41.0 and 36.9, and on 8 points, where two whole warps are a cell, 45.4 with 255, 37.0 with 168 and 38.5
-        // with 128.
+        // For three components and more with gradients, few threads with many registers are better than many with few.
+        // Then 4 registers are counted, 1 for additional values without gradients, and on 8 points all available. Three
+        // Laplacians on 4 points 45.0 with 128 registers and 37.2 with 96, on 7 points 50.8 with 168 and 45.0 with 128.
+        // Elasticity on 7 points 41.0 and 36.9; on 8 points, where a cell is two whole warps, 45.4 with 255, 37.0 with
+        // 168 and 38.5 with 128.
         further: Table(
             &[
                 (Rule { line: (8, 8), ..HEX_3 }, Further::All),
@@ -339,9 +341,10 @@ pub(super) const HOPPER: Gpu = Gpu {
         ),
         most: Table(&[(Rule { line: (8, 8), ..ANY }, ALL_REGISTERS)], 168),
         diagonal: 168,
-        // Where so much is held at once that another order only moves it to memory and back. In order and else: BP3 on 7
-        // points 27.8 and 26.4; three Laplacians on 9 points 31.1 and 29.3, on 10 32.1 and 30.7, elasticity on 9 37.8 and
-        // 35.7. On up to 6 points, and on 8, where threads have 255 registers, order costs three components 4 to 9 %.
+        // For kernels with so many live values that another order only spills them. In order and otherwise: BP3 on 7
+        // points 27.8 and 26.4; three Laplacians on 9 points 31.1 and 29.3, on 10 32.1 and 30.7, elasticity on 9 37.8
+        // and 35.7. On up to 6 points, and on 8, where threads have 255 registers, order costs three components 4 to 9
+        // %.
         in_order: Table(
             &[
                 (Rule { collocated: Some(true), ..ANY }, false),
@@ -350,17 +353,17 @@ pub(super) const HOPPER: Gpu = Gpu {
             ],
             false,
         ),
-        // A third less of shared memory has more groups of threads on a multiprocessor. With and without: three Laplacians
-        // of degrees 3 and 4 23.6 and 24.8 against 20.6 and 23.5, BP6 of degrees 5 and 8 53.0 and 56.2 against 50.9 and
-        // 43.0, elasticity of degrees 4, 5, 6 and 8 42.9, 42.4, 41.4 and 42.1 against 38.8, 39.7, 39.9 and 38.8. On 4 and
-        // 8 points it loses 12 to 43 %, with one component it gains nothing.
+        // A third less shared memory allows more groups of threads per multiprocessor. With and without: three
+        // Laplacians of degrees 3 and 4 23.6 and 24.8 against 20.6 and 23.5, BP6 of degrees 5 and 8 53.0 and 56.2
+        // against 50.9 and 43.0, elasticity of degrees 4, 5, 6 and 8 42.9, 42.4, 41.4 and 42.1 against 38.8, 39.7, 39.9
+        // and 38.8. On 4 and 8 points it loses 12 to 43 %; with one component it gains nothing.
         in_place: Table(
             &[(Rule { line: (5, 7), ..HEX_3 }, true), (Rule { line: (9, 9), ..HEX_3 }, true)],
             false,
         ),
-        // With and without: mass matrices of degrees 3, 6 and 8 41.6, 73.4 and 78.3 against 40.6, 68.5 and 70.5;
-        // Laplacians on Gauss-Lobatto points of degrees 5 and 7 49.4 and 65.1 against 48.4 and 60.7; but of degree 3 39.3
-        // against 39.6, and on Gauss points of degrees 2 and 3 12.5 and 18.9 against 12.6 and 19.1.
+        // With and without: mass matrices of degrees 3, 6 and 8 41.6, 73.4 and 78.3 against 40.6, 68.5 and 70.5.
+        // Laplacians on Gauss-Lobatto points of degrees 5 and 7 49.4 and 65.1 against 48.4 and 60.7, but of degree 3
+        // 39.3 against 39.6. On Gauss points of degrees 2 and 3 12.5 and 18.9 against 12.6 and 19.1.
         stores_inside: Table(
             &[
                 (Rule { degree: from(4), ..ANY }, true),
@@ -369,22 +372,22 @@ pub(super) const HOPPER: Gpu = Gpu {
             ],
             false,
         ),
-        // Laplacians on Gauss-Lobatto points of degrees 5 and 8, and of three components of degrees 3, 6 and 8, recompute
-        // with 47.7, 55.7, 46.8, 55.2 and 65.3, and otherwise do 49.4, 54.3, 46.9, 52.8 and 62.0.
+        // Laplacians on Gauss-Lobatto points of degrees 5 and 8, and of three components of degrees 3, 6 and 8:
+        // recomputed, 47.7, 55.7, 46.8, 55.2 and 65.3; otherwise 49.4, 54.3, 46.9, 52.8 and 62.0.
         recomputed: Table(&[(Rule { components: from(2), ..ANY }, 6)], 7),
     },
 };
 
-/// Numbers that a thread holds, points times components, up to which its loops over a cell are written out.
+/// Values per thread, points times components, up to which its loops over a cell are unrolled.
 const HELD: usize = 128;
 
-/// What a thread may have at most.
+/// The register limit per thread.
 const ALL_REGISTERS: usize = 255;
 
-/// What lines need to know of a plan: sizes whose components are those with gradients in what it computes.
+/// The input of the thresholds for lines: sizes whose components are those with gradients.
 pub(super) struct Sloped {
     sizes: Sizes,
-    /// Components of the fields that are values alone.
+    /// Components of the fields without gradients.
     values: usize,
     /// Components of a curved map.
     map: usize,
@@ -405,7 +408,7 @@ impl Sloped {
 }
 
 impl Lines {
-    /// Registers that a thread needs.
+    /// Returns the registers that a thread needs.
     pub(super) fn registers(&self, of: &Sloped) -> usize {
         let Sloped { sizes, values, map } = of;
         let (q, sloped) = (sizes.line, sizes.components);
@@ -417,7 +420,7 @@ impl Lines {
         (self.registers.at(sizes) + further + 2 * q * map).min(self.most.at(sizes))
     }
 
-    /// Whether the assembler keeps to the order of the text, and whether derivatives in x take the place of values.
+    /// Returns whether the assembler keeps the order of the source, and whether derivatives in x overwrite values.
     pub(super) fn in_order_in_place(&self, of: &Sloped) -> (bool, bool) {
         (self.in_order.at(&of.sizes), self.in_place.at(&of.sizes))
     }

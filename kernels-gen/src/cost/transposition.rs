@@ -1,33 +1,33 @@
-//! The model of thread transposition: what a batch takes in shared memory, in traffic, and in arithmetic.
+//! The model of thread transposition: shared memory, traffic and arithmetic of a batch.
 //!
-//! Equations 3 to 9 of M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature
-//! on the GPU" (2016), in which each thread owns one component and geometry is read as J⁻¹ and det J. Our
-//! own kernels are counted in their text ([`super::count`]); this model stands beside them.
+//! Equations 3 to 9 of M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature on the GPU"
+//! (2016), in which each thread owns one component and geometry is read as J⁻¹ and det J. The model serves as a
+//! reference for our own kernels, which are counted in their text ([`super::count`]).
 
 use crate::plan::{Elements, lcm};
 use fem_dsl::point::{Part, PointForm};
 
-/// The sizes that the model knows.
+/// The parameters of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// d.
+    /// d: space dimension.
     pub dim: usize,
-    /// N_b.
+    /// N_b: basis functions per cell.
     pub nodes: usize,
-    /// N_q.
+    /// N_q: quadrature points per cell.
     pub points: usize,
-    /// N_comp.
+    /// N_comp: components.
     pub components: usize,
-    /// N_bl.
+    /// N_bl: blocks per batch.
     pub blocks: usize,
     /// Bytes of a real.
     pub real: usize,
-    /// Whether f0 is there: without it no values of the basis are read and none of f0 is kept.
+    /// True if f0 is present; otherwise no basis values are read and no f0 is kept.
     pub values: bool,
 }
 
 impl Model {
-    /// The model of a form of one field.
+    /// Returns the model of a form of one field.
     pub fn new(form: &PointForm, elements: &Elements, blocks: usize, real: usize) -> Self {
         let nodes = elements.fields.iter().map(|element| element.count()).max().unwrap_or(1);
         let outputs = form.integrals.iter().flat_map(|integral| &integral.residual);
@@ -42,62 +42,62 @@ impl Model {
         }
     }
 
-    /// N_bs: cells of a block.
+    /// Returns N_bs: cells per block.
     pub fn block(&self) -> usize {
         lcm(self.nodes, self.points)
     }
 
-    /// N_t: threads of a group.
+    /// Returns N_t: threads per group.
     pub fn threads(&self) -> usize {
         self.block() * self.components * self.blocks
     }
 
-    /// N_bc: cells of a batch.
+    /// Returns N_bc: cells per batch.
     pub fn batch(&self) -> usize {
         self.block() * self.blocks
     }
 
-    /// N_bt: basis functions of all components.
+    /// Returns N_bt: basis functions of all components.
     fn basis(&self) -> usize {
         self.nodes * self.components
     }
 
-    /// N_sqc: cells of which a thread evaluates a point.
+    /// Returns N_sqc: cells of which a thread evaluates one point.
     pub fn serial_points(&self) -> usize {
         self.block() / self.nodes
     }
 
-    /// N_sbc: cells of which a thread integrates a basis function.
+    /// Returns N_sbc: cells of which a thread integrates one basis function.
     pub fn serial_nodes(&self) -> usize {
         self.block() / self.points
     }
 
-    /// N_tq: threads of a cell that own points (section 3).
+    /// Returns N_tq: threads per cell that own points (section 3).
     pub fn point_threads(&self) -> usize {
         self.points * self.components
     }
 
-    /// N_bt: threads of a cell that own basis functions (section 3).
+    /// Returns N_bt: threads per cell that own basis functions (section 3).
     pub fn node_threads(&self) -> usize {
         self.basis()
     }
 
-    /// N_cbc = N_bl N_q: cells whose results are written at once (section 3.2).
+    /// Returns N_cbc = N_bl N_q: cells whose results are written at once (section 3.2).
     pub fn written_at_once(&self) -> usize {
         self.blocks * self.points
     }
 
-    /// Groups of threads that so many bytes of shared memory hold at once (section 3.3).
+    /// Returns the resident groups of threads for this many bytes of shared memory (section 3.3).
     pub fn groups(&self, shared: usize) -> usize {
         shared / self.shared_bytes()
     }
 
-    /// Numbers of f0 and f1, or of f1 alone.
+    /// Returns the reals of f0 and f1, or of f1 alone.
     fn tested(&self) -> usize {
         self.dim + usize::from(self.values)
     }
 
-    /// Bytes of shared memory of a group: equation 3, or with equation 5's counts where there is no f0.
+    /// Returns the bytes of shared memory per group: equation 3, or with the counts of equation 5 without f0.
     pub fn shared_bytes(&self) -> usize {
         let Self { dim, points, real, .. } = *self;
         let (threads, basis, tested) = (self.threads(), self.basis(), self.tested());
@@ -107,18 +107,18 @@ impl Model {
         real * (geometry + tables + threads * basis + kept)
     }
 
-    /// Bytes of shared memory a cell: equations 4 and 5.
+    /// Returns the bytes of shared memory per cell: equations 4 and 5.
     pub fn shared_bytes_per_cell(&self) -> f64 {
         self.shared_bytes() as f64 / self.batch() as f64
     }
 
-    /// Bytes that a batch loads and stores: equation 6.
+    /// Returns the bytes that a batch loads and stores: equation 6.
     pub fn bytes(&self) -> usize {
         let Self { dim, points, real, .. } = *self;
         real * self.threads() * ((dim * dim + 1) + self.basis() + (dim + 1) * points)
     }
 
-    /// Floating-point operations of a batch: equation 7.
+    /// Returns the floating-point operations of a batch: equation 7.
     pub fn flops(&self) -> usize {
         let Self { dim, points, components, .. } = *self;
         let basis = self.basis();
@@ -128,17 +128,17 @@ impl Model {
         (evaluate + integrate) * self.batch()
     }
 
-    /// β, operations a byte: equation 8.
+    /// Returns β, the operations per byte: equation 8.
     pub fn balance(&self) -> f64 {
         self.flops() as f64 / self.bytes() as f64
     }
 
-    /// The rate that the model expects of a machine, in operations a second.
+    /// Returns the rate that the model predicts for a machine, in operations per second.
     pub fn flop_rate(&self, bandwidth: f64, peak: f64) -> f64 {
         (self.balance() * bandwidth).min(peak)
     }
 
-    /// The time of a cell that the model expects, in seconds.
+    /// Returns the time per cell that the model predicts, in seconds.
     pub fn seconds_per_cell(&self, bandwidth: f64, peak: f64) -> f64 {
         self.flops() as f64 / self.batch() as f64 / self.flop_rate(bandwidth, peak)
     }
@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn threads_of_a_cell_in_both_phases() {
-        // Figure 3: 4 threads a cell own points, 6 own basis functions, and N_bl N_q = 4 cells are written at once by 24.
+        // Figure 3: 4 threads per cell own points, 6 own basis functions, and N_bl N_q = 4 cells are written at once
+        // by 24.
         let model = Model { points: 2, components: 2, blocks: 2, ..POISSON };
         assert_eq!((model.point_threads(), model.node_threads()), (4, 6));
         assert_eq!(model.written_at_once(), model.threads() / model.node_threads());
@@ -178,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Equations 6 to 8 by hand: operations and bytes of a cell for what the paper measures, one point a cell.
+    /// Equations 6 to 8 by hand: operations and bytes per cell for the measured cases of the paper, one point per cell.
     #[test]
     fn the_balance_of_all_that_is_measured() {
         let solid = Model { dim: 3, nodes: 4, ..POISSON };
@@ -196,8 +197,8 @@ mod tests {
                 (flops * model.batch(), bytes * model.batch())
             );
         }
-        // Section 6 has it that several components halve the balance, roughly: by its own equation they take a quarter of it in
-        // the plane, and less than a third in space.
+        // Section 6 states that several components halve the balance, roughly. By its own equation they take a quarter
+        // of it in the plane, and less than a third in space.
         let less = |model: Model, components: usize| {
             Model { components, ..model }.balance() / model.balance()
         };
@@ -206,12 +207,12 @@ mod tests {
 
     #[test]
     fn the_balance_of_poisson_on_triangles() {
-        // Equation 9: 41/22 operations a byte. Equation 7 with its parentheses counts
-        // (2 + 6 · 2) · 3 + 4 + 6 · 2 · 3 = 82 operations, equation 6 4 · (5 + 3 + 3) = 44 bytes.
+        // Equation 9: 41/22 operations per byte. Equation 7 with its parentheses counts (2 + 6 · 2) · 3 + 4 + 6 · 2 · 3
+        // = 82 operations, equation 6 4 · (5 + 3 + 3) = 44 bytes.
         let per_cell = |all: usize| all / POISSON.batch();
         assert_eq!((per_cell(POISSON.flops()), per_cell(POISSON.bytes())), (82, 44));
         assert!((POISSON.balance() - 41.0 / 22.0).abs() < 1e-15);
-        // It does not depend on how many blocks there are.
+        // It does not depend on the number of blocks.
         assert!((Model { blocks: 32, ..POISSON }.balance() - 41.0 / 22.0).abs() < 1e-15);
     }
 
@@ -223,21 +224,22 @@ mod tests {
         let (threads, basis) = (24, 12);
         let want = 4 * (10 * threads + 4 * basis * 4 + threads * basis + 4 * threads);
         assert_eq!(model.shared_bytes(), want);
-        // Equation 4, with LCM(N_b, N_q) = N_b here, so that N_sqc is 1 and the bound is not reached.
+        // Equation 4, with LCM(N_b, N_q) = N_b in this case, so that N_sqc is 1 and the bound is not reached.
         let own = 4.0 * 3.0 * (10.0 + 4.0 * 4.0 / (4.0 * 2.0) * 4.0 + 12.0 + 4.0);
         assert!((model.shared_bytes_per_cell() - own).abs() < 1e-12, "{own}");
         let bound = 4.0 * 3.0 * (10.0 + 4.0 * 4.0 / 2.0 + 12.0 + 4.0 * 4.0);
         assert!(model.shared_bytes_per_cell() <= bound);
-        // Equation 5 for Poisson, where LCM(N_b, N_q) = N_b N_q and it is exact.
+        // Equation 5 for Poisson, with LCM(N_b, N_q) = N_b N_q, for which it is exact.
         for blocks in [1, 4, 32] {
             let model = Model { blocks, ..POISSON };
             let exact = 4.0 * (5.0 + 2.0 / blocks as f64 + 3.0 + 2.0);
             assert!((model.shared_bytes_per_cell() - exact).abs() < 1e-12);
         }
-        // About 5 KB for a batch of 32 blocks of Poisson: the text rounds up what 96 cells take.
+        // About 5 KB for a batch of 32 blocks of Poisson: the paper rounds up the bytes of 96 cells.
         let bytes = Model { blocks: 32, ..POISSON }.shared_bytes();
         assert!((3 << 10..5 << 10).contains(&bytes), "{bytes}");
-        // Of 5 KB 48 KB of a multiprocessor hold 9, as section 3.3 says; of what equation 5 gives, 12.
+        // A multiprocessor with 48 KB holds 9 groups of 5 KB, as in section 3.3; with the bytes of equation 5 it
+        // holds 12.
         let model = Model { blocks: 32, ..POISSON };
         assert_eq!(((48 << 10) / (5 << 10), model.groups(48 << 10), bytes), (9, 12, 3864));
     }

@@ -1,9 +1,8 @@
-//! Kernels in the C family: one abstract thread of the kernel IR is one thread of a group.
+//! Kernels in the C family: an abstract thread of the kernel IR is a thread of a group.
 //!
-//! CUDA and OpenCL say the same things in other words; [`Words`] holds them. A kernel takes the first
-//! batch, the end of the batches and its arrays; group g does batches `first + g · block` on. Local
-//! arrays are the thread's own, and all loops over them are to be unrolled, so that they become
-//! registers.
+//! CUDA and OpenCL differ in vocabulary only, which [`Words`] contains. A kernel takes the first batch, the end of the
+//! batches and its arrays; group g processes batches from `first + g · block` on. Local arrays are private to a thread,
+//! and all loops over them must be unrolled, so that the arrays become registers.
 
 pub mod rows;
 pub mod slices;
@@ -17,52 +16,51 @@ use crate::kir::{Element, Entries, Kernel, Precision, Thread};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The words of one dialect.
+/// The vocabulary of a dialect.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
     /// The language.
     pub language: Language,
-    /// Before the name of a kernel, with the number of threads for `$THREADS`.
+    /// Prefix of a kernel's name, with `$THREADS` for the number of threads.
     pub kernel: &'static str,
-    /// Before a pointer to global memory.
+    /// Qualifier of a pointer to global memory.
     pub global: &'static str,
-    /// Before an array that a group shares.
+    /// Qualifier of an array in shared memory.
     pub shared: &'static str,
-    /// Declares the shared memory `asked_for` that a launch asks for; none where that is not possible.
+    /// Declaration of the dynamic shared memory `asked_for` of a launch; `None` if the dialect has none.
     pub asked_for: Option<&'static str>,
-    /// What stands instead of [`Words::kernel`] where a compiler may be told how many registers the kernels of a file
-    /// have.
+    /// Alternative to [`Words::kernel`] if a compiler option sets the registers of a file's kernels.
     pub by_registers: Option<&'static str>,
-    /// Where all threads of a group meet.
+    /// Group barrier.
     pub barrier: &'static str,
-    /// Before a constant table.
+    /// Qualifier of a constant table.
     pub constant: &'static str,
-    /// Before a constant table of which threads read different entries at once; none where the memory of constants is
-    /// the only one that a file can fill.
+    /// Qualifier of a constant table of which threads read different entries at once; `None` if a file can initialise
+    /// constant memory only.
     pub spread: Option<&'static str>,
-    /// Whether the tables of a kernel stand in it, or beside it in a namespace: NVRTC puts numbers of a static table
-    /// into instructions, which then take more registers.
+    /// True if a kernel's tables are declared inside it, not in a namespace before it. NVRTC puts the values of a
+    /// static table into instructions, which then take more registers.
     pub tables_within: bool,
-    /// What keeps a compiler from moving accesses to memory to its other side.
+    /// A fence that keeps a compiler from moving memory accesses across it.
     pub fence: &'static str,
-    /// What reads a number from the memory of constants, where a compiler would put together what it knows; none where
-    /// it does not.
+    /// A read from constant memory that prevents a compiler from merging known values; `None` if it does not merge
+    /// them.
     pub listed: Option<&'static str>,
-    /// Before a pointer that nothing else points to.
+    /// Qualifier of an unaliased pointer.
     pub restrict: &'static str,
-    /// The number of the thread in its group.
+    /// The index of the thread in its group.
     pub thread: &'static str,
-    /// The number of the group.
+    /// The index of the group.
     pub group: &'static str,
     /// The type of sizes.
     pub size: &'static str,
-    /// What stands before the first kernel, with the scalar type for `$T`, an unsigned integer of its
-    /// size for `$U`, the operation that compares and exchanges one of these for `$EXCHANGE`, the letters of the type
-    /// in NVIDIA's assembly for `$P` and `$C`, and the function that divides 1 there for `$RECIPROCAL`.
+    /// Text before the first kernel. Placeholders: `$T` scalar type, `$U` unsigned integer of its size, `$EXCHANGE` its
+    /// compare-and-exchange operation. In NVIDIA's assembly, `$P` and `$C` are letters of the type, and `$RECIPROCAL`
+    /// is the function for 1/x.
     pub preamble: &'static str,
 }
 
-/// A kernel with what its header says.
+/// A kernel and its header.
 pub(crate) struct Item<'a> {
     /// The kernel, legalised for threads.
     pub(crate) kernel: &'a Kernel,
@@ -94,13 +92,14 @@ pub(crate) fn print(title: &str, items: &[Item<'_>], words: &Words) -> Generated
     Generated::new(source, None)
 }
 
-/// The text without spaces at the ends of its lines.
+/// Returns the text without trailing spaces.
 fn trimmed(text: &str) -> String {
     text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// A kernel that was written by hand, for groups of `threads`, in the words of a dialect: its marks are `$KERNEL`, `$NAME`, `$SIZE`,
-/// `$GLOBAL`, `$SHARED`, `$BARRIER`, `$RESTRICT`, `$GROUP`, `$THREADS`, `$THREAD`, and those of `further`.
+/// Prints a hand-written kernel for groups of `threads` in the vocabulary of a dialect. Its placeholders are `$KERNEL`,
+/// `$NAME`, `$SIZE`, `$GLOBAL`, `$SHARED`, `$BARRIER`, `$RESTRICT`, `$GROUP`, `$THREADS`, `$THREAD`, and those of
+/// `further`.
 fn by_hand(
     text: &str,
     (name, threads): (&str, usize),
@@ -137,18 +136,18 @@ fn by_hand(
     Generated::new(SourceFile { text: head + &own, language, kernels, starts }, None)
 }
 
-/// An argument of such a kernel; results alone are written.
+/// Returns an argument of such a kernel; only results are written.
 fn argument(role: Role, name: &str, extent: usize) -> Argument {
     let written = matches!(role, Role::Result(_));
     Argument { role, name: name.to_owned(), extent, written }
 }
 
-/// Kernels that were written by hand, behind the types and helpers that they call.
+/// Returns hand-written kernels after the types and helper functions that they call.
 pub fn with_preamble(words: &Words, precision: Precision, kernels: &str) -> String {
     format!("{}\n{kernels}", preamble(words, precision, kernels))
 }
 
-/// What stands before the first kernel: types, and the helpers that kernels call.
+/// Returns the text before the first kernel: types, and the helper functions that kernels call.
 fn preamble(words: &Words, precision: Precision, kernels: &str) -> String {
     let words_of_type = match precision {
         Precision::F64 => {
@@ -166,8 +165,8 @@ fn preamble(words: &Words, precision: Precision, kernels: &str) -> String {
     called(&all, kernels)
 }
 
-/// The first of the blocks of a text, which are apart by empty lines, and those that declare what `kernels` or later
-/// blocks that are kept say.
+/// Returns the first block of a text (blocks are separated by empty lines) and the blocks whose declarations `kernels`
+/// or a later retained block refers to.
 fn called(text: &str, kernels: &str) -> String {
     let blocks: Vec<&str> = text.trim_end().split("\n\n").collect();
     let mut said: BTreeSet<&str> = names(kernels).collect();
@@ -182,12 +181,12 @@ fn called(text: &str, kernels: &str) -> String {
     kept.join("\n\n") + "\n"
 }
 
-/// The names in a text.
+/// Returns the identifiers in a text.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|name| !name.is_empty())
 }
 
-/// The functions and macros that a block declares.
+/// Returns the functions and macros that a block declares.
 fn declared(block: &str) -> impl Iterator<Item = &str> {
     block.lines().filter_map(|line| {
         if let Some(rest) = line.strip_prefix("#define ") {
@@ -272,7 +271,7 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
     }
 }
 
-/// The tables that a kernel reads.
+/// Prints the tables that a kernel reads.
 fn tables(text: &mut String, kernel: &Kernel, words: &Words) {
     let read = kernel.tables_read(false);
     for (id, table) in kernel.tables.iter_enumerated() {
@@ -295,7 +294,7 @@ fn tables(text: &mut String, kernel: &Kernel, words: &Words) {
     }
 }
 
-/// The entries of a table in lines of a hundred characters, behind its opening brace.
+/// Prints the entries of a table after its opening brace, in lines of a hundred characters.
 fn listed(text: &mut String, entries: &[String], indent: &str) {
     let mut column = 100;
     for entry in entries {
@@ -309,7 +308,7 @@ fn listed(text: &mut String, entries: &[String], indent: &str) {
     let _ = writeln!(text, "\n{indent}}};");
 }
 
-/// What a thread of a group is, and what it shares.
+/// Prints the thread indices of a group and its shared arrays.
 fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
     let _ = writeln!(text, "    const int thread = {};", words.thread);
     for (id, var) in kernel.vars.iter_enumerated() {
@@ -320,7 +319,7 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
                     1 => "thread".to_owned(),
                     _ => format!("thread / {divisor}"),
                 };
-                // Also where it changes nothing: compilers see by it how large the digit is.
+                // Also printed if it is the identity: compilers infer the range of the digit from it.
                 let _ = writeln!(text, "    const int {name} = {digit} % {modulus};");
             }
             Some(Thread::Listed(table)) => {
@@ -341,10 +340,10 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
     shared(text, kernel, words);
 }
 
-/// The arrays of a group: each for itself, or, where they are more than every device has and the launch
-/// has to ask for them, as parts of one.
+/// Prints the shared arrays of a group separately. They are parts of one array if they exceed the memory of every
+/// device and the launch has to request it.
 fn shared(text: &mut String, kernel: &Kernel, words: &Words) {
-    // Each begins at an even place.
+    // Each begins at an even offset.
     let even = kernel.shared.iter().map(|array| array.length.next_multiple_of(2));
     let large = even.sum::<usize>() * kernel.precision.bytes() > SHARED_BYTES;
     if let Some(asked_for) = words.asked_for.filter(|_| large) {
@@ -361,8 +360,8 @@ fn shared(text: &mut String, kernel: &Kernel, words: &Words) {
     }
 }
 
-/// The thread's batch: the last one where there are no more. No thread of a group goes on where none
-/// has a batch, so that those that have meet all others at barriers.
+/// Prints the thread's batch, clamped to the last one. A group without any batch returns as a whole, so that in all
+/// others every thread reaches the barriers.
 fn own_batch(text: &mut String, kernel: &Kernel, words: &Words, depth: usize) {
     let (size, group, indent) = (words.size, kernel.group, "    ".repeat(depth));
     let mut turn = format!("({size}){}", words.group);
@@ -386,13 +385,13 @@ fn own_batch(text: &mut String, kernel: &Kernel, words: &Words, depth: usize) {
     }
 }
 
-/// A literal that reads back as the same number.
+/// Returns a literal that reads back as the same number.
 pub(crate) fn number(value: f64, precision: Precision) -> String {
     let suffix = if precision == Precision::F32 { "f" } else { "" };
     if value.is_infinite() {
         return if value > 0.0 { "(T)INFINITY".to_owned() } else { "(T)-INFINITY".to_owned() };
     }
-    // A double that is no float would not compile as one: round it as the kernel will.
+    // A double that is no float does not compile as one: it is rounded as the kernel rounds it.
     match precision {
         Precision::F64 => format!("{value:?}"),
         Precision::F32 => format!("{:?}{suffix}", value as f32),

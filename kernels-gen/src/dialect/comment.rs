@@ -1,25 +1,25 @@
-//! Comments of generated sources, the one way by which text that a user wrote gets there: any text → lines of which
-//! every compiler sees a comment and nothing else.
+//! Comments of generated sources, the only place for text that a user wrote: any text → lines that are comments and
+//! nothing else for every compiler.
 //!
-//! Clang ends `//` at a carriage return, `rustc` refuses what turns the direction of writing, and C joins a line that
-//! ends with `\`, or with `??/`, to the next.
+//! Clang ends `//` at a carriage return, `rustc` rejects characters that change the text direction, and C joins a line
+//! that ends with `\` or `??/` to the next.
 
 use fem_dsl::source::is_unseen;
 use std::fmt::Write;
 
-/// Writes `words` as comments, one on each line.
+/// Writes `words` as comments, one per line.
 pub(super) fn comment(text: &mut String, indent: &str, words: &str) {
     for line in words.replace("\r\n", "\n").split(ends_line) {
         let _ = writeln!(text, "{indent}{}", format!("// {}", visible(line)).trim_end());
     }
 }
 
-/// What some compiler or editor takes for the end of a line.
+/// Returns whether some compiler or editor treats a character as a line end.
 fn ends_line(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// A line with a mark for each character that cannot be seen, and without a meaning for the next line.
+/// Returns a line with every invisible character replaced by a visible mark, and without effect on the next line.
 fn visible(line: &str) -> String {
     let mark =
         |character| if is_unseen(character) { char::REPLACEMENT_CHARACTER } else { character };

@@ -3,7 +3,7 @@
 use super::Language;
 use super::c::Words;
 
-/// The words of CUDA.
+/// The vocabulary of CUDA.
 pub const CUDA: Words = Words {
     language: Language::Cuda,
     kernel: "extern \"C\" __global__ void __launch_bounds__($THREADS, $GROUPS)",

@@ -1,25 +1,25 @@
-//! `fold`: which values stand in the expression that uses them, and which have a name and a line of their own.
+//! `fold`: the choice between values folded into the expression that uses them and values with a name and a line.
 //!
-//! A value is written where it is used if
+//! A value is folded if
 //!
 //! - one operation or statement uses it, once, in the block in which it is evaluated;
 //! - the form gives it no name;
 //! - the expression stays shorter than [`WIDTH`];
-//! - nothing between its place and its use may write what it reads, and no barrier or fence is there.
+//! - no statement between its position and its use may write memory that it reads, and there is no barrier or fence.
 //!
-//! The operations stay the same, each rounded as before; only places that nobody can tell apart change.
+//! The operations and their rounding stay the same; the change of evaluation order is unobservable.
 
 use crate::kir::{Binary, Kernel, LocalId, Op, SharedId, Statement, Unary, ValueId};
 use fem_dsl::arena::IndexVec;
 use std::ops::Deref;
 
-/// Characters that an expression may have.
+/// Maximal length of an expression in characters.
 const WIDTH: usize = 100;
 
-/// How an expression binds, from loosely to tightly.
+/// Binding strength of an expression, from loose to tight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Binding {
-    /// A choice, which stands alone or in parentheses.
+    /// A conditional expression.
     Choice,
     /// `||`.
     Or,
@@ -37,7 +37,7 @@ pub(super) enum Binding {
     Primary,
 }
 
-/// The text of an expression, and how it binds.
+/// The text of an expression and its binding strength.
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
     pub(super) text: String,
@@ -49,35 +49,35 @@ impl Expression {
         Self { text: text.into(), binding }
     }
 
-    /// A name, a number, a call or an element.
+    /// Returns a name, a number, a call or an element.
     pub(super) fn primary(text: impl Into<String>) -> Self {
         Self::new(Binding::Primary, text)
     }
 
-    /// As an operand of what binds so, in parentheses where it binds more loosely.
+    /// Returns the expression as an operand of an operator with this binding; in parentheses if its own is looser.
     pub(super) fn within(&self, binding: Binding) -> String {
         if self.binding < binding { format!("({})", self.text) } else { self.text.clone() }
     }
 
-    /// The same behind an operator that must not take the operand apart: a − (b − c), a · (b · c).
+    /// Returns the expression as the right operand of a non-associative operator: a − (b − c), a · (b · c).
     pub(super) fn behind(&self, binding: Binding) -> String {
         if self.binding <= binding { format!("({})", self.text) } else { self.text.clone() }
     }
 }
 
-/// What a language writes in its own way.
+/// Printing style of a language.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
-    /// The function that reads a number from a table of constants.
+    /// The function that reads an entry of a constant table.
     pub(super) listed: Option<&'static str>,
-    /// Whether what is scattered may be an expression.
+    /// True if a scattered value may be an expression.
     pub(super) scatters: bool,
-    /// How many statements behind its place a value may stand. NVIDIA's compiler heeds the order: without a bound vectors'
-    /// Laplacians of degrees 6 and 8 became 7 and 3 % slower on an H200.
+    /// Maximal number of statements between a value's position and its use. NVIDIA's compiler depends on the order:
+    /// without a bound, vector Laplacians of degrees 6 and 8 became 7 and 3 % slower on an H200.
     pub(super) within: usize,
 }
 
-/// A kernel whose values are told apart by whether they have a line of their own.
+/// A kernel with the classification of its values: folded or with their own line.
 pub(super) struct Folded {
     kernel: Kernel,
     pub(super) style: Style,
@@ -93,7 +93,7 @@ impl Deref for Folded {
 }
 
 impl Folded {
-    /// Finds the values that are folded; `length` is that of the expression of a value, if a line defines it.
+    /// Determines the folded values; `length` is that of a value's expression, if a line defines it.
     pub(super) fn new(
         kernel: Kernel,
         style: Style,
@@ -118,7 +118,7 @@ impl Folded {
         own
     }
 
-    /// Whether a value stands where it is used.
+    /// Returns whether a value is folded into its use.
     pub(super) fn folds(&self, id: ValueId) -> bool {
         self.folded[id]
     }
@@ -129,7 +129,7 @@ impl Folded {
         once: &IndexVec<ValueId, bool>,
         length: &impl Fn(&Self, ValueId) -> Option<usize>,
     ) {
-        // What is folded and has not been used so far, and when it was evaluated.
+        // Foldable values that have not been used so far, and the position of their evaluation.
         let mut waiting: Vec<(ValueId, Reads, usize)> = Vec::new();
         for (now, statement) in body.iter().enumerate() {
             let (used, own) = match statement {
@@ -139,7 +139,7 @@ impl Folded {
             };
             let own_length = own.and_then(|id| length(self, id));
             if own.is_some() && own_length.is_none() {
-                // A number stands where it is used.
+                // A number is printed at its use.
                 continue;
             }
             let mut reads = self.take(&mut waiting, &used, now);
@@ -161,7 +161,8 @@ impl Folded {
         }
     }
 
-    /// Takes what is used from what waits, and gives what it reads; what waited for too long has a line of its own.
+    /// Moves the used values from `waiting` into the expression and returns the memory it reads. A value that has
+    /// waited for too long gets its own line.
     fn take(
         &mut self,
         waiting: &mut Vec<(ValueId, Reads, usize)>,
@@ -180,7 +181,7 @@ impl Folded {
     }
 }
 
-/// What an expression reads of memory that somebody writes.
+/// Writable memory that an expression reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Reads {
     locals: Vec<LocalId>,
@@ -210,7 +211,7 @@ impl Reads {
         }
     }
 
-    /// Whether what was read may be read behind a statement just as well.
+    /// Returns whether the read commutes with a statement.
     fn pass(&self, statement: &Statement) -> bool {
         match statement {
             Statement::StoreLocal(local, ..) => !self.locals.contains(local),
@@ -227,7 +228,7 @@ impl Reads {
     }
 }
 
-/// How often a value is used.
+/// The number of uses of a value.
 #[derive(Clone, Copy)]
 enum Used {
     /// Once, in this block.
@@ -257,7 +258,7 @@ impl Uses<'_> {
                     let times = if repeats(op) { 2 } else { 1 };
                     (0..times).flat_map(|_| op.operands()).for_each(|id| self.used(id, block));
                 }
-                // Loops nest a fixed few levels deep, whatever the user wrote.
+                // The depth of loop nests is bounded by the strategies, for any input.
                 Statement::For { body, .. } | Statement::When { body, .. } => self.block(body),
                 other => {
                     let alone = matches!(other, Statement::Scatter { .. }) && !self.scatters;
@@ -274,12 +275,12 @@ impl Uses<'_> {
     }
 }
 
-/// Whether an operand stands twice in the text of an operation.
+/// Returns whether an operand occurs twice in the text of an operation.
 fn repeats(op: &Op) -> bool {
     matches!(op, Op::Unary(Unary::Sign, _) | Op::Binary(Binary::Min | Binary::Max, ..))
 }
 
-/// The values that a statement writes.
+/// Returns the values that a statement writes.
 fn operands(statement: &Statement) -> Vec<ValueId> {
     match statement {
         Statement::StoreLocal(_, _, value)

@@ -1,30 +1,30 @@
-//! `names`: what the form names in a kernel → names that the language of its text allows.
+//! `names`: the form's names in a kernel → identifiers that are valid in the target language.
 //!
-//! A user may call a field `double`, `float4`, `gen` or `V`. A name of the form gets an underscore where the language, the
-//! preamble or another part of the kernel already has it, and stands as it is anywhere else. What else has a name in a
-//! kernel gets a number where the name is given away: a parameter may be called `cell`.
+//! A user may call a field `double`, `float4`, `gen` or `V`. A name from the form gets an underscore if the language,
+//! the preamble or another part of the kernel uses it, and is unchanged otherwise. Other names in a kernel get a number
+//! on a conflict: a parameter may be called `cell`.
 
 use crate::kir::{Kernel, Rule, Statement, Thread};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What names mean something in a language.
+/// Reserved names of a language.
 #[derive(Debug)]
 pub(super) struct Words {
-    /// Words of the language; functions that kernels call; types, variables and macros of their text.
+    /// Keywords of the language; functions that kernels call; types, variables and macros of the preamble.
     taken: &'static str,
-    /// Types that have variants of several components, a number behind their name.
+    /// Types with vector variants: their name followed by a number.
     types: &'static str,
-    /// How names begin that belong to the compiler.
+    /// Prefixes reserved for the compiler.
     prefixes: &'static [&'static str],
-    /// Whether names of capital letters can be macros of headers.
+    /// True if upper-case names can be macros of headers.
     macros: bool,
 }
 
-/// C, C++, OpenCL and CUDA.
+/// Reserved names of C, C++, OpenCL and CUDA.
 pub(super) const C: Words =
     Words { taken: TAKEN_IN_C, types: TYPES_OF_C, prefixes: &["__"], macros: true };
 
-/// Rust 2024, with the functions on vectors.
+/// Reserved names of Rust 2024, and the functions on vectors.
 pub(super) const RUST: Words =
     Words { taken: TAKEN_IN_RUST, types: "", prefixes: &[], macros: false };
 
@@ -65,8 +65,8 @@ const TAKEN_IN_RUST: &str = "
 
     run entry begin end first last batch active_lanes";
 
-/// The kernel with a name for every argument, table, array, variable and value that has one, each its own, that can stand
-/// in its text. Variables of loops that are not in each other may share one.
+/// Returns the kernel with valid, distinct names for every named argument, table, array, variable and value. Loop
+/// variables share a name unless their loops are nested.
 pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
     let mut kernel = kernel.clone();
     let used = BTreeSet::from([kernel.name.clone()]);
@@ -86,7 +86,7 @@ pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
         let member = if kernel.threads == 0 { "lane" } else { "thread" };
         let var = &mut kernel.vars[id];
         if var.thread() == Some(Thread::Member) {
-            // That has a name already.
+            // Already named.
             member.clone_into(&mut var.name);
         } else if id != batch && var.rule != Rule::Counted {
             var.name = names.numbered(&var.name);
@@ -104,16 +104,16 @@ pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
     kernel
 }
 
-/// The names that are given away.
+/// The names in use.
 struct Names<'w> {
     words: &'w Words,
     used: BTreeSet<String>,
-    /// The next number of a name: those below are given away.
+    /// The next number for each name; lower ones are in use.
     numbers: BTreeMap<String, usize>,
 }
 
 impl Names<'_> {
-    /// An argument's: as the form has it, with an underscore where that means something.
+    /// Returns an argument's name: that of the form, with an underscore if it is reserved.
     fn of_argument(&mut self, name: &str) -> String {
         let mut own = self.words.own(name);
         while self.words.is_taken(&own) || !self.used.insert(own.clone()) {
@@ -122,7 +122,7 @@ impl Names<'_> {
         own
     }
 
-    /// Any other's: with a number where it is given away.
+    /// Returns any other name, with a number if it is in use.
     fn numbered(&mut self, name: &str) -> String {
         let own = self.words.own(name);
         let Self { words, used, numbers } = self;
@@ -141,7 +141,7 @@ impl Names<'_> {
     fn of_loops(&mut self, kernel: &mut Kernel, body: &[Statement]) {
         for statement in body {
             match statement {
-                // Loops nest a fixed few levels deep, whatever the user wrote.
+                // The depth of loop nests is bounded by the strategies, for any input.
                 Statement::For { var, body, .. } => {
                     let name = self.numbered(&kernel.vars[*var].name);
                     kernel.vars[*var].name.clone_from(&name);
@@ -157,21 +157,21 @@ impl Names<'_> {
 }
 
 impl Words {
-    /// Whether a name can belong to the compiler, or to a header.
+    /// Returns whether a name may belong to the compiler or to a header.
     fn is_foreign(&self, name: &str) -> bool {
         let capitals = name.contains('_') && !name.contains(|c: char| c.is_ascii_lowercase());
         self.prefixes.iter().any(|prefix| name.starts_with(prefix)) || self.macros && capitals
     }
 
-    /// The name, marked where it could belong to somebody else.
+    /// Returns the name, with an underscore if it may be foreign.
     fn own(&self, name: &str) -> String {
         if self.is_foreign(name) { format!("a_{name}") } else { name.to_owned() }
     }
 
-    /// Whether a name means something already.
+    /// Returns whether a name is reserved.
     fn is_taken(&self, name: &str) -> bool {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        // `v7` is a value without a name.
+        // `v7` is an unnamed value.
         let unnamed = stem.len() < name.len() && stem == "v";
         unnamed || is_one(self.types, stem) || is_one(self.taken, name)
     }
@@ -192,7 +192,7 @@ mod tests {
     use crate::kir::build::Builder;
     use crate::kir::{Element, Index, Precision};
 
-    /// Arrays and values whose names from the form are those of variables, of which loops share theirs.
+    /// Arrays and values whose names in the form are those of variables; separate loops share names.
     #[test]
     fn everything_has_a_name_of_its_own() {
         let mut b = Builder::new("f", Precision::F64, 1);

@@ -3,7 +3,7 @@
 use super::Language;
 use super::c::Words;
 
-/// The words of OpenCL.
+/// The vocabulary of OpenCL.
 pub const OPENCL: Words = Words {
     language: Language::OpenCl,
     kernel: "__kernel __attribute__((reqd_work_group_size($THREADS, 1, 1))) void",

@@ -1,7 +1,7 @@
-//! Kernels as Rust: one batch of cells in the lanes of SIMD vectors.
+//! Kernels in Rust: one batch of cells in the lanes of SIMD vectors.
 //!
-//! A vector type `V` and a truth type `M` are a module with those of their words that kernels say. Each kernel is a module
-//! with its tables, a function with typed arguments, and an `extern "C"` entry with the calling convention of
+//! A vector type `V` and a mask type `M` are a module with the functions that the kernels use. Each kernel is a module
+//! with its tables, a function with typed arguments, and an `extern "C"` entry point with the calling convention of
 //! [`crate::abi`].
 
 mod isa;
@@ -20,7 +20,7 @@ use crate::kir::{Element, Entries, Kernel, LocalId, Precision, Statement};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// A kernel with what its header says.
+/// A kernel and its header.
 pub(crate) struct Item<'a> {
     /// The kernel, legalised.
     pub(crate) kernel: &'a Kernel,
@@ -61,12 +61,12 @@ fn trim_lines(text: &str) -> String {
     trimmed
 }
 
-/// The name of the module with a kernel's vector type.
+/// Returns the name of the module with a kernel's vector type.
 fn vector(kernel: &Kernel) -> String {
     format!("{}x{}", scalar(kernel.precision), kernel.lanes)
 }
 
-/// The modules of the vector types of kernels.
+/// Prints the modules of the vector types of kernels.
 fn vocabulary(bodies: &[(&Kernel, String)], isa: Isa) -> String {
     let mut text = String::new();
     let kinds: BTreeSet<_> =
@@ -86,13 +86,13 @@ fn vocabulary(bodies: &[(&Kernel, String)], isa: Isa) -> String {
     text
 }
 
-/// What the module of a vector type declares.
+/// Returns the names that the module of a vector type declares.
 #[cfg(test)]
 pub(super) fn words_of_vectors(isa: Isa, precision: Precision, lanes: usize) -> Vec<String> {
     vocabulary::free(&isa.vocabulary(precision, lanes, false))
 }
 
-/// The inside of the module of a kernel.
+/// Prints the contents of the module of a kernel.
 fn body(kernel: &Kernel, isa: Isa, symbol: Option<&str>) -> String {
     let kernel = &statement::folded(kernel);
     let mut inner = format!("use super::{}::*;\n\n", vector(kernel));
@@ -137,7 +137,7 @@ fn tables(text: &mut String, kernel: &Kernel) {
     }
 }
 
-/// A literal that reads back as the same number.
+/// Returns a literal that reads back as the same number.
 pub(crate) fn number(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "T::INFINITY".to_owned() } else { "T::NEG_INFINITY".to_owned() };
@@ -145,8 +145,8 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:?}")
 }
 
-/// Kernels with more loops are printed with a function for each stage. The compiler's loop passes look through
-/// all of a nest of loops at each of its loops: the batches' loop around many others would take minutes.
+/// Number of loops above which a kernel is printed with a function per stage. The compiler's loop passes traverse the
+/// whole loop nest for each of its loops: with a single batch loop around many others they take minutes.
 const LOOPS: usize = 40;
 
 fn function(text: &mut String, kernel: &Folded, isa: Isa) {
@@ -201,8 +201,8 @@ fn function(text: &mut String, kernel: &Folded, isa: Isa) {
 struct Stages<'k> {
     kernel: &'k Folded,
     bodies: Vec<&'k [Statement]>,
-    /// The private arrays that are used, and the stages that use them. What goes from stage to stage is there
-    /// once for each batch of a block.
+    /// The private arrays in use and the stages that use them. An array shared by several stages exists once for each
+    /// batch of a block.
     users: Vec<(LocalId, Vec<usize>)>,
 }
 
@@ -217,13 +217,13 @@ impl<'k> Stages<'k> {
         Self { kernel, bodies, users }
     }
 
-    /// The arrays that a stage shares with others.
+    /// Returns the arrays that a stage shares with others.
     fn shared(&self, stage: usize) -> impl Iterator<Item = LocalId> {
         let shared = self.users.iter().filter(|(_, users)| users.len() > 1);
         shared.filter(move |(_, users)| users.contains(&stage)).map(|(id, _)| *id)
     }
 
-    /// What is done for a batch in a stage, or the call of its function.
+    /// Prints a stage's work for a batch, or the call of its function.
     fn stage(&self, text: &mut String, stage: usize, call: bool, depth: usize) {
         let indent = "    ".repeat(depth);
         for id in self.shared(stage) {
@@ -250,7 +250,7 @@ impl<'k> Stages<'k> {
         statement::block(text, self.kernel, self.bodies[stage], depth);
     }
 
-    /// A stage of one batch as a function.
+    /// Prints a stage of one batch as a function.
     fn function(&self, text: &mut String, stage: usize, isa: Isa) {
         let kernel = self.kernel;
         let _ = writeln!(text, "/// Stage {stage} of one batch.");
@@ -276,7 +276,7 @@ impl<'k> Stages<'k> {
     }
 }
 
-/// A private array, once for each of so many batches.
+/// Declares a private array, once for each of `batches` batches.
 fn declare(text: &mut String, kernel: &Kernel, id: LocalId, batches: usize, indent: &str) {
     let (name, length) = (statement::local_name(kernel, id), kernel.locals[id].length * batches);
     let _ = writeln!(
@@ -286,7 +286,7 @@ fn declare(text: &mut String, kernel: &Kernel, id: LocalId, batches: usize, inde
     let _ = writeln!(text, "{indent}let {name} = {name}.as_mut_ptr().cast::<V>();");
 }
 
-/// How many lanes write.
+/// Prints the number of lanes that write.
 fn active(text: &mut String, kernel: &Kernel, indent: &str) {
     if let Some(active) = kernel.active {
         let name = &kernel.arguments[active].name;
@@ -303,7 +303,7 @@ fn pointer(argument: &crate::kir::Argument) -> &'static str {
     }
 }
 
-/// The function that is called from outside; with a symbol of its own where it is exported.
+/// Prints the entry point, with its own symbol if it is exported.
 fn entry(text: &mut String, kernel: &Kernel, symbol: Option<&str>) {
     let _ = writeln!(text, "/// The same, one pointer an argument.");
     let _ = writeln!(text, "///");
@@ -324,7 +324,7 @@ fn entry(text: &mut String, kernel: &Kernel, symbol: Option<&str>) {
     text.push_str("        )\n    }\n}\n");
 }
 
-/// The scalar type of a precision.
+/// Returns the scalar type of a precision.
 pub(crate) fn scalar(precision: Precision) -> &'static str {
     match precision {
         Precision::F64 => "f64",

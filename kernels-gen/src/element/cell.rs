@@ -1,8 +1,7 @@
-//! Reference cells: coordinates, sub-entities and normals; the start of everything in `element`.
+//! Reference cells: coordinates, sub-entities and normals.
 //!
-//! Reference coordinates lie in [0, 1]^d. Vertices of tensor cells are lexicographic, x fastest:
-//! vertex v has the coordinates (v & 1, v >> 1 & 1, v >> 2 & 1). Vertices of simplices are the
-//! origin, e_x, e_y, e_z.
+//! Reference coordinates lie in [0, 1]^d. Vertices of tensor cells are lexicographic, x fastest: vertex v has the
+//! coordinates (v & 1, v >> 1 & 1, v >> 2 & 1). Vertices of simplices are the origin, e_x, e_y, e_z.
 //!
 //! ```text
 //! quadrilateral   2───3     edges (facets): x = 0, x = 1, y = 0, y = 1
@@ -13,9 +12,9 @@
 //! tetrahedron     edges: pairs of vertices in lexicographic order; face i opposite vertex i
 //! ```
 //!
-//! The vertices of a sub-entity stand in ascending order, which makes a face of a hexahedron
-//! lexicographic in its two free directions. An entity's own reference coordinates follow these
-//! vertices, so that for example face x = 1 of a hexahedron has the coordinates (y, z).
+//! The vertices of a sub-entity are in ascending order, so that a face of a hexahedron is lexicographic in its two free
+//! directions. An entity's own reference coordinates follow these vertices: for example, face x = 1 of a hexahedron has
+//! the coordinates (y, z).
 
 use std::fmt;
 use std::str::FromStr;
@@ -69,7 +68,7 @@ impl Cell {
     pub const ALL: [Self; 4] =
         [Self::Triangle, Self::Quadrilateral, Self::Tetrahedron, Self::Hexahedron];
 
-    /// The dimension of the cell.
+    /// Returns the dimension of the cell.
     pub const fn dim(self) -> usize {
         match self {
             Self::Interval => 1,
@@ -78,12 +77,12 @@ impl Cell {
         }
     }
 
-    /// Whether the cell is a product of intervals.
+    /// Returns whether the cell is a product of intervals.
     pub const fn is_tensor(self) -> bool {
         matches!(self, Self::Interval | Self::Quadrilateral | Self::Hexahedron)
     }
 
-    /// The number of vertices.
+    /// Returns the number of vertices.
     pub const fn vertex_count(self) -> usize {
         match self {
             Self::Interval => 2,
@@ -93,7 +92,7 @@ impl Cell {
         }
     }
 
-    /// The reference coordinates of a vertex; coordinates beyond the dimension are 0.
+    /// Returns the reference coordinates of a vertex; coordinates beyond the dimension are 0.
     pub fn vertex(self, vertex: usize) -> [f64; 3] {
         assert!(vertex < self.vertex_count(), "vertex {vertex} should exist in a {self}");
         let mut point = [0.0; 3];
@@ -107,13 +106,13 @@ impl Cell {
         point
     }
 
-    /// The reference coordinates of all vertices.
+    /// Returns the reference coordinates of all vertices.
     pub fn vertices(self) -> Vec<[f64; 3]> {
         (0..self.vertex_count()).map(|vertex| self.vertex(vertex)).collect()
     }
 
-    /// The vertex lists of the sub-entities of dimension `dim`: 0 vertices, 1 edges, 2 faces, and
-    /// the cell itself.
+    /// Returns the vertex lists of the sub-entities of dimension `dim`: 0 vertices, 1 edges, 2 faces, and the cell
+    /// itself.
     pub fn entities(self, dim: usize) -> &'static [&'static [usize]] {
         match (self, dim) {
             (_, 0) => &VERTICES[..self.vertex_count()],
@@ -132,7 +131,7 @@ impl Cell {
         }
     }
 
-    /// The kind of the sub-entities of dimension `dim`; `None` for vertices.
+    /// Returns the kind of the sub-entities of dimension `dim`; `None` for vertices.
     pub const fn entity_cell(self, dim: usize) -> Option<Self> {
         match (dim, self.is_tensor()) {
             (1, _) => Some(Self::Interval),
@@ -144,21 +143,21 @@ impl Cell {
         }
     }
 
-    /// The vertex lists of the facets, the sub-entities of one dimension less.
+    /// Returns the vertex lists of the facets, the sub-entities of one dimension less.
     pub fn facets(self) -> &'static [&'static [usize]] {
         self.entities(self.dim() - 1)
     }
 
-    /// The kind of the facets; `None` where they are points.
+    /// Returns the kind of the facets; `None` if they are points.
     pub const fn facet_cell(self) -> Option<Self> {
         self.entity_cell(self.dim() - 1)
     }
 
-    /// The outward unit normal of a facet in reference coordinates.
+    /// Returns the outward unit normal of a facet in reference coordinates.
     pub fn facet_normal(self, facet: usize) -> [f64; 3] {
         let mut normal = [0.0; 3];
         match self {
-            // Two facets an axis, the one at 0 first.
+            // Two facets per axis, the one at 0 first.
             Self::Interval | Self::Quadrilateral | Self::Hexahedron => {
                 normal[facet / 2] = if facet.is_multiple_of(2) { -1.0 } else { 1.0 };
             }
@@ -171,7 +170,7 @@ impl Cell {
         normal
     }
 
-    /// The point of the cell at the reference coordinates `point` of a sub-entity.
+    /// Returns the point of the cell at the reference coordinates `point` of a sub-entity.
     pub fn entity_point(self, dim: usize, entity: usize, point: [f64; 3]) -> [f64; 3] {
         let vertices = self.entities(dim)[entity];
         let origin = self.vertex(vertices[0]);
@@ -187,7 +186,7 @@ impl Cell {
         result
     }
 
-    /// The centre of the cell: the mean of its vertices.
+    /// Returns the centre of the cell: the mean of its vertices.
     pub fn centre(self) -> [f64; 3] {
         let coordinate = if self.is_tensor() { 0.5 } else { 1.0 / (self.dim() as f64 + 1.0) };
         let mut point = [0.0; 3];
@@ -195,7 +194,7 @@ impl Cell {
         point
     }
 
-    /// The measure of the reference cell: 1, or 1/d! for simplices.
+    /// Returns the measure of the reference cell: 1, or 1/d! for simplices.
     pub const fn volume(self) -> f64 {
         match self {
             Self::Interval | Self::Quadrilateral | Self::Hexahedron => 1.0,
@@ -204,7 +203,7 @@ impl Cell {
         }
     }
 
-    /// The short name used in the language: `interval`, `tri`, `quad`, `tet`, `hex`.
+    /// Returns the short name used in the language: `interval`, `tri`, `quad`, `tet`, `hex`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Interval => "interval",
@@ -222,7 +221,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// A word that names no cell.
+/// A name of no cell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown cell `{0}`; the cells are tri, quad, tet, hex")]
 pub struct UnknownCell(pub String);

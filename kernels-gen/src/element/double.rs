@@ -19,14 +19,14 @@ impl Double {
     pub(super) const ZERO: Self = Self { hi: 0.0, lo: 0.0 };
     pub(super) const ONE: Self = Self { hi: 1.0, lo: 0.0 };
 
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`.
     #[inline]
     pub(super) fn round(self) -> f64 {
         self.hi
     }
 
-    /// The nearest `f64`, or 0 where the number is nothing but rounding of an entry of a table
-    /// whose largest entries are of order 1.
+    /// Returns the nearest `f64`, or 0 if the number is a rounding error in a table whose largest entries are of
+    /// order 1.
     #[inline]
     pub(super) fn round_or_zero(self) -> f64 {
         if self.hi.abs() < 1.0e-22 { 0.0 } else { self.hi }
@@ -58,7 +58,7 @@ impl From<usize> for Double {
     }
 }
 
-/// a + b without error.
+/// Returns a + b without error.
 #[inline]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;

@@ -1,4 +1,4 @@
-//! Lagrange elements: where their nodes are, which sub-entity owns each, and in what order.
+//! Lagrange elements: positions of the nodes, their owning sub-entities, and their order.
 //!
 //! ```text
 //! tensor cells   continuous: Gauss-Lobatto points; discontinuous: Gauss points; lexicographic,
@@ -8,8 +8,8 @@
 //!                interior, each along its entity's vertices
 //! ```
 //!
-//! Nodes sit on an integer lattice: nodal coordinate x ≈ lattice / degree. Numbering, orientation
-//! and the permutations to other programs' orders are done with these integers alone.
+//! Nodes are indexed by an integer lattice: nodal coordinate x ≈ lattice / degree. Numbering, orientation and
+//! permutations to other programs' orders use only these integers.
 
 mod warp;
 
@@ -38,7 +38,7 @@ enum Family {
     Equispaced,
 }
 
-/// An element that does not exist here.
+/// An unsupported element.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElementError {
@@ -47,7 +47,7 @@ pub enum ElementError {
     Degree {
         /// The cell.
         cell: Cell,
-        /// The degree asked for.
+        /// The requested degree.
         degree: i64,
         /// The smallest.
         min: usize,
@@ -59,40 +59,40 @@ pub enum ElementError {
 /// A node of an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Node {
-    /// Reference coordinates; those beyond the dimension are 0.
+    /// Reference coordinates; components beyond the dimension are 0.
     pub point: [f64; 3],
     /// Lattice coordinates in the cell, each from 0 to the degree. On simplices the barycentric
     /// coordinate of vertex 0 is the degree less their sum.
     pub lattice: [usize; 3],
     /// The dimension of the sub-entity that owns the node.
     pub dim: usize,
-    /// Which sub-entity of that dimension owns the node.
+    /// The index of the owning sub-entity among those of its dimension.
     pub entity: usize,
-    /// Lattice coordinates in the owning entity along the axes that its vertices span, each at
-    /// least 1 and from its first vertex. On simplices again without that vertex's own.
+    /// Lattice coordinates in the owning entity along the axes that its vertices span, each at least 1 and from its
+    /// first vertex. On simplices again without that vertex's own.
     pub position: [usize; 3],
-    /// The number of the node among those of its entity; x fastest in `position`.
+    /// The index of the node within its entity; x fastest in `position`.
     pub index: usize,
 }
 
 impl Lagrange {
-    /// The continuous element (H1); its degree is at least 1.
+    /// Returns the continuous element (H1); its degree is at least 1.
     pub fn continuous(cell: Cell, degree: usize) -> Result<Self, ElementError> {
         Self::checked(cell, degree, 1, Family::Continuous)
     }
 
-    /// The discontinuous element (L2); every node belongs to the cell's interior.
+    /// Returns the discontinuous element (L2); every node belongs to the cell's interior.
     pub fn discontinuous(cell: Cell, degree: usize) -> Result<Self, ElementError> {
         Self::checked(cell, degree, 0, Family::Discontinuous)
     }
 
-    /// The element on equispaced nodes, in the order of the continuous one: the basis of Gmsh's and
-    /// VTK's cells up to a permutation.
+    /// Returns the element on equispaced nodes, in the order of the continuous one: the basis of Gmsh's and VTK's cells
+    /// up to a permutation.
     pub fn equispaced(cell: Cell, degree: usize) -> Result<Self, ElementError> {
         Self::checked(cell, degree, 1, Family::Equispaced)
     }
 
-    /// The element of a space of the language at the compile-time degree k.
+    /// Returns the element of a space of the language at the compile-time degree k.
     pub fn in_space(cell: Cell, space: Space, k: usize) -> Result<Self, ElementError> {
         let degree = space.degree_at(k);
         match space {
@@ -118,22 +118,22 @@ impl Lagrange {
         }
     }
 
-    /// The cell.
+    /// Returns the cell.
     pub const fn cell(self) -> Cell {
         self.cell
     }
 
-    /// The polynomial degree.
+    /// Returns the polynomial degree.
     pub const fn degree(self) -> usize {
         self.degree
     }
 
-    /// Whether nodes on shared sub-entities are shared.
+    /// Returns whether nodes on shared sub-entities are shared.
     pub const fn is_continuous(self) -> bool {
         !matches!(self.family, Family::Discontinuous)
     }
 
-    /// The nodes of each direction, on tensor cells.
+    /// Returns the nodes of each direction, on tensor cells.
     pub const fn line(self) -> Option<LinePoints> {
         if !self.cell.is_tensor() {
             return None;
@@ -145,7 +145,7 @@ impl Lagrange {
         })
     }
 
-    /// The number of nodes N_b.
+    /// Returns the number of nodes N_b.
     pub const fn count(self) -> usize {
         let n = self.degree + 1;
         match self.cell {
@@ -157,7 +157,7 @@ impl Lagrange {
         }
     }
 
-    /// The number of nodes that one sub-entity of dimension `dim` owns.
+    /// Returns the number of nodes that one sub-entity of dimension `dim` owns.
     pub fn entity_count(self, dim: usize) -> usize {
         match (self.is_continuous(), self.cell.entity_cell(dim)) {
             (false, _) if dim == self.cell.dim() => self.count(),
@@ -168,7 +168,7 @@ impl Lagrange {
         }
     }
 
-    /// The nodes, in the order that the module's documentation states.
+    /// Returns the nodes, in the order that the module's documentation states.
     pub fn nodes(self) -> Vec<Node> {
         let mut nodes = if self.cell.is_tensor() { self.tensor() } else { self.simplex() };
         if !self.is_continuous() {
@@ -180,18 +180,18 @@ impl Lagrange {
         nodes
     }
 
-    /// The reference coordinates of the nodes.
+    /// Returns the reference coordinates of the nodes.
     pub fn points(self) -> Vec<[f64; 3]> {
         self.nodes().into_iter().map(|node| node.point).collect()
     }
 
-    /// The number of the node at each lattice point.
+    /// Returns the number of the node at each lattice point.
     pub fn lattice(self) -> BTreeMap<[usize; 3], usize> {
         self.nodes().into_iter().enumerate().map(|(i, node)| (node.lattice, i)).collect()
     }
 
-    /// For each node of a cell that is turned so that a facet of it is ξ₀ = 0, the node of the cell itself. On tensor
-    /// cells the other axes keep their order; on simplices vertex 1 changes places with the one opposite the facet.
+    /// Returns, for each node of the cell rotated so that a facet is ξ₀ = 0, the node of the original cell. On tensor
+    /// cells the other axes keep their order; on simplices vertex 1 is exchanged with the vertex opposite the facet.
     pub fn turned(self, facet: usize) -> Vec<usize> {
         let own = self.lattice();
         let (dim, p) = (self.cell.dim(), self.degree);
@@ -300,7 +300,7 @@ impl fmt::Display for Lagrange {
     }
 }
 
-/// The number of lattice points inside an entity.
+/// Returns the number of lattice points inside an entity.
 fn interior_count(shape: Cell, degree: usize) -> usize {
     let n = degree.saturating_sub(1);
     match shape {
@@ -312,7 +312,7 @@ fn interior_count(shape: Cell, degree: usize) -> usize {
     }
 }
 
-/// The lattice points inside a simplex, x fastest, without the coordinate of its first vertex.
+/// Returns the lattice points inside a simplex, x fastest, without the coordinate of its first vertex.
 fn simplex_interior(dim: usize, degree: usize) -> Vec<[usize; 3]> {
     let range = |axis: usize| if axis < dim { 1..degree } else { 0..1 };
     let mut points = Vec::new();
@@ -324,7 +324,7 @@ fn simplex_interior(dim: usize, degree: usize) -> Vec<[usize; 3]> {
     points
 }
 
-/// The lattice points inside an entity, in the order of [`Node::index`].
+/// Returns the lattice points inside an entity, in the order of [`Node::index`].
 fn interior(shape: Cell, degree: usize) -> Vec<[usize; 3]> {
     if !shape.is_tensor() {
         return simplex_interior(shape.dim(), degree);
@@ -339,12 +339,11 @@ fn interior(shape: Cell, degree: usize) -> Vec<[usize; 3]> {
     points
 }
 
-/// For each node inside an entity in local order ([`Node::index`]), its place in the order that
-/// every cell around the entity agrees on. `vertices` are the global numbers of the entity's
-/// vertices, all different, in local order.
+/// Returns, for each node inside an entity in local order ([`Node::index`]), its position in a global order common to
+/// all cells around the entity. `vertices` are the distinct global indices of the entity's vertices, in local order.
 ///
-/// The agreed order runs from the vertex with the smallest number; its first axis leads to the
-/// smallest neighbour, and so on. The nodes of two cells that agree on the numbers coincide.
+/// The global order starts at the vertex with the smallest index; its first axis leads to the smallest neighbour, and
+/// so on. Nodes of two cells coincide if their positions are equal.
 pub fn entity_permutation(shape: Cell, degree: usize, vertices: &[usize]) -> Vec<usize> {
     assert_eq!(vertices.len(), shape.vertex_count(), "a {shape} should have all its vertices");
     let points = interior(shape, degree);
@@ -360,7 +359,7 @@ pub fn entity_permutation(shape: Cell, degree: usize, vertices: &[usize]) -> Vec
     points.iter().map(|point| place[&image(point)]).collect()
 }
 
-/// Lattice coordinates of a point of a tensor entity in the agreed axes.
+/// Returns lattice coordinates of a point of a tensor entity in the axes of the global order.
 fn tensor_image(dim: usize, p: usize, vertices: &[usize], point: &[usize; 3]) -> [usize; 3] {
     let mut origin = 0;
     for vertex in 1..vertices.len() {
@@ -377,7 +376,7 @@ fn tensor_image(dim: usize, p: usize, vertices: &[usize], point: &[usize; 3]) ->
     image
 }
 
-/// Lattice coordinates of a point of a simplex with its vertices in ascending order.
+/// Returns lattice coordinates of a point of a simplex with its vertices in ascending order.
 fn simplex_image(dim: usize, p: usize, vertices: &[usize], point: &[usize; 3]) -> [usize; 3] {
     let weight = |vertex: usize| match vertex {
         0 => p - point.iter().sum::<usize>(),

@@ -1,28 +1,26 @@
 //! Point families on the interval and their Lagrange tables: the factors of every tensor product.
 //!
-//! Points and weights belong to [0, 1]; tables hold B\[q\]\[i\] = ℓ_i(x_q) and the derivative
-//! B'\[q\]\[i\] = ℓ_i'(x_q). Everything is computed with about 32 digits on [−1, 1], where the
-//! families are exactly antisymmetric, and rounded once. Between two symmetric families tables are
-//! centro-symmetric bit for bit,
+//! Points and weights are on [0, 1]; tables contain B\[q\]\[i\] = ℓ_i(x_q) and the derivative B'\[q\]\[i\] = ℓ_i'(x_q).
+//! Everything is computed with about 32 digits on [−1, 1], where the families are exactly antisymmetric, and rounded
+//! once. Between two symmetric families tables are centro-symmetric bit for bit,
 //!
 //! ```text
 //! B[Q−1−q][n−1−i] = B[q][i]        B'[Q−1−q][n−1−i] = −B'[q][i]
 //! ```
 //!
-//! which the even-odd decomposition of the kernels needs. With the barycentric weights
-//! w_i = 1 / Π_{j≠i} (x_i − x_j), ℓ_i(x) = w_i Π_{j≠i} (x − x_j) (J.-P. Berrut and L. N. Trefethen,
-//! "Barycentric Lagrange interpolation", SIAM Review 46 (2004)); the product form has no special
-//! case at a node and its derivative follows by the product rule.
+//! as the even-odd decomposition of the kernels requires. With the barycentric weights w_i = 1 / Π_{j≠i} (x_i − x_j),
+//! ℓ_i(x) = w_i Π_{j≠i} (x − x_j) (J.-P. Berrut and L. N. Trefethen, "Barycentric Lagrange interpolation", SIAM Review
+//! 46 (2004)); the product form has no special case at a node and its derivative follows by the product rule.
 
 use super::double::Double;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// What has been computed in this program: 32 digits cost more than a kernel's text.
+/// Cache of computed results: arithmetic with 32 digits costs more than printing a kernel.
 type Known<K, V> = Mutex<BTreeMap<K, V>>;
 
-/// The value of a function that depends on `key` alone.
+/// Returns the cached value of a function that depends on `key` alone.
 fn once<K: Ord, V: Clone>(known: &Known<K, V>, key: K, compute: impl FnOnce() -> V) -> V {
     let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(value) = lock().get(&key) {
@@ -47,7 +45,7 @@ pub enum LinePoints {
 }
 
 impl LinePoints {
-    /// The number of points.
+    /// Returns the number of points.
     pub const fn count(self) -> usize {
         match self {
             Self::Gauss(n) | Self::GaussLobatto(n) | Self::Equispaced(n) => n,
@@ -55,13 +53,13 @@ impl LinePoints {
         }
     }
 
-    /// The points in [0, 1], ascending.
+    /// Returns the points in [0, 1], ascending.
     pub fn points(self) -> Vec<f64> {
         let half = Double::from(0.5);
         self.reference().iter().map(|&x| (half + half * x).round()).collect()
     }
 
-    /// The interpolatory weights on [0, 1]; they sum to 1.
+    /// Returns the interpolatory weights on [0, 1]; they sum to 1.
     pub fn weights(self) -> Vec<f64> {
         static KNOWN: Known<LinePoints, Vec<f64>> = Mutex::new(BTreeMap::new());
         once(&KNOWN, self, || self.compute_weights())
@@ -81,7 +79,7 @@ impl LinePoints {
                 points.iter().map(weight).collect()
             }
             Self::Equispaced(n) => {
-                // Integrate the Lagrange polynomials with a Gauss rule that is exact for them.
+                // The Lagrange polynomials are integrated with a Gauss rule that is exact for them.
                 let rule = Self::Gauss(n / 2 + 1);
                 let table = LineTable::new(self, rule);
                 let outer = rule.weights();
@@ -105,7 +103,7 @@ impl LinePoints {
         weights
     }
 
-    /// The degree to which the weights integrate polynomials exactly.
+    /// Returns the degree to which the weights integrate polynomials exactly.
     pub const fn exact_degree(self) -> usize {
         match self {
             Self::Gauss(n) => 2 * n - 1,
@@ -115,7 +113,7 @@ impl LinePoints {
         }
     }
 
-    /// The points on [−1, 1], exactly antisymmetric.
+    /// Returns the points on [−1, 1], exactly antisymmetric.
     fn reference(self) -> Vec<Double> {
         static KNOWN: Known<LinePoints, Vec<Double>> = Mutex::new(BTreeMap::new());
         once(&KNOWN, self, || self.compute_reference())
@@ -165,7 +163,7 @@ impl fmt::Display for LinePoints {
     }
 }
 
-/// P_n(x) and P_{n−1}(x), for n ≥ 1.
+/// Returns P_n(x) and P_{n−1}(x), for n ≥ 1.
 fn legendre(n: usize, x: Double) -> (Double, Double) {
     let (mut previous, mut current) = (Double::ONE, x);
     for m in 1..n {
@@ -176,7 +174,7 @@ fn legendre(n: usize, x: Double) -> (Double, Double) {
     (current, previous)
 }
 
-/// The i-th of n Gauss-Lobatto points on [−1, 1]: Newton's method on (1 − x²) P'_{n−1}.
+/// Returns the i-th of n Gauss-Lobatto points on [−1, 1]: Newton's method on (1 − x²) P'_{n−1}.
 fn lobatto_point(n: usize, i: usize) -> Double {
     if i == 0 || i == n - 1 {
         return if i == 0 { -Double::ONE } else { Double::ONE };
@@ -194,7 +192,7 @@ fn lobatto_point(n: usize, i: usize) -> Double {
     x
 }
 
-/// The Jacobi polynomial P_n^{(a, 0)}(x) and its derivative, by the three-term recurrence.
+/// Returns the Jacobi polynomial P_n^{(a, 0)}(x) and its derivative, by the three-term recurrence.
 fn jacobi(n: usize, a: usize, x: Double) -> (Double, Double) {
     let half = Double::from(0.5);
     let slope = Double::from(a + 2) * half;
@@ -217,7 +215,7 @@ fn jacobi(n: usize, a: usize, x: Double) -> (Double, Double) {
     current
 }
 
-/// The zeros of P_n^{(a, 0)} in ascending order: Newton's method that leaves out the zeros found.
+/// Returns the zeros of P_n^{(a, 0)} in ascending order, by Newton's method with deflation of the zeros found.
 fn gauss_jacobi_points(n: usize, a: usize) -> Vec<Double> {
     let mut zeros: Vec<Double> = Vec::with_capacity(n);
     for k in 0..n {
@@ -241,13 +239,13 @@ fn gauss_jacobi_points(n: usize, a: usize) -> Vec<Double> {
     zeros
 }
 
-/// The weight of the zero x of P_n^{(a, 0)} for ∫_0^1 (1 − s)^a f(s) ds, s = (1 + x)/2.
+/// Returns the weight of the zero x of P_n^{(a, 0)} for ∫_0^1 (1 − s)^a f(s) ds, s = (1 + x)/2.
 fn gauss_weight(n: usize, a: usize, x: Double) -> Double {
     let slope = jacobi(n, a, x).1;
     Double::ONE / ((Double::ONE - x * x) * slope * slope)
 }
 
-/// Points and weights of n-point Gauss-Jacobi quadrature for ∫_0^1 (1 − s)^a f(s) ds.
+/// Returns points and weights of n-point Gauss-Jacobi quadrature for ∫_0^1 (1 − s)^a f(s) ds.
 pub(super) fn gauss_jacobi(n: usize, a: usize) -> Vec<(f64, f64)> {
     let half = Double::from(0.5);
     gauss_jacobi_points(n, a)
@@ -270,8 +268,8 @@ pub struct LineTable {
 }
 
 impl LineTable {
-    /// The table from the family `nodes` to the family `points`, centro-symmetric bit for bit.
-    /// With `nodes == points` the derivatives are the collocation derivative D.
+    /// Returns the table from the family `nodes` to the family `points`, centro-symmetric bit for bit. With
+    /// `nodes == points` the derivatives are the collocation derivative D.
     pub fn new(nodes: LinePoints, points: LinePoints) -> Self {
         static KNOWN: Known<(LinePoints, LinePoints), LineTable> = Mutex::new(BTreeMap::new());
         once(&KNOWN, (nodes, points), || {
@@ -281,8 +279,7 @@ impl LineTable {
         })
     }
 
-    /// The table from the family `nodes` to any points. A point within rounding of a node is taken
-    /// as the node.
+    /// Returns the table from the family `nodes` to any points. A point within rounding of a node is taken as the node.
     pub fn at(nodes: LinePoints, points: &[f64]) -> Self {
         let reference = nodes.reference();
         let snapped: Vec<Double> = points
@@ -296,17 +293,17 @@ impl LineTable {
         Self::at_reference(&reference, &snapped)
     }
 
-    /// ℓ_i(x_q).
+    /// Returns ℓ_i(x_q).
     pub fn value(&self, q: usize, i: usize) -> f64 {
         self.values[q * self.nodes + i]
     }
 
-    /// ℓ_i'(x_q).
+    /// Returns ℓ_i'(x_q).
     pub fn derivative(&self, q: usize, i: usize) -> f64 {
         self.derivatives[q * self.nodes + i]
     }
 
-    /// The table on [−1, 1], its derivatives scaled to [0, 1].
+    /// Returns the table on [−1, 1], its derivatives scaled to [0, 1].
     fn at_reference(nodes: &[Double], points: &[Double]) -> Self {
         let n = nodes.len();
         let mut values = Vec::with_capacity(points.len() * n);

@@ -31,14 +31,13 @@ pub enum Rule {
         /// The total degree to which polynomials are integrated exactly.
         degree: usize,
     },
-    /// The nodes of an element, each with the weight 1: no rule to integrate by.
+    /// The nodes of an element with weight 1: a point set, not an integration rule.
     Nodes(Lagrange),
 }
 
-/// The rule that the language prescribes: with the largest degree k among the fields and geometry
-/// of order g, tensor cells take k + 1 + ⌊g/2⌋ Gauss points a direction and simplices a rule exact to
-/// degree 2k + g − 1. An explicit `quadrature` D gives ⌊D/2⌋ + 1 Gauss points a direction, or a
-/// simplex rule exact to degree D.
+/// Returns the rule that the language prescribes. With the largest degree k among the fields and geometry of order g,
+/// tensor cells take k + 1 + ⌊g/2⌋ Gauss points per direction and simplices a rule exact to degree 2k + g − 1. An
+/// explicit `quadrature` D means ⌊D/2⌋ + 1 Gauss points per direction, or a simplex rule exact to degree D.
 pub fn default_rule(cell: Cell, k: usize, g: usize, quadrature: Option<usize>) -> Rule {
     if cell.is_tensor() {
         let points = quadrature.map_or(k + 1 + g / 2, |degree| degree / 2 + 1);
@@ -50,7 +49,7 @@ pub fn default_rule(cell: Cell, k: usize, g: usize, quadrature: Option<usize>) -
 }
 
 impl Rule {
-    /// The cell.
+    /// Returns the cell.
     pub const fn cell(self) -> Cell {
         match self {
             Self::Tensor { cell, .. } | Self::Simplex { cell, .. } => cell,
@@ -58,7 +57,7 @@ impl Rule {
         }
     }
 
-    /// The rule of each direction, on tensor cells.
+    /// Returns the rule of each direction, on tensor cells.
     pub const fn line(self) -> Option<LinePoints> {
         match self {
             Self::Tensor { line, .. } => Some(line),
@@ -66,7 +65,7 @@ impl Rule {
         }
     }
 
-    /// The number of points N_q.
+    /// Returns the number of points N_q.
     pub fn count(self) -> usize {
         match self {
             Self::Tensor { cell, line } => line.count().pow(cell.dim() as u32),
@@ -75,18 +74,18 @@ impl Rule {
         }
     }
 
-    /// The points; coordinates beyond the dimension are 0.
+    /// Returns the points; coordinates beyond the dimension are 0.
     pub fn points(self) -> Vec<[f64; 3]> {
         self.points_and_weights().into_iter().map(|(point, _)| point).collect()
     }
 
-    /// The weights, all positive for Gauss, Gauss-Lobatto and simplex rules; they sum to the
-    /// reference cell's measure.
+    /// Returns the weights, all positive for Gauss, Gauss-Lobatto and simplex rules; they sum to the reference cell's
+    /// measure.
     pub fn weights(self) -> Vec<f64> {
         self.points_and_weights().into_iter().map(|(_, weight)| weight).collect()
     }
 
-    /// The points with their weights for the facet ξ₀ = 0 of the cell: as many a direction on tensor cells, exact to the
+    /// Returns points and weights on the facet ξ₀ = 0 of the cell: as many per direction on tensor cells, exact to the
     /// same degree on simplices.
     pub fn on_facet(self) -> Vec<([f64; 3], f64)> {
         let own = match self {
@@ -100,7 +99,7 @@ impl Rule {
         own.into_iter().map(|([y, z, _], weight)| ([0.0, y, z], weight)).collect()
     }
 
-    /// The points with their weights.
+    /// Returns the points with their weights.
     pub fn points_and_weights(self) -> Vec<([f64; 3], f64)> {
         match self {
             Self::Tensor { cell, line } => tensor(cell.dim(), line),
@@ -112,12 +111,12 @@ impl Rule {
     }
 }
 
-/// The nodes of an element that are wanted, with the weight 1.
+/// Returns the nodes of an element that satisfy `wanted`, with weight 1.
 fn of_nodes(element: Lagrange, wanted: impl Fn([f64; 3]) -> bool) -> Vec<([f64; 3], f64)> {
     element.points().into_iter().filter(|&x| wanted(x)).map(|x| (x, 1.0)).collect()
 }
 
-/// The product of one interval rule with itself, x fastest.
+/// Returns the product of one interval rule with itself, x fastest.
 fn tensor(dim: usize, line: LinePoints) -> Vec<([f64; 3], f64)> {
     let (points, weights) = (line.points(), line.weights());
     let mut rule = vec![([0.0; 3], 1.0)];
@@ -137,7 +136,7 @@ fn tensor(dim: usize, line: LinePoints) -> Vec<([f64; 3], f64)> {
     rule
 }
 
-/// A tabulated rule, where there is one for this cell and degree.
+/// Returns the tabulated rule for a cell and degree, if it exists.
 fn xiao_gimbutas(cell: Cell, degree: usize) -> Option<Vec<([f64; 3], f64)>> {
     let domain = match cell {
         Cell::Triangle => Domain::Triangle,
@@ -156,7 +155,7 @@ fn xiao_gimbutas(cell: Cell, degree: usize) -> Option<Vec<([f64; 3], f64)>> {
     Some(points.chunks(dim + 1).zip(&weights).map(pair).collect())
 }
 
-/// The collapsed product of Gauss-Jacobi rules: direction i carries the weight (1 − s)^(dim−1−i).
+/// Returns the collapsed product of Gauss-Jacobi rules: direction i carries the weight (1 − s)^(dim−1−i).
 fn collapsed(dim: usize, degree: usize) -> Vec<([f64; 3], f64)> {
     let n = degree / 2 + 1;
     let mut rule = vec![([0.0; 3], 1.0, 1.0)];

@@ -7,10 +7,10 @@
 //! tetrahedron   S_i(λ_1 − λ_0; s) · P_j^{(2i+1, 0)}(λ_2 − s; t) · P_k^{(2i+2j+2, 0)}(λ_3 − t; 1)
 //! ```
 //!
-//! of total degree at most p is orthogonal (M. Dubiner, "Spectral methods on triangles and other
-//! domains", Journal of Scientific Computing 6 (1991)). P(x; t) = tⁿ P(x/t) are homogenised Jacobi
-//! polynomials, whose recurrence needs no division. The Lagrange basis is the inverse of the
-//! matrix of the basis at the nodes, computed with 32 digits and rounded once.
+//! of total degree at most p is orthogonal (M. Dubiner, "Spectral methods on triangles and other domains", Journal of
+//! Scientific Computing 6 (1991)). P(x; t) = tⁿ P(x/t) are homogenised Jacobi polynomials, whose recurrence needs no
+//! division. The coefficients of the Lagrange basis are the inverse of the matrix of the orthogonal basis at the nodes,
+//! computed with 32 digits and rounded once.
 
 use super::double::Double;
 
@@ -44,7 +44,7 @@ impl Dual {
     }
 }
 
-/// The homogenised Jacobi polynomials tⁿ P_n^{(a, 0)}(x/t) for n = 0, …, top.
+/// Returns the homogenised Jacobi polynomials tⁿ P_n^{(a, 0)}(x/t) for n = 0, …, top.
 fn jacobi(top: usize, a: usize, x: Dual, t: Dual) -> Vec<Dual> {
     let ratio = |p: usize, q: usize| Double::from(p) / Double::from(q);
     let mut all = vec![Dual::ONE];
@@ -63,7 +63,7 @@ fn jacobi(top: usize, a: usize, x: Dual, t: Dual) -> Vec<Dual> {
     all
 }
 
-/// The orthogonal basis of total degree at most `degree` at a point.
+/// Returns the orthogonal basis of total degree at most `degree` at a point.
 fn orthogonal(dim: usize, degree: usize, point: [f64; 3]) -> Vec<Dual> {
     let mut rest = Dual::ONE;
     let mut lambda = [Dual::ONE; 4];
@@ -94,7 +94,7 @@ fn orthogonal(dim: usize, degree: usize, point: [f64; 3]) -> Vec<Dual> {
     basis
 }
 
-/// The Lagrange basis on given nodes, ready to be evaluated.
+/// The Lagrange basis on given nodes in terms of the orthogonal basis.
 pub(super) struct SimplexBasis {
     dim: usize,
     degree: usize,
@@ -103,7 +103,7 @@ pub(super) struct SimplexBasis {
 }
 
 impl SimplexBasis {
-    /// The basis that is dual to evaluation at `nodes`, which must be unisolvent.
+    /// Returns the basis dual to evaluation at `nodes`, which must be unisolvent.
     pub(super) fn new(dim: usize, degree: usize, nodes: &[[f64; 3]]) -> Self {
         let matrix: Vec<Vec<Double>> = nodes
             .iter()
@@ -112,7 +112,7 @@ impl SimplexBasis {
         Self { dim, degree, coefficients: inverse(matrix) }
     }
 
-    /// Value and gradient of each Lagrange function at a point.
+    /// Returns value and gradient of each Lagrange function at a point.
     pub(super) fn evaluate(&self, point: [f64; 3]) -> Vec<(f64, [f64; 3])> {
         let basis = orthogonal(self.dim, self.degree, point);
         (0..basis.len())
@@ -131,7 +131,7 @@ impl SimplexBasis {
     }
 }
 
-/// The inverse by Gauss-Jordan elimination with row pivoting.
+/// Returns the inverse by Gauss-Jordan elimination with row pivoting.
 fn inverse(mut a: Vec<Vec<Double>>) -> Vec<Vec<Double>> {
     let n = a.len();
     for (i, row) in a.iter_mut().enumerate() {

@@ -23,12 +23,12 @@ pub struct Tabulation {
 }
 
 impl Tabulation {
-    /// φ_i(x_q).
+    /// Returns φ_i(x_q).
     pub fn value(&self, q: usize, i: usize) -> f64 {
         self.values[q * self.nodes + i]
     }
 
-    /// The reference gradient of φ_i at x_q.
+    /// Returns the reference gradient of φ_i at x_q.
     pub fn gradient(&self, q: usize, i: usize) -> &[f64] {
         let start = (q * self.nodes + i) * self.dim;
         &self.gradients[start..start + self.dim]
@@ -72,8 +72,8 @@ pub fn tabulate(element: Lagrange, points: &[[f64; 3]]) -> Tabulation {
     result
 }
 
-/// Tabulates the basis of `element` at the points of a rule on the same cell. On tensor cells the
-/// entries are products of the very numbers that sum-factorised kernels use.
+/// Tabulates the basis of `element` at the points of a rule on the same cell. On tensor cells the entries are products
+/// of the values that sum-factorised kernels use.
 pub fn tabulate_rule(element: Lagrange, rule: Rule) -> Tabulation {
     assert_eq!(element.cell(), rule.cell(), "element and rule should be on one cell");
     let (Some(nodes), Some(points)) = (element.line(), rule.line()) else {
@@ -86,7 +86,7 @@ pub fn tabulate_rule(element: Lagrange, rule: Rule) -> Tabulation {
     products(element, &LineTable::new(nodes, points), (0..rule.count()).map(indices))
 }
 
-/// Products of the rows of an interval table; a point is given as one row for each direction.
+/// Returns products of the rows of an interval table; a point is given as one row per direction.
 fn products(
     element: Lagrange,
     table: &LineTable,
@@ -110,20 +110,20 @@ fn products(
     result
 }
 
-/// The matrix that evaluates functions of `element` at points: row-major, one row a point, one
-/// column a node. From [`Lagrange::equispaced`] to another element's points and back it changes
-/// between the bases of file formats and ours.
+/// Returns the matrix that evaluates functions of `element` at points: row-major, one row per point, one column per
+/// node. From [`Lagrange::equispaced`] to another element's points and back it changes between the bases of file
+/// formats and ours.
 pub fn interpolation(element: Lagrange, points: &[[f64; 3]]) -> Vec<f64> {
     tabulate(element, points).values
 }
 
-/// The matrix between two one-dimensional point families: row-major, one row a point of `to`.
+/// Returns the interpolation matrix between two one-dimensional point families: row-major, one row per point of `to`.
 pub fn line_interpolation(from: LinePoints, to: LinePoints) -> Vec<f64> {
     LineTable::new(from, to).values
 }
 
-/// The functions of the nodes of a line on its lower or upper half, at the nodes of the half: row-major, one row a node of the
-/// half. A cell's line of nodes that hangs between those of its parent has these weights.
+/// Returns the nodal functions of a line at the nodes of its lower or upper half: row-major, one row per node of the
+/// half. These are the interpolation weights of a child's hanging line of nodes.
 pub fn line_of_parent(nodes: LinePoints, up: bool) -> Vec<f64> {
     let shift = if up { 0.5 } else { 0.0 };
     let half: Vec<f64> = nodes.points().iter().map(|xi| shift + xi / 2.0).collect();

@@ -1,4 +1,4 @@
-//! Builds a [`Kernel`] statement by statement, folding what is known as it goes.
+//! Builds a [`Kernel`] statement by statement, with constant folding.
 
 use super::{
     Argument, ArgumentId, Binary, Comparison, Condition, Element, Entries, Index, Indexed, Integer,
@@ -13,9 +13,9 @@ pub struct Builder {
     kernel: Kernel,
     blocks: Vec<Vec<Statement>>,
     constants: BTreeMap<u64, ValueId>,
-    /// Cells of a batch whose threads deal them out, and the cell that is meant.
+    /// Cells of a batch distributed over threads, and the current cell.
     cells: Option<(usize, Index)>,
-    /// Private arrays in the order in which they were asked for, but for those that are free again.
+    /// Private arrays in order of allocation, without the released ones.
     taken: Vec<LocalId>,
     released: Vec<LocalId>,
 }
@@ -27,7 +27,7 @@ impl AsMut<Self> for Builder {
 }
 
 impl Builder {
-    /// An empty kernel for batches of `lanes` cells.
+    /// Returns an empty kernel for batches of `lanes` cells.
     pub fn new(name: &str, precision: Precision, lanes: usize) -> Self {
         let mut vars = IndexVec::new();
         vars.push(Var { name: "batch".to_owned(), rule: Rule::Counted });
@@ -58,14 +58,14 @@ impl Builder {
         }
     }
 
-    /// The finished kernel.
+    /// Returns the finished kernel.
     pub fn finish(mut self) -> Kernel {
         assert_eq!(self.blocks.len(), 1, "every loop should be closed");
         self.kernel.body = self.blocks.pop().unwrap_or_default();
         self.kernel
     }
 
-    /// The batch variable.
+    /// Returns the batch variable.
     pub fn batch(&self) -> VarId {
         self.kernel.batch()
     }
@@ -75,7 +75,7 @@ impl Builder {
         self.kernel.arguments.push(Argument { name: name.to_owned(), element, written })
     }
 
-    /// Says which argument holds the number of lanes that write.
+    /// Sets the argument with the number of lanes that write.
     pub fn set_active(&mut self, argument: ArgumentId) {
         self.kernel.active = Some(argument);
     }
@@ -94,13 +94,12 @@ impl Builder {
         id
     }
 
-    /// How many private arrays have been asked for: where [`Builder::release`] can go back to.
+    /// Returns the number of allocated private arrays, to which [`Builder::release`] can return.
     pub fn mark(&self) -> usize {
         self.taken.len()
     }
 
-    /// Says that nothing reads any more what was asked for since the `mark`: what comes next of the same name and length
-    /// is the same array.
+    /// Releases all private arrays allocated since `mark`; the next ones of the same name and length reuse them.
     pub fn release(&mut self, mark: usize) {
         self.released.extend(self.taken.drain(mark..));
     }
@@ -115,14 +114,14 @@ impl Builder {
         self.kernel.tables.push(Table { name: name.to_owned(), entries, spread: false })
     }
 
-    /// The same for a table of which threads read different entries at once.
+    /// Returns the same for a table of which threads read different entries at once.
     pub fn spread_table(&mut self, name: &str, entries: Entries) -> TableId {
         let table = self.table(name, entries);
         self.kernel.tables[table].spread = true;
         table
     }
 
-    /// A constant.
+    /// Returns a constant.
     pub fn constant(&mut self, value: f64) -> ValueId {
         let value = if value == 0.0 { 0.0 } else { value };
         if let Some(&id) = self.constants.get(&value.to_bits()) {
@@ -134,7 +133,7 @@ impl Builder {
         id
     }
 
-    /// The number, where a value is a constant.
+    /// Returns the number of a constant value.
     pub fn known(&self, value: ValueId) -> Option<f64> {
         match self.kernel.values[value].op {
             Op::Constant(number) => Some(number),
@@ -142,7 +141,7 @@ impl Builder {
         }
     }
 
-    /// Names a value for the reader, if it has no name. Constants are called what they are.
+    /// Names an unnamed value in the generated source. Constants stay unnamed.
     pub fn name(&mut self, value: ValueId, name: &str) -> ValueId {
         let Value { op, name: slot, .. } = &mut self.kernel.values[value];
         if slot.is_none() && !matches!(op, Op::Constant(_)) {
@@ -164,7 +163,7 @@ impl Builder {
         self.blocks.last_mut().expect("a block should be open").push(statement);
     }
 
-    /// Where the threads deal out the cells of a batch: entry `at` of the cell that is meant.
+    /// Adjusts entry `at` to the current cell, with cells distributed over threads.
     fn of_cell(&self, at: &mut Index) {
         if let Some((cells, cell)) = &self.cells {
             *at = &at.times(*cells) + cell;
@@ -185,7 +184,7 @@ impl Builder {
         id
     }
 
-    /// `a + b`. Here and below, constants whose result is not finite stay as they are written.
+    /// Returns `a + b`. Here and below, constants whose result is not finite are not folded.
     pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
             (Some(x), Some(y)) if (x + y).is_finite() => self.constant(x + y),
@@ -195,7 +194,7 @@ impl Builder {
         }
     }
 
-    /// `a − b`.
+    /// Returns `a − b`.
     pub fn sub(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
             (Some(x), Some(y)) if (x - y).is_finite() => self.constant(x - y),
@@ -205,7 +204,7 @@ impl Builder {
         }
     }
 
-    /// `a · b`.
+    /// Returns `a · b`.
     pub fn mul(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
             (Some(x), Some(y)) if (x * y).is_finite() => self.constant(x * y),
@@ -218,7 +217,7 @@ impl Builder {
         }
     }
 
-    /// `a · b + c`.
+    /// Returns `a · b + c`.
     pub fn fma(&mut self, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
         match (self.known(a), self.known(b), self.known(c)) {
             (Some(_), Some(_), _) => {
@@ -235,7 +234,7 @@ impl Builder {
         }
     }
 
-    /// `c − a · b`.
+    /// Returns `c − a · b`.
     pub fn fma_neg(&mut self, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
         match (self.known(a), self.known(b), self.known(c)) {
             (Some(_), Some(_), _) => {
@@ -253,7 +252,7 @@ impl Builder {
         }
     }
 
-    /// A function of one argument.
+    /// Returns a function of one argument.
     pub fn unary(&mut self, function: Unary, a: ValueId) -> ValueId {
         match (function, self.known(a)) {
             (Unary::Neg, Some(x)) => self.constant(-x),
@@ -263,7 +262,7 @@ impl Builder {
         }
     }
 
-    /// A function of two arguments.
+    /// Returns a function of two arguments.
     pub fn binary(&mut self, function: Binary, a: ValueId, b: ValueId) -> ValueId {
         match function {
             Binary::Add => self.add(a, b),
@@ -280,7 +279,7 @@ impl Builder {
         }
     }
 
-    /// `1 / a`.
+    /// Returns `1 / a`.
     pub fn reciprocal(&mut self, a: ValueId) -> ValueId {
         match self.known(a) {
             Some(x) if (1.0 / x).is_finite() => self.constant(1.0 / x),
@@ -288,7 +287,7 @@ impl Builder {
         }
     }
 
-    /// `a / b`, or `a` times the reciprocal of `b`, as the target does it best.
+    /// Returns `a / b`, or `a` times the reciprocal of `b`, whichever suits the target.
     pub fn quotient(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
             (Some(x), Some(y)) if (x / y).is_finite() => self.constant(x / y),
@@ -297,7 +296,7 @@ impl Builder {
         }
     }
 
-    /// A whole power by repeated squaring.
+    /// Returns a whole power by repeated squaring.
     pub fn powi(&mut self, base: ValueId, exponent: i32) -> ValueId {
         let mut result = None;
         let mut square = base;
@@ -319,37 +318,37 @@ impl Builder {
         if exponent < 0 { self.binary(Binary::Div, one, power) } else { power }
     }
 
-    /// A comparison.
+    /// Returns a comparison.
     pub fn compare(&mut self, comparison: Comparison, a: ValueId, b: ValueId) -> ValueId {
         self.define(Op::Compare(comparison, a, b))
     }
 
-    /// Both truth values.
+    /// Returns both truth values.
     pub fn and(&mut self, a: ValueId, b: ValueId) -> ValueId {
         self.define(Op::And(a, b))
     }
 
-    /// Either truth value.
+    /// Returns either truth value.
     pub fn or(&mut self, a: ValueId, b: ValueId) -> ValueId {
         self.define(Op::Or(a, b))
     }
 
-    /// The opposite truth value.
+    /// Returns the opposite truth value.
     pub fn not(&mut self, a: ValueId) -> ValueId {
         self.define(Op::Not(a))
     }
 
-    /// `a` where `condition` holds, else `b`.
+    /// Returns `a` if `condition` is true, else `b`.
     pub fn select(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> ValueId {
         self.define(Op::Select(condition, a, b))
     }
 
-    /// An entry of a local array.
+    /// Returns an entry of a local array.
     pub fn load(&mut self, local: LocalId, index: Index) -> ValueId {
         self.define(Op::LoadLocal(local, index))
     }
 
-    /// An entry of a table; a known entry is a constant.
+    /// Returns an entry of a table; a known entry is a constant.
     pub fn load_table(&mut self, table: TableId, index: Index) -> ValueId {
         if let (Entries::Real(entries), Some(at)) =
             (&self.kernel.tables[table].entries, index.known())
@@ -360,22 +359,22 @@ impl Builder {
         self.define(Op::LoadTable(table, index))
     }
 
-    /// Element `index` of a global array, uniform.
+    /// Returns element `index` of a global array, uniform.
     pub fn load_uniform(&mut self, argument: ArgumentId, index: Index) -> ValueId {
         self.define(Op::LoadUniform(argument, index))
     }
 
-    /// Element `index · lanes + lane` of a global array.
+    /// Returns element `index · lanes + lane` of a global array.
     pub fn load_lanes(&mut self, argument: ArgumentId, index: Index) -> ValueId {
         self.define(Op::LoadLanes(argument, index))
     }
 
-    /// Whether entry `at` of an array of masks has a bit, as 1 or 0; see [`Op::Flag`].
+    /// Returns a bit of entry `at` of an array of masks, as 1 or 0; see [`Op::Flag`].
     pub fn flag(&mut self, masks: ArgumentId, at: Index, bit: u32) -> ValueId {
         self.define(Op::Flag { masks, at, bit })
     }
 
-    /// An indexed read; see [`Op::Gather`].
+    /// Returns an indexed read; see [`Op::Gather`].
     pub fn gather(
         &mut self,
         source: ArgumentId,
@@ -387,10 +386,10 @@ impl Builder {
         self.define(Op::Gather { source, from: Indexed { map, at, scale, offset, masked } })
     }
 
-    /// An integer, of which a new variable or an equal one of this block is the name.
+    /// Returns the variable of an integer: a new one, or an equal one of this block.
     pub fn integer(&mut self, name: &str, integer: Integer) -> VarId {
         let block = self.blocks.last().expect("a block should be open");
-        // A stage knows nothing of what the one before it has computed.
+        // Values of an earlier stage are not available.
         let mut stage = block.iter().rev().take_while(|own| !matches!(own, Statement::Stage));
         let equal = stage.find_map(|statement| match *statement {
             Statement::Set(var) if self.kernel.integer(var) == Some(&integer) => Some(var),
@@ -403,7 +402,7 @@ impl Builder {
         })
     }
 
-    /// Entry `at` of an index array, for the lane or the cell that is meant.
+    /// Loads entry `at` of an index array for the current lane or cell.
     pub fn load_index(&mut self, name: &str, map: ArgumentId, at: &Index) -> VarId {
         let mut at = at.clone();
         self.of_cell(&mut at);
@@ -418,7 +417,7 @@ impl Builder {
         self.kernel.integers.push(Local { name: name.to_owned(), length })
     }
 
-    /// What is at a computed place; see [`Op::LoadAt`].
+    /// Loads the element at a computed index; see [`Op::LoadAt`].
     pub fn load_at(
         &mut self,
         source: ArgumentId,
@@ -434,7 +433,7 @@ impl Builder {
         self.push(Statement::StoreLocal(local, index, value));
     }
 
-    /// `count` entries of a local array, `stride` apart.
+    /// Loads `count` entries of a local array with this stride.
     pub fn load_line(
         &mut self,
         local: LocalId,
@@ -445,7 +444,7 @@ impl Builder {
         (0..count).map(|i| self.load(local, start.plus(i * stride))).collect()
     }
 
-    /// The reverse of [`Builder::load_line`].
+    /// Reverses [`Builder::load_line`].
     pub fn store_line(&mut self, local: LocalId, start: &Index, stride: usize, values: &[ValueId]) {
         for (i, &value) in values.iter().enumerate() {
             self.store(local, start.plus(i * stride), value);
@@ -463,7 +462,7 @@ impl Builder {
         self.push(Statement::StoreLanes(argument, index, value));
     }
 
-    /// An indexed write; see [`Statement::Scatter`].
+    /// Adds an indexed write; see [`Statement::Scatter`].
     pub fn scatter(
         &mut self,
         target: ArgumentId,
@@ -488,24 +487,24 @@ impl Builder {
         self.kernel.group = group;
     }
 
-    /// Whether the kernel is for groups of threads.
+    /// Returns whether the kernel is for groups of threads.
     pub fn has_threads(&self) -> bool {
         self.kernel.threads > 0
     }
 
-    /// Has the threads do so many batches, or groups of them, one after another.
+    /// Lets each group process `series` sets of batches in sequence.
     pub fn set_series(&mut self, series: usize) {
         self.kernel.series = series;
     }
 
-    /// Has the threads deal out the `cells` cells of a batch among themselves. What is contiguous over
-    /// lanes in memory is so over cells, and what stands for the lane is [`Builder::at_cell`]'s.
+    /// Distributes the `cells` cells of a batch over the threads. Memory that is contiguous over lanes is then
+    /// contiguous over cells, and [`Builder::at_cell`] replaces the lane.
     pub fn set_cells(&mut self, cells: usize) {
         self.kernel.lanes = 1;
         self.cells = Some((cells, Index::default()));
     }
 
-    /// The cell of the batch that accesses mean from here on.
+    /// Sets the cell of the batch for subsequent accesses.
     pub fn at_cell(&mut self, cell: Index) {
         if let Some((_, meant)) = &mut self.cells {
             *meant = cell;
@@ -516,7 +515,7 @@ impl Builder {
         self.kernel.vars.push(Var { name: name.to_owned(), rule })
     }
 
-    /// The first variable that there is, if any is like this, else a new one.
+    /// Returns the first existing variable with this definition that satisfies `like`, or a new one.
     fn known_var(&mut self, name: &str, thread: Thread, like: impl Fn(&Var) -> bool) -> VarId {
         let rule = Rule::Thread(thread);
         let vars = &self.kernel.vars;
@@ -524,43 +523,43 @@ impl Builder {
         known.unwrap_or_else(|| self.var(name, rule))
     }
 
-    /// The number of the thread in its group, or of the lane in its batch.
+    /// Returns the index of the thread in its group, or of the lane in its batch.
     pub fn member(&mut self) -> VarId {
         self.known_var("member", Thread::Member, |_| true)
     }
 
-    /// How many threads or lanes there are.
+    /// Returns the number of threads or lanes.
     pub fn members(&self) -> usize {
         self.kernel.members()
     }
 
-    /// A variable that is a digit of the thread's number; the one that there is, if it has this name.
+    /// Returns a variable that is a digit of the thread index; the existing one with this name, if any.
     pub fn thread_var(&mut self, name: &str, divisor: usize, modulus: usize) -> VarId {
         self.known_var(name, Thread::Digit { divisor, modulus }, |var| var.name == name)
     }
 
-    /// The batch of cell `t / divisor` of the group.
+    /// Returns the batch of cell `t / divisor` of the group.
     pub fn batch_var(&mut self, name: &str, divisor: usize) -> VarId {
         self.var(name, Rule::Thread(Thread::Batch { divisor }))
     }
 
-    /// A variable that says where one of these digits, which go up to `last`, is the first or the last.
+    /// Returns a variable that indicates that one of these digits, at most `last`, is the first or the last.
     pub fn border_var(&mut self, name: &str, digits: [VarId; 2], last: usize) -> VarId {
         self.known_var(name, Thread::Border { digits, last }, |_| true)
     }
 
-    /// A variable that is listed for each thread.
+    /// Returns a variable that is tabulated per thread.
     pub fn listed_var(&mut self, name: &str, positions: Vec<u32>) -> VarId {
         let table = self.spread_table(name, Entries::Position(positions));
         self.var(name, Rule::Thread(Thread::Listed(table)))
     }
 
-    /// Declares an array that the threads of a group share.
+    /// Declares a shared array of a group of threads.
     pub fn shared(&mut self, name: &str, length: usize) -> SharedId {
         self.kernel.shared.push(Local { name: name.to_owned(), length })
     }
 
-    /// The shared arrays so far.
+    /// Returns the shared arrays so far.
     pub fn shared_arrays(&self) -> impl Iterator<Item = &Local> {
         self.kernel.shared.iter()
     }
@@ -570,22 +569,22 @@ impl Builder {
         self.push(Statement::StoreShared(shared, at, value));
     }
 
-    /// Has all threads or lanes of a group meet; see [`Statement::Barrier`].
+    /// Adds a barrier of all threads or lanes of a group; see [`Statement::Barrier`].
     pub fn barrier(&mut self) {
         self.push(Statement::Barrier);
     }
 
-    /// An entry of a shared array.
+    /// Returns an entry of a shared array.
     pub fn load_shared(&mut self, shared: SharedId, at: Index) -> ValueId {
         self.define(Op::LoadShared(shared, at))
     }
 
-    /// Begins what only some threads or lanes do, until [`Builder::close_when`].
+    /// Begins a conditional block, until [`Builder::close_when`].
     pub fn open_when(&mut self) {
         self.blocks.push(Vec::new());
     }
 
-    /// Ends it; it is done where these conditions hold, and where there are none always.
+    /// Ends the conditional block with its conditions; without any, it is unconditional.
     pub fn close_when(&mut self, conditions: Vec<Condition>) {
         let body = self.blocks.pop().expect("the condition's block should be open");
         if conditions.is_empty() {
@@ -595,14 +594,14 @@ impl Builder {
         }
     }
 
-    /// Ends what is done only where the cell that is meant writes; where all cells do, it is done always.
+    /// Ends a block that only runs if the current cell writes; unconditional if all cells do.
     pub fn close_when_written(&mut self) {
         let cell = self.cells.as_ref().filter(|_| self.kernel.active.is_some());
         let active = cell.map(|(_, cell)| Condition::ActiveCell(cell.clone()));
         self.close_when(active.into_iter().collect());
     }
 
-    /// Ends a stage, where batches go through stages `block` at a time.
+    /// Ends a stage, if batches pass through stages `block` at a time.
     pub fn stage(&mut self, block: usize) {
         assert_eq!(self.blocks.len(), 1, "stages should not end in a loop");
         if block > 1 {
@@ -611,12 +610,12 @@ impl Builder {
         }
     }
 
-    /// A comment for the reader.
+    /// Adds a comment to the generated source.
     pub fn comment(&mut self, text: &str) {
         self.push(Statement::Comment(text.to_owned()));
     }
 
-    /// The same as [`repeat`], for what writes through the builder alone.
+    /// Repeats a body that uses the builder only, like [`repeat`].
     pub fn repeat(
         &mut self,
         name: &str,
@@ -627,9 +626,9 @@ impl Builder {
         repeat(self, name, extent, unroll, body);
     }
 
-    /// Has the threads or lanes deal `count` entries out among themselves: full rounds, then those that are left. `body`
-    /// reads what belongs to an entry, and writes under the conditions that it is given: all read in the last round, for
-    /// PoCL reads beyond the end of arrays where the reading stands under a condition, too.
+    /// Distributes `count` entries over the threads or lanes: full rounds, then the remainder. `body` reads the data of
+    /// an entry and writes it under the given conditions. In the last round, reads are unconditional, because PoCL
+    /// reads out of bounds even under a condition.
     pub fn deal_out(
         &mut self,
         count: usize,
@@ -649,20 +648,20 @@ impl Builder {
         }
     }
 
-    /// Begins a loop; what follows is its body until [`Builder::close_loop`].
+    /// Begins a loop, whose body ends at [`Builder::close_loop`].
     pub fn open_loop(&mut self, name: &str) -> VarId {
         self.blocks.push(Vec::new());
         self.var(name, Rule::Counted)
     }
 
-    /// Ends the loop that was opened last.
+    /// Ends the innermost loop.
     pub fn close_loop(&mut self, var: VarId, extent: usize) {
         let body = self.blocks.pop().expect("the loop's block should be open");
         self.push(Statement::For { var, extent, body });
     }
 }
 
-/// Runs `body` for 0 … extent − 1: as a loop, or once for each number where `unroll` is set or there is but one.
+/// Runs `body` for 0 … extent − 1: as a loop, or unrolled if `unroll` is set or there is a single iteration.
 pub fn repeat<H: AsMut<Builder>>(
     host: &mut H,
     name: &str,

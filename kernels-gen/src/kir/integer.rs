@@ -1,47 +1,47 @@
-//! Integers that a kernel computes, and what depends on them: masks, slots, whatever a mesh knows of a cell.
+//! Integers that a kernel computes, and conditions on them: masks, slots and other mesh data of a cell.
 //!
-//! [`Statement::Set`](super::Statement::Set) gives a variable the value of an [`Integer`], one for each lane or thread;
-//! the variable can then stand in an [`Index`] like any other, in a [`Condition`], and say where
-//! [`Op::LoadAt`](super::Op::LoadAt) reads. The arrays that a launch brings along decide what is loaded, so nothing is
-//! known of it here but that it is not negative: arrays of the kernel's own are not accessed by it, and those of a group
-//! and of the launch are as long as whoever launches has compared with what the arrays hold.
+//! [`Statement::Set`](super::Statement::Set) sets a variable to the value of an [`Integer`], one per lane or thread.
+//! The variable can then be part of an [`Index`], of a [`Condition`], and address [`Op::LoadAt`](super::Op::LoadAt).
+//! Loaded integers depend on the arrays of a launch, so that only their non-negativity is known at compile time. They
+//! do not index the kernel's own arrays. For arrays of a group or the launch, the caller checks the bounds against the
+//! contents of the index arrays.
 
 use super::{ArgumentId, Index, IntegersId, Kernel, Rule, Thread, VarId};
 
-/// How an integer comes about.
+/// The definition of an integer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Integer {
-    /// An element of a global array of `u32`, whatever the lane.
+    /// An element of a global array of `u32`, independent of the lane.
     Element(ArgumentId, Index),
     /// An entry of a private array of integers.
     Entry(IntegersId, Index),
-    /// What is left of a variable when it is divided by a number.
+    /// The remainder of a variable modulo a number.
     Rest(VarId, usize),
 }
 
-/// What has to hold in a lane or thread.
+/// A condition on a lane or thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// A variable is below a bound.
     Below(VarId, usize),
-    /// A variable is not `u32::MAX`, which stands for nothing.
+    /// A variable is not `u32::MAX`, the null index.
     Something(VarId),
     /// A variable is this number.
     Equals(VarId, u32),
     /// A variable, as a mask, has this bit.
     Bit(VarId, u32),
-    /// A variable, as a mask, has not got this bit.
+    /// A variable, as a mask, does not have this bit.
     NoBit(VarId, u32),
     /// Two variables, as masks, have a bit in common.
     Meet(VarId, VarId),
     /// The lane writes, or the thread has a batch of its own.
     Active,
-    /// This cell of the batch is below the number of those that write, [`Kernel::active`].
+    /// This cell of the batch is one that writes, that is below [`Kernel::active`].
     ActiveCell(Index),
 }
 
 impl Condition {
-    /// The variables that it is about.
+    /// Returns the variables that it depends on.
     pub fn vars(&self) -> impl Iterator<Item = VarId> {
         let (one, other) = match *self {
             Self::Below(var, _)
@@ -55,7 +55,7 @@ impl Condition {
         [one, other].into_iter().flatten()
     }
 
-    /// Whether the numbers of its variables satisfy it; what is about no variable does.
+    /// Returns whether values of its variables satisfy it; conditions without variables are satisfied by any.
     pub fn holds(&self, of: impl Fn(VarId) -> i64) -> bool {
         let number = self.vars().next().map_or(0, &of);
         match *self {
@@ -71,7 +71,7 @@ impl Condition {
 }
 
 impl Kernel {
-    /// The integer that a variable is, where a statement computes it.
+    /// Returns the integer that a statement computes for a variable.
     pub fn integer(&self, var: VarId) -> Option<&Integer> {
         match &self.vars.get(var)?.rule {
             Rule::Integer(integer) => Some(integer),
@@ -79,7 +79,8 @@ impl Kernel {
         }
     }
 
-    /// Whether what a variable is was loaded, so that nothing bounds it. Recursive in how often a rest was taken.
+    /// Returns whether a variable depends on loaded data, so that it has no bound. Recursive in the depth of
+    /// remainders.
     pub fn is_loaded(&self, var: VarId) -> bool {
         match self.integer(var) {
             Some(Integer::Element(..) | Integer::Entry(..)) => true,
@@ -88,8 +89,8 @@ impl Kernel {
         }
     }
 
-    /// Whether a variable differs from lane to lane of a kernel that has several. Recursive in how often indices were
-    /// loaded by what was loaded.
+    /// Returns whether a variable differs between the lanes of a kernel with several lanes. Recursive in the depth of
+    /// index loads.
     pub fn differs(&self, var: VarId) -> bool {
         if self.lanes == 1 {
             return false;
@@ -104,8 +105,8 @@ impl Kernel {
         }
     }
 
-    /// The smallest and the largest value of an index, and the factor of the batch in it: `top` has the largest value of
-    /// each variable, whose smallest is 0.
+    /// Returns the smallest and the largest value of an index, and the factor of the batch in it. `top` is the largest
+    /// value of each variable; the smallest is 0.
     pub fn range(&self, index: &Index, top: impl Fn(VarId) -> i64) -> (i64, i64, i64) {
         let (mut low, mut high, mut batch) = (index.constant, index.constant, 0);
         for &(var, factor) in &index.terms {
@@ -119,7 +120,7 @@ impl Kernel {
         (low, high, batch)
     }
 
-    /// The largest value of a variable that is computed, where the largest of others is known; 0 where nothing bounds it.
+    /// Returns the largest value of a computed variable, given those of others; 0 if it is unbounded.
     pub fn top_of(&self, integer: &Integer, top: impl Fn(VarId) -> i64) -> i64 {
         match *integer {
             Integer::Rest(of, by) if !self.is_loaded(of) => top(of).min(by as i64 - 1),

@@ -1,14 +1,13 @@
-//! The interpreter: runs a [`Kernel`] on arrays, statement by statement, and watches it.
+//! The interpreter: runs a [`Kernel`] on arrays, statement by statement, with all checks.
 //!
-//! It says what the IR means, and stands in for a compiler where there is none. Every access is
-//! checked against its array; reading a private entry that this batch has not written, writing an
-//! array that is only lent, and two lanes writing one element exclusively are [`Fault`]s. Numbers
-//! are rounded to the kernel's precision after every operation, so that in the same order of
-//! operations results agree with a compiled kernel to the last bit, but for transcendental
-//! functions, reciprocals and fused operations on machines without them.
+//! It defines the semantics of the IR and replaces a compiler if there is none. Every access is checked against its
+//! array. Reading a private entry that this batch has not written, writing a read-only array, and exclusive writes of
+//! two lanes to one element are [`Fault`]s. Results are rounded to the kernel's precision after every operation. For
+//! the same order of operations, they equal those of a compiled kernel bit for bit. Exceptions are transcendental
+//! functions, reciprocals, and fused operations on machines without them.
 //!
-//! Lanes with integers of their own go their own ways through conditions: those where one does not hold read and write
-//! nothing there. A private entry that not all lanes have written counts as unwritten.
+//! Lanes with their own integers may diverge at conditions: lanes that do not satisfy one read and write nothing in its
+//! body. A private entry that not all lanes have written counts as unwritten.
 
 mod arrays;
 mod machine;
@@ -23,7 +22,7 @@ use super::verify::{Phase, VerifyError, verify};
 use machine::Machine;
 use std::ops::Range;
 
-/// What an interpreted kernel did wrong, or what it was given wrongly.
+/// An error of an interpreted kernel or of its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An access beyond an array.
@@ -44,14 +43,14 @@ pub enum Fault {
         /// The entry.
         index: i64,
     },
-    /// A write to an array that was lent for reading.
+    /// A write to a read-only array.
     #[error("{array} was lent for reading and is written")]
     ReadOnly {
         /// The array's name.
         array: String,
     },
-    /// Two lanes write the same element, which was said to be exclusive, or two threads touch the
-    /// same shared entry between two barriers, and one of them writes.
+    /// Two lanes write the same element in exclusive mode, or two threads access the same shared entry between two
+    /// barriers and one of them writes.
     #[error("two lanes or threads touch {array}[{index}] at once, and one of them writes")]
     Race {
         /// The array's name.
@@ -62,19 +61,19 @@ pub enum Fault {
     /// The wrong number of arguments.
     #[error("the kernel takes {expected} arrays, not {found}")]
     WrongCount {
-        /// How many it takes.
+        /// The expected number.
         expected: usize,
-        /// How many were given.
+        /// The number found.
         found: usize,
     },
-    /// An argument of another type.
+    /// An argument of the wrong type.
     #[error("{array} should hold {expected}, not {found}")]
     WrongElement {
         /// The array's name.
         array: String,
-        /// What the kernel takes.
+        /// The expected type.
         expected: &'static str,
-        /// What was given.
+        /// The type found.
         found: &'static str,
     },
 }
@@ -92,7 +91,7 @@ impl Interpreter {
         Ok(Self { kernel })
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }

@@ -93,7 +93,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Stands for a table's entries, which nobody reads digit by digit: FNV-1a of their bits.
+/// Returns a digest that replaces a table's entries in the output: FNV-1a of their bits.
 fn digest(entries: impl Iterator<Item = u64>) -> u64 {
     entries.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,8 +1,8 @@
-//! Numbers that belong to the threads of a group: rules → what a thread makes of them.
+//! Variables derived from the thread index: definitions → values and bounds.
 
 use super::{Entries, Index, Kernel, TableId, VarId};
 
-/// A number that belongs to a thread, t being the thread's number in its group.
+/// A variable derived from the index t of a thread in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thread {
     /// `t / divisor mod modulus`.
@@ -12,17 +12,17 @@ pub enum Thread {
         /// The modulus.
         modulus: usize,
     },
-    /// t, and where lanes are threads the number of the lane in its batch.
+    /// t, or the index of the lane in its batch if lanes are threads.
     Member,
     /// Entry t of a table of positions.
     Listed(TableId),
-    /// The batch of cell `t / divisor` of the group; the last batch where there is none, whose
-    /// unknowns a scatter by this variable leaves alone.
+    /// The batch of cell `t / divisor` of the group. Beyond the end it is the last batch, and scatters through this
+    /// variable are suppressed.
     Batch {
         /// The divisor.
         divisor: usize,
     },
-    /// 1 where one of these digits is 0 or the last, on the border of a cell's nodes, and 0 inside.
+    /// 1 if one of these digits is 0 or the last, on the border of a cell's nodes, and 0 inside.
     Border {
         /// The digits.
         digits: [VarId; 2],
@@ -32,7 +32,7 @@ pub enum Thread {
 }
 
 impl Kernel {
-    /// What a rule makes of a thread's number; of a batch, its place in the group.
+    /// Returns the value for a thread; for a batch, its position in the group.
     pub fn of_thread(&self, rule: Thread, thread: usize) -> i64 {
         match rule {
             Thread::Member => thread as i64,
@@ -50,7 +50,7 @@ impl Kernel {
         }
     }
 
-    /// What all numbers that a rule makes are below.
+    /// Returns an exclusive upper bound of the values.
     pub fn thread_bound(&self, rule: Thread) -> usize {
         match rule {
             Thread::Digit { modulus, .. } => modulus,
@@ -66,18 +66,18 @@ impl Kernel {
         }
     }
 
-    /// The variable by which an index goes through batches, where that is not [`Kernel::batch`].
+    /// Returns the batch variable of an index, if it is not [`Kernel::batch`].
     pub fn batch_of(&self, index: &Index) -> Option<VarId> {
         let of_batch = |&var: &VarId| matches!(self.thread_of(var), Some(Thread::Batch { .. }));
         index.terms.iter().map(|&(var, _)| var).find(of_batch)
     }
 
-    /// What a variable is of the thread's number, if it is that.
+    /// Returns the definition of a variable in terms of the thread index, if it has one.
     pub fn thread_of(&self, var: VarId) -> Option<Thread> {
         self.vars.get(var)?.thread()
     }
 
-    /// How many threads or lanes work side by side.
+    /// Returns the number of concurrent threads or lanes.
     pub fn members(&self) -> usize {
         self.threads.max(self.lanes)
     }

@@ -1,37 +1,37 @@
-//! The verifier: what every kernel satisfies between two stages.
+//! The verifier: invariants of every kernel between two stages.
 //!
 //! In both phases:
 //!
 //! 1. All ids exist; the batch variable does; there is at least one lane.
-//! 2. The operands of a value precede it, and have the right type: a truth value where one is
-//!    taken, reals elsewhere. The branches of a select are reals.
+//! 2. The operands of a value precede it and have the right type: truth values for logical
+//!    operations, reals otherwise. The branches of a select are reals.
 //! 3. A constant is finite and has no `Let`; every other value has at most one, and is used after
 //!    it in the same or an inner block.
 //! 4. A value is varying if and only if it loads by lane, is a broadcast, or has a varying operand;
-//!    what is broadcast is uniform.
-//! 5. Every loop has a variable of its own, which is not the batch and is used only inside, and
+//!    the operand of a broadcast is uniform.
+//! 5. Every loop has its own variable, which is not the batch and is used only inside, and
 //!    runs at least once.
 //! 6. An index lists its variables in ascending order without zero factors.
-//! 7. Accesses to private arrays, shared ones and tables do not depend on the batch, and stay within bounds
-//!    for all values of the variables. Accesses to arguments are not negative, whatever the batch.
-//! 8. Tables that are loaded from hold finite reals. Tables of positions stay within the private
-//!    array they are used with, and one run does not name a position twice.
-//!    A table that gives a variable to each thread has a position for every one.
-//! 9. Index maps and the counts of active lanes are `u32` and never written; whatever is loaded,
-//!    gathered or scattered is real; what is written is declared written, and is not gathered.
+//! 7. Accesses to private arrays, shared arrays and tables do not depend on the batch, and stay within bounds
+//!    for all values of the variables. Accesses to arguments are not negative for any batch.
+//! 8. Loaded tables contain finite reals. Tables of positions stay within the private array they
+//!    are used with, and one run does not contain a position twice.
+//!    A table that defines a variable of the threads has an entry for each of them.
+//! 9. Index maps and the counts of active lanes are `u32` and never written; loads, gathers and
+//!    scatters access reals; written arrays are declared as such and are not gathered.
 //!
-//! 10. An integer is computed once, from what there is, and used after that in the same or an inner block.
-//!     What was loaded counts as 0 in bounds: by it, only shared arrays and [`Op::LoadAt`]'s are accessed, which
-//!     [`interpret`](super::interpret) and launches watch. What differs between lanes is in no index of an array
-//!     that has a number for each of them.
+//! 10. An integer is computed once, from available values, and used later in the same or an inner block.
+//!     A loaded integer counts as 0 in bounds: it only indexes shared arrays and those of [`Op::LoadAt`], which
+//!     [`interpret`](super::interpret) and launches check. Integers that differ between lanes do not index
+//!     arrays with an entry per lane.
 //!
 //! In [`Phase::Legal`], for targets whose varying values are vectors, in addition:
 //!
-//! 11. All operands of a varying operation but a broadcast are varying, as is every stored value.
-//! 12. No integer differs between lanes, and no condition; none is kept in an array or says where an element is.
+//! 11. All operands of a varying operation except a broadcast are varying, as is every stored value.
+//! 12. No integer or condition differs between lanes; no integer is stored in an array or addresses an element.
 //!
-//! That private entries are written before they are read depends on the course of the program and is
-//! watched by [`interpret`](super::interpret).
+//! The rule that private entries are written before they are read depends on control flow;
+//! [`interpret`](super::interpret) checks it.
 
 mod access;
 #[cfg(test)]
@@ -44,12 +44,12 @@ use super::{
 };
 use fem_dsl::arena::{Id, IndexVec};
 
-/// How far a kernel has come.
+/// The compilation phase of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// As strategies write it: uniform and varying values mix.
+    /// After a strategy: uniform and varying values mix.
     Lowered,
-    /// As `legalise` leaves it for targets with vectors.
+    /// After `legalise`, for targets with vectors.
     Legal,
 }
 
@@ -59,13 +59,13 @@ pub enum Phase {
 pub struct VerifyError {
     /// The kernel's name.
     pub kernel: String,
-    /// What is wrong.
+    /// The violation.
     pub what: String,
 }
 
 type Checked = Result<(), String>;
 
-/// Checks every invariant of the module's documentation; the first that does not hold is returned.
+/// Checks every invariant of the module's documentation; returns the first violation.
 pub fn verify(kernel: &Kernel, phase: Phase) -> Result<(), VerifyError> {
     let mut verifier = Verifier {
         kernel,
@@ -82,12 +82,12 @@ pub fn verify(kernel: &Kernel, phase: Phase) -> Result<(), VerifyError> {
     verifier.kernel().map_err(|what| VerifyError { kernel: kernel.name.clone(), what })
 }
 
-/// What is known of a value at a place of the program.
+/// The definition state of a value at a point of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Undefined,
     Defined,
-    /// Its `Let` stands in a block that has ended.
+    /// Its `Let` is in a block that has ended.
     Gone,
 }
 
@@ -95,15 +95,15 @@ struct Verifier<'k> {
     kernel: &'k Kernel,
     phase: Phase,
     state: IndexVec<ValueId, State>,
-    /// The largest value of each variable that is in scope; the batch has none.
+    /// The largest value of each variable in scope; none for the batch.
     open: IndexVec<VarId, Option<i64>>,
-    /// In how many loops and conditions the place is.
+    /// The number of enclosing loops and conditions.
     depth: usize,
-    /// Whether a loop or another statement has had the variable.
+    /// True if a loop or another statement has defined the variable.
     used: IndexVec<VarId, bool>,
 }
 
-/// `Ok` if a condition holds.
+/// Returns `Ok` if a condition is true.
 fn require(condition: bool, what: impl FnOnce() -> String) -> Checked {
     if condition { Ok(()) } else { Err(what()) }
 }
@@ -144,7 +144,7 @@ impl<'k> Verifier<'k> {
         self.block(&self.kernel.body)
     }
 
-    /// Recursive in the depth of loops, which strategies bound.
+    /// Visits a block. The recursion is as deep as the loop nest, which strategies bound.
     fn block(&mut self, body: &'k [Statement]) -> Checked {
         let (mut own, mut computed) = (Vec::new(), Vec::new());
         for statement in body {
@@ -210,7 +210,7 @@ impl<'k> Verifier<'k> {
         Ok(())
     }
 
-    /// What some threads or lanes do, with the bounds of their variables.
+    /// Checks a conditional block, with the bounds of its variables.
     fn when(&mut self, conditions: &[Condition], body: &'k [Statement]) -> Checked {
         let outer = self.open.clone();
         require(!conditions.is_empty(), || "nothing is a condition".to_owned())?;
@@ -243,7 +243,7 @@ impl<'k> Verifier<'k> {
         require(fine, || format!("lanes of a vector differ in {condition:?}"))
     }
 
-    /// Computes an integer.
+    /// Checks the computation of an integer.
     fn set(&mut self, var: VarId) -> Checked {
         let kernel = self.kernel;
         let integer = kernel.integer(var).ok_or_else(|| format!("{var} is not computed"))?;
@@ -263,12 +263,12 @@ impl<'k> Verifier<'k> {
         Ok(())
     }
 
-    /// Whether a variable other than the batch has a value here.
+    /// Returns whether a variable other than the batch has a value at this point.
     fn is_open(&self, var: VarId) -> bool {
         self.open.get(var).copied().flatten().is_some()
     }
 
-    /// A value may be used here.
+    /// Requires that a value may be used.
     fn usable(&self, id: ValueId) -> Checked {
         match self.state.get(id) {
             Some(State::Defined) => Ok(()),
@@ -278,7 +278,7 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    /// A real that is stored may be used here, and is varying where that matters.
+    /// Requires that a stored real may be used, and is varying if necessary.
     fn stored(&self, id: ValueId) -> Checked {
         self.usable(id)?;
         let value = &self.kernel.values[id];
@@ -287,7 +287,7 @@ impl<'k> Verifier<'k> {
         require(wide, || format!("the uniform {id} is stored as it is"))
     }
 
-    /// The smallest and the largest value of an index over the variables, and the batch's factor.
+    /// Returns the smallest and the largest value of an index over the variables, and the batch's factor.
     fn range(&self, index: &Index) -> Result<(i64, i64, i64), String> {
         let sorted = index.terms.windows(2).all(|pair| pair[0].0 < pair[1].0);
         require(sorted, || format!("an index is not sorted: {index:?}"))?;
@@ -301,7 +301,7 @@ impl<'k> Verifier<'k> {
         Ok(self.kernel.range(index, |var| self.open[var].unwrap_or(0)))
     }
 
-    /// An index stays within an array of known length, as far as nothing of it was loaded.
+    /// Requires that an index stays within an array of known length; loaded parts are not checked.
     fn within(&self, index: &Index, length: usize, array: &str) -> Checked {
         let (low, high, batch) = self.range(index)?;
         require(batch == 0, || format!("the index of {array} depends on the batch"))?;
@@ -310,20 +310,20 @@ impl<'k> Verifier<'k> {
         })
     }
 
-    /// The same of an array that has a number for each lane, or the same numbers for all.
+    /// Requires the same for an array with an entry per lane, or with entries common to all.
     fn within_own(&self, index: &Index, length: usize, array: &str) -> Checked {
         self.within(index, length, array)?;
         self.together(index, array)
     }
 
-    /// No part of an index was loaded or differs between lanes.
+    /// Requires that no part of an index is loaded or differs between lanes.
     fn together(&self, index: &Index, array: &str) -> Checked {
         let mut vars = index.terms.iter().map(|&(var, _)| var);
         let apart = vars.find(|&var| self.kernel.is_loaded(var) || self.kernel.differs(var));
         apart.map_or(Ok(()), |var| Err(format!("{array} is accessed by {var}, a lane's own")))
     }
 
-    /// An index into an argument is not negative.
+    /// Requires that an index into an argument is not negative.
     fn positive(&self, index: &Index, array: &str) -> Checked {
         let (low, _, batch) = self.range(index)?;
         require(low >= 0 && batch >= 0, || format!("{array} is accessed at a negative index"))?;
@@ -340,7 +340,7 @@ impl<'k> Verifier<'k> {
     }
 }
 
-/// Whether `operand` stands before `value`.
+/// Returns whether `operand` precedes `value`.
 fn precedes(operand: ValueId, value: ValueId) -> bool {
     operand.index() < value.index()
 }

@@ -4,10 +4,9 @@
 //! out_i = Σ_j M_ij in_j
 //! ```
 //!
-//! Interpolation and derivative matrices between point sets symmetric about the middle are
-//! centro-symmetric, M_{m-1-i, n-1-j} = ±M_ij. With e_j = in_j + in_{n-1-j} and
-//! o_j = in_j − in_{n-1-j} the product splits into two of half the size (Solomonoff 1992; Kopriva
-//! 2009, section 3.5.3).
+//! Interpolation and derivative matrices between point sets symmetric about the middle are centro-symmetric, M_{m-1-i,
+//! n-1-j} = ±M_ij. With e_j = in_j + in_{n-1-j} and o_j = in_j − in_{n-1-j} the product splits into two of half the
+//! size (Solomonoff 1992; Kopriva 2009, section 3.5.3).
 
 use crate::kir::ValueId;
 use crate::kir::build::Builder;
@@ -33,7 +32,7 @@ enum Symmetry {
 }
 
 impl Matrix {
-    /// From rows.
+    /// Creates a matrix from its entries.
     pub(crate) fn from_fn(
         rows: usize,
         columns: usize,
@@ -44,30 +43,30 @@ impl Matrix {
         Self { rows, columns, entries: entries.collect() }
     }
 
-    /// M_ij.
+    /// Returns M_ij.
     pub(crate) fn at(&self, i: usize, j: usize) -> f64 {
         self.entries[i * self.columns + j]
     }
 
-    /// The transposed matrix.
+    /// Returns the transposed matrix.
     pub(crate) fn transposed(&self) -> Self {
         Self::from_fn(self.columns, self.rows, |i, j| self.at(j, i))
     }
 
-    /// Whether it is the identity.
+    /// Returns whether it is the identity.
     pub(crate) fn is_identity(&self) -> bool {
         self.rows == self.columns
             && (0..self.rows)
                 .all(|i| (0..self.columns).all(|j| self.at(i, j) == f64::from(u8::from(i == j))))
     }
 
-    /// Whether all rows are the same.
+    /// Returns whether all rows are equal.
     fn has_one_row(&self) -> bool {
         (1..self.rows).all(|i| (0..self.columns).all(|j| self.at(i, j) == self.at(0, j)))
     }
 
-    /// Whether two rows have places between two values: factors that add up to 1. At three places even and odd parts
-    /// take as many operations and fewer registers.
+    /// Returns whether both of two rows interpolate between two values, with factors that add up to 1. For three rows
+    /// even and odd parts take as many operations and fewer registers.
     fn is_linear(&self) -> bool {
         let one = |i: usize| (self.at(i, 0) + self.at(i, 1) - 1.0).abs() <= f64::EPSILON;
         self.columns == 2 && self.rows == 2 && (0..self.rows).all(one)
@@ -91,7 +90,7 @@ impl Matrix {
     }
 }
 
-/// `Σ_j M_ij in_j`, added to `onto` where that is given.
+/// Computes `Σ_j M_ij in_j`, added to `onto` if present.
 pub(crate) fn contract(
     b: &mut Builder,
     matrix: &Matrix,
@@ -132,7 +131,7 @@ pub(crate) fn contract(
     }
 }
 
-/// in_0 + t_i (in_1 − in_0) with t_i = M_i1, from the nearer of both: one operation a row.
+/// Computes in_0 + t_i (in_1 − in_0) with t_i = M_i1, from the nearer of both: one operation per row.
 fn along(b: &mut Builder, matrix: &Matrix, input: &[ValueId]) -> Vec<ValueId> {
     let way = b.sub(input[1], input[0]);
     let place = |b: &mut Builder, i: usize| {
@@ -148,8 +147,7 @@ fn along(b: &mut Builder, matrix: &Matrix, input: &[ValueId]) -> Vec<ValueId> {
     (0..matrix.rows).map(|i| place(b, i)).collect()
 }
 
-/// The values B in and their derivatives D B in. Between the two products nothing is put together
-/// and taken apart again.
+/// Computes the values B in and their derivatives D B in. Between the two products, even and odd parts stay separate.
 pub(crate) fn interpolate_and_derive(
     b: &mut Builder,
     interpolate: &Matrix,
@@ -183,17 +181,17 @@ pub(crate) fn interpolate_and_derive(
     (values, derivatives)
 }
 
-/// 1 / (b − a) for a linear function that is interpolated from its values at a and b, and differentiated by D.
+/// Returns 1 / (b − a) for a linear function that is interpolated from its values at a and b, and differentiated by D.
 fn inverse_distance(interpolate: &Matrix, derive: &Matrix) -> f64 {
     let last = interpolate.rows - 1;
     let way = interpolate.at(last, 1) - interpolate.at(0, 1);
     let scale = way * derive.at(0, derive.columns - 1);
-    // The ends of the interval, but for rounding.
+    // The ends of the interval, up to rounding.
     if (scale - 1.0).abs() < 1e-12 { 1.0 } else { scale }
 }
 
-/// Bᵀ (values + Dᵀ flux): the transposed of [`interpolate_and_derive`]; `derive` and `interpolate`
-/// are Dᵀ and Bᵀ.
+/// Computes Bᵀ (values + Dᵀ flux), the transpose of [`interpolate_and_derive`]; `derive` and `interpolate` are Dᵀ and
+/// Bᵀ.
 pub(crate) fn derive_and_integrate(
     b: &mut Builder,
     derive: &Matrix,
@@ -218,7 +216,7 @@ pub(crate) fn derive_and_integrate(
     sum.times(b, interpolate, second, None).join(b, interpolate.rows, None)
 }
 
-/// The sign of the symmetry of a matrix whose product is to be taken by halves.
+/// Returns the sign of the symmetry of a matrix, if its product is computed by halves.
 fn sign(matrix: &Matrix, even_odd: EvenOdd) -> Option<f64> {
     let small = matrix.columns < 2 || matrix.rows < 2;
     if small || even_odd == EvenOdd::Never || matrix.is_identity() {
@@ -231,8 +229,8 @@ fn sign(matrix: &Matrix, even_odd: EvenOdd) -> Option<f64> {
     }
 }
 
-/// Values by their even and odd parts: v_i = s (e_i + o_i) and v_{n-1-i} = s (e_i − o_i), where s is
-/// ½ if `doubled`, else 1; the middle one of an odd number is the last of the even part, as it is.
+/// Even and odd parts of values: v_i = s (e_i + o_i) and v_{n-1-i} = s (e_i − o_i), with s = ½ if `doubled`, else 1.
+/// The middle one of an odd number is the last of the even part, unscaled.
 struct Halves {
     even: Vec<ValueId>,
     odd: Vec<ValueId>,
@@ -250,7 +248,7 @@ fn split(b: &mut Builder, values: &[ValueId]) -> Halves {
 }
 
 impl Halves {
-    /// The product with a matrix of the given symmetry, added to `onto`.
+    /// Computes the product with a matrix of the given symmetry, added to `onto`.
     fn times(&self, b: &mut Builder, matrix: &Matrix, sign: f64, onto: Option<&Self>) -> Self {
         let (m, n) = (matrix.rows, matrix.columns);
         let scale = if self.doubled { 0.5 } else { 1.0 };
@@ -294,7 +292,7 @@ impl Halves {
         Self { even, odd, doubled: false }
     }
 
-    /// The values, added to `onto`.
+    /// Returns the values, added to `onto`.
     fn join(&self, b: &mut Builder, count: usize, onto: Option<&[ValueId]>) -> Vec<ValueId> {
         assert!(!self.doubled, "only products should be put together");
         let mut values = vec![self.even[0]; count];
@@ -313,7 +311,7 @@ impl Halves {
     }
 }
 
-/// Σ_j factor_j · value_j, added to `start` where that is given.
+/// Computes Σ_j factor_j · value_j, added to `start` if present.
 fn sum(
     b: &mut Builder,
     terms: impl Iterator<Item = (f64, ValueId)>,
@@ -333,7 +331,7 @@ fn sum(
     total
 }
 
-/// The product with the first row; with one difference where that is what it takes.
+/// Computes the product with the first row; as one difference, if possible.
 fn one_row(b: &mut Builder, matrix: &Matrix, input: &[ValueId]) -> ValueId {
     let row = &matrix.entries[..matrix.columns];
     let (first, last) = (row[0], row[matrix.columns - 1]);

@@ -1,4 +1,4 @@
-//! What a kernel reads and writes: its arguments, in their order, with their extents.
+//! Declaration of a kernel's arguments, in order, with their extents.
 
 use super::facts::Source;
 use super::lowering::Lowering;
@@ -95,7 +95,7 @@ impl Lowering<'_> {
         }
         if self.facts.anything_hangs() {
             self.argument(Role::Hanging, "hanging", Element::U32, lanes, false);
-            // Threads that share a cell ask its own word.
+            // Threads that share a cell read its own word.
             if self.facts.plan.strategy == Strategy::CellPerLane {
                 self.argument(Role::Hang, "hang", Element::U32, 1, false);
             }
@@ -205,7 +205,7 @@ impl Lowering<'_> {
         self.argument(self.facts.map_of(source), &name, Element::U32, entries, false);
     }
 
-    /// What the slots of a field are for, and what they have of the cells' nodes.
+    /// Declares the maps from a field's slots to DoFs and from the cells' nodes to slots.
     fn declare_slots(&mut self, field: usize, indices: Indices) {
         let name = self.facts.form.fields[field].name.clone();
         let (nodes, components) =

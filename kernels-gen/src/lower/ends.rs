@@ -1,12 +1,12 @@
-//! The ends of a kernel: what is known at a point → what each basis function gets of it.
+//! The last step of a kernel: values at a point → contributions to the basis functions.
 //!
 //! ```text
 //! element vector   r_b  = Σ_q φ_b f0 + ∇φ_b · f1
 //! diagonal         J_bb = Σ_q ∇φ_b · gg ∇φ_b + (gv + vg) · φ_b ∇φ_b + vv φ_b²
 //! ```
 //!
-//! On tensor cells the diagonal is integrated product by product: each product of two factors is one of 1D tables, in every
-//! direction φ², φ φ' or φ'², and coefficients of the same product are added before they are integrated.
+//! On tensor cells the diagonal is integrated product by product. Each product of two factors is one of 1D tables, in
+//! every direction φ², φ φ' or φ'²; coefficients of equal products are added before integration.
 
 use super::facts::Facts;
 use super::jacobian::AtPoint;
@@ -20,7 +20,7 @@ use crate::lower::contract::Matrix;
 use crate::plan::Task;
 use fem_dsl::point::Part;
 
-/// The numbers that are tested at a point: the component, among those of all fields, and the part of each.
+/// Returns the tested values at a point: the component, among those of all fields, and the part of each.
 pub(crate) fn tested_parts(facts: &Facts<'_>) -> Vec<(usize, Part)> {
     let mut numbers = Vec::new();
     if !matches!(facts.plan.task, Task::Residual | Task::Action | Task::Restrict) {
@@ -36,7 +36,7 @@ pub(crate) fn tested_parts(facts: &Facts<'_>) -> Vec<(usize, Part)> {
 }
 
 impl Tested {
-    /// What is tested against a part of a basis function, if anything.
+    /// Returns the factor of a part of a basis function, if any.
     pub(crate) fn part(&self, part: Part) -> Option<ValueId> {
         match part {
             Part::Value => self.value,
@@ -44,7 +44,7 @@ impl Tested {
         }
     }
 
-    /// `onto + φ f0 + ∇φ · f1`, of a basis function whose parts are asked for one by one.
+    /// Computes `onto + φ f0 + ∇φ · f1` for a basis function whose parts are requested individually.
     pub(crate) fn against(
         &self,
         s: &mut Lowering<'_>,
@@ -64,7 +64,7 @@ impl Tested {
     }
 }
 
-/// `onto` and what a basis function gets of its own on the diagonal, from one block of coefficients.
+/// Computes `onto` plus a basis function's diagonal entry, from one block of coefficients.
 pub(crate) fn squared(
     b: &mut Builder,
     pulled: &Pulled,
@@ -84,7 +84,7 @@ pub(crate) fn squared(
 }
 
 impl Blocks {
-    /// A block whose numbers are read again, each by its number among those of a point.
+    /// Rereads a block; `read` takes the index of a value among those of a point.
     pub(crate) fn reread(&self, block: usize, mut read: impl FnMut(usize) -> ValueId) -> Pulled {
         let (block, first) = &self.blocks[block];
         let mut next = *first;
@@ -95,12 +95,12 @@ impl Blocks {
     }
 }
 
-/// The directions in which the two factors of a product are derived.
+/// The directions in which the two factors of a product are differentiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Product(Option<usize>, Option<usize>);
 
 impl Product {
-    /// How many of the factors are derived in a direction.
+    /// Returns the number of factors that are differentiated in a direction.
     pub(crate) fn derived(self, direction: usize) -> usize {
         [self.0, self.1].into_iter().filter(|&axis| axis == Some(direction)).count()
     }
@@ -113,7 +113,7 @@ impl Product {
         }
     }
 
-    /// Its coefficient.
+    /// Computes its coefficient.
     fn of(self, s: &mut Lowering<'_>, pulled: &Pulled) -> ValueId {
         let zero = s.b.constant(0.0);
         match self {
@@ -130,7 +130,7 @@ impl Product {
     }
 }
 
-/// The products that any of the blocks has a coefficient for.
+/// Returns the products for which any of the blocks has a coefficient.
 pub(crate) fn products(blocks: &Blocks, dim: usize) -> Vec<Product> {
     let pairs = (0..dim).flat_map(|a| (a..dim).map(move |b| Product(Some(a), Some(b))));
     let singles = (0..dim).map(|a| Product(Some(a), None));
@@ -138,7 +138,7 @@ pub(crate) fn products(blocks: &Blocks, dim: usize) -> Vec<Product> {
     all.filter(|product| blocks.blocks.iter().any(|(block, _)| product.is_in(block))).collect()
 }
 
-/// The coefficients of the products at a point, for the components of all fields.
+/// Computes the coefficients of the products at a point, for the components of all fields.
 pub(crate) fn coefficients(
     s: &mut Lowering<'_>,
     products: &[Product],
@@ -159,7 +159,7 @@ pub(crate) fn coefficients(
     (0..s.facts.rows()).map(of).collect()
 }
 
-/// The 1D table of the nodes of a line against the points, n × q, where so many of the factors are derived.
+/// Returns the 1D table of the nodes of a line against the points, n × q, with this many differentiated factors.
 pub(crate) fn table(nodes: LinePoints, points: LinePoints, derived: usize) -> Matrix {
     let line = LineTable::new(nodes, points);
     let factor = |derived: bool, q: usize, i: usize| {

@@ -9,16 +9,16 @@ pub(crate) struct Factors {
     pub(crate) nodes: LinePoints,
     /// B: q × n.
     pub(crate) interpolate: Matrix,
-    /// D: q × q, the derivatives at the points from the values there.
+    /// D: q × q, derivatives at the points from values at the points.
     pub(crate) derive: Matrix,
 }
 
-/// The nodes of each direction of an element on a tensor cell.
+/// Returns the nodes of each direction of an element on a tensor cell.
 pub(crate) fn nodes_of(element: Lagrange) -> LinePoints {
     element.line().expect("a tensor cell should have nodes in each direction")
 }
 
-/// The factors of an element on a tensor cell, for the points of a line.
+/// Returns the factors of an element on a tensor cell, for the points of a line.
 pub(crate) fn factors(line: LinePoints, element: Lagrange) -> Factors {
     let (nodes, degree) = (nodes_of(element), element.degree());
     let table = LineTable::new(nodes, line);
@@ -30,7 +30,7 @@ pub(crate) fn factors(line: LinePoints, element: Lagrange) -> Factors {
     Factors { n: degree + 1, nodes, interpolate, derive: derive(line, degree) }
 }
 
-/// D for values of an element of a degree. A linear function has one slope, and two points give it.
+/// Returns D for an element of a degree. A linear function has one slope, determined by two points.
 fn derive(line: LinePoints, degree: usize) -> Matrix {
     let (q, points) = (line.count(), line.points());
     if degree == 1 && q > 1 {

@@ -1,5 +1,5 @@
-//! [`Facts`]: what a kernel evaluates, reads and writes, known from its form, its elements and its plan before any of it is
-//! written.
+//! [`Facts`]: the evaluations, reads and writes of a kernel, derived from its form, its elements and its plan before
+//! code generation.
 
 use crate::abi::{Indices, Owner, Role};
 use crate::element::Lagrange;
@@ -12,7 +12,7 @@ use crate::plan::{
 use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a quantity comes from.
+/// The source of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     State(usize),
@@ -23,7 +23,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Whose index array addresses it.
+    /// Returns the owner of its index array.
     pub(crate) fn owner(self) -> Owner {
         match self {
             Self::State(field) | Self::Direction(field) => Owner::Field(field),
@@ -32,7 +32,7 @@ impl Source {
         }
     }
 
-    /// The argument that holds it.
+    /// Returns the role of its argument.
     pub(crate) fn role(self) -> Role {
         match self {
             Self::State(field) => Role::State(field),
@@ -43,7 +43,7 @@ impl Source {
     }
 }
 
-/// Something with nodal values that is evaluated at the points.
+/// A nodal quantity that is evaluated at the points.
 #[derive(Clone, Debug)]
 pub(crate) struct Quantity {
     pub(crate) source: Source,
@@ -54,37 +54,37 @@ pub(crate) struct Quantity {
     pub(crate) gradient: bool,
 }
 
-/// Everything that is known of a kernel beside its text, and stays the same while that is written.
+/// Constant properties of a kernel during its construction.
 pub(crate) struct Facts<'a> {
     pub(crate) form: &'a PointForm,
     pub(crate) integral: &'a Integral,
     pub(crate) elements: &'a Elements,
     pub(crate) plan: &'a Plan,
     pub(crate) quantities: Vec<Quantity>,
-    /// Residual or action, slot by slot.
+    /// Outputs of the residual or action, slot by slot.
     pub(crate) outputs: Vec<(Slot, NodeId)>,
     /// The Jacobian's coefficients, for the tasks that need them.
     pub(crate) blocks: Blocks,
     pub(crate) needs_x: bool,
-    /// Whether the point function reads a gradient of u, δu or an aux.
+    /// True if the point function reads a gradient of u, δu or an auxiliary field.
     pub(crate) reads_gradients: bool,
     pub(crate) inputs: BTreeSet<Input>,
-    /// What the task computes at a point.
+    /// The graph nodes computed at a point.
     pub(crate) needed: Vec<NodeId>,
-    /// The component, among those of all fields, on whose basis functions an action is, with coefficients that the kernel
-    /// itself has kept: a column of an element matrix.
+    /// For a column of an element matrix: the trial component, among those of all fields, of an action whose
+    /// coefficients the kernel itself has stored.
     pub(crate) trial: Option<usize>,
     points: usize,
 }
 
 impl<'a> Facts<'a> {
-    /// Loops over at most this many entries are written out where a thread or a lane does a cell.
+    /// Returns the trip count up to which loops are unrolled, for a thread or lane per cell.
     pub(crate) fn unroll(&self) -> usize {
         let many = self.stored_numbers() > STORED;
         if many { 0 } else { self.plan.unroll }
     }
 
-    /// Numbers a point that the kernel stores, or reads where another has stored them, beside geometry.
+    /// Returns the values per point that the kernel stores, or reads as stored by another kernel, without geometry.
     pub(crate) fn stored_numbers(&self) -> usize {
         match (self.plan.task, self.plan.linearisation) {
             (Task::Linearise, _) | (Task::Action, Linearisation::Stored) => self.blocks.numbers,
@@ -93,13 +93,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The facts of a kernel.
+    /// Derives the properties of a kernel.
     pub(crate) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
         let integral = &form.integrals[plan.integral];
         let mut outputs = match (plan.task, plan.linearisation) {
             (Task::Residual | Task::Flux, _) => integral.residual.clone(),
             (Task::Action, Linearisation::Recompute) => integral.action.clone(),
-            // What is read of the direction; and what is tested, whatever is read.
+            // Prolongation reads the direction; restriction tests, whatever it reads.
             (Task::Prolong | Task::Restrict, _) => integral.action.clone(),
             _ => Vec::new(),
         };
@@ -153,19 +153,19 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// The plan of the coefficients of an element matrix.
+    /// Returns the plan of the coefficients of an element matrix.
     pub(crate) fn plan_of_matrix(&self) -> Plan {
         Plan { task: Task::Matrix, ..self.plan.clone() }
     }
 
-    /// The plan of the columns of an element matrix.
+    /// Returns the plan of the columns of an element matrix.
     pub(crate) fn plan_of_columns(&self) -> Plan {
         let (task, linearisation) = (Task::Action, Linearisation::Stored);
         Plan { task, linearisation, scatter: Scatter::Atomic, ..self.plan.clone() }
     }
 
-    /// The facts of the columns of an element matrix that belong to a component, one for each component that has any:
-    /// of an action that takes its coefficients from where the kernel of these facts has kept them.
+    /// Returns the properties of the columns of an element matrix, one per trial component with coefficients. They are
+    /// actions that take their coefficients from the kernel of `self`.
     pub(crate) fn columns<'c>(&'c self, plan: &'c Plan) -> Vec<Facts<'c>> {
         let column = |trial: usize| {
             let mut blocks = self.blocks.clone();
@@ -193,8 +193,8 @@ impl<'a> Facts<'a> {
         columns.filter(|column| !column.blocks.pairs.is_empty()).collect()
     }
 
-    /// The components that a kernel writes, field by field; in a column of an element matrix those alone that it couples
-    /// with, as ranges.
+    /// Returns the components that a kernel writes, field by field; in a column of an element matrix only the coupled
+    /// ones, as ranges.
     pub(crate) fn written_rows(&self) -> Vec<(usize, std::ops::Range<usize>)> {
         let fields = self.results().into_iter();
         if self.trial.is_none() {
@@ -212,12 +212,12 @@ impl<'a> Facts<'a> {
         ranges
     }
 
-    /// Whether the integral is one over facets, which are ξ₀ = 0 of their cells.
+    /// Returns whether the integral is over facets, which are ξ₀ = 0 of their cells.
     pub(crate) fn on_facets(&self) -> bool {
         !self.integral.region.is_of_cells()
     }
 
-    /// Whether the point function reads the normal.
+    /// Returns whether the point function reads the normal.
     pub(crate) fn reads_normal(&self) -> bool {
         self.inputs.iter().any(|input| matches!(input, Input::Normal(_)))
     }
@@ -227,42 +227,42 @@ impl<'a> Facts<'a> {
         if self.on_facets() { rule.on_facet() } else { rule.points_and_weights() }
     }
 
-    /// The quadrature points.
+    /// Returns the quadrature points.
     pub(crate) fn rule_points(&self) -> Vec<[f64; 3]> {
         self.rule().into_iter().map(|(point, _)| point).collect()
     }
 
-    /// Their weights.
+    /// Returns the quadrature weights.
     pub(crate) fn rule_weights(&self) -> Vec<f64> {
         self.rule().into_iter().map(|(_, weight)| weight).collect()
     }
 
-    /// The number of quadrature points.
+    /// Returns the number of quadrature points.
     pub(crate) fn points(&self) -> usize {
         self.points
     }
 
-    /// The components of a field.
+    /// Returns the components of a field.
     pub(crate) fn components(&self, field: usize) -> usize {
         self.form.fields[field].shape.components()
     }
 
-    /// The number of a field's component among those of all fields, one field after another.
+    /// Returns the index of a field's component among those of all fields, field by field.
     pub(crate) fn row(&self, field: usize, component: usize) -> usize {
         self.form.row(field, component)
     }
 
-    /// The numbers of a field's components.
+    /// Returns the indices of a field's components.
     pub(crate) fn rows_of(&self, field: usize) -> std::ops::Range<usize> {
         self.row(field, 0)..self.row(field + 1, 0)
     }
 
-    /// How many components all fields have.
+    /// Returns the number of components of all fields.
     pub(crate) fn rows(&self) -> usize {
         self.form.rows()
     }
 
-    /// The fields that the task has a result for. What is stored cell by cell has an entry for each unknown.
+    /// Returns the fields for which the task has a result. Results per cell have an entry for each DoF.
     pub(crate) fn results(&self) -> Vec<usize> {
         let fields = 0..self.form.fields.len();
         let all = fields.len() == 1 || self.plan.scatter == Scatter::Owner;
@@ -279,12 +279,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The quantity with this source, if it is evaluated.
+    /// Returns the quantity with this source, if it is evaluated.
     pub(crate) fn quantity(&self, source: Source) -> Option<usize> {
         self.quantities.iter().position(|quantity| quantity.source == source)
     }
 
-    /// Whether geometry is read at all.
+    /// Returns whether any geometry is read.
     pub(crate) fn needs_geometry(&self) -> bool {
         match self.plan.task {
             Task::Action => self.plan.linearisation == Linearisation::Recompute,
@@ -293,7 +293,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether gathered coordinates lie axis by axis.
+    /// Returns whether gathered coordinates are stored axis by axis.
     pub(crate) fn axes(&self) -> bool {
         self.plan.target == Target::Threads && !self.plan.tiles
     }
@@ -302,7 +302,7 @@ impl<'a> Facts<'a> {
         ["coordinates_x", "coordinates_y", "coordinates_z"][..self.form.dim].to_vec()
     }
 
-    /// Whether the task writes a vector, or what is added up to one.
+    /// Returns whether the task writes a vector, or contributions to one.
     pub(crate) fn has_result(&self) -> bool {
         match self.plan.task {
             Task::Residual | Task::Action | Task::Diagonal => true,
@@ -311,7 +311,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The fields whose basis functions have columns in the element matrices.
+    /// Returns the fields whose basis functions have columns in the element matrices.
     pub(crate) fn trial_fields(&self) -> Vec<usize> {
         let coupled = |field: &usize| {
             let own = self.rows_of(*field);
@@ -320,7 +320,7 @@ impl<'a> Facts<'a> {
         (0..self.form.fields.len()).filter(coupled).collect()
     }
 
-    /// The unknowns of a field that element matrices are multiplied with.
+    /// Returns the DoFs of a field that element matrices multiply.
     pub(crate) fn multiplied(&self, field: usize) -> Quantity {
         let name = format!("delta_{}", self.form.fields[field].name);
         let (components, element) = (self.components(field), self.elements.fields[field]);
@@ -328,7 +328,7 @@ impl<'a> Facts<'a> {
         Quantity { source, name, components, element, value: true, gradient: false }
     }
 
-    /// Numbers a cell of the geometry argument, or a point where it is stored.
+    /// Returns the values of the geometry argument per cell, or per point if it is stored there.
     pub(crate) fn geometry_numbers(&self) -> usize {
         let dim = self.form.dim;
         match self.plan.geometry {
@@ -343,7 +343,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether both factors 1 / det J of a flux meet in one; see `point::Factors`.
+    /// Returns whether both factors 1 / det J of a flux merge into one; see `point::Factors`.
     pub(crate) fn merged(&self) -> bool {
         self.plan.task == Task::Action
             && self.outputs.iter().all(|(slot, _)| slot.part != Part::Value)
@@ -354,7 +354,7 @@ impl<'a> Facts<'a> {
             })
     }
 
-    /// How the unknowns of a source are addressed.
+    /// Returns the addressing of a source's DoFs.
     pub(crate) fn indices_of(&self, source: Source) -> Indices {
         match (source, self.plan.indices) {
             (Source::Aux(_), _) => Indices::Nodes,
@@ -363,12 +363,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// How the unknowns of a field are addressed node by node.
+    /// Returns the node-by-node addressing of a field's DoFs.
     pub(crate) fn by_node(&self) -> Indices {
         if self.plan.tiles { Indices::Tiles } else { Indices::Nodes }
     }
 
-    /// Whether any output is tested against the value, or the gradient, of a component, given by its row.
+    /// Returns whether any output is tested against the value, or the gradient, of a component, given by its row.
     pub(crate) fn tested(&self, row: usize) -> (bool, bool) {
         if matches!(self.plan.task, Task::Flux | Task::Prolong) {
             return (false, false);
@@ -392,7 +392,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The name of what a field has for itself: a word, and where there are several fields whose it is.
+    /// Returns the name of a per-field item: a word, followed by the field if there are several.
     pub(crate) fn of_field(&self, word: &str, field: usize) -> String {
         match self.form.fields.as_slice() {
             [_] => word.to_owned(),
@@ -400,13 +400,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether values alone are evaluated and tested, as in a mass matrix.
+    /// Returns whether only values are evaluated and tested, as in a mass matrix.
     pub(crate) fn is_flat(&self) -> bool {
         let tested = (0..self.rows()).any(|row| self.tested(row).1);
         !tested && self.quantities.iter().all(|quantity| !quantity.gradient)
     }
 
-    /// The same of one field: neither its state nor its direction has a gradient that is read, and none is tested.
+    /// Returns the same for one field: no gradient of its state or direction is read, and none is tested.
     pub(crate) fn is_flat_field(&self, field: usize) -> bool {
         let own = [Source::State(field), Source::Direction(field)];
         let own = own.into_iter().filter_map(|source| self.quantity(source));
@@ -414,16 +414,17 @@ impl<'a> Facts<'a> {
         !read.any(|gradient| gradient) && !self.rows_of(field).any(|row| self.tested(row).1)
     }
 
-    /// Whether the integral is the form's only one over cells, and over all of them: nothing else is added to what lies inside
-    /// of a cell, but over facets, later.
+    /// Returns whether the integral is the form's only cell integral and covers all cells. Inside of a cell only facet
+    /// integrals then add to its results, at a later time.
     pub(crate) fn is_whole(&self) -> bool {
         let over_cells =
             self.form.integrals.iter().filter(|integral| integral.region.is_of_cells());
         self.integral.region == Region::Cells && over_cells.count() == 1
     }
 
-    /// Whether a thread with a line of nodes stores what lies inside its cell, where the plan says so: nothing else adds to
-    /// it, where all cells are one kernel's or another's and a vector has one field. Vectors need not be cleared there.
+    /// Returns whether a thread with a line of nodes stores results inside its cell, if the plan requests it. No other
+    /// contribution exists there: every cell belongs to exactly one kernel, and a vector has one field. Interior
+    /// entries need not be cleared.
     pub(crate) fn stores_inside(&self, field: usize) -> bool {
         let element = self.elements.fields[field];
         let alone = self.plan.scatter == Scatter::Atomic && self.form.fields.len() == 1;
@@ -434,7 +435,7 @@ impl<'a> Facts<'a> {
             && element.degree() > 1
     }
 
-    /// Whether the map of a cell is evaluated as a quantity.
+    /// Returns whether the map of a cell is evaluated as a quantity.
     pub(crate) fn is_curved(&self) -> bool {
         self.quantity(Source::Position).is_some()
     }
@@ -505,13 +506,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether the cells of a batch sum first.
+    /// Returns whether the cells of a batch sum first.
     pub(crate) fn sums_first(&self) -> bool {
         let planned = self.plan.scatter == Scatter::Block && !self.plan.slots.is_empty();
         planned && self.has_result() && !self.on_facets()
     }
 
-    /// The field whose slots hold a source, where its values come from slots.
+    /// Returns the field whose slots contain a source, if its values are read from slots.
     pub(crate) fn slotted(&self, source: Source) -> Option<usize> {
         match source {
             Source::State(field) | Source::Direction(field) if self.sums_first() => Some(field),
@@ -519,12 +520,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether the coordinates of corners come from slots, those of the first field.
+    /// Returns whether the coordinates of corners are read from slots, those of the first field.
     pub(crate) fn has_corners(&self) -> bool {
         self.plan.geometry == Geometry::Corners && self.needs_geometry()
     }
 
-    /// The index array of a source.
+    /// Returns the index array of a source.
     pub(crate) fn map_of(&self, source: Source) -> Role {
         let (owner, indices) = (source.owner(), self.indices_of(source));
         match self.slowest_axis(source) {
@@ -533,8 +534,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The axis of the lines in whose order a source's index array is, where it is not in that of the nodes: the one
-    /// along which threads gather, if that is not the last.
+    /// Returns the slowest axis of a source's index array, if it differs from the node order. It is the axis along
+    /// which threads gather, unless that is the last.
     pub(crate) fn slowest_axis(&self, source: Source) -> Option<usize> {
         let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
         let (Source::State(field) | Source::Direction(field)) = source else { return None };
@@ -548,7 +549,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The continuous element of the map of a cell: of degree 1, its nodes are the corners.
+/// Returns the continuous element of the map of a cell: of degree 1, its nodes are the corners.
 pub(crate) fn geometry_element(elements: &Elements, order: usize) -> Lagrange {
     Lagrange::continuous(elements.cell, order).expect("a mesh should have checked its degree")
 }
@@ -566,9 +567,9 @@ fn inputs_of(integral: &Integral, nodes: &[NodeId]) -> BTreeSet<Input> {
         .collect()
 }
 
-/// The axis along which a thread with a line of a cell gathers and scatters: the last where its first contraction is
-/// along that one; the one before where the points are the nodes (`collocated`), or where values alone are evaluated
-/// (`flat`), which leaves out the contraction along the last.
+/// Returns the axis along which a thread with a line of a cell gathers and scatters. It is the last if the first
+/// contraction is along it. It is the one before if the points are the nodes (`collocated`), or if only values are
+/// evaluated (`flat`). The latter omits the contraction along the last.
 pub(crate) fn gather_axis(dim: usize, collocated: bool, flat: bool) -> usize {
     if collocated == flat { dim - 1 } else { dim - 2 }
 }

@@ -1,6 +1,6 @@
-//! The map of a cell, for all strategies: what the plan says of it → what is known at a point.
+//! The map of a cell, for all strategies: the plan's geometry → values at a point.
 //!
-//! What is the same on a whole cell is computed by [`cell_geometry`] or [`affine_map`]; the rest at each
+//! Quantities that are constant on a cell are computed by [`cell_geometry`] or [`affine_map`]; the others at each
 //! point: [`given`], [`Affine::at`], [`multilinear`], [`curved`].
 
 use super::facts::{Source, geometry_element};
@@ -13,18 +13,18 @@ use crate::lower::jacobian::{
 use crate::plan::Geometry;
 use fem_dsl::point::Part;
 
-/// What is known of the geometry of a whole cell.
+/// The geometry of a cell that does not depend on the point.
 pub(crate) enum CellGeometry {
     /// J is constant.
     Affine(Affine),
     /// Coefficients of the multilinear map: component i of the monomial with bits m at `[m][i]`.
     Multilinear(Vec<Vec<ValueId>>),
-    /// Nothing: it differs from point to point.
+    /// None: the geometry differs from point to point.
     Varying,
 }
 
 impl CellGeometry {
-    /// The map of an affine cell.
+    /// Returns the map of an affine cell.
     pub(crate) fn affine(&self) -> Affine {
         match self {
             Self::Affine(map) => map.clone(),
@@ -40,20 +40,20 @@ pub(crate) struct Affine {
     pub(crate) k: Vec<Vec<ValueId>>,
     /// |det J|.
     pub(crate) det: ValueId,
-    /// The image of the reference origin, where it is needed.
+    /// The image of the reference origin, if needed.
     pub(crate) origin: Vec<ValueId>,
     /// The columns of J.
     pub(crate) jacobian: Vec<Vec<ValueId>>,
 }
 
 impl Affine {
-    /// The map with this origin and Jacobian.
+    /// Creates the map with this origin and Jacobian.
     fn new(s: &mut Lowering<'_>, origin: Vec<ValueId>, jacobian: Vec<Vec<ValueId>>) -> Self {
         let (k, det) = inverse(&mut s.b, &jacobian);
         Self { k, det, origin, jacobian }
     }
 
-    /// The geometry at a point of this weight; `reference` are its reference coordinates.
+    /// Returns the geometry at a point of this weight; `reference` are its reference coordinates.
     pub(crate) fn at(
         &self,
         s: &mut Lowering<'_>,
@@ -69,7 +69,7 @@ impl Affine {
         AtPoint { k: self.k.clone(), det: None, weight, x, normal: Vec::new() }
     }
 
-    /// x = origin + Σ_a ξ_a J_a.
+    /// Computes x = origin + Σ_a ξ_a J_a.
     fn image(&self, s: &mut Lowering<'_>, coordinates: &[ValueId]) -> Vec<ValueId> {
         let of = |i: usize| {
             let terms = self.jacobian.iter().zip(coordinates);
@@ -79,12 +79,12 @@ impl Affine {
     }
 }
 
-/// The map of an affine cell.
+/// Computes the map of an affine cell.
 pub(crate) fn affine_map(s: &mut Lowering<'_>) -> Affine {
     cell_geometry(s).affine()
 }
 
-/// What is the same on all of a cell.
+/// Computes the geometry that is constant on a cell.
 pub(crate) fn cell_geometry(s: &mut Lowering<'_>) -> CellGeometry {
     match s.facts.plan.geometry {
         _ if !s.facts.needs_geometry() => return CellGeometry::Varying,
@@ -104,13 +104,13 @@ pub(crate) fn cell_geometry(s: &mut Lowering<'_>) -> CellGeometry {
     CellGeometry::Affine(Affine::new(s, origin, jacobian))
 }
 
-/// What is stored of an affine cell.
+/// The stored map of an affine cell.
 pub(crate) struct Given {
     origin: Vec<ValueId>,
     jacobian: Vec<Vec<ValueId>>,
 }
 
-/// Reads what is stored of an affine cell.
+/// Loads the stored map of an affine cell.
 pub(crate) fn load_affine(s: &mut Lowering<'_>) -> Given {
     let dim = s.facts.form.dim;
     let base = Index::from(s.b.batch()).times(s.facts.geometry_numbers());
@@ -130,7 +130,7 @@ fn minus(s: &mut Lowering<'_>, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
     u.iter().zip(v).map(|(&u, &v)| s.b.sub(u, v)).collect()
 }
 
-/// Gathers the coordinates of the corners by the nodes of the first field, where the plan says so.
+/// Gathers the coordinates of the corners by the nodes of the first field, if the plan says so.
 pub(crate) fn gather_corners(s: &mut Lowering<'_>) {
     if s.facts.plan.geometry != Geometry::Corners || !s.facts.needs_geometry() {
         return;
@@ -175,7 +175,7 @@ pub(crate) fn gather_corners(s: &mut Lowering<'_>) {
     s.corners = Some(local);
 }
 
-/// The coordinates of the corners.
+/// Returns the coordinates of the corners.
 fn corners(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
     let (dim, count) = (s.facts.form.dim, geometry_element(s.facts.elements, 1).count());
     let local = s.corners.expect("the corners should have been gathered");
@@ -185,7 +185,7 @@ fn corners(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
     (0..count).map(|a| corner(s, a)).collect()
 }
 
-/// The coefficient of the monomial m: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
+/// Returns the coefficient of the monomial m: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
 fn modes(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
     let mut modes = corners(s);
     for axis in 0..s.facts.form.dim {
@@ -197,7 +197,7 @@ fn modes(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
     modes
 }
 
-/// The geometry at a point where nothing needs it, or where it was stored.
+/// Returns the geometry at a point if it is not needed or was stored.
 pub(crate) fn given(s: &mut Lowering<'_>, point: &Index) -> Option<AtPoint> {
     if !s.facts.needs_geometry() {
         return Some(unread(s));
@@ -205,13 +205,13 @@ pub(crate) fn given(s: &mut Lowering<'_>, point: &Index) -> Option<AtPoint> {
     (s.facts.plan.geometry == Geometry::Stored).then(|| stored(s, point))
 }
 
-/// Geometry of which nothing is read.
+/// Returns placeholder geometry that is not read.
 pub(crate) fn unread(s: &mut Lowering<'_>) -> AtPoint {
     let (k, x, normal) = (Vec::new(), Vec::new(), Vec::new());
     AtPoint { k, det: None, weight: s.b.constant(0.0), x, normal }
 }
 
-/// Geometry at a point that was stored there.
+/// Loads geometry that was stored at a point.
 fn stored(s: &mut Lowering<'_>, point: &Index) -> AtPoint {
     let dim = s.facts.elements.cell.dim();
     let numbers = s.facts.geometry_numbers();
@@ -228,7 +228,7 @@ fn stored(s: &mut Lowering<'_>, point: &Index) -> AtPoint {
     AtPoint { k, det: None, weight, x, normal: Vec::new() }
 }
 
-/// The weight of a point of the rule.
+/// Returns the weight of a point of the rule.
 fn weight(s: &mut Lowering<'_>, point: &Index) -> ValueId {
     let weights = Entries::Real(s.facts.rule_weights());
     let weights = s.point_table("weights", weights);
@@ -236,7 +236,7 @@ fn weight(s: &mut Lowering<'_>, point: &Index) -> ValueId {
     s.b.name(weight, "w")
 }
 
-/// Reference coordinates of a point of the rule.
+/// Returns the reference coordinates of a point of the rule.
 pub(crate) fn reference_point(s: &mut Lowering<'_>, point: &Index) -> Vec<ValueId> {
     let points = s.facts.rule_points();
     (0..s.facts.form.dim)
@@ -248,7 +248,7 @@ pub(crate) fn reference_point(s: &mut Lowering<'_>, point: &Index) -> Vec<ValueI
         .collect()
 }
 
-/// A point of a cell with straight edges, from the coefficients of its map.
+/// Computes the geometry at a point of a cell with straight edges, from the coefficients of its map.
 fn multilinear(s: &mut Lowering<'_>, point: &Index, weight: ValueId) -> AtPoint {
     let dim = s.facts.form.dim;
     let at = reference_point(s, point);
@@ -262,7 +262,8 @@ fn multilinear(s: &mut Lowering<'_>, point: &Index, weight: ValueId) -> AtPoint 
     multilinear_point(&mut s.b, &row, at[0], weight)
 }
 
-/// A point of a curved cell; `position` gives component i of the map, or a derivative of it, there.
+/// Computes the geometry at a point of a curved cell; `position` evaluates component i of the map, or a derivative of
+/// it.
 pub(crate) fn curved(
     s: &mut Lowering<'_>,
     weight: ValueId,
@@ -278,8 +279,8 @@ pub(crate) fn curved(
     AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
 }
 
-/// The geometry at a point of the rule: `map` gives the map of an affine cell, `position` component i of a curved one, or a
-/// derivative of it.
+/// Computes the geometry at a point of the rule: `map` supplies the map of an affine cell, `position` component i of a
+/// curved one, or a derivative of it.
 pub(crate) fn geometry_at(
     s: &mut Lowering<'_>,
     point: &Index,
@@ -298,7 +299,7 @@ pub(crate) fn geometry_at(
     if s.facts.on_facets() { on_facet(s, at) } else { at }
 }
 
-/// The same point as one of the facet ξ₀ = 0: with the normal, and with ds for dx.
+/// Converts the point to one of the facet ξ₀ = 0: with the normal, and with ds for dx.
 ///
 /// ```text
 /// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|
@@ -325,7 +326,7 @@ fn on_facet(s: &mut Lowering<'_>, at: AtPoint) -> AtPoint {
     AtPoint { k, det: None, weight, normal, ..at }
 }
 
-/// The quantity that a curved cell's map is.
+/// Returns the quantity of a curved cell's map.
 pub(crate) fn position(s: &Lowering<'_>) -> usize {
     s.facts.quantity(Source::Position).expect("curved geometry should be evaluated")
 }

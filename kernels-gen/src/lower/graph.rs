@@ -5,25 +5,25 @@ use crate::kir::build::Builder;
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Binary, Graph, Input, Node, NodeId, Unary};
 
-/// Values of graph nodes, as far as they have been lowered.
+/// Values of the graph nodes lowered so far.
 #[derive(Clone)]
 pub(crate) struct Lowered {
     values: IndexVec<NodeId, Option<ValueId>>,
 }
 
 impl Lowered {
-    /// Nothing lowered yet.
+    /// Creates an empty map.
     pub(crate) fn new(graph: &Graph) -> Self {
         Self { values: graph.nodes().iter().map(|_| None).collect() }
     }
 
-    /// The value of a node that has been lowered.
+    /// Returns the value of a lowered node.
     pub(crate) fn get(&self, node: NodeId) -> Option<ValueId> {
         self.values[node]
     }
 
-    /// Lowers what `outputs` need; `supply` gives the inputs. With `only`, nodes for which it is
-    /// false are left alone (the parts that do not depend on the point come first, outside loops).
+    /// Lowers the nodes that `outputs` need; `supply` provides the inputs. With `only`, nodes for which it is false are
+    /// skipped (parts that do not depend on the point are lowered first, outside loops).
     pub(crate) fn lower<H: AsMut<Builder>>(
         &mut self,
         host: &mut H,
@@ -57,7 +57,7 @@ impl Lowered {
         if let Some(value) = self.values[id] {
             return value;
         }
-        // Only a product that was left to be fused can be missing, and its operands are there.
+        // Only a product for a fused multiply-add can be missing, and its operands exist.
         let Node::Binary(Binary::Mul, x, y) = graph.nodes()[id] else {
             unreachable!("operands should be lowered before their node")
         };
@@ -67,7 +67,7 @@ impl Lowered {
         value
     }
 
-    /// The factors of a product that is used once and not lowered: it becomes part of an fma.
+    /// Returns the factors of a product that is used once and not lowered: it becomes part of a fused multiply-add.
     fn product(
         &self,
         graph: &Graph,
@@ -155,7 +155,7 @@ impl Lowered {
     }
 }
 
-/// Which nodes the outputs need.
+/// Returns the nodes that the outputs need.
 pub(crate) fn needed(graph: &Graph, outputs: &[NodeId]) -> IndexVec<NodeId, bool> {
     let mut needed: IndexVec<NodeId, bool> = graph.nodes().iter().map(|_| false).collect();
     for &output in outputs {
@@ -183,7 +183,7 @@ fn use_counts(graph: &Graph, needed: &IndexVec<NodeId, bool>) -> IndexVec<NodeId
     uses
 }
 
-/// The products whose single use is a sum that takes them as an fma.
+/// Returns the products whose single use is a sum that absorbs them in a fused multiply-add.
 fn fused_elsewhere(
     graph: &Graph,
     needed: &IndexVec<NodeId, bool>,

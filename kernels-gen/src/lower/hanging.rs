@@ -1,11 +1,11 @@
-//! Hanging nodes of a cell that a lane or thread has for itself: what it has read of its parent's faces and edges → the
-//! values at its own nodes, and the transpose of that. See [`crate::abi::hanging`] for the words that say what hangs.
+//! Hanging nodes of a cell that a lane or thread processes alone: DoFs of its parent's faces and edges → values at its
+//! own nodes, and the transpose. See [`crate::abi::hanging`] for the words that describe the constraints.
 //!
 //! ```text
 //! along each axis, on each line that hangs:   u_i += Σ_j (A − 1)_ij u_j      A⁻_ij = φ_j(ξ_i / 2)   A⁺_ij = φ_j((1 + ξ_i) / 2)
 //! ```
 //!
-//! Lanes have 0 or 1 as the weight of what they add, and a batch leaves out what none of its cells has.
+//! Lanes weight their contributions by 0 or 1, and a batch skips interpolations that none of its cells needs.
 
 pub(crate) mod lines;
 pub(crate) mod zones;
@@ -22,11 +22,11 @@ use crate::kir::{
 use crate::lower::contract::Matrix;
 use crate::plan::Task;
 
-/// Matrices of so many rows are written out.
+/// Largest number of rows of unrolled matrices.
 const WRITTEN_OUT: usize = 4;
 
 impl Facts<'_> {
-    /// Whether nodes of anything that is read or written hang.
+    /// Returns whether hanging nodes occur in anything that is read or written.
     pub(crate) fn anything_hangs(&self) -> bool {
         let read = self.quantities.iter().any(|own| self.hangs(own.source, own.element));
         let matrix = self.plan.task == Task::Matrix;
@@ -34,12 +34,13 @@ impl Facts<'_> {
         read || fields.into_iter().any(|field| self.result_hangs(field))
     }
 
-    /// Whether nodes of a field hang.
+    /// Returns whether a field can have hanging nodes.
     pub(crate) fn result_hangs(&self, field: usize) -> bool {
         self.hangs(Source::Direction(field), self.elements.fields[field])
     }
 
-    /// Whether nodes of a quantity hang: unknowns of continuous elements do. Data has values at all nodes.
+    /// Returns whether a quantity can have hanging nodes: DoFs of continuous elements can; data has values at all
+    /// nodes.
     pub(crate) fn hangs(&self, source: Source, element: Lagrange) -> bool {
         let unknown = matches!(source, Source::State(_) | Source::Direction(_));
         let resolves = self.plan.hanging && self.plan.task != Task::StoredProduct;
@@ -47,30 +48,30 @@ impl Facts<'_> {
     }
 }
 
-/// A⁻ or A⁺ of the nodes of a line.
+/// Returns A⁻ or A⁺ of the nodes of a line.
 pub(crate) fn of_parent(nodes: LinePoints, up: bool) -> Matrix {
     let n = nodes.count();
     Matrix { rows: n, columns: n, entries: line_of_parent(nodes, up) }
 }
 
-/// The private array of a cell's nodes, component after component.
+/// The private array of a cell's nodes, component by component.
 #[derive(Clone, Copy)]
 pub(crate) struct Nodes {
     pub(crate) array: LocalId,
     pub(crate) line: LinePoints,
     pub(crate) components: usize,
     pub(crate) dim: usize,
-    /// From a node to the next along each axis.
+    /// Strides between nodes along each axis.
     pub(crate) strides: [usize; 3],
     /// The extent of one component.
     pub(crate) length: usize,
 }
 
-/// The words of the batch at hand.
+/// The hanging-node words of the current batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Words {
     masks: ArgumentId,
-    /// Of the batch together.
+    /// The word of the whole batch.
     pub(crate) all: VarId,
 }
 
@@ -81,12 +82,12 @@ impl Words {
         Self { masks, all: s.b.integer("hang", Integer::Element(all, batch)) }
     }
 
-    /// Whether the lane's cell has a bit, as 1 or 0.
+    /// Returns a bit of the lane's cell, as 1 or 0.
     pub(crate) fn flag(self, b: &mut Builder, bit: u32) -> ValueId {
         b.flag(self.masks, b.batch().into(), bit)
     }
 
-    /// Whether it is the upper, or the lower, child along an axis.
+    /// Returns 1 for the upper (or lower) child along an axis, else 0.
     pub(crate) fn child(self, b: &mut Builder, axis: usize, up: bool) -> ValueId {
         let above = self.flag(b, upper(axis));
         if up {
@@ -97,17 +98,17 @@ impl Words {
     }
 }
 
-/// Some parallel lines of nodes that hang or do not hang together.
+/// Parallel lines of nodes that hang together.
 struct Lines {
     bit: u32,
-    /// The first node of the first line, and from a line to the next.
+    /// The first node of the first line, and the stride between lines.
     start: usize,
     step: usize,
     count: usize,
 }
 
 impl Nodes {
-    /// All lines along an axis that may hang.
+    /// Returns all lines along an axis that may hang.
     fn lines(&self, axis: usize) -> Vec<Lines> {
         let (n, last) = (self.line.count(), self.line.count() - 1);
         let mut lines = Vec::new();
@@ -132,13 +133,13 @@ impl Nodes {
         lines
     }
 
-    /// The place of a node of the first component.
+    /// Returns the position of a node of the first component.
     pub(crate) fn place(&self, at: &[Index; 3]) -> Index {
         let axes = at.iter().zip(self.strides).take(self.dim);
         axes.fold(Index::default(), |place, (at, stride)| &place + &at.times(stride))
     }
 
-    /// Interpolates what was read of the parent, or with `back` gives it what its nodes got.
+    /// Interpolates the parent's values to the hanging nodes, or with `back` adds their results to the parent's.
     pub(crate) fn resolve(&self, s: &mut Lowering<'_>, back: bool) {
         let words = Words::new(s);
         let tables = [false, true].map(|up| self.table(&mut s.b, up, back));
@@ -164,7 +165,7 @@ impl Nodes {
         }
     }
 
-    /// A − 1, or its transpose.
+    /// Returns A − 1, or its transpose.
     fn table(&self, b: &mut Builder, up: bool, back: bool) -> (Matrix, TableId) {
         let matrix = of_parent(self.line, up);
         let matrix = if back { matrix.transposed() } else { matrix };
@@ -180,7 +181,7 @@ impl Nodes {
         (matrix, table)
     }
 
-    /// One line in place.
+    /// Interpolates one line in place.
     fn line(
         &self,
         b: &mut Builder,

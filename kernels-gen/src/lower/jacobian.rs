@@ -1,29 +1,28 @@
 //! The map from the reference cell, at a quadrature point.
 //!
-//! With J_ij = ∂x_i/∂ξ_j, columns a, b, c, the rows of det J · J⁻¹ are b×c, c×a, a×b. For a
-//! multilinear cell a does not depend on ξ, b is linear in ξ and so is c; hence along a row of
-//! points in ξ the first cofactor row and det J are quadratic polynomials in ξ, the other two rows
-//! linear ones, with coefficients that are computed once a row.
+//! With J_ij = ∂x_i/∂ξ_j, columns a, b, c, the rows of det J · J⁻¹ are b×c, c×a, a×b. For a multilinear cell a does not
+//! depend on ξ, and b and c are linear in ξ. Along a row of points in ξ, the first cofactor row and det J are therefore
+//! quadratic polynomials in ξ, and the other two rows linear ones. Their coefficients are computed once per row.
 
 use crate::kir::ValueId;
 use crate::kir::build::Builder;
 
-/// Geometry at a point: how gradients are pulled back, and the weight of the point.
+/// Geometry at a point: the pull-back of gradients, and the weight of the point.
 #[derive(Clone, Debug)]
 pub(crate) struct AtPoint {
-    /// `k[i][j]` = ∂ξ_i/∂x_j, times det J where `det` is given.
+    /// `k[i][j]` = ∂ξ_i/∂x_j, times det J if `det` is present.
     pub(crate) k: Vec<Vec<ValueId>>,
-    /// det J, where `k` holds cofactors.
+    /// det J, if `k` contains cofactors.
     pub(crate) det: Option<ValueId>,
-    /// The quadrature weight, times |det J| where `k` holds the inverse.
+    /// The quadrature weight, times |det J| if `k` contains the inverse.
     pub(crate) weight: ValueId,
-    /// Physical coordinates, where the form needs them.
+    /// Physical coordinates, if the form needs them.
     pub(crate) x: Vec<ValueId>,
-    /// The outward unit normal, on facets where the form needs it.
+    /// The outward unit normal, on facets if the form needs it.
     pub(crate) normal: Vec<ValueId>,
 }
 
-/// a × b.
+/// Computes a × b.
 fn cross(b: &mut Builder, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
     (0..3)
         .map(|i| {
@@ -34,7 +33,7 @@ fn cross(b: &mut Builder, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
         .collect()
 }
 
-/// `onto + u × v`.
+/// Returns `onto + u × v`.
 fn cross_onto(b: &mut Builder, u: &[ValueId], v: &[ValueId], onto: &[ValueId]) -> Vec<ValueId> {
     (0..3)
         .map(|i| {
@@ -53,17 +52,17 @@ fn dot(b: &mut Builder, u: &[ValueId], v: &[ValueId]) -> ValueId {
     sum
 }
 
-/// `start + factor · slope`, component by component.
+/// Returns `start + factor · slope`, component by component.
 fn line(b: &mut Builder, start: &[ValueId], slope: &[ValueId], factor: ValueId) -> Vec<ValueId> {
     start.iter().zip(slope).map(|(&s, &d)| b.fma(factor, d, s)).collect()
 }
 
-/// Cofactor rows and determinant of a Jacobian given by its columns.
+/// Computes cofactor rows and determinant of a Jacobian given by its columns.
 pub(crate) fn cofactors(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
     cofactors_from(b, columns, 0)
 }
 
-/// The same where the first column is that of direction `first`, and the others follow cyclically.
+/// Computes the same with direction `first` as the first column; the others follow cyclically.
 fn cofactors_from(
     b: &mut Builder,
     columns: &[Vec<ValueId>],
@@ -78,7 +77,7 @@ fn cofactors_from(
     (rows, det)
 }
 
-/// Names values by their numbers.
+/// Names values by their indices.
 fn named(b: &mut Builder, values: &[ValueId], name: impl Fn(usize) -> String) {
     for (number, &value) in values.iter().enumerate() {
         b.name(value, &name(number));
@@ -108,7 +107,7 @@ fn adjugate(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, Va
     (vec![first, second, third], det)
 }
 
-/// The inverse and |det J| from the columns of J: for cells whose J is constant.
+/// Computes the inverse and |det J| from the columns of J, for cells with constant J.
 pub(crate) fn inverse(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
     let (k, det) = cofactors(b, columns);
     let reciprocal = b.reciprocal(det);
@@ -121,14 +120,14 @@ pub(crate) fn inverse(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<Val
     (k, size)
 }
 
-/// A multilinear cell along a row of points: what is constant on it.
+/// Coefficients of a multilinear cell that are constant along a row of points.
 pub(crate) struct MultilinearRow {
     a: Vec<ValueId>,
     b: [Vec<ValueId>; 2],
     c: Option<[Vec<ValueId>; 2]>,
     x: Vec<ValueId>,
     polynomials: Option<Polynomials>,
-    /// The direction of the row among those of the reference cell; the others follow cyclically.
+    /// The direction of the row in the reference cell; the others follow cyclically.
     first: usize,
 }
 
@@ -140,7 +139,7 @@ struct Polynomials {
     det: [ValueId; 3],
 }
 
-/// What is constant on a layer of points of a trilinear cell.
+/// Coefficients of a trilinear cell that are constant on a layer of points.
 pub(crate) struct MultilinearLayer {
     /// Modes of the map, restricted to the layer: `modes[m][i]`, m = 0 … 3 for 1, ξ, η, ξη.
     modes: [Vec<ValueId>; 4],
@@ -148,8 +147,8 @@ pub(crate) struct MultilinearLayer {
     up: Option<[Vec<ValueId>; 4]>,
 }
 
-/// The layer at `zeta`; `mode(b, m, i)` is component i of the coefficient of the monomial with bits
-/// m (1 for ξ, 2 for η, 4 for ζ).
+/// Computes the layer at `zeta`; `mode(b, m, i)` is component i of the coefficient of the monomial with bits m (1 for
+/// ξ, 2 for η, 4 for ζ).
 pub(crate) fn multilinear_layer(
     b: &mut Builder,
     dim: usize,
@@ -169,8 +168,8 @@ pub(crate) fn multilinear_layer(
     MultilinearLayer { modes, up: Some(up) }
 }
 
-/// The row at `eta`, which runs in direction `first` of the reference cell. `points` is how many points will be asked for:
-/// from five on, polynomials pay.
+/// Computes the row at `eta` in direction `first` of the reference cell. `points` is the number of points to be
+/// evaluated: from five on, polynomials pay.
 pub(crate) fn multilinear_row(
     b: &mut Builder,
     layer: &MultilinearLayer,
@@ -205,7 +204,7 @@ pub(crate) fn multilinear_row(
     MultilinearRow { a, b: columns_b, c, x, polynomials, first }
 }
 
-/// The point at `xi` of a row.
+/// Computes the point at `xi` of a row.
 pub(crate) fn multilinear_point(
     b: &mut Builder,
     row: &MultilinearRow,

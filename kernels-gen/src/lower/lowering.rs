@@ -1,4 +1,4 @@
-//! [`Lowering`]: a kernel that is being written, with its facts and its arguments.
+//! [`Lowering`]: a kernel under construction, with its properties and its arguments.
 
 use super::facts::Facts;
 use super::geometry::Given;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Lowering<'a> {
     pub(crate) facts: &'a Facts<'a>,
     pub(crate) b: Builder,
-    /// Nodes that are the same at all points of a cell.
+    /// Graph nodes that are constant on a cell.
     pub(crate) hoisted: Lowered,
     pub(crate) arguments: BTreeMap<Role, ArgumentId>,
     /// Private array for the coefficients of the diagonal.
@@ -27,11 +27,11 @@ pub(crate) struct Lowering<'a> {
     /// Values already computed at one point, by quantity, component and part.
     known: (Index, Vec<((usize, usize, Part), ValueId)>),
     pub(super) abi: Vec<Argument>,
-    /// The shared arrays with the slots of vectors, results and coordinates, where cells sum first.
+    /// The shared arrays with the slots of vectors, results and coordinates, if cells sum first.
     pub(crate) slots: BTreeMap<Role, SharedId>,
-    /// The terms of these slots that are at hand, field by field.
+    /// The loaded terms of these slots, by field.
     pub(crate) terms: BTreeMap<usize, Terms>,
-    /// What is stored of an affine cell, where it has been read ahead of its use.
+    /// The stored map of an affine cell, if it was read ahead of its use.
     pub(crate) affine: Option<Given>,
     /// The private array of gathered corners.
     pub(crate) corners: Option<LocalId>,
@@ -44,7 +44,7 @@ impl AsMut<Builder> for Lowering<'_> {
 }
 
 impl<'a> Lowering<'a> {
-    /// A kernel with its arguments and no statements yet.
+    /// Creates a kernel with its arguments and no statements.
     pub(crate) fn new(facts: &'a Facts<'a>) -> Self {
         let Facts { form, elements, plan, integral, .. } = *facts;
         let mut lowering = Self {
@@ -64,12 +64,12 @@ impl<'a> Lowering<'a> {
         lowering
     }
 
-    /// The arguments so far, in order.
+    /// Returns the arguments so far, in order.
     pub(crate) fn declared(&self) -> &[Argument] {
         &self.abi
     }
 
-    /// A table that is read by points, which are the threads' own where they share a cell.
+    /// Declares a table indexed by points, which vary between threads if these share a cell.
     pub(crate) fn point_table(&mut self, name: &str, entries: Entries) -> TableId {
         if self.b.has_threads() {
             self.b.spread_table(name, entries)
@@ -78,13 +78,13 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Where a number of this batch lies in a `[batch][point][number]` array.
+    /// Returns the index of a value of this batch in a `[batch][point][number]` array.
     pub(crate) fn given_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
         let batch = Index::from(self.b.batch()).times(self.facts.points() * numbers);
         (&batch + &point.times(numbers)).plus(number)
     }
 
-    /// The same where kernels store at the points.
+    /// Returns the same for values that kernels store at the points.
     pub(crate) fn stored_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
         if self.facts.plan.target == Target::Vectors {
             return self.given_at(numbers, point, number);
@@ -93,14 +93,13 @@ impl<'a> Lowering<'a> {
         (&batch + point).plus(number * self.facts.points())
     }
 
-    /// The private array of the Jacobian's coefficients: number `i` of point `q` at
-    /// `i · points + q`.
+    /// Returns the private array of the Jacobian's coefficients: number `i` of point `q` at `i · points + q`.
     pub(crate) fn coefficients(&mut self, points: usize) -> LocalId {
         let length = self.facts.blocks.numbers * points;
         *self.coefficients.get_or_insert_with(|| self.b.local("coefficients", length))
     }
 
-    /// What has been computed at this point; forgotten where the point is another.
+    /// Returns the values computed at this point; cleared if the point changes.
     pub(crate) fn at_this_point(
         &mut self,
         point: &Index,
@@ -111,13 +110,13 @@ impl<'a> Lowering<'a> {
         &mut self.known.1
     }
 
-    /// Forgets what has been computed: what follows is another cell's.
+    /// Clears the computed values before another cell.
     pub(crate) fn forget(&mut self) {
         self.known = (Index::default(), Vec::new());
         self.corners = None;
     }
 
-    /// A comment on what is done for a field.
+    /// Adds a comment on the work for a field.
     pub(crate) fn comment_on(&mut self, what: &str, field: usize) {
         match self.facts.form.fields.as_slice() {
             [_] => self.b.comment(what),
@@ -125,13 +124,13 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Ends the stage of gathering, and computes what is the same at all points.
+    /// Ends the gather stage, and computes values that are equal at all points.
     pub(crate) fn gathered(&mut self) {
         self.b.stage(self.facts.plan.block);
         self.hoist();
     }
 
-    /// Computes what is the same at all points of a cell.
+    /// Computes values that are equal at all points of a cell.
     pub(crate) fn hoist(&mut self) {
         let nodes = &self.facts.needed;
         let form = self.facts.form;
@@ -150,7 +149,7 @@ impl<'a> Lowering<'a> {
         self.name_nodes(&self.hoisted.clone());
     }
 
-    /// Calls values as the form does.
+    /// Names values as in the form.
     pub(crate) fn name_nodes(&mut self, lowered: &Lowered) {
         for (&node, name) in &self.facts.integral.names {
             if let Some(value) = lowered.get(node) {
@@ -191,12 +190,12 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Bytes of the shared arrays that have been declared.
+    /// Returns the bytes of the declared shared arrays.
     pub(crate) fn shared_bytes(&self) -> usize {
         shared_bytes(self.b.shared_arrays(), self.facts.plan.precision)
     }
 
-    /// The kernel and its interface; its hash and what it reaches are found by `strategy::lower`.
+    /// Returns the kernel and its interface; `strategy::lower` adds its hash and its accesses.
     pub(crate) fn finish(self) -> (Kernel, KernelAbi) {
         let lines = matches!(self.facts.plan.strategy, Strategy::ThreadPerLine { .. });
         let stores_inside = lines && self.facts.has_result() && self.facts.stores_inside(0);
@@ -224,7 +223,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Bytes that a group's shared arrays take, each aligned to two numbers.
+/// Returns the bytes of a group's shared arrays, each aligned to two reals.
 fn shared_bytes<'a>(arrays: impl Iterator<Item = &'a Local>, precision: Precision) -> usize {
     arrays.map(|array| array.length.next_multiple_of(2)).sum::<usize>() * precision.bytes()
 }

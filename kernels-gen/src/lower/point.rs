@@ -1,10 +1,10 @@
-//! The point function: what a kernel does at one quadrature point, whoever does it.
+//! The point function: a kernel's work at one quadrature point, common to all strategies.
 //!
 //! ```text
 //! values and reference gradients, geometry → inputs → f0, f1 or the Jacobian's coefficients → what is tested
 //! ```
 //!
-//! A strategy evaluates quantities in its own way and hands that over as [`Evaluate`].
+//! A strategy evaluates quantities with its own algorithm, passed as [`Evaluate`].
 
 use super::facts::Source;
 use super::lowering::Lowering;
@@ -17,10 +17,10 @@ use crate::plan::{self, Linearisation, Task};
 use fem_dsl::point::{Input, NodeId, Part, Slot};
 use std::collections::BTreeMap;
 
-/// A value or a reference derivative of a quantity at the point.
+/// Evaluates a value or a reference derivative of a quantity at the point.
 pub(crate) type Evaluate<'e> = dyn FnMut(&mut Lowering<'_>, usize, usize, Part) -> ValueId + 'e;
 
-/// What each component of the fields is tested against at a point, or nothing where the task stores instead.
+/// Returns the factors of the test functions for each component at a point; none if the task stores instead.
 pub(crate) fn at_point(
     s: &mut Lowering<'_>,
     at: &AtPoint,
@@ -66,8 +66,8 @@ pub(crate) fn at_point(
     }
 }
 
-/// Puts the pulled coefficients into a private array: number by number on tensor cells and for element matrices; those of
-/// this point only for the diagonal on simplices and facets.
+/// Stores the pulled-back coefficients in a private array. On tensor cells and for element matrices it contains one
+/// point after another, for the diagonal on simplices and facets only this point.
 fn keep_coefficients(
     s: &mut Lowering<'_>,
     at: &AtPoint,
@@ -113,7 +113,7 @@ fn store_numbers(s: &mut Lowering<'_>, numbers: &[ValueId], point: &Index) {
     }
 }
 
-/// The reference gradient of a component.
+/// Returns the reference gradient of a component.
 fn reference_gradient(
     s: &mut Lowering<'_>,
     quantity: usize,
@@ -171,19 +171,19 @@ fn act_stored(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) 
     tested
 }
 
-/// The factors at a point that depend on how its geometry is given.
+/// The factors at a point that depend on the representation of its geometry.
 struct Factors {
     /// Multiplies Σ_a K_aj ∂u/∂ξ_a.
     gradient: Option<ValueId>,
-    /// Multiplies what is tested against a value.
+    /// Multiplies the factor of a test value.
     value: ValueId,
     /// Multiplies Σ_j K_aj f1_j.
     flux: ValueId,
 }
 
 impl Factors {
-    /// `merged`: the point function is linear in the gradient of the direction and gives fluxes
-    /// only, so that both factors 1/det J meet in one.
+    /// Computes the factors. `merged`: the point function is linear in the gradient of the direction and yields fluxes
+    /// only, so that both factors 1/det J merge into one.
     fn new(s: &mut Lowering<'_>, at: &AtPoint, merged: bool) -> Self {
         let Some(det) = at.det else {
             return Self { gradient: None, value: at.weight, flux: at.weight };
@@ -226,7 +226,7 @@ fn supply(
         _ => unreachable!("what is constant on a cell should have been lowered before"),
     };
     let Some(quantity) = s.facts.quantity(source) else {
-        // Aux at points.
+        // Auxiliary data at points.
         let components = s.facts.form.aux[slot.field].shape.components();
         let role = Role::AuxPoints(slot.field);
         let argument = s.arguments[&role];
@@ -258,7 +258,7 @@ fn supply(
                     let gradient = s.b.mul(sum, factor);
                     s.b.name(gradient, &name)
                 }
-                // What the adjugate gives.
+                // A value scaled by the adjugate.
                 (None, Some(_)) => s.b.name(sum, &format!("det_{name}")),
                 (None, None) => s.b.name(sum, &name),
             }
@@ -336,13 +336,13 @@ fn physics(
     tested
 }
 
-/// What a quantity is at a point.
+/// The value and derivatives of a quantity at a point.
 pub(crate) struct Interpolated {
     /// The parts of a component, in the order of `values`.
     pub(crate) parts: Vec<Part>,
     /// `[component][part]`
     pub(crate) values: Vec<ValueId>,
-    /// `[component][axis]`, where derivatives are the same at all points.
+    /// `[component][axis]`, if derivatives are equal at all points.
     pub(crate) slopes: Vec<Vec<ValueId>>,
 }
 

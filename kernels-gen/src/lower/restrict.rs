@@ -1,6 +1,6 @@
-//! Gather and scatter of one component at one node, however the unknowns are addressed.
+//! Gather and scatter of one component at one node, for any addressing of the DoFs.
 //!
-//! Runs of unknowns move many at once and belong to the strategy that has a place for them
+//! Runs of DoFs move many at once and are implemented by the strategy that stores them
 //! (`cell_per_lane/tensor/transfer.rs`).
 
 use super::facts::{Quantity, Source};
@@ -11,22 +11,22 @@ use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Index, Indexed, Statement, ValueId, VarId, Write};
 use crate::plan::Scatter;
 
-/// Where the nodal values of a quantity, or of the result, lie.
+/// The location of the nodal values of a quantity, or of the result.
 #[derive(Clone, Copy)]
 pub(crate) struct Nodal {
-    /// The vector; the coordinates of curved cells lie cell by cell and need no map.
+    /// The vector; the coordinates of curved cells are stored cell by cell and need no map.
     array: ArgumentId,
-    /// The index array, and what it holds.
+    /// The index array and its kind of indices.
     map: Option<(ArgumentId, Indices)>,
     components: usize,
-    /// How the result is written.
+    /// The write mode of the result.
     write: Write,
-    /// Where the batch has it, if it does.
+    /// The location in the slots of the batch, if any.
     slots: Option<Place>,
 }
 
 impl Nodal {
-    /// Of a quantity that is gathered.
+    /// Returns the location of a gathered quantity.
     pub(crate) fn of(s: &Lowering<'_>, quantity: &Quantity) -> Self {
         let role = quantity.source.role();
         let slots = s.facts.slotted(quantity.source).and_then(|field| s.in_slots(role, field));
@@ -36,7 +36,7 @@ impl Nodal {
         Self { array, map, components, write: Write::Exclusive, slots }
     }
 
-    /// Of the result of a field.
+    /// Returns the location of the result of a field.
     pub(crate) fn result(s: &Lowering<'_>, field: usize) -> Self {
         let (components, own) = (s.facts.components(field), Source::Direction(field));
         let (role, map, write) = match s.facts.plan.scatter {
@@ -44,7 +44,7 @@ impl Nodal {
             Scatter::Coloured => (Role::Result(field), Some(map_of(s, own)), Write::Alone),
             Scatter::Owner => (Role::CellResult(field), None, Write::Exclusive),
             Scatter::Block => {
-                // They have terms of their own.
+                // They have their own terms.
                 let map = (!s.facts.sums_first()).then(|| map_of(s, own));
                 (Role::Result(field), map, Write::LaneSerial)
             }
@@ -53,7 +53,7 @@ impl Nodal {
         Self { array: s.arguments[&role], map, components, write, slots }
     }
 
-    /// Component `c` of a node, whose number goes through the nodes of all batches.
+    /// Gathers component `c` of a node, which is numbered through all batches.
     pub(crate) fn gather(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
         let unknown = || node.times(self.components).plus(c);
         if let Some(slots) = self.slots {
@@ -68,22 +68,22 @@ impl Nodal {
         }
     }
 
-    /// Component c of the node of a number lies at the number times the first plus the second.
+    /// Returns scale and offset: component c of a node is at its index times the first plus the second.
     fn place(self, indices: Indices, c: usize) -> (usize, usize) {
         if indices == Indices::Tiles { (1, c * TILE) } else { (self.components, c) }
     }
 
-    /// How the result is written where others may write to the same node.
+    /// Returns the write mode for nodes shared with other cells.
     pub(crate) fn write(self) -> Write {
         self.write
     }
 
-    /// The same for nodes that are inside the cell where a variable of the threads is 0.
+    /// Returns the same for nodes that are inside the cell if a variable of the threads is 0.
     pub(crate) fn inside(self, border: VarId) -> Self {
         Self { write: Write::Inside(border), ..self }
     }
 
-    /// Adds to component `c` of a node, or stores what the cell has for it.
+    /// Adds to component `c` of a node, or stores the cell's contribution.
     pub(crate) fn scatter(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
         let unknown = node.times(self.components).plus(c);
         let (target, write) = (self.array, self.write);
@@ -103,7 +103,7 @@ impl Nodal {
         b.statement(Statement::Scatter { target, to, value, write });
     }
 
-    /// Whether many may add to a node at once, and all components of a node are found by its number.
+    /// Returns whether concurrent additions to a node are possible, and its index addresses all components.
     pub(crate) fn adds_by_node(self) -> bool {
         let by_node = matches!(self.map, Some((_, Indices::Nodes | Indices::Tiles)));
         by_node && self.write == Write::LaneSerial
@@ -118,7 +118,7 @@ impl Nodal {
         b.statement(Statement::ScatterEdge { target, map, at, scale, values });
     }
 
-    /// The vector and the starts of its runs, where that is how it is addressed.
+    /// Returns the vector and the starts of its runs, if it is addressed in runs.
     pub(crate) fn runs(self) -> Option<(ArgumentId, ArgumentId)> {
         match self.map {
             Some((map, Indices::Runs)) => Some((self.array, map)),
@@ -127,19 +127,19 @@ impl Nodal {
     }
 }
 
-/// Where the entries of an element matrix go.
+/// The location of the entries of an element matrix.
 #[derive(Clone, Copy)]
 pub(crate) struct MatrixEntries {
     array: ArgumentId,
-    /// Where it is not cell by cell.
+    /// The index array, unless entries are stored cell by cell.
     map: Option<ArgumentId>,
-    /// Entries of a cell.
+    /// Entries per cell.
     entries: usize,
     write: Write,
 }
 
 impl MatrixEntries {
-    /// Those of a kernel with this plan's scatter.
+    /// Returns the location for a kernel with this scatter algorithm.
     pub(crate) fn new(s: &Lowering<'_>, entries: usize, scatter: Scatter) -> Self {
         let (role, write) = match scatter {
             Scatter::Owner => (Role::CellMatrix, Write::Exclusive),
@@ -150,7 +150,7 @@ impl MatrixEntries {
         Self { array: s.arguments[&role], map, entries, write }
     }
 
-    /// Adds to an entry, or stores what the cell has for it.
+    /// Adds to an entry, or stores the cell's contribution.
     pub(crate) fn put(self, b: &mut Builder, entry: &Index, value: ValueId) {
         let at = &Index::from(b.batch()).times(self.entries) + entry;
         let (target, write) = (self.array, self.write);
@@ -160,7 +160,7 @@ impl MatrixEntries {
     }
 }
 
-/// The index array through which a source is addressed, and what it holds.
+/// Returns the index array of a source and its kind of indices.
 fn map_of(s: &Lowering<'_>, source: Source) -> (ArgumentId, Indices) {
     (s.arguments[&s.facts.map_of(source)], s.facts.indices_of(source))
 }

@@ -1,4 +1,4 @@
-//! The nodes of a batch in memory that its threads share: what cells read of them, and where they sum first
+//! The nodes of a batch in shared memory, for reads of cells and for sums over the cells of a batch
 //! ([`Scatter::Block`](crate::plan::Scatter::Block)).
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //! empty    r[node of the slot] += Σ_k sums[k][slot]: one addition to memory for up to so many cells
 //! ```
 //!
-//! A cell names a node of its own by `term · stride + slot` ([`Role::Terms`]), which is both where it reads and where it
-//! writes; which unknown it is for the slot alone knows ([`Role::Slots`]). So each unknown of a batch is read from memory
-//! once, and no two cells ever wait for each other.
+//! A cell addresses its node by `term · stride + slot` ([`Role::Terms`]), both for reading and writing; only the slot
+//! refers to the DoF ([`Role::Slots`]). Each DoF of a batch is therefore read from memory once, and cells never wait
+//! for each other.
 
 use super::facts::{Facts, Source};
 use super::geometry::load_affine;
@@ -22,7 +22,7 @@ use crate::kir::{
 };
 use crate::plan::{Geometry, PlanError, Strategy};
 
-/// Where the nodes of one field lie in an array of slots.
+/// The location of the nodes of one field in an array of slots.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     shared: SharedId,
@@ -30,7 +30,7 @@ pub(crate) struct Place {
     slots: abi::Slots,
 }
 
-/// The terms that a thread or lane has at hand: of all nodes of its cell, or of one.
+/// The loaded terms of a thread or lane: of all nodes of its cell, or of one.
 #[derive(Clone, Copy)]
 pub(crate) enum Terms {
     Cell(IntegersId),
@@ -38,14 +38,14 @@ pub(crate) enum Terms {
 }
 
 impl Place {
-    /// What the slot of a node holds of component `c`; `node` goes through the nodes of all batches.
+    /// Loads component `c` from the slot of a node; `node` is numbered through all batches.
     pub(crate) fn load(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
         let term = self.term(b, node);
         let slot = b.integer("slot", Integer::Rest(term, self.slots.stride()));
         b.load_shared(self.shared, Index::from(slot).plus(c * self.slots.count))
     }
 
-    /// Puts what a cell has for component `c` of a node in its term of the slot.
+    /// Stores a cell's contribution to component `c` of a node in its term of the slot.
     pub(crate) fn store(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
         let at = Index::from(self.term(b, node)).plus(c * sums_of(self.slots));
         b.open_when();
@@ -65,23 +65,23 @@ impl Place {
     }
 }
 
-/// Which elements of a vector the slots of some shared array are for: slot s for `map[at + s] · scale + offset`, or for
-/// none where that says `u32::MAX`.
+/// The elements of a vector for the slots of a shared array: slot s is for `map[at + s] · scale + offset`, or empty if
+/// the map is `u32::MAX`.
 struct Elements {
     map: ArgumentId,
     at: Index,
     scale: usize,
-    /// The offset, and where in the shared array the slots for these elements begin.
+    /// The offset, and the first slot of these elements in the shared array.
     parts: Vec<(usize, usize)>,
 }
 
 impl Elements {
-    /// The index of what slot `s` is for.
+    /// Returns the index of the element of slot `s`.
     fn of(&self, b: &mut Builder, slot: &Index) -> VarId {
         b.integer("of", Integer::Element(self.map, &self.at + slot))
     }
 
-    /// Reads the elements, and 0 for slots that are for none.
+    /// Reads the elements, and 0 for empty slots.
     fn gather(&self, b: &mut Builder, source: ArgumentId, shared: SharedId, count: usize) {
         b.deal_out(count, &mut |b, slot, mine| {
             let of = self.of(b, slot);
@@ -94,7 +94,7 @@ impl Elements {
         });
     }
 
-    /// Adds the terms of each slot up, and the sum to its element.
+    /// Sums the terms of each slot, and adds the sum to its element.
     fn scatter(&self, b: &mut Builder, target: ArgumentId, shared: SharedId, slots: abi::Slots) {
         let (scale, write) = (self.scale, Write::LaneSerial);
         b.deal_out(slots.count, &mut |b, slot, mut conditions| {
@@ -115,7 +115,7 @@ impl Elements {
 }
 
 impl Lowering<'_> {
-    /// Where the values of a role of a field are, or what is summed for it.
+    /// Returns the location of the values, or of the sums, of a field's role.
     pub(crate) fn in_slots(&self, role: Role, field: usize) -> Option<Place> {
         let shared = *self.slots.get(&role)?;
         let terms = *self.terms.get(&field)?;
@@ -123,7 +123,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Bytes of shared memory that the slots of a batch take.
+/// Returns the bytes of shared memory of a batch's slots.
 pub(crate) fn bytes(facts: &Facts<'_>) -> usize {
     if !facts.sums_first() {
         return 0;
@@ -136,17 +136,17 @@ pub(crate) fn bytes(facts: &Facts<'_>) -> usize {
     let results = facts.results().into_iter();
     let summed = results.map(|field| facts.components(field) * sums_of(slots[field]));
     let corners = facts.has_corners().then(|| facts.form.dim * slots[0].count);
-    // Each array begins at an even place.
+    // Each array begins at an even offset.
     let lengths = read.chain(summed).chain(corners);
     lengths.map(|length| length.next_multiple_of(2)).sum::<usize>() * facts.plan.precision.bytes()
 }
 
-/// Entries that sum one component.
+/// Returns the entries that sum one component.
 fn sums_of(slots: abi::Slots) -> usize {
     slots.stride() * slots.terms
 }
 
-/// Reads which terms of which slots the nodes of the cell that is meant have.
+/// Loads the terms and slots of the nodes of the current cell.
 pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
     for field in 0..s.facts.form.fields.len() {
         let Some(&map) = s.arguments.get(&Role::Terms(field)) else { continue };
@@ -161,14 +161,14 @@ pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
     }
 }
 
-/// The same of one node, whose number goes through the nodes of all batches.
+/// Loads the same for one node, which is numbered through all batches.
 pub(crate) fn hold_term(s: &mut Lowering<'_>, field: usize, node: &Index) {
     let Some(&map) = s.arguments.get(&Role::Terms(field)) else { return };
     let term = s.b.load_index("term", map, node);
     s.terms.insert(field, Terms::Node(term));
 }
 
-/// Reads what is known of the cell that is meant before its nodes are, so that nobody waits for it behind a barrier.
+/// Loads the data of the current cell before its nodes, so that it arrives before the barrier.
 pub(crate) fn ahead(s: &mut Lowering<'_>) {
     if !s.facts.sums_first() {
         return;
@@ -179,7 +179,7 @@ pub(crate) fn ahead(s: &mut Lowering<'_>) {
     }
 }
 
-/// Reads what the batch's nodes have, and clears where their cells are to sum.
+/// Loads the values of the batch's nodes, and clears the sums of their cells.
 pub(crate) fn fill(s: &mut Lowering<'_>) {
     if !s.facts.sums_first() {
         return;
@@ -213,7 +213,7 @@ pub(crate) fn fill(s: &mut Lowering<'_>) {
     s.b.barrier();
 }
 
-/// The coordinates of the corners.
+/// Loads the coordinates of the corners.
 fn corners(s: &mut Lowering<'_>) {
     let (dim, by_node, count) = (s.facts.form.dim, s.facts.by_node(), s.facts.plan.slots[0].count);
     let shared = s.b.shared("corner_slots", dim * count);
@@ -237,7 +237,7 @@ fn corners(s: &mut Lowering<'_>) {
     s.slots.insert(Role::Coordinates, shared);
 }
 
-/// Adds up what the cells of the batch have left, and adds the sums to the results.
+/// Sums the contributions of the batch's cells, and adds the sums to the results.
 pub(crate) fn empty(s: &mut Lowering<'_>) {
     if !s.facts.sums_first() {
         return;
@@ -254,8 +254,8 @@ pub(crate) fn empty(s: &mut Lowering<'_>) {
     }
 }
 
-/// What the slots of a field's components are for, which lie `apart` from each other in a shared array: all at once where
-/// a slot is one node's, one after another where it is one unknown's.
+/// Returns the elements of a field's slots, whose components are `apart` in a shared array. They come all at once if a
+/// slot is a node, and component by component if it is a DoF.
 fn elements_of(
     s: &Lowering<'_>,
     (field, indices): (usize, Indices),
@@ -277,7 +277,7 @@ fn elements_of(
     vec![Elements { map, at: batch.times(count), scale, parts }]
 }
 
-/// What holds where the cells of a batch sum first.
+/// Checks the requirements of summing first in a batch.
 pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
     let (elements, plan) = (facts.elements, facts.plan);
     let unsupported = |text: String| Err(PlanError::Unsupported(text));

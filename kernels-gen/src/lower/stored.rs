@@ -6,8 +6,8 @@
 //! gg_ab = ω Σ_ij K_ai g3_ij K_bj    gv_a = ω Σ_i K_ai g2_i    vg_b = ω Σ_j g1_j K_bj    vv = ω g0
 //! ```
 //!
-//! They say all that the Jacobian's action needs to know of geometry, parameters and u: 6 numbers a
-//! point for any scalar diffusion in 3D. Pairs of components with the same block share it.
+//! They contain everything that the Jacobian's action needs of geometry, parameters and u: 6 reals per point for any
+//! scalar diffusion in 3D. Pairs of components with the same block share it.
 
 use super::graph::Lowered;
 use super::jacobian::AtPoint;
@@ -30,19 +30,19 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Whether gg is symmetric because the same nodes stand on both sides.
+    /// Returns whether gg is symmetric because both entries are the same graph node.
     pub(crate) fn symmetric(&self) -> bool {
         self.gg.iter().all(|(&(i, j), node)| self.gg.get(&(j, i)) == Some(node))
     }
 
-    /// κ, where gg = κ I.
+    /// Returns κ, if gg = κ I.
     fn isotropic(&self, dim: usize) -> Option<NodeId> {
         let first = *self.gg.get(&(0, 0))?;
         let holds = self.gg.len() == dim && (0..dim).all(|i| self.gg.get(&(i, i)) == Some(&first));
         holds.then_some(first)
     }
 
-    /// How many numbers a point it takes.
+    /// Returns the reals per point of the block.
     pub(crate) fn numbers(&self, dim: usize) -> usize {
         let gg = match (self.gg.is_empty(), self.symmetric()) {
             (true, _) => 0,
@@ -55,19 +55,19 @@ impl Block {
     }
 }
 
-/// All blocks of an integral and who uses them.
+/// All blocks of an integral and their users.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Blocks {
     dim: usize,
-    /// The distinct blocks and the place of their first number.
+    /// The distinct blocks and the position of their first value.
     pub(crate) blocks: Vec<(Block, usize)>,
     /// (test row, trial row, index of the block): rows are the components of all fields, one field after another.
     pub(crate) pairs: Vec<(usize, usize, usize)>,
-    /// Numbers a point.
+    /// Values per point.
     pub(crate) numbers: usize,
 }
 
-/// The blocks of one of a form's integrals; `keep` selects pairs of a test and a trial slot.
+/// Returns the blocks of one of a form's integrals; `keep` selects pairs of a test and a trial slot.
 pub(crate) fn blocks(
     form: &PointForm,
     integral: &Integral,
@@ -110,7 +110,7 @@ pub(crate) fn blocks(
     result
 }
 
-/// The numbers of one block, pulled back, as matrices; absent parts are empty.
+/// The values of one block, pulled back, as matrices; absent parts are empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pulled {
     /// gg\[a\]\[b\].
@@ -124,7 +124,7 @@ pub(crate) struct Pulled {
 }
 
 impl Blocks {
-    /// The graph nodes that the blocks are made of.
+    /// Returns the graph nodes of the blocks.
     pub(crate) fn nodes(&self) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = self
             .blocks
@@ -159,7 +159,7 @@ impl Blocks {
                 Some(kappa) => b.mul(scales.gradient_gradient, kappa),
                 None => scales.gradient_gradient,
             };
-            // flux[b][i] = Σ_j g3_ij K_bj, or K_b itself where g3 is a multiple of I.
+            // flux[b][i] = Σ_j g3_ij K_bj, or K_b itself if g3 is a multiple of I.
             let flux: Vec<Vec<ValueId>> = (0..dim)
                 .map(|column| {
                     let row = at.k[column].clone();
@@ -207,7 +207,7 @@ impl Blocks {
         pulled
     }
 
-    /// The numbers of a pulled block in the order in which they are stored.
+    /// Returns the values of a pulled-back block in storage order.
     pub(crate) fn numbers_of(&self, block: &Block, pulled: &Pulled) -> Vec<ValueId> {
         let mut numbers = Vec::new();
         for (a, row) in pulled.gg.iter().enumerate() {
@@ -220,7 +220,7 @@ impl Blocks {
         numbers
     }
 
-    /// The reverse of [`Blocks::numbers_of`]; `load` gives the numbers one after another.
+    /// Reverses [`Blocks::numbers_of`]; `load` supplies the values in order.
     pub(crate) fn of_numbers(&self, block: &Block, mut load: impl FnMut() -> ValueId) -> Pulled {
         let dim = self.dim;
         let mut pulled = Pulled::default();
@@ -267,12 +267,12 @@ impl Scales {
     }
 }
 
-/// What one component of a result is tested against: its value and its reference gradient.
+/// The factors of a test function and its reference gradient, for one component of a result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tested {
-    /// Against φ.
+    /// Factor of φ.
     pub(crate) value: Option<ValueId>,
-    /// Against ∂φ/∂ξ_a; empty where there is nothing.
+    /// Factors of ∂φ/∂ξ_a; empty without any.
     pub(crate) gradient: Vec<ValueId>,
 }
 

@@ -1,4 +1,5 @@
-//! Dense tables of basis functions at the points: where an element is no tensor product, or has more nodes than points.
+//! Dense tables of basis functions at the points, for elements that are no tensor product or have more nodes than
+//! points.
 
 use super::lowering::Lowering;
 use crate::element::{Lagrange, tabulate};
@@ -10,14 +11,14 @@ pub(crate) struct Tables {
     pub(crate) nodes: usize,
     value: TableId,
     derivatives: Vec<TableId>,
-    /// The derivatives at any point, `[axis][node]`, where they are the same at all.
+    /// The derivatives at any point, `[axis][node]`, if they are equal at all.
     pub(crate) constant: Option<Vec<Vec<f64>>>,
     points: usize,
     by: By,
 }
 
-/// Who reads a table: one thread or lane all of it, entries `[point][node]`; threads with a point each, `[node][point]`; or
-/// threads with a node each, `[point][node]`.
+/// The reader of a table: one thread or lane reads all of it, entries `[point][node]`; threads with a point each,
+/// `[node][point]`; or threads with a node each, `[point][node]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     One,
@@ -59,7 +60,7 @@ impl Tables {
         Self { nodes, value, derivatives, constant, points: all, by }
     }
 
-    /// A part of a basis function at a point. One and the same for all that reads it is a number.
+    /// Returns a part of a basis function at a point; a constant if all readers read the same entry.
     pub(crate) fn basis(
         &self,
         s: &mut Lowering<'_>,
@@ -79,7 +80,7 @@ impl Tables {
         }
     }
 
-    /// The derivatives of a function that are the same at all points, from its values at the nodes.
+    /// Returns the derivatives of a function that are equal at all points, from its values at the nodes.
     pub(crate) fn constant_gradient(
         &self,
         s: &mut Lowering<'_>,

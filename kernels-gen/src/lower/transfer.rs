@@ -1,12 +1,12 @@
-//! Between a space and a finer one whose unknowns lie at the points of a cell: what multigrid calls prolongation and restriction.
+//! Grid transfer: prolongation to, and restriction from, a finer space whose DoFs are at the points of a cell.
 //!
 //! ```text
 //! prolong    fine[targets[q]] += Σ_b φ_b(ξ_q) u_b
 //! restrict   r_b              += Σ_q φ_b(ξ_q) fine[targets[q]]
 //! ```
 //!
-//! Of all cells that share an unknown of the finer space one alone names it, so that no weights are needed, nobody waits
-//! for another, and one is the transpose of the other.
+//! Exactly one of the cells that share a DoF of the finer space refers to it. No weights or atomics are therefore
+//! needed, and one is the transpose of the other.
 
 use super::facts::Source;
 use super::lowering::Lowering;
@@ -16,14 +16,14 @@ use crate::abi::Role;
 use crate::kir::{Index, Indexed, Statement, Write};
 use fem_dsl::point::Part;
 
-/// Where the number of a component at a point has its index.
+/// Returns the index of a component at a point in the map of targets.
 fn target(s: &Lowering<'_>, row: usize, point: &Index) -> Index {
     let (points, rows) = (s.facts.points(), s.facts.rows());
     let batch = Index::from(s.b.batch()).times(points * rows);
     (&batch + point).plus(row * points)
 }
 
-/// Adds the values of the field to the unknowns at a point.
+/// Adds the values of the field to the DoFs at a point.
 pub(crate) fn prolong(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) {
     let Some(quantity) = s.facts.quantity(Source::Direction(0)) else { return };
     let (map, fine) = (s.arguments[&Role::Targets], s.arguments[&Role::Fine]);
@@ -35,7 +35,7 @@ pub(crate) fn prolong(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evalua
     }
 }
 
-/// What the unknowns at a point have, for each component.
+/// Returns the values of the DoFs at a point, for each component.
 pub(crate) fn restrict(s: &mut Lowering<'_>, point: &Index) -> Vec<Tested> {
     let (map, fine) = (s.arguments[&Role::Targets], s.arguments[&Role::Fine]);
     let value = |s: &mut Lowering<'_>, row: usize| {

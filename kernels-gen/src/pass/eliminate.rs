@@ -1,9 +1,9 @@
-//! `eliminate`: drops values that nothing uses.
+//! `eliminate`: removes unused values.
 
 use crate::kir::{Kernel, Statement, ValueId};
 use fem_dsl::arena::IndexVec;
 
-/// The kernel without unused values.
+/// Returns the kernel without unused values.
 pub(super) fn eliminate(mut kernel: Kernel) -> Kernel {
     let mut used: IndexVec<ValueId, bool> = kernel.values.iter().map(|_| false).collect();
     let mut mark = |statement: &Statement| match statement {

@@ -1,12 +1,12 @@
-//! `legalise`: rewrites what a target cannot say.
+//! `legalise`: rewrites operations that a target lacks.
 //!
-//! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
-//! operation becomes an explicit [`Op::Broadcast`].
+//! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying operation becomes an
+//! explicit [`Op::Broadcast`].
 
 use crate::kir::{ArgumentId, Index, Indexed, Kernel, Op, Statement, Value, ValueId, Write};
 use fem_dsl::arena::IndexVec;
 
-/// The kernel with every operand of a varying operation varying.
+/// Makes every operand of a varying operation varying.
 pub(super) fn legalise(kernel: Kernel) -> Kernel {
     let mut pass = Pass {
         old: kernel.values.clone(),
@@ -70,7 +70,7 @@ impl Pass {
         out
     }
 
-    /// Lanes of one vector do not pass sums on to each other: the ends of an edge are written one by one.
+    /// Lanes of one vector do not pass on sums to each other: the ends of an edge are written separately.
     fn both_ends(
         &mut self,
         (target, map): (ArgumentId, ArgumentId),
@@ -146,8 +146,8 @@ impl Pass {
     }
 }
 
-/// For targets whose lanes are threads: lanes that share nodes add atomically, and what only helps one core's cache is
-/// dropped.
+/// Rewrites for targets whose lanes are threads: lanes that share nodes add atomically, and hints for the cache of a
+/// single core are removed.
 pub(super) fn share(kernels: &mut [Kernel]) {
     for kernel in kernels.iter_mut() {
         for_threads(&mut kernel.body);

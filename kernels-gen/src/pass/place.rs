@@ -1,16 +1,15 @@
-//! `place`: the kernels of a file → the same with every constant in a memory that has room for it.
+//! `place`: assigns every constant of a file's kernels to a memory with sufficient space.
 //!
-//! GPUs have a small memory of constants for all kernels of a file. First come positions, which threads read once, and
-//! numbers that an instruction would need two others for; then tables of reals, the smallest first. One that is
-//! [`LARGE`], or for which there is no more room, becomes a part of one more argument of its kernel:
+//! GPUs have a small constant memory for all kernels of a file. First come positions, which threads read once, and
+//! literals that would cost two additional instructions; then tables of reals, the smallest first. A table larger than
+//! [`LARGE`], or beyond the available space, becomes part of an additional argument of its kernel:
 //!
 //! ```text
 //! table[i]  →  tables[i + Σ lengths of the tables before it]
 //! ```
 //!
-//! A language may have another memory for [`Table::spread`] tables (CUDA); they stay there. Where it has none (OpenCL),
-//! all but the smallest become parts of that argument: the memory of constants serves threads that read different
-//! places one after another.
+//! [`Table::spread`] tables stay in another memory if the language has one (CUDA). Otherwise (OpenCL) all but the
+//! smallest become parts of that argument, because constant memory serialises reads of different entries.
 
 use crate::abi::CONSTANT_BYTES;
 use crate::kir::{
@@ -18,24 +17,24 @@ use crate::kir::{
 };
 use fem_dsl::arena::IndexVec;
 
-/// Bytes beyond which a table is not in the memory of constants. Their nearest cache has as many on NVIDIA's GPUs: a
-/// larger table would drive itself out of it at each pass, and all others.
+/// Bytes above which a table is not in constant memory. This is the size of its first-level cache on NVIDIA GPUs: a
+/// larger table would evict itself and all others at each pass.
 pub const LARGE: usize = 2 << 10;
 
-/// The same for a table of which threads read different entries at once: beyond so few that waiting for each other
-/// costs less than another access to memory.
+/// The same for a table of which threads read different entries at once: below it, serialisation costs less than
+/// another memory access.
 pub const SPREAD: usize = 256;
 
-/// Where the constants of a kernel are.
+/// The placement of a kernel's constants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Constants {
-    /// Bytes in the memory of constants.
+    /// Bytes in constant memory.
     pub bytes: usize,
-    /// What the last argument holds, if it is one for tables.
+    /// The contents of the last argument, if it is the one for tables.
     pub tables: Vec<f64>,
 }
 
-/// Finds a place for all constants; `others` says whether there is another memory for spread tables.
+/// Assigns a memory to all constants; `others` is true if there is another memory for spread tables.
 pub(super) fn place(kernels: &mut [Kernel], others: bool) -> Vec<Constants> {
     let (mut placed, tables) = constants(kernels, others);
     let taken: usize = placed.iter().map(|constants| constants.bytes).sum();
@@ -63,8 +62,8 @@ pub(super) fn place(kernels: &mut [Kernel], others: bool) -> Vec<Constants> {
     placed
 }
 
-/// The positions that are in the memory of constants, and the tables of reals that could be, the smallest first: their
-/// bytes and the number of their kernel.
+/// Returns the positions in constant memory, and the candidate tables of reals, the smallest first: their bytes and the
+/// index of their kernel.
 fn constants(kernels: &[Kernel], others: bool) -> (Vec<Constants>, Vec<(usize, usize, TableId)>) {
     let mut placed = vec![Constants::default(); kernels.len()];
     let mut tables = Vec::new();
@@ -83,7 +82,7 @@ fn constants(kernels: &[Kernel], others: bool) -> (Vec<Constants>, Vec<(usize, u
     (placed, tables)
 }
 
-/// Makes tables parts of one argument, the last one; what it holds.
+/// Merges tables into one argument, the last one, and returns its contents.
 fn to_argument(kernel: &mut Kernel, mut tables: Vec<TableId>) -> Vec<f64> {
     let mut numbers = Vec::new();
     if tables.is_empty() {
@@ -109,9 +108,9 @@ fn to_argument(kernel: &mut Kernel, mut tables: Vec<TableId>) -> Vec<f64> {
     numbers
 }
 
-/// Puts numbers into a table that an instruction cannot hold: GPUs read an operand from the memory of
-/// constants at no cost, but need two instructions to bring a double with all its digits along. So they do for those
-/// that are beyond the room in bytes; gives the bytes that are taken.
+/// Moves literals to a table in constant memory. GPUs read an operand from there at no cost, but need two instructions
+/// to load a double with a full mantissa. Literals beyond the available `room` in bytes stay in the text. Returns the
+/// bytes used.
 fn long_literals(kernel: &mut Kernel, room: usize) -> usize {
     let long = |value: ValueId| match kernel.values[value].op {
         Op::Constant(number) if number.to_bits() & 0xffff_ffff != 0 => Some((value, number)),
@@ -129,7 +128,7 @@ fn long_literals(kernel: &mut Kernel, room: usize) -> usize {
     for (place, &(value, _)) in long.iter().enumerate() {
         kernel.values[value].op = Op::LoadTable(table, Index::from(place));
     }
-    // A number needs no let, a load does.
+    // A constant needs no `Let`, a load does.
     kernel.body.splice(0..0, long.into_iter().map(|(value, _)| Statement::Let(value)));
     bytes
 }

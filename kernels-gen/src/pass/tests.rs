@@ -1,4 +1,4 @@
-//! A broken statement behind each pass, and who refuses it.
+//! A broken statement after each pass, and the stage that rejects it.
 
 use super::*;
 use crate::ahead;
@@ -13,11 +13,11 @@ use fem_dsl::source::Source;
 use std::cell::Cell as Value;
 
 thread_local! {
-    /// The pass behind which kernels of this thread are broken.
+    /// The pass after which kernels of this thread are broken.
     static BROKEN: Value<Option<&'static str>> = const { Value::new(None) };
 }
 
-/// Stores beyond the end of a private array, where this is the pass.
+/// Stores beyond the end of a private array after this pass.
 pub(super) fn plant(pass: &str, kernels: &mut [Kernel]) {
     if BROKEN.get() != Some(pass) {
         return;
@@ -30,7 +30,7 @@ pub(super) fn plant(pass: &str, kernels: &mut [Kernel]) {
     }
 }
 
-/// Whether a stage of the compiler refuses what is broken behind a pass, and says behind which.
+/// Returns whether a stage of the compiler rejects the broken kernel of a pass, and names the pass.
 fn refused<T>(pass: &'static str, stage: impl FnOnce() -> Result<T, PlanError>) -> bool {
     BROKEN.set(Some(pass));
     let made = stage();

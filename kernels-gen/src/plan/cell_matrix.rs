@@ -1,13 +1,13 @@
-//! Element matrices: the entries that a cell has, and their numbers.
+//! Element matrices: their entries and the numbering of these.
 //!
 //! ```text
 //! A_ij = Σ_q  ∇φ_i · gg ∇φ_j + ∇φ_i · gv φ_j + φ_i vg · ∇φ_j + φ_i vv φ_j
 //! ```
 //!
-//! for each pair of a test and a trial component that the form couples; the others have no entries. With the coefficients at
-//! the points in hand ([`Task::Linearise`](super::Task::Linearise) says what they are), column j is the action on one basis function, sum-factorised on
-//! tensor cells. Where nodes hang it is Cᵀ A C with the constraints C of the cell, and so belongs to the unknowns that the
-//! cell reads.
+//! for each pair of a test and a trial component that the form couples; the others have no entries. Given the
+//! coefficients at the points (defined by [`Task::Linearise`](super::Task::Linearise)), column j is the action on one
+//! basis function, sum-factorised on tensor cells. With hanging nodes it is Cᵀ A C with the constraints C of the cell,
+//! and therefore refers to the DoFs that the cell reads.
 
 use super::Elements;
 use fem_dsl::point::PointForm;
@@ -19,7 +19,7 @@ pub struct Pair {
     pub test: usize,
     /// The trial component.
     pub trial: usize,
-    /// The number of the entry (0, 0); entry (i, j) is at `first + j · rows + i`.
+    /// The index of entry (0, 0); entry (i, j) is at `first + j · rows + i`.
     pub first: usize,
     /// Nodes of the test component.
     pub rows: usize,
@@ -32,12 +32,12 @@ pub struct Pair {
 pub struct CellMatrix {
     /// The blocks, test component by test component, trial components ascending in each.
     pub pairs: Vec<Pair>,
-    /// Entries of a cell.
+    /// Entries per cell.
     pub entries: usize,
 }
 
 impl CellMatrix {
-    /// The entries of an integral's element matrices.
+    /// Returns the entries of an integral's element matrices.
     pub fn new(form: &PointForm, elements: &Elements, integral: usize) -> Self {
         let row = |field: usize, component: usize| form.row(field, component);
         let jacobian = &form.integrals[integral].jacobian;
@@ -69,7 +69,7 @@ impl CellMatrix {
         Self { pairs, entries }
     }
 
-    /// The block of a pair of components, if they are coupled.
+    /// Returns the block of a pair of components, if they are coupled.
     pub fn pair(&self, test: usize, trial: usize) -> Option<&Pair> {
         self.pairs.iter().find(|pair| (pair.test, pair.trial) == (test, trial))
     }

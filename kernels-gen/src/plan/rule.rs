@@ -1,5 +1,5 @@
-//! Whether an explicit quadrature suits a form: (`PointForm`, `Elements`, D) → what should be known of it, or why it is
-//! refused.
+//! Suitability of an explicit quadrature for a form: (`PointForm`, `Elements`, D) → remarks, or the reason for its
+//! rejection.
 //!
 //! ```text
 //! too few points    A = Σ_q w_q Bᵀ(x_q) G B(x_q), the Jacobian on the reference cell with a constant G, has a smaller
@@ -12,30 +12,30 @@
 //!                   for this form's degree on cells of order 1, refused for the largest
 //! ```
 //!
-//! The degree is the criterion of P. G. Ciarlet, "The Finite Element Method for Elliptic Problems" (1978), theorem 4.1.6:
-//! 2k − 2 for operators of second order; for fields that are not differentiated and for traces, whose errors are measured
-//! in L2, the same lemma of Bramble and Hilbert asks for what is said above.
+//! The degree criterion is that of P. G. Ciarlet, "The Finite Element Method for Elliptic Problems" (1978), theorem
+//! 4.1.6: 2k − 2 for operators of second order. For fields without derivatives and for traces, whose errors are
+//! measured in L2, the same lemma of Bramble and Hilbert yields the degrees above.
 //!
-//! On tensor cells the tables of one direction decide. With n points a direction there are n ≤ k where the product of the
-//! Legendre polynomials of degree n in each direction is a function of the element; it is 0 at every point with all its
-//! first derivatives, on facets ξ₀ = const of hexahedra, too. From n = k + 1 on the rule is exact for constant G.
+//! On tensor cells the tables of one direction decide. With n ≤ k points per direction, the product of the Legendre
+//! polynomials of degree n in each direction is a function of the element. It is 0 at every point with all its first
+//! derivatives, on facets ξ₀ = const of hexahedra, too. From n = k + 1 on the rule is exact for constant G.
 
 use super::{Elements, is_derivative, largest_degree};
 use crate::element::{Cell, Rule, default_rule, tabulate};
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Integral, Part, PointForm, Region, Slot};
 
-/// The most factors of the form's degree that a rule is made exact for: a cubic term with its test function. An integrand
-/// that is no polynomial is resolved as well as the solution long before.
+/// The largest number of factors of the form's degree for which a rule is exact: a cubic term with its test function.
+/// For an integrand that is no polynomial, the discretisation error dominates long before.
 pub const FACTORS: usize = 4;
 
-/// States at which coefficients are looked at: some may vanish at one.
+/// Number of states at which coefficients are evaluated: some may vanish at one.
 const STATES: u64 = 4;
 
-/// Part of the largest pivot below which one is rounding.
+/// Fraction of the largest pivot below which a pivot is a rounding error.
 const ROUNDING: f64 = 1e-10;
 
-/// Why an explicit quadrature is refused.
+/// The reason for rejecting an explicit quadrature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsuited {
     /// The form's operator loses rank.
@@ -46,13 +46,13 @@ pub enum Unsuited {
     Low {
         /// D.
         given: usize,
-        /// A field of which something is not seen.
+        /// A field with undetected functions.
         field: String,
         /// The field's degree.
         degree: usize,
         /// The cell.
         cell: Cell,
-        /// The least D that sees all.
+        /// The least D that detects all functions.
         least: usize,
     },
     /// No element can use so many points.
@@ -68,7 +68,7 @@ pub enum Unsuited {
 }
 
 impl Unsuited {
-    /// What would do, for a remark at the value.
+    /// Returns the bound, for a remark at the value.
     pub fn bound(&self) -> String {
         match self {
             Self::Low { least, .. } => format!("the least that will do is {least}"),
@@ -76,7 +76,7 @@ impl Unsuited {
         }
     }
 
-    /// What should be known where the quadrature is used all the same.
+    /// Returns the remark if the quadrature is used nevertheless.
     pub fn note(&self) -> String {
         match self {
             Self::Low { given, field, degree, least, .. } => format!(
@@ -87,7 +87,7 @@ impl Unsuited {
         }
     }
 
-    /// What to do.
+    /// Returns the suggested correction.
     pub fn remedy(&self) -> String {
         match self {
             Self::Low { least, .. } => format!("take {least} or more, or leave it out"),
@@ -96,21 +96,21 @@ impl Unsuited {
     }
 }
 
-/// The largest D that is of use to fields of degree `k` on cells of geometry order `order`: with it a product of
-/// [`FACTORS`] functions is integrated exactly over a curved cell.
+/// Returns the largest useful D for fields of degree `k` on cells of geometry order `order`: it integrates a product of
+/// [`FACTORS`] functions exactly over a curved cell.
 pub const fn most_useful(cell: Cell, k: usize, order: usize) -> usize {
     let dim = cell.dim();
-    // The degree of det J, in each direction or in all.
+    // The degree of det J, per direction or in total.
     let map = if cell.is_tensor() { dim * order - 1 } else { dim * (order - 1) };
     FACTORS * k + map
 }
 
-/// The largest D that kernels are made for.
+/// Returns the largest supported D.
 pub fn largest_quadrature(cell: Cell, order: usize) -> usize {
     most_useful(cell, largest_degree(cell), order.max(1))
 }
 
-/// What should be known of the explicit quadrature `given`, with which `elements` were made.
+/// Returns remarks on the explicit quadrature `given`, which `elements` use.
 ///
 /// # Errors
 ///
@@ -141,7 +141,7 @@ pub fn judge(
     let k = degrees.max().unwrap_or(1).max(1);
     let useful = most_useful(cell, k, order.max(1));
     let wanted = keeps_order(form, elements);
-    // Gradients on cells of higher order are quotients, which more points always resolve better.
+    // On cells of higher order gradients are rational functions, for which more points always improve accuracy.
     Ok(if given > useful && order <= 1 {
         let points = elements.rule.count();
         vec![format!(
@@ -157,7 +157,7 @@ pub fn judge(
     })
 }
 
-/// The entries of an integral's Jacobian that are not 0 because a field is constant in each cell.
+/// Returns the entries of an integral's Jacobian, without those that are 0 because a field is constant in each cell.
 fn pairs<'a>(
     elements: &'a Elements,
     integral: &'a Integral,
@@ -166,7 +166,7 @@ fn pairs<'a>(
     entries.filter(|&(test, trial)| !elements.vanishes(test) && !elements.vanishes(trial))
 }
 
-/// On tensor cells: the field of highest degree of which something is lost, and the least D.
+/// Returns the field of highest degree with undetected functions and the least D, on tensor cells.
 fn on_lines(form: &PointForm, elements: &Elements, given: usize) -> Option<(usize, usize)> {
     let entries = form.integrals.iter().flat_map(|integral| pairs(elements, integral));
     let fields = entries.flat_map(|(test, trial)| [test.field, trial.field]);
@@ -176,7 +176,7 @@ fn on_lines(form: &PointForm, elements: &Elements, given: usize) -> Option<(usiz
     (points <= k).then_some((field, 2 * k))
 }
 
-/// On simplices: a field of which something is lost, and the least D.
+/// Returns a field with undetected functions and the least D, on simplices.
 fn on_simplices(form: &PointForm, elements: &Elements, given: usize) -> Option<(usize, usize)> {
     // Exact for constant coefficients.
     let exact = 2 * elements.largest();
@@ -191,7 +191,7 @@ fn on_simplices(form: &PointForm, elements: &Elements, given: usize) -> Option<(
     Some((field, (given + 1..exact).find(keeps).unwrap_or(exact)))
 }
 
-/// The degree of exactness that keeps the order of convergence.
+/// Returns the degree of exactness that keeps the order of convergence.
 fn keeps_order(form: &PointForm, elements: &Elements) -> usize {
     let all = || form.integrals.iter().flat_map(|integral| pairs(elements, integral));
     let reach = |field: usize| {
@@ -214,21 +214,21 @@ fn keeps_order(form: &PointForm, elements: &Elements) -> usize {
     form.integrals.iter().filter_map(of_integral).max().unwrap_or(0)
 }
 
-/// An integral with numbers for its coefficients.
+/// An integral with sample values of its coefficients.
 #[derive(Clone)]
 struct Sample {
     on_facet: bool,
     entries: Vec<(Slot, Slot, f64)>,
 }
 
-/// The integrals that meet in a cell: those over cells, or these and one over a facet.
+/// The integrals of a cell: those over cells, or these and one over a facet.
 struct Operator {
     samples: Vec<Sample>,
     exact: Matrix,
     rank: usize,
 }
 
-/// What every cell has, and what a cell has beside each kind of facet.
+/// Returns the operator of every cell, and that of a cell with each kind of facet.
 fn operators(form: &PointForm, elements: &Elements, exact: usize) -> Vec<Operator> {
     let (cells, facets): (Vec<&Integral>, Vec<&Integral>) =
         form.integrals.iter().partition(|integral| integral.region.is_of_cells());
@@ -238,7 +238,7 @@ fn operators(form: &PointForm, elements: &Elements, exact: usize) -> Vec<Operato
 }
 
 impl Operator {
-    /// With the numbers for which the exact rank is highest.
+    /// Uses the sample values with the highest exact rank.
     fn new(elements: &Elements, integrals: &[&Integral], exact: usize) -> Self {
         let made = (0..STATES).map(|state| {
             let sampled = integrals.iter().map(|integral| sample(elements, integral, state));
@@ -256,7 +256,7 @@ impl Operator {
         })
     }
 
-    /// A field of which the rule for `degree` loses something.
+    /// Returns a field with functions that the rule for `degree` does not detect.
     fn lost(&self, elements: &Elements, degree: usize) -> Option<usize> {
         let matrix = Matrix::new(elements, &self.samples, degree);
         if matrix.rank(0..matrix.size) >= self.rank {
@@ -271,10 +271,10 @@ impl Operator {
     }
 }
 
-/// Numbers for the coefficients of an integral at a state that is nothing special.
+/// Returns sample coefficients of an integral at a generic state.
 fn sample(elements: &Elements, integral: &Integral, state: u64) -> Sample {
-    // Multiples of the golden ratio, so that no two inputs are equal by accident; gradients stay small, so that
-    // I + grad(u) is far from singular.
+    // Multiples of the golden ratio, so that no two inputs are equal by accident; gradients stay small, so that I +
+    // grad(u) is far from singular.
     let mut number = state * 1000;
     let mut next = || {
         number += 1;
@@ -286,7 +286,7 @@ fn sample(elements: &Elements, integral: &Integral, state: u64) -> Sample {
     });
     let entries = integral.jacobian.iter().map(|entry| {
         let value = values[entry.value];
-        // Where it has no value here, it has one elsewhere.
+        // Without a value at this state, it has one elsewhere.
         let value = if value.is_finite() { value } else { 0.5 + next() };
         (entry.test, entry.trial, value)
     });
@@ -296,8 +296,8 @@ fn sample(elements: &Elements, integral: &Integral, state: u64) -> Sample {
     Sample { on_facet: !integral.region.is_of_cells(), entries: entries.filter(seen).collect() }
 }
 
-/// Brings values and derivatives of each field to one size, as tests and as trials: a coefficient of 10¹¹ would hide
-/// others behind rounding.
+/// Scales values and derivatives of each field to equal size, as tests and as trials: a coefficient of 10¹¹ would hide
+/// others in rounding errors.
 fn balance(samples: &mut [Sample]) {
     const ROUNDS: usize = 8;
     let kind = |slot: Slot| 2 * slot.field + usize::from(is_derivative(slot.part));
@@ -325,7 +325,7 @@ fn balance(samples: &mut [Sample]) {
     }
 }
 
-/// The unknowns of a field among those of the cell.
+/// Returns the DoFs of a field among those of the cell.
 fn columns(elements: &Elements, field: usize) -> std::ops::Range<usize> {
     let unknowns = |field: usize| elements.fields[field].count() * elements.components[field];
     let begin: usize = (0..field).map(unknowns).sum();
@@ -339,7 +339,7 @@ struct Matrix {
 }
 
 impl Matrix {
-    /// Σ_q w_q Bᵀ G B on the reference cell, with the rule for `degree`.
+    /// Computes Σ_q w_q Bᵀ G B on the reference cell, with the rule for `degree`.
     fn new(elements: &Elements, samples: &[Sample], degree: usize) -> Self {
         let size =
             elements.fields.len().checked_sub(1).map_or(0, |last| columns(elements, last).end);
@@ -374,7 +374,7 @@ impl Matrix {
         Self { size, entries }
     }
 
-    /// The rank of some of its columns, by elimination with complete pivoting.
+    /// Returns the rank of some of its columns, by elimination with complete pivoting.
     fn rank(&self, columns: std::ops::Range<usize>) -> usize {
         let mut rows: Vec<Vec<f64>> = (0..self.size)
             .map(|i| self.entries[i * self.size..(i + 1) * self.size][columns.clone()].to_vec())

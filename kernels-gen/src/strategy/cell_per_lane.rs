@@ -1,11 +1,12 @@
-//! `cell_per_lane`: one SIMD lane does one whole cell in private arrays.
+//! `cell_per_lane`: one SIMD lane processes one whole cell in private arrays.
 //!
 //! ```text
 //! gather → interpolate to the points → geometry → point function → integrate → scatter
 //! ```
 //!
 //! Tensor cells are sum-factorised (`tensor`), and so are their facets (`facet`); simplices and theirs use dense tables
-//! (`simplex`). Element matrices are made column by column (`matrix`), and multiplied with a cell's unknowns (`product`).
+//! (`simplex`). Element matrices are computed column by column (`matrix`), and multiplied with a cell's DoFs
+//! (`product`).
 
 mod diagonal;
 mod facet;
@@ -22,7 +23,7 @@ use crate::lower::lowering::Lowering;
 use crate::lower::slots;
 use crate::plan::Task;
 
-/// Writes the kernel.
+/// Generates the kernel.
 pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
     let plans = [facts.plan_of_matrix(), facts.plan_of_columns()];
     let (of_matrix, of_columns);
@@ -42,7 +43,7 @@ pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
     s.finish()
 }
 
-/// What a lane does from gathering on, or up to where coefficients are kept.
+/// Generates a lane's work from the gather on, or up to the storing of coefficients.
 fn cell(s: &mut Lowering<'_>) {
     match (s.facts.elements.cell.is_tensor(), s.facts.on_facets()) {
         (true, true) => facet::lower(s),

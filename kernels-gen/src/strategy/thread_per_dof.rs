@@ -1,8 +1,8 @@
-//! `thread_per_dof`: each thread does one node, or one point, of a quadrilateral or hexahedron.
+//! `thread_per_dof`: each thread processes one node, or one point, of a quadrilateral or hexahedron.
 //!
-//! K. Ljungkvist, "Matrix-free finite-element computations on graphics processors with adaptively refined
-//! unstructured meshes" (2017). With n nodes and q ≥ n points a direction, q^d threads a cell and several
-//! cells a group, thread (i, j, k) of a cell does
+//! K. Ljungkvist, "Matrix-free finite-element computations on graphics processors with adaptively refined unstructured
+//! meshes" (2017). With n nodes and q ≥ n points per direction, q^d threads per cell and several cells per group,
+//! thread (i, j, k) of a cell performs
 //!
 //! ```text
 //! load          node (i, j, k)
@@ -12,11 +12,10 @@
 //! integrate     one direction after another: Σ_a B[a][i] r[a, j, k], …;  the last one is added
 //! ```
 //!
-//! with a barrier between one line and the next and between directions, which write to another array than
-//! they read. The cell is the fastest digit of the thread's number, and arrays have the cell last. Where
-//! nodes and points coincide, the interpolations vanish. A diagonal integrates coefficients instead
-//! (`diagonal`), and what is stored at the points is stored by their threads. Several fields, each with nodes of its own,
-//! share the barriers.
+//! with a barrier between one line and the next and between directions, which alternate between two arrays. The cell is
+//! the fastest digit of the thread index, and arrays have the cell last. If nodes and points coincide, the
+//! interpolations vanish. A diagonal integrates coefficients instead (`diagonal`), and data at the points is stored by
+//! their threads. Several fields with different nodes share the barriers.
 
 mod diagonal;
 mod hanging;
@@ -38,7 +37,7 @@ use fem_dsl::point::Part;
 use hanging::Hanging;
 use std::ops::Range;
 
-/// Whether this strategy can do a plan.
+/// Checks that this strategy supports a plan.
 pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
     let (elements, plan) = (facts.elements, facts.plan);
     let refuse = |text: String| Err(PlanError::Unsupported(text));
@@ -73,7 +72,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Writes the kernel.
+/// Generates the kernel.
 pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
     let (elements, plan) = (facts.elements, facts.plan);
     let mut setting = Lowering::new(facts);
@@ -86,28 +85,28 @@ pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
     setting.finish()
 }
 
-/// A quantity at nodes, on its way to points; or the result on its way back.
+/// A quantity in shared memory between nodes and points, or the result on its way back.
 struct Held {
     components: usize,
-    /// Nodes a direction.
+    /// Nodes per direction.
     n: usize,
-    /// `[component][z][y][x][cell]`, read and written by turns.
+    /// `[component][z][y][x][cell]`, read and written alternately.
     arrays: [SharedId; 2],
-    /// B\[i\]\[a\] at `a · q + i`, and its transpose at `a · n + i`; none where nodes are points.
+    /// B\[i\]\[a\] at `a · q + i`, and its transpose at `a · n + i`; `None` if nodes are points.
     interpolate: Option<[TableId; 2]>,
-    /// Where its nodes may hang.
+    /// The hanging-node constraints, if its nodes may hang.
     hanging: Option<Hanging>,
-    /// Steps that come before those of the interpolation.
+    /// Steps before those of the interpolation.
     before: usize,
 }
 
 impl Held {
-    /// The array that holds what comes after so many steps of the interpolation.
+    /// Returns the array after this many steps of the interpolation.
     fn after(&self, steps: usize) -> SharedId {
         self.arrays[(self.before + steps) % 2]
     }
 
-    /// Takes in that its nodes may hang, which needs a second array.
+    /// Prepares for hanging nodes, which need a second array.
     fn may_hang(
         &mut self,
         s: &mut Lowering<'_>,
@@ -122,13 +121,13 @@ impl Held {
         self.hanging = Some(Hanging::new(s, nodes_of(element), line.count(), back));
     }
 
-    /// The array that a step of all reads, and the one that it writes.
+    /// Returns the array that a step reads, and the one that it writes.
     fn turn(&self, step: usize) -> [SharedId; 2] {
         [self.arrays[step % 2], self.arrays[(step + 1) % 2]]
     }
 }
 
-/// Everything that stays the same through a kernel.
+/// Constant data of a kernel during its construction.
 struct Dofs {
     dim: usize,
     q: usize,
@@ -142,7 +141,7 @@ struct Dofs {
     end: End,
 }
 
-/// What is added to a field.
+/// The contributions to a field.
 struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
@@ -150,18 +149,18 @@ struct ElementVector {
     held: Held,
 }
 
-/// What is tested at the points: `[number][point][cell]`.
+/// The tested values at the points: `[number][point][cell]`.
 struct Kept {
     shared: SharedId,
-    /// The component, among those of all fields, and the part of each number.
+    /// The component, among those of all fields, and the part of each value.
     numbers: Vec<(usize, Part)>,
 }
 
-/// What comes of the points.
+/// The results at the points.
 enum End {
     Tested(Kept, Vec<ElementVector>),
     Diagonal(Diagonal),
-    /// Numbers are stored there.
+    /// Values are stored at the points.
     Stored,
 }
 
@@ -208,7 +207,7 @@ impl Dofs {
         Self { dim, q, cells, cell, digits, inputs, derive, end }
     }
 
-    /// Entry (x, y, z) of a component, with the thread's own digits where there are no others.
+    /// Returns entry (x, y, z) of a component, with the thread's own digits except for the given one.
     fn place(&self, component: usize, other: Option<(usize, usize)>) -> Index {
         let mut at = Index::from(component);
         for axis in (0..self.dim).rev() {
@@ -221,7 +220,7 @@ impl Dofs {
         &at.times(self.cells) + &self.cell
     }
 
-    /// Node or point (x, y, z) of `count` a direction.
+    /// Returns the index of node or point (x, y, z) of `count` per direction.
     fn number(&self, count: usize) -> Index {
         let digits = self.digits.iter().rev();
         digits.fold(Index::default(), |at, &digit| &at.times(count) + &Index::from(digit))
@@ -247,7 +246,7 @@ impl Dofs {
         s.b.store_shared(array, place, value);
     }
 
-    /// Σ_a table[a · stride + own] array[… a …] + onto.
+    /// Computes Σ_a table[a · stride + own] array[… a …] + onto.
     fn contract(
         &self,
         s: &mut Lowering<'_>,
@@ -292,7 +291,7 @@ impl Dofs {
         nodal.gather(&mut s.b, &(&nodes + &self.number(n)), c)
     }
 
-    /// B, one direction after another.
+    /// Applies B, one direction after another.
     fn interpolate(&self, s: &mut Lowering<'_>) {
         if self.inputs.iter().all(|held| held.interpolate.is_none()) {
             return;
@@ -315,7 +314,7 @@ impl Dofs {
         }
     }
 
-    /// The array with a quantity's values at the points.
+    /// Returns the array with a quantity's values at the points.
     fn at_points(&self, held: &Held) -> SharedId {
         held.after(self.steps(held))
     }
@@ -376,7 +375,7 @@ impl Dofs {
         }
     }
 
-    /// Dᵀ in all directions at once, then Bᵀ in one after another.
+    /// Applies Dᵀ in all directions at once, then Bᵀ in one after another.
     fn integrate(&self, s: &mut Lowering<'_>, kept: &Kept, results: &[ElementVector]) {
         s.b.comment("test");
         s.b.at_cell(self.cell.clone());
@@ -415,7 +414,7 @@ impl Dofs {
         self.scatter_hanging(s, results);
     }
 
-    /// f0 + Σ_axis Dᵀ f1 of a component, given by its row, at the thread's point.
+    /// Computes f0 + Σ_axis Dᵀ f1 of a component, given by its row, at the thread's point.
     fn tested(&self, s: &mut Lowering<'_>, kept: &Kept, row: usize) -> ValueId {
         let mut sum = s.b.constant(0.0);
         for (number, &(own, part)) in kept.numbers.iter().enumerate() {
@@ -436,12 +435,13 @@ impl Dofs {
         sum
     }
 
-    /// Threads that have nodes, `n` a direction, in the directions up to `step`, and points in the others.
+    /// Returns the bounds of threads with nodes, `n` per direction, in the directions up to `step`, and points in the
+    /// others.
     fn nodes_up_to(&self, step: usize, n: usize) -> Vec<usize> {
         (0..self.dim).map(|other| if other > step { self.q } else { n }).collect()
     }
 
-    /// Adds to the components of a field at the thread's node of `n` a direction.
+    /// Adds to the components of a field at the thread's node of `n` per direction.
     fn scatter(&self, s: &mut Lowering<'_>, (field, n): (usize, usize), sums: &[ValueId]) {
         let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
         let (node, nodal) = (&nodes + &self.number(n), Nodal::result(s, field));
@@ -453,7 +453,7 @@ impl Dofs {
     }
 }
 
-/// What is tested in shared memory, and the results.
+/// Declares the tested values in shared memory, and the results.
 fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> End {
     let numbers = tested_parts(s.facts);
     let shared = s.b.shared("tested_s", numbers.len().max(1) * volume);
@@ -470,7 +470,7 @@ fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> End {
     End::Tested(Kept { shared, numbers }, results)
 }
 
-/// A quantity of an element in shared memory.
+/// Declares a quantity of an element in shared memory.
 fn held(
     s: &mut Lowering<'_>,
     name: &str,
@@ -483,7 +483,7 @@ fn held(
     let (n, q) = (nodes.count(), line.count());
     let moved = nodes != line;
     let first = s.b.shared(&format!("{name}_s"), components * volume);
-    // Where nothing moves, one array is enough.
+    // Without interpolation, one array is enough.
     let second = if moved { s.b.shared(&format!("{name}_t"), components * volume) } else { first };
     let interpolate = moved.then(|| {
         let table = LineTable::new(nodes, line);

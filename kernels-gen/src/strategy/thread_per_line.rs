@@ -1,7 +1,7 @@
-//! `thread_per_line`: q^(d−1) threads of a GPU work on a tensor cell, each on one whole line a phase.
+//! `thread_per_line`: q^(d−1) threads of a GPU process a tensor cell, each one whole line per phase.
 //!
-//! With n nodes and q points a direction, in three dimensions, thread (i, j) of a cell first gathers
-//! column (x, y) = (i, j), then the group's rows are dealt among its threads:
+//! With n nodes and q points per direction, in three dimensions, thread (i, j) of a cell first gathers column (x, y) =
+//! (i, j); then the group's rows are distributed over its threads:
 //!
 //! ```text
 //! gather   columns: n nodes, B in z, to shared memory
@@ -12,23 +12,21 @@
 //! scatter  columns: Bᵀ in z, atomic additions
 //! ```
 //!
-//! In two dimensions the rows along x do what those along y do here. Where nodes and points coincide,
-//! gathering and scattering are done by the rows along y, and the interpolations vanish. Where no
-//! gradient is read or tested (a mass matrix), unknowns are gathered by rows along y, and a column
-//! interpolates, evaluates and integrates without leaving its registers.
+//! In two dimensions the rows along x replace those along y. If nodes and points coincide, the rows along y gather and
+//! scatter, and the interpolations vanish. If no gradient is read or tested (a mass matrix), DoFs are gathered by rows
+//! along y, and a column interpolates, evaluates and integrates in registers.
 //!
-//! Several fields, each in a space of its own, go through the same phases side by side: each phase does what it can of
-//! all of them before its barrier, and its rows are dealt for each number of nodes anew. What is values alone, as a
-//! pressure, is gathered as the unknowns of a mass matrix are, whatever the other fields need.
+//! Several fields, each in its own space, pass through the same phases together: each phase performs all available work
+//! before its barrier, and its rows are distributed separately for each number of nodes. A quantity without gradients,
+//! such as a pressure, is gathered like the DoFs of a mass matrix, independent of the other fields.
 //!
-//! Where a cell has no room in shared memory otherwise, or where that is faster (`Plan::in_place`), derivatives in x take the
-//! place of values: columns first read these, D in z and all, and add theirs when Dᵀ in x has gone the
-//! same way back. That is a third less of shared memory, and two barriers more.
+//! For cells that do not fit into shared memory otherwise, or if it is faster (`Plan::in_place`), derivatives in x
+//! overwrite values. Columns first read the values, with D in z, and add their results after Dᵀ in x. This saves a
+//! third of the shared memory for two additional barriers.
 //!
-//! All 1D matrices are literals; a thread reads and writes each entry of its line once a phase. The
-//! coefficients of a multilinear map go to shared memory once a cell. Rows are dealt so that threads
-//! fall into different banks (`layout`). The measurements behind this: the `thread_per_line` rows of
-//! `wf bench --backend cuda`.
+//! All 1D matrices are literals; a thread reads and writes each entry of its line once per phase. The coefficients of a
+//! multilinear map are stored in shared memory once per cell. Rows are distributed so that threads access different
+//! banks (`layout`). For measurements, see the `thread_per_line` rows of `wf bench --backend cuda`.
 
 mod column;
 mod diagonal;
@@ -52,7 +50,7 @@ use layout::Layout;
 use rows::{NodalLine, Row, RowKey};
 use std::collections::BTreeMap;
 
-/// Whether this strategy can do a plan.
+/// Checks that this strategy supports a plan.
 pub(crate) fn check(facts: &Facts<'_>, cells: usize) -> Result<(), PlanError> {
     let Facts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
@@ -94,7 +92,7 @@ pub(crate) fn check(facts: &Facts<'_>, cells: usize) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Writes the kernel.
+/// Generates the kernel.
 pub(super) fn lower(facts: &Facts<'_>, cells: usize) -> (Kernel, KernelAbi) {
     let mut setting = Lowering::new(facts);
     let group = Group::new(&mut setting, cells);
@@ -104,17 +102,17 @@ pub(super) fn lower(facts: &Facts<'_>, cells: usize) -> (Kernel, KernelAbi) {
     setting.finish()
 }
 
-/// Everything that stays the same through a kernel: a group of threads and its cells.
+/// Constant data of a kernel during its construction: a group of threads and its cells.
 struct Group {
     dim: usize,
     layout: Layout,
     /// The cell in its group, the digits of the thread in its cell, the thread itself.
     cell: VarId,
     digits: Vec<VarId>,
-    /// Whether these digits are those of the thread's number; columns of single cells may be dealt.
+    /// True if these digits are those of the thread index; columns of single cells may be permuted.
     in_order: bool,
     thread: VarId,
-    /// The number of the thread in its cell, and how many there are.
+    /// The index of the thread in its cell, and the number of these threads.
     member: VarId,
     members: usize,
     derive: Matrix,
@@ -122,16 +120,16 @@ struct Group {
     points: TableId,
     weights: TableId,
     inputs: Vec<Held>,
-    /// What is added to the fields that are tested; nothing where numbers are stored at the points.
+    /// The contributions to the tested fields; empty if values are stored at the points.
     results: Vec<ElementVector>,
-    /// Whether no gradient is read or tested.
+    /// True if no gradient is read or tested.
     flat: bool,
-    /// Whether derivatives in x take the place of values, so that columns read these before, and add theirs behind.
+    /// True if derivatives in x overwrite values, so that columns read the values before, and add theirs after.
     in_place: bool,
     /// Coefficients of the multilinear map, cell by cell.
     modes: Option<SharedId>,
     rows: BTreeMap<RowKey, Row>,
-    /// Lines of nodes, by the nodes a direction and their axis.
+    /// Lines of nodes, by the nodes per direction and their axis.
     nodal: BTreeMap<(usize, usize), NodalLine>,
 }
 
@@ -153,7 +151,7 @@ impl Group {
         let traffic = traffic(s, (dim, q), cells == 1);
         let bytes = s.facts.plan.precision.bytes();
         let layout = match in_place {
-            // There is no room to spare.
+            // There is no space for padding.
             true => Layout::dense((dim, q), cells, bytes),
             false => Layout::new((dim, q), cells, bytes, &traffic),
         };
@@ -197,7 +195,7 @@ impl Group {
     }
 }
 
-/// Variables that are listed for each thread, one for each list; threads beyond repeat the last.
+/// Declares variables tabulated per thread, one for each list; threads beyond its end repeat the last entry.
 fn listed(b: &mut Builder, names: &[&str], lists: Vec<Vec<usize>>, threads: usize) -> Vec<VarId> {
     let var = |(name, list): (&&str, Vec<usize>)| {
         let mut positions: Vec<u32> = list.into_iter().map(|at| at as u32).collect();
@@ -207,12 +205,12 @@ fn listed(b: &mut Builder, names: &[&str], lists: Vec<Vec<usize>>, threads: usiz
     names.iter().zip(lists).map(var).collect()
 }
 
-/// Coefficients a cell in shared memory: an even number, so that two can be read at once.
+/// Returns the coefficients per cell in shared memory: an even number, so that they can be read in pairs.
 fn mode_stride(s: &Lowering<'_>) -> usize {
     (s.facts.geometry_numbers() - first_mode(s)).next_multiple_of(2)
 }
 
-/// The image of the origin is needed for coordinates only.
+/// Returns the first coefficient in use: the image of the origin is needed for coordinates only.
 fn first_mode(s: &Lowering<'_>) -> usize {
     if s.facts.needs_x { 0 } else { s.facts.form.dim }
 }

@@ -1,8 +1,7 @@
 //! `thread_transposition`: the threads of a group first own quadrature points, then basis functions.
 //!
-//! M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature on the GPU" (2016).
-//! A group of N_t = LCM(N_b, N_q) · N_comp · N_bl threads works on a batch of cells, and on N_cb batches
-//! one after another:
+//! M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature on the GPU" (2016). A group of N_t
+//! = LCM(N_b, N_q) · N_comp · N_bl threads processes a batch of cells, and N_cb batches one after another:
 //!
 //! ```text
 //! load        thread (cell, node): unknowns and nodal data to shared memory;  thread (cell): J⁻¹ and det J
@@ -12,17 +11,19 @@
 //! integrate   thread (cell, node): Σ_q B f0 + D f1 without a reduction; atomic additions
 //! ```
 //!
-//! In each phase a thread does several cells in series. The cell is the fastest digit of the thread's
-//! number and arrays have the cell last, so that neighbours read neighbouring numbers: of unknowns in
-//! shared memory, and of index arrays, geometry and stored data in global memory. Tables differ between
-//! the threads of a warp; they lie where the cache serves several addresses at once. The components of a
-//! point or a node are one thread's, so that none evaluates a field twice; the cells of a batch are as
-//! many as keep all threads busy in both phases, or as shared memory holds. Cells that fill up the last
-//! batch are computed and not written: no cell is left to the processor. Where the cells of a batch sum first, its nodes
-//! have their values in slots (`slots`), from which points and corners take them without the first phase, and terms of
-//! slots take what is integrated; such batches have more cells, or fewer where slots leave no room. A cell with one point
-//! has nothing to sum: the point's thread tests it with each basis function, and threads that own basis functions of the
-//! batch sum over cells.
+//! In each phase a thread processes several cells in series. The cell is the fastest digit of the thread index and
+//! arrays have the cell last, so that neighbours read consecutive entries: of DoFs in shared memory, and of index
+//! arrays, geometry and stored data in global memory. Tables differ between the threads of a warp; they are in a memory
+//! whose cache serves several addresses at once.
+//!
+//! One thread owns all components of a point or a node, so that no field is evaluated twice. A batch has as many cells
+//! as keep all threads busy in both phases, or as shared memory holds. Cells that pad the last batch are computed and
+//! not written: no cell is left to the CPU.
+//!
+//! If the cells of a batch sum first, its nodal values are in slots (`slots`). Points and corners read them without the
+//! first phase, and terms of slots collect the integrals. Such batches have more cells, or fewer if slots leave no
+//! space. A cell with one point has nothing to sum: the point's thread tests it with each basis function, and threads
+//! that own basis functions of the batch sum over cells.
 
 mod geometry;
 mod hanging;
@@ -40,12 +41,12 @@ use crate::plan::{Geometry, PlanError, Task};
 pub use layout::Layout;
 use phases::Transposition;
 
-/// Bytes of shared memory that a cell takes.
+/// Returns the bytes of shared memory per cell.
 pub(crate) fn bytes_of_cell(facts: &Facts<'_>) -> usize {
     phases::numbers_of_cell(facts) * facts.plan.precision.bytes()
 }
 
-/// Whether this strategy can do a plan.
+/// Checks that this strategy supports a plan.
 pub(crate) fn check(facts: &Facts<'_>, blocks: usize, batches: usize) -> Result<(), PlanError> {
     let Facts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
@@ -77,7 +78,7 @@ pub(crate) fn check(facts: &Facts<'_>, blocks: usize, batches: usize) -> Result<
     Ok(())
 }
 
-/// Writes the kernel.
+/// Generates the kernel.
 pub(super) fn lower(facts: &Facts<'_>, blocks: usize, batches: usize) -> (Kernel, KernelAbi) {
     let Facts { form, elements, plan, .. } = *facts;
     let mut setting = Lowering::new(facts);

@@ -1,7 +1,9 @@
-//! The model of low-order operators: what a product with one of them moves, and the vector passes of an iteration, as counts of numbers.
+//! Traffic model of low-order operators: values moved by one operator application and by the vector passes of an
+//! iteration.
 //!
-//! Section 4 of R. R. Settgast and others, "Performant low-order matrix-free finite element kernels on GPU architectures"
-//! (2023), tables 1 to 4. A box of N hexahedra of degree 1 has n nodes, a node c components; bytes of a product are
+//! Section 4 of R. R. Settgast and others, "Performant low-order matrix-free finite element kernels on GPU
+//! architectures" (2023), tables 1 to 4. A box of N hexahedra of degree 1 has n nodes of c components; one application
+//! moves the bytes
 //!
 //! ```text
 //! SpMV               (8 + 4) 27 b · c n  +  8 c n  +  16 c n       entries of b components with columns, starts of rows, x and y
@@ -12,39 +14,39 @@
 //! seconds = bytes / bandwidth,   unknowns a second = c n / seconds
 //! ```
 //!
-//! The constants of the material are within the s numbers, so that partial assembly reads none beside them. Our own kernels are
-//! counted in their text ([`super::count`]); this model stands beside them.
+//! The material constants are contained in the s values, so that partial assembly reads none separately. The model
+//! serves as a reference for our own kernels, which are counted in their text ([`super::count`]).
 
 /// Bytes of a real.
 const REAL: f64 = 8.0;
-/// Bytes of a node's number, or of a column's.
+/// Bytes of a node or column index.
 const INDEX: f64 = 4.0;
-/// Bytes of where a row starts.
+/// Bytes of a row offset.
 const START: f64 = 8.0;
-/// Corners of a hexahedron, and its points.
+/// Corners of a hexahedron, and its quadrature points.
 const CORNERS: f64 = 8.0;
-/// Directions, and so coordinates of a node.
+/// Space dimension, and coordinates per node.
 const DIM: usize = 3;
-/// Nodes that a node of a box sees, itself among them.
+/// Nodes coupled to a node of a box, including itself.
 const NEIGHBOURS: usize = 27;
 
-/// Numbers of a symmetric matrix of n rows.
+/// Returns the entries of a symmetric matrix of n rows.
 const fn symmetric(n: usize) -> usize {
     n * (n + 1) / 2
 }
 
-/// A form, as far as it decides what is moved.
+/// The properties of a form that determine its traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Its name.
     pub name: &'static str,
-    /// c.
+    /// c: components per node.
     pub components: usize,
-    /// b: components that a row has entries of.
+    /// b: components coupled in a row.
     pub coupled: usize,
-    /// k.
+    /// k: constants per cell.
     pub constants: usize,
-    /// s.
+    /// s: stored values per quadrature point.
     pub stored: usize,
 }
 
@@ -57,7 +59,7 @@ pub const LAPLACE: Problem = Problem {
     stored: symmetric(DIM),
 };
 
-/// The Laplacian of each component, none of which sees another; the tables leave it out.
+/// The uncoupled Laplacian of each component; the tables do not include it.
 pub const VECTOR_LAPLACE: Problem = Problem {
     name: "vector Laplace",
     components: DIM,
@@ -66,7 +68,7 @@ pub const VECTOR_LAPLACE: Problem = Problem {
     stored: symmetric(DIM),
 };
 
-/// Isotropic elasticity: two constants a cell, or a symmetric matrix of the strains at each point.
+/// Isotropic elasticity: two constants per cell, or a symmetric matrix of the strains at each point.
 pub const ELASTICITY: Problem = Problem {
     name: "elasticity",
     components: DIM,
@@ -76,71 +78,71 @@ pub const ELASTICITY: Problem = Problem {
 };
 
 impl Problem {
-    /// Entries of a row, 27 b.
+    /// Returns the entries per row, 27 b.
     pub fn row(&self) -> usize {
         NEIGHBOURS * self.coupled
     }
 }
 
-/// A box with so many cells in each direction.
+/// A cube with this many cells in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// Cells in each direction.
     pub side: usize,
 }
 
-/// The box of the tables.
+/// The grid of the tables.
 pub const MILLION: Grid = Grid { side: 100 };
 
 impl Grid {
-    /// N.
+    /// Returns the number of cells, N.
     pub fn cells(self) -> usize {
         self.side.pow(3)
     }
 
-    /// n.
+    /// Returns the number of nodes, n.
     pub fn nodes(self) -> usize {
         (self.side + 1).pow(3)
     }
 
-    /// c n.
+    /// Returns the number of DoFs, c n.
     pub fn unknowns(self, problem: &Problem) -> usize {
         problem.components * self.nodes()
     }
 }
 
-/// How a product is done.
+/// The operator evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// With a matrix in compressed rows.
+    /// Product with a matrix in compressed sparse rows (CSR).
     Spmv,
     /// Cell by cell from the coordinates of the nodes.
     MatrixFree,
-    /// Cell by cell from what is stored at the points.
+    /// Cell by cell from data stored at the quadrature points.
     PartialAssembly,
 }
 
-/// How often a number of a node is read.
+/// The caching of nodal values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caching {
-    /// Once.
+    /// Each value is read once.
     Perfect,
-    /// By each cell that has the node.
+    /// Each cell reads the values of its nodes.
     None,
 }
 
-/// Bytes of a product, by what they are of.
+/// Bytes of one operator application, by kind of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// Entries of a matrix with their columns.
     pub entries: f64,
-    /// Where its rows start.
+    /// Row offsets.
     pub starts: f64,
     /// The nodes of the cells.
     pub map: f64,
     /// Constants of the cells.
     pub constants: f64,
-    /// Numbers at the quadrature points.
+    /// Values at the quadrature points.
     pub points: f64,
     /// Coordinates of the nodes.
     pub coordinates: f64,
@@ -149,7 +151,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// What a product moves. A matrix is of rows, for which there is no difference in caching.
+    /// Returns the traffic of one application. Caching makes no difference for a sparse matrix.
     pub fn of(operator: Operator, problem: &Problem, grid: Grid, caching: Caching) -> Self {
         let (cells, nodes) = (grid.cells() as f64, grid.nodes() as f64);
         let (components, dim) = (problem.components as f64, DIM as f64);
@@ -182,12 +184,12 @@ impl Traffic {
         }
     }
 
-    /// All of it.
+    /// Returns the sum of all parts.
     pub fn total(&self) -> f64 {
         self.parts().iter().sum()
     }
 
-    /// The parts in the order of the fields.
+    /// Returns the parts in the order of the fields.
     pub fn parts(&self) -> [f64; 7] {
         let Self { entries, starts, map, constants, points, coordinates, vectors } = *self;
         [entries, starts, map, constants, points, coordinates, vectors]
@@ -197,14 +199,14 @@ impl Traffic {
 /// A memory by its published bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Memory {
-    /// Whose.
+    /// The name of the device.
     pub name: &'static str,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: f64,
 }
 
-/// Those of the tables: the V100 with 16 GB, the A100 with 80 GB for PCIe, and one of the two dies of an MI250X, with which alone the
-/// printed times agree.
+/// The memories of the tables: the V100 with 16 GB, the A100 with 80 GB for PCIe, and one of the two dies of an MI250X.
+/// The printed times agree with one die only.
 pub const MEMORIES: [Memory; 3] = [
     Memory { name: "V100", bandwidth: 900e9 },
     Memory { name: "A100", bandwidth: 1935e9 },
@@ -214,15 +216,15 @@ pub const MEMORIES: [Memory; 3] = [
 /// A pass over vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// What it does.
+    /// The operation.
     pub formula: &'static str,
-    /// Vectors that it reads.
+    /// Vectors read.
     pub reads: usize,
-    /// Vectors that it writes, all of which it reads too.
+    /// Vectors written, all of which are also read.
     pub writes: usize,
 }
 
-/// The passes of an iteration of the conjugate gradient method beside the operator, as table 4 fuses them.
+/// The vector passes of a conjugate gradient iteration apart from the operator, fused as in table 4.
 pub const PASSES: [Pass; 4] = [
     Pass { formula: "p·q", reads: 2, writes: 0 },
     Pass { formula: "x += a p", reads: 2, writes: 1 },
@@ -230,7 +232,7 @@ pub const PASSES: [Pass; 4] = [
     Pass { formula: "p = r + b p", reads: 2, writes: 1 },
 ];
 
-/// The passes of our own solver: both updates in one.
+/// The passes of our own solver: both updates in one pass.
 pub const OWN_PASSES: [Pass; 3] = [
     Pass { formula: "p·q", reads: 2, writes: 0 },
     Pass { formula: "x += a p, r -= a q, r·r", reads: 4, writes: 2 },
@@ -238,12 +240,12 @@ pub const OWN_PASSES: [Pass; 3] = [
 ];
 
 impl Pass {
-    /// Bytes of the vectors, each counted once, as table 4 does.
+    /// Returns the bytes of the vectors, each counted once, as in table 4.
     pub fn touched(&self, unknowns: usize) -> f64 {
         REAL * (self.reads * unknowns) as f64
     }
 
-    /// Bytes that are read and written.
+    /// Returns the bytes read and written.
     pub fn moved(&self, unknowns: usize) -> f64 {
         REAL * ((self.reads + self.writes) * unknowns) as f64
     }
@@ -259,13 +261,13 @@ mod tests {
         Traffic::of(operator, problem, MILLION, caching).total()
     }
 
-    /// A number with so many significant digits, as text that can be compared.
+    /// Formats a number with the given significant digits, for comparison.
     fn shown(value: f64, figures: usize) -> String {
         let digits = format!("{value:.*e}", figures - 1);
         digits.parse::<f64>().expect("a number").to_string()
     }
 
-    /// Milliseconds and billion unknowns a second, with the two digits that the tables have.
+    /// Returns milliseconds and billions of DoFs per second, with the two digits of the tables.
     fn timed(bytes: f64, problem: &Problem, memory: &Memory) -> [String; 2] {
         let seconds = bytes / memory.bandwidth;
         let rate = MILLION.unknowns(problem) as f64 / seconds;
@@ -293,11 +295,12 @@ mod tests {
             assert_eq!(problem.row(), if problem.components == 1 { 27 } else { 81 });
             assert_eq!(*parts, Traffic::of(Operator::Spmv, problem, MILLION, Caching::None));
         }
-        // The matrix of elasticity is printed as its 3,004 MB of entries. That of Laplace is printed as 343 MB, which is neither its
-        // entries (334) nor those with the starts of rows (342), but the printed total without the printed vectors.
+        // The elasticity matrix is printed as its 3,004 MB of entries. The Laplace matrix is printed as 343 MB, which
+        // is neither its entries (334) nor entries and row offsets (342), but the printed total minus the printed
+        // vectors.
         assert_eq!(parts.map(|parts| mega(parts.entries)), [334.0, 3004.0]);
         assert_eq!(parts.map(|parts| mega(parts.vectors)), [16.0, 49.0]);
-        // Both totals have 8 bytes a row for where it starts: 3,004 + 49 alone were 3,053.
+        // Both totals include 8 bytes per row for the offset: 3,004 + 49 alone is 3,053.
         assert_eq!(parts.map(|parts| mega(parts.total())), [359.0, 3079.0]);
         compare(parts[0].total(), &LAPLACE, [0.40, 0.19, 0.22], [2.6, 5.6, 4.7]);
         compare(parts[1].total(), &ELASTICITY, [3.4, 1.6, 1.9], [0.90, 1.9, 1.6]);
@@ -321,8 +324,8 @@ mod tests {
             assert_eq!(parts.map(|parts| mega(parts.vectors)), vectors);
             assert_eq!(parts.map(|parts| mega(parts.total())), totals);
         }
-        // What follows from 81.5 MB; printed are 0.090, 0.042 and 0.049 ms and 11, 25 and 21, which follow from the 81 MB to which
-        // the total is rounded in print.
+        // Values for 81.5 MB. The paper prints 0.090, 0.042 and 0.049 ms and 11, 25 and 21, which follow from the
+        // rounded total of 81 MB.
         let best = of(LAPLACE, Caching::Perfect).total();
         compare(best, &LAPLACE, [0.091, 0.042, 0.050], [11.0, 24.0, 21.0]);
         compare(81e6, &LAPLACE, [0.090, 0.042, 0.049], [11.0, 25.0, 21.0]);
@@ -351,8 +354,8 @@ mod tests {
                 Caching::None => ([192.0, 576.0], [608.0, 1952.0]),
             };
             assert_eq!(parts.map(|parts| mega(parts.vectors)), vectors);
-            // A row of 16 MB of constants is printed for elasticity, and left out of both totals and of all that follows from
-            // them: with it they were 1,466 and 1,968.
+            // For elasticity the paper prints a row of 16 MB of constants, but omits it in both totals and in all
+            // derived values. With it, they would be 1,466 and 1,968.
             assert_eq!(parts.map(|parts| mega(parts.total())), totals);
         }
         let [best, worst] = [Caching::Perfect, Caching::None].map(|c| of(LAPLACE, c).total());
@@ -365,7 +368,8 @@ mod tests {
 
     #[test]
     fn table_4() {
-        // Printed for each pass, also for the three that write, in contrast to the x and y of tables 2 and 3, which count y twice.
+        // Printed for each pass, also for the three that write. The x and y of tables 2 and 3, in contrast, count y
+        // twice.
         for pass in PASSES {
             let megabytes = TABLES.map(|p| pass.touched(MILLION.unknowns(&p)) / 1e6);
             assert_eq!(megabytes.map(|value| shown(value, 3)), ["16.5", "49.5"], "{pass:?}");
@@ -381,20 +385,20 @@ mod tests {
         use Caching::{None, Perfect};
         use Operator::{MatrixFree, PartialAssembly, Spmv};
         for problem in &TABLES {
-            // The worst of matrix-free products is before the best of partial assembly.
+            // The worst matrix-free product precedes the best partial assembly.
             let best = total(PartialAssembly, problem, Perfect);
             assert!(total(MatrixFree, problem, None) < best, "{}", problem.name);
         }
-        // It is said to be before the matrix, too. That is so of elasticity; of Laplace the matrix moves less (2.6 of table 1 and 2.2 of
-        // table 2 say the same).
+        // The paper claims that it also beats the matrix. This holds for elasticity; for Laplace the matrix moves less
+        // (2.6 in table 1 and 2.2 in table 2 agree).
         assert!(total(MatrixFree, &ELASTICITY, None) < total(Spmv, &ELASTICITY, None));
         assert!(total(MatrixFree, &LAPLACE, None) > total(Spmv, &LAPLACE, None));
-        // A full order of magnitude before partial assembly, for elasticity with perfect caching: 9.9.
+        // A full order of magnitude better than partial assembly, for elasticity with perfect caching: 9.9.
         let ratio = |caching| {
             total(PartialAssembly, &ELASTICITY, caching) / total(MatrixFree, &ELASTICITY, caching)
         };
         assert_eq!(shown(ratio(Perfect), 2), "9.9");
-        // A vector problem moves less for an unknown.
+        // A vector problem moves less per DoF.
         let each = |problem| total(MatrixFree, problem, Perfect) / MILLION.unknowns(problem) as f64;
         assert!(each(&VECTOR_LAPLACE) < each(&ELASTICITY) && each(&ELASTICITY) < each(&LAPLACE));
     }

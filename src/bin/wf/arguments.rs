@@ -1,4 +1,4 @@
-//! Arguments that several subcommands share, and the small languages of their values.
+//! Arguments of several subcommands, and parsers of their values.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub(crate) struct ProblemArguments {
 }
 
 impl ProblemArguments {
-    /// What kernels are compiled for.
+    /// Returns the target of compilation.
     pub(crate) fn target(&self) -> Target {
         let target = Target::native();
         if self.interpret {
@@ -84,7 +84,7 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    /// The device of the process of this number on its machine, where processes have one each.
+    /// Returns the device of a process by its number on its host, if each process has one.
     pub(crate) fn own(self, number: usize) -> Option<String> {
         let gpus = (number > 0 && self == Self::Cuda).then(device::gpus)??;
         Some((number % gpus.max(1)).to_string())
@@ -119,8 +119,8 @@ pub(crate) struct DeviceArguments {
 }
 
 impl DeviceArguments {
-    /// The device on which kernels of a problem run, of the process of this number on its machine: of a list of devices, or of all
-    /// GPUs, its own; none for the processor.
+    /// Opens the device of a problem's kernels for the process with this number on its host: its own one of a list of
+    /// devices, or of all GPUs; `None` for the CPU.
     pub(crate) fn open_in(
         &self,
         problem: &ProblemArguments,
@@ -145,7 +145,7 @@ impl DeviceArguments {
         Ok(device)
     }
 
-    /// The device that is meant; none for the processor.
+    /// Opens the selected device; `None` for the CPU.
     pub(crate) fn open(&self) -> Result<Option<Arc<dyn device::Device>>, Failure> {
         if self.backend == Backend::Cpu {
             if self.scatter.is_some() {
@@ -195,7 +195,7 @@ pub(crate) struct OperatorArguments {
 }
 
 impl OperatorArguments {
-    /// How the Jacobian is applied, where that is said.
+    /// Returns the operator representation, if one is requested.
     pub(crate) fn representation(
         &self,
         on_a_device: bool,
@@ -218,7 +218,7 @@ impl OperatorArguments {
     }
 }
 
-/// Refuses `-` for what goes to a file or a folder.
+/// Rejects `-` for an output that must be a file or a folder.
 pub(crate) fn no_stream(path: &Path, what: &str, remedy: &str) -> Result<(), Failure> {
     match path == Path::new("-") {
         true => Err(Failure::input(format!(
@@ -228,7 +228,7 @@ pub(crate) fn no_stream(path: &Path, what: &str, remedy: &str) -> Result<(), Fai
     }
 }
 
-/// Whether a file of this name is what will be in it: another extension promises another format.
+/// Checks that a file name has an extension of its format: another extension promises another format.
 pub(crate) fn written_as(path: &Path, formats: &[&str], what: &str) -> Result<(), Failure> {
     let streams = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
     let Some(extension) = path.extension().filter(|_| !streams) else { return Ok(()) };
@@ -244,7 +244,7 @@ pub(crate) fn written_as(path: &Path, formats: &[&str], what: &str) -> Result<()
     )))
 }
 
-/// A path with another extension, which takes the place of that of packed files, too.
+/// Returns a path with another extension, which also replaces that of a compressed file.
 fn renamed(path: &Path, format: &str) -> PathBuf {
     let packed = ["gz", "bz2", "xz", "zst", "zip"];
     let is_packed = path
@@ -257,7 +257,7 @@ fn renamed(path: &Path, format: &str) -> PathBuf {
 /// `name=expression`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Assignment {
-    /// What is given a value.
+    /// The name to which the value is assigned.
     pub(crate) name: String,
     /// The value, an expression of the language; it is parsed with the form at hand.
     pub(crate) value: String,
@@ -281,7 +281,7 @@ impl FromStr for Assignment {
     }
 }
 
-/// Both ends of `1..8`, or of `3` alone.
+/// Parses both ends of `1..8`, or of a single `3`.
 fn ends<T: PartialOrd + Display>(
     what: &str,
     text: &str,
@@ -322,14 +322,14 @@ impl FromStr for Degrees {
 /// One size, `1e6`, or several, `1e4..3e7`, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sizes {
-    /// The least.
+    /// The smallest.
     pub(crate) first: f64,
     /// The largest.
     pub(crate) last: f64,
 }
 
 impl Sizes {
-    /// Two sizes a decade from the least, and the largest.
+    /// Returns two sizes per decade from the smallest, and the largest.
     pub(crate) fn each(self) -> Vec<usize> {
         let steps = (2.0 * (self.last / self.first).log10() - 1e-6).ceil().max(0.0) as i32;
         let sizes = (0..steps).map(|step| self.first * 10f64.powf(f64::from(step) / 2.0));

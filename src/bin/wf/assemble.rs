@@ -1,5 +1,5 @@
-//! `wf assemble`: the linear systems of a file's problems, for other codes. Of several processes each assembles its own cells, and the first
-//! writes the sum.
+//! `wf assemble`: the linear systems of a file's problems, for other codes. With several processes each assembles its
+//! own cells, and the first writes the sum.
 
 use std::fs::create_dir_all;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ pub(crate) fn execute(
     with_threads(threads, || one(arguments, which, processes, console)).flatten()
 }
 
-/// Makes the folder, and looks whether files can be written there, before the work.
+/// Creates the folder, and checks before the solve that files can be written there.
 fn try_out(folder: &Path, files: &[&str]) -> Result<(), Failure> {
     create_dir_all(folder).map_err(|error| {
         let folder = folder.display();
@@ -125,7 +125,7 @@ fn try_out(folder: &Path, files: &[&str]) -> Result<(), Failure> {
     Ok(files.iter().try_for_each(|file| writable(&folder.join(file)))?)
 }
 
-/// Says what a solve is at.
+/// Reports the progress of a solve.
 struct Shown<'a> {
     name: &'a str,
     console: &'a Console,
@@ -166,7 +166,7 @@ fn one(
     }
     let own = assembled(&problem, &solution, &target);
     let all = own.and_then(|own| own.of_all(&solution));
-    // What others have for the first to write.
+    // The other processes contribute to the files of the first.
     let Some(system) = all.map_err(|error| which.run(&problem, error))? else {
         return Ok(Report::default());
     };
@@ -205,7 +205,7 @@ fn pencil(
     Ok(told_of_pencil(problem, &pencil, folder, processes.group().size()))
 }
 
-/// The report on an eigenvalue problem.
+/// Returns the report on an eigenvalue problem.
 fn told_of_pencil(problem: &Problem, pencil: &Pencil, folder: &Path, processes: usize) -> Report {
     let n = pencil.constrained.len();
     let entries = [&pencil.stiffness, &pencil.mass].map(|matrix| matrix.values.len());
@@ -243,7 +243,7 @@ fn write(folder: &Path, dim: usize, system: &Assembled) -> Result<(), OutputErro
     write_npy(&constrained, &system.constrained, None)
 }
 
-/// What so many processes have made.
+/// Returns the report on the result of this many processes.
 fn told(problem: &Problem, system: &Assembled, folder: &Path, processes: usize) -> Report {
     let (n, entries) = (system.matrix.size(), system.matrix.values.len());
     let conditions = system.constrained.iter().filter(|given| **given).count();

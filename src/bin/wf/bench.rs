@@ -1,4 +1,4 @@
-//! `wf bench`: measured speed beside what the machine allows.
+//! `wf bench`: measured performance in comparison with the limits of the machine.
 
 mod afem;
 mod bake_off;
@@ -35,10 +35,10 @@ use crate::problem::with_threads;
 use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
-/// Entries up to which a matrix is assembled: beyond, it takes more than 12 GB to make.
+/// Largest number of entries of an assembled matrix: beyond, assembly takes more than 12 GB.
 const CSR_ENTRIES: f64 = 5e8;
 
-/// Degrees up to which the assembled matrix is measured beside the operator.
+/// Largest degree at which the assembled matrix is measured in addition to the operator.
 const CSR_DEGREE: usize = 4;
 
 /// Time y = A·x beside an assembled matrix, the machine's copy bandwidth and its arithmetic.
@@ -157,23 +157,23 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The degrees of the suites on boxes.
+    /// Returns the degrees of the suites on boxes.
     fn degrees(&self) -> Degrees {
         self.degree.unwrap_or(Degrees { first: 1, last: 8 })
     }
 
-    /// Their sizes.
+    /// Returns the sizes of the suites on boxes.
     fn sizes(&self) -> Sizes {
         self.dofs.unwrap_or(Sizes { first: 1e6, last: 1e6 })
     }
 }
 
-/// What computes, as a headline names it.
+/// Returns the name of the device or CPU for a heading.
 fn named(device: Option<&Arc<dyn Device>>) -> String {
     device.map_or_else(|| "this processor".to_owned(), |device| device.name())
 }
 
-/// Those of a suite's problems that have these names; without any, all.
+/// Returns the problems of a suite with these names, or all without names.
 fn named_in<T: Copy>(
     names: &[String],
     all: &[T],
@@ -195,7 +195,7 @@ fn named_in<T: Copy>(
     names.iter().map(find).collect()
 }
 
-/// What computes, and what is asked of its kernels.
+/// Returns the device or CPU and the overrides for its kernels.
 fn machine(arguments: &Arguments, device: Option<&Arc<dyn Device>>) -> Machine {
     let wishes = wishes(arguments);
     match device {
@@ -257,7 +257,7 @@ pub(crate) fn execute(
     }
 }
 
-/// Refuses what several processes do not measure together.
+/// Rejects options that several processes do not support together.
 fn of_several(arguments: &Arguments, processes: &Processes) -> Result<(), Failure> {
     processes.given("")?;
     let suite = arguments.suite.to_possible_value();
@@ -324,13 +324,13 @@ fn measured(
     Ok(report)
 }
 
-/// The suites with tables of their own.
+/// Runs the suites with their own tables.
 fn others(
     arguments: &Arguments,
     processes: &Processes,
     console: &Console,
 ) -> Result<Report, Failure> {
-    // Its processes have a device each.
+    // Each of its processes has a device.
     let device = match arguments.suite {
         Suite::Scaling => None,
         _ => arguments.device.open()?,
@@ -363,7 +363,7 @@ fn others(
     Ok(report)
 }
 
-/// Options that change nothing here.
+/// Warns about options without effect.
 fn warn(arguments: &Arguments, console: &Console) {
     let transposition = arguments.suite == Suite::Transposition;
     let scatter = arguments.suite == Suite::Scatter;
@@ -402,7 +402,7 @@ fn warn(arguments: &Arguments, console: &Console) {
     }
 }
 
-/// The device of this process; none for the processor.
+/// Returns the device of this process; `None` for the CPU.
 fn own_device(
     arguments: &Arguments,
     processes: &Processes,
@@ -415,7 +415,7 @@ fn own_device(
     processes.join(arguments.device.open_in(&problem, &arguments.devices, number), console)
 }
 
-/// What has been measured, also where something failed after it.
+/// Keeps the measurements made before a failure.
 fn kept<E: Into<Failure>>(
     report: Report,
     done: Result<Result<(), Failure>, E>,
@@ -441,7 +441,7 @@ pub(crate) enum Given {
     Coefficients,
 }
 
-/// A number that is not 0.
+/// Parses a nonzero number.
 fn above_zero(text: &str) -> Result<usize, String> {
     text.parse::<usize>()
         .ok()
@@ -449,10 +449,10 @@ fn above_zero(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("`{text}` is no number from 1 on"))
 }
 
-/// Slots that a batch may be asked to have, and cells that one may add up: far more than fit a group's memory.
+/// Largest accepted number of slots per batch and of cells per slot: far more than fit into shared memory.
 const MOST_SLOTS: usize = 1 << 16;
 
-/// Slots and the cells of each, as they are written.
+/// Parses slots and the cells of each.
 fn slots(text: &str) -> Result<Slots, String> {
     let numbers = text.split_once('x').and_then(|(count, terms)| {
         let (count, terms): (usize, usize) = (count.parse().ok()?, terms.parse().ok()?);
@@ -462,7 +462,7 @@ fn slots(text: &str) -> Result<Slots, String> {
     numbers.ok_or_else(|| format!("`{text}` is no SLOTSxCELLS, as 256x4 is"))
 }
 
-/// What the arguments ask of the kernels.
+/// Returns the overrides that the arguments request for the kernels.
 fn wishes(arguments: &Arguments) -> Wishes {
     let geometry = match arguments.geometry {
         Some(Given::Vertices) => Some(Geometry::Vertices),
@@ -491,7 +491,7 @@ fn wishes(arguments: &Arguments) -> Wishes {
     }
 }
 
-/// What a cell costs, as it was counted.
+/// Returns the counted cost per cell.
 pub(crate) fn cost(cost: &Cost) -> Value {
     let Cost { arithmetic, indexed, private_accesses, shared_accesses, bytes, issued, .. } = cost;
     json!({

@@ -1,5 +1,5 @@
-//! What goes wrong after a file is checked, said at the statement that is to blame: an error of the runtime, and the
-//! program with the command line's changes → [`Failure`].
+//! Errors after the check of a file, attributed to the responsible statement: an error of the runtime, and the program
+//! with the command line's overrides → [`Failure`].
 
 use std::io::ErrorKind;
 
@@ -19,7 +19,7 @@ use runtime::problem::{Cause, RunError, Taker};
 use crate::console::Console;
 use crate::report::Failure;
 
-/// A problem of a program, as the command line changes it.
+/// A problem of a program with the command line's overrides.
 #[derive(Clone, Copy)]
 pub(crate) struct Blame<'a> {
     pub(crate) program: &'a Program,
@@ -33,7 +33,7 @@ impl Blame<'_> {
         Failure::diagnostics(self.program.source(), &[found])
     }
 
-    /// A mesh that cannot be had.
+    /// Reports a mesh that cannot be obtained.
     pub(crate) fn mesh(&self, error: &LoadError) -> Failure {
         let mut diagnostic = Diagnostic::new(Code::BadMesh, error.to_string());
         let (remark, help) = match error {
@@ -67,7 +67,7 @@ impl Blame<'_> {
         }
     }
 
-    /// Says what is known to go wrong, before the solve.
+    /// Reports known problems before the solve.
     pub(crate) fn warn(&self, problem: &Problem, console: &Console) {
         let Some(pair) = unstable(&problem.form, problem.degree) else { return };
         let found = self.program.unstable(self.problem, &pair);
@@ -75,7 +75,7 @@ impl Blame<'_> {
         console.warn_of(self.program.source(), vec![found]);
     }
 
-    /// A mesh of which processes can have no part.
+    /// Reports a mesh that cannot be partitioned.
     pub(crate) fn part(&self, problem: &Problem, error: PartError) -> Failure {
         match error {
             PartError::Few(error) => Failure::input(error.to_string()),
@@ -84,7 +84,7 @@ impl Blame<'_> {
         }
     }
 
-    /// A problem that cannot be set up or solved.
+    /// Reports a problem that cannot be set up or solved.
     pub(crate) fn run(&self, problem: &Problem, error: RunError) -> Failure {
         let text = error.to_string();
         match error {
@@ -101,7 +101,7 @@ impl Blame<'_> {
                     _ => self.program.unknown_tags(self.problem, self.overrides, &available),
                 };
                 match found.is_empty() {
-                    // A report names it.
+                    // A report contains the name.
                     true => Failure::input(text),
                     false => Failure::diagnostics(self.program.source(), &found),
                 }
@@ -122,7 +122,7 @@ impl Blame<'_> {
                 let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
                 Failure::diagnostics(self.program.source(), &[found])
             }
-            // A whole mesh that one process has no room for.
+            // A whole mesh that does not fit into the memory of one process.
             RunError::Periodic(PeriodicError::Mesh(
                 MeshError::TooLarge { .. } | MeshError::Memory(_),
             )) => Failure::input(text),
@@ -208,14 +208,14 @@ impl Blame<'_> {
                     Diagnostic::new(Code::BadValue, unsuited.to_string()).help(unsuited.remedy());
                 self.at(Item::Quadrature, diagnostic, &unsuited.bound())
             }
-            // The process whose error it is says where that comes from.
+            // The process with the error reports its source.
             RunError::Elsewhere { text, .. } => Failure::heard(text),
             other => Failure::input(format!("`{}`: {other}", self.problem)),
         }
     }
 }
 
-/// Whether a refined cell is inside out.
+/// Returns whether a refined cell is inverted.
 fn is_folded(error: &PeriodicError) -> bool {
     matches!(error, PeriodicError::Mesh(MeshError::Inverted { .. }))
 }
@@ -252,7 +252,7 @@ fn how_to_mend(error: &ReadError, format: Option<Format>) -> &'static str {
             | MeshError::Gap { .. }
             | MeshError::Branching { .. },
         ) => "mend the mesh there: cells meet in whole facets, two in each and on its two sides",
-        // These say themselves what to do.
+        // These messages contain their own help.
         _ => "",
     }
 }

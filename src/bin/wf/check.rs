@@ -1,4 +1,5 @@
-//! `wf check`: all errors and warnings of files and of the meshes that they name, and tags that these lack, without compiling anything.
+//! `wf check`: all errors and warnings of files and of the meshes that they refer to, and missing tags, without
+//! compilation.
 
 use std::path::{Path, PathBuf};
 
@@ -85,7 +86,7 @@ fn check(
     let problems = program.problems().map(|head| head.name).filter(is_wanted);
     let problems: Vec<_> = problems.map(str::to_owned).collect();
     if let (Some(wanted), []) = (wanted, &problems[..]) {
-        // The message that there is no such problem.
+        // The error for an unknown problem.
         let missing = program.mesh(wanted, &Overrides::default());
         return Err(Failure::diagnostics(source, &missing.err().unwrap_or_default()));
     }
@@ -101,7 +102,7 @@ fn check(
     Ok(Report::new(text, value))
 }
 
-/// What should be known of the mesh of a problem, where it is a file: generators are not run.
+/// Returns remarks on the mesh of a problem, if it is a file: generators are not run.
 fn mesh_notes(program: &Program, problem: &str, file: &Path) -> Result<Vec<String>, Failure> {
     let overrides = Overrides::default();
     let Ok((source @ MeshSource::File(_), _)) = program.mesh(problem, &overrides) else {
@@ -110,7 +111,7 @@ fn mesh_notes(program: &Program, problem: &str, file: &Path) -> Result<Vec<Strin
     let about = |note: &dyn std::fmt::Display| format!("the mesh of `{problem}`: {note}");
     match load(&source, file.parent().unwrap_or(Path::new(""))) {
         Ok(mut mesh) => {
-            // Notes on sides that the problem joins are settled; sides that do not fit are found by a run.
+            // Remarks on sides that the problem identifies are obsolete; a run detects sides that do not match.
             if let Ok(problem) = program.problem(problem, mesh.dim(), &overrides) {
                 let _ = mesh.make_periodic(&problem.periodic);
             }
@@ -124,7 +125,7 @@ fn mesh_notes(program: &Program, problem: &str, file: &Path) -> Result<Vec<Strin
                 false => Err(Failure::diagnostics(program.source(), &unknown)),
             }
         }
-        // It may be elsewhere, where the problem is solved.
+        // It may exist on the machine that solves the problem.
         Err(LoadError::Open(error)) => Ok(vec![about(&error)]),
         Err(error) => Err(Blame { program, problem, overrides: &overrides }.mesh(&error)),
     }

@@ -1,7 +1,7 @@
-//! What a subcommand says beside its result, on standard error: warnings, and what it is doing.
+//! Messages of a subcommand on standard error, separate from its result: warnings and progress.
 //!
-//! A warning is said once, as soon as it is known; with `--json` it stands in the result's `warnings` too. So it is with
-//! what the libraries warn of by `tracing`.
+//! A warning is printed once, as soon as it is known; with `--json` it is also part of the result's `warnings`. This
+//! includes warnings that the libraries emit through `tracing`.
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal as _, Write};
@@ -20,7 +20,7 @@ use weakform::render::{Style, render};
 
 use crate::progress::{EVERY, Face, Progress};
 
-/// Something that is not wrong but should be known, in both of its forms.
+/// A warning, as text and as JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Warning {
     text: String,
@@ -28,7 +28,7 @@ pub(crate) struct Warning {
 }
 
 impl Warning {
-    /// A sentence; after a line that begins with `help: `, what to do.
+    /// Creates a warning from a sentence; a line that begins with `help: ` contains the suggestion.
     pub(crate) fn new(text: impl Display) -> Self {
         let text = text.to_string();
         let text = seen(&text);
@@ -42,12 +42,12 @@ impl Warning {
         Self { text: format!("warning: {text}"), json }
     }
 
-    /// An option that changes nothing.
+    /// Returns the warning about an option without effect.
     pub(crate) fn no_effect(option: &str, because: &str) -> Self {
         Self::new(format!("`{option}` has no effect: {because}\nhelp: leave it out"))
     }
 
-    /// A warning with its place.
+    /// Creates a warning with its location.
     fn at(source: &Source, found: &Diagnostic) -> Self {
         let found = std::slice::from_ref(found);
         let text = render(source, found, style());
@@ -56,18 +56,18 @@ impl Warning {
     }
 }
 
-/// How diagnostics are rendered for standard error.
+/// Returns the style of diagnostics on standard error.
 pub(crate) fn style() -> Style {
     if io::stderr().is_terminal() { Style::Coloured } else { Style::Plain }
 }
 
-/// Where a subcommand says what is not its result.
+/// The destination of a subcommand's messages other than its result.
 pub(crate) struct Console {
     json: bool,
     one_terminal: bool,
     progress: Progress,
     said: Mutex<Said>,
-    /// Whether nothing is to be said, since another process does.
+    /// True if another process prints the messages.
     silent: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Console {
 #[derive(Default)]
 struct Said {
     all: Vec<String>,
-    /// Those that no result has yet.
+    /// The warnings that do not belong to a result yet.
     open: Vec<Value>,
 }
 
@@ -91,37 +91,37 @@ impl Console {
         Self { json, one_terminal, progress: Progress::new(face), said: Mutex::default(), silent }
     }
 
-    /// One that says nothing, since another process does.
+    /// Creates a silent console, because another process prints the messages.
     pub(crate) fn silent(json: bool) -> Self {
         Self { silent: AtomicBool::new(true), ..Self::new(json, true) }
     }
 
-    /// Whether anything is said here.
+    /// Returns whether messages are printed.
     pub(crate) fn speaks(&self) -> bool {
         !self.silent.load(Relaxed)
     }
 
-    /// Says what there is to say from now on, whatever others do.
+    /// Enables messages, regardless of other processes.
     pub(crate) fn speak_up(&self) {
         self.silent.store(false, Relaxed);
     }
 
-    /// Whether what is said on the way and the result come to one terminal.
+    /// Returns whether messages and the result share one terminal.
     pub(crate) fn is_one_terminal(&self) -> bool {
         self.one_terminal
     }
 
-    /// Whether the result is to be JSON.
+    /// Returns whether the result is JSON.
     pub(crate) fn json(&self) -> bool {
         self.json
     }
 
-    /// What is being done, shown where it takes long.
+    /// Returns the progress display, for long operations.
     pub(crate) fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Says a warning, unless it has been said.
+    /// Prints a warning, unless it has been printed.
     pub(crate) fn warn(&self, warning: Warning) {
         let mut said = self.said();
         if said.all.contains(&warning.text) {
@@ -129,7 +129,7 @@ impl Console {
         }
         if self.speaks() {
             self.progress.aside(|| {
-                // A closed standard error leaves nobody to tell.
+                // A closed standard error is ignored.
                 let _ = writeln!(io::stderr().lock(), "{}", warning.text);
             });
         }
@@ -137,7 +137,7 @@ impl Console {
         said.open.push(warning.json);
     }
 
-    /// Says the warnings among what was found in a text, and gives back the errors.
+    /// Prints the warnings among the diagnostics of a text, and returns the errors.
     pub(crate) fn warn_of(&self, source: &Source, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let (errors, warnings): (Vec<_>, Vec<_>) =
             found.into_iter().partition(Diagnostic::is_error);
@@ -145,7 +145,7 @@ impl Console {
         errors
     }
 
-    /// The warnings since this was last asked, for the result to which they belong.
+    /// Returns the warnings since the last call, for the result to which they belong.
     pub(crate) fn take(&self) -> Vec<Value> {
         std::mem::take(&mut self.said().open)
     }
@@ -155,20 +155,21 @@ impl Console {
     }
 }
 
-/// Has the libraries heard: what takes long, and warnings, unless `WF_LOG` asks for more or less.
+/// Subscribes to events of the libraries: progress of long operations, and warnings, unless `WF_LOG` sets another
+/// level.
 pub(crate) fn listen(console: &Arc<Console>) {
     let level = std::env::var("WF_LOG").ok().and_then(|level| level.parse().ok());
     let level = level.unwrap_or(Level::WARN);
     tracing_subscriber::fmt()
         .with_max_level(level.max(Level::INFO))
         .with_writer(Ears { console: Arc::clone(console), level })
-        // Where standard error takes nothing, there is nobody to tell: the default would panic.
+        // An unwritable standard error is ignored; the default would panic.
         .log_internal_errors(false)
         .event_format(Plain)
         .init();
 }
 
-/// An event as its level and its message, a warning as its message alone.
+/// Formats an event as its level and its message, a warning as its message only.
 struct Plain;
 
 impl<S, N> FormatEvent<S, N> for Plain
@@ -191,10 +192,10 @@ where
     }
 }
 
-/// Takes the events of the libraries, each at once.
+/// Receives the events of the libraries.
 struct Ears {
     console: Arc<Console>,
-    /// The last level that is heard.
+    /// The most detailed level received.
     level: Level,
 }
 
@@ -217,13 +218,13 @@ impl<'a> MakeWriter<'a> for Ears {
     }
 }
 
-/// Takes one event.
+/// Visitor of the fields of one event.
 struct Ear<'a> {
     console: &'a Console,
     hears: Hears,
 }
 
-/// What an event is taken for.
+/// The kind of an event.
 enum Hears {
     Nothing,
     Progress,

@@ -1,4 +1,5 @@
-//! `wf doctor`: what this machine has for weakform, what is missing, and how to get it.
+//! `wf doctor`: the software and hardware of this machine that weakform can use, missing parts, and instructions to
+//! obtain them.
 
 mod calibrate;
 
@@ -31,13 +32,13 @@ pub(crate) struct Arguments {
     pub(crate) calibrate: bool,
 }
 
-/// How a part of the machine is.
+/// The state of a component of the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Good,
-    /// Not there, and weakform works without it.
+    /// Absent, and optional.
     Missing,
-    /// There, or supposed to be, but it does not work.
+    /// Present or expected, but not working.
     Broken,
 }
 
@@ -51,7 +52,7 @@ impl State {
     }
 }
 
-/// One part of the machine.
+/// One component of the machine.
 struct Finding {
     name: &'static str,
     state: State,
@@ -69,7 +70,7 @@ impl Finding {
         Self { name, state, detail: detail.into(), help: Some(help.into()), facts: json!({}) }
     }
 
-    /// From an error whose text ends with its own `help:` line.
+    /// Creates a finding from an error whose text ends with its own `help:` line.
     fn error(name: &'static str, state: State, error: &str) -> Self {
         let (detail, help) = error.split_once("\nhelp: ").unwrap_or((error, ""));
         let help = (!help.is_empty()).then(|| help.to_owned());
@@ -88,7 +89,7 @@ impl Finding {
     }
 }
 
-/// Looks at every part.
+/// Examines every component.
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     if arguments.calibrate {
         return calibrate::calibrate(console);
@@ -133,7 +134,7 @@ fn processor(machine: &Machine) -> Finding {
     Finding::good("processor", detail, facts)
 }
 
-/// What starts several processes.
+/// Examines the library for several processes.
 #[cfg(feature = "mpi")]
 fn mpi() -> Finding {
     let version = runtime::device::mpi::version();
@@ -155,7 +156,7 @@ fn mpi() -> Finding {
     Finding::good("MPI", detail, json!({ "version": version, "device_pointers": pointers }))
 }
 
-/// What starts several processes.
+/// Examines the library for several processes.
 #[cfg(not(feature = "mpi"))]
 fn mpi() -> Finding {
     let help = "to work with several processes, install an MPI and libclang (Debian: libopenmpi-dev openmpi-bin libclang-dev), \
@@ -186,7 +187,7 @@ fn rustc(jit: &Jit) -> Finding {
     }
 }
 
-/// Compiles a kernel from scratch, loads it and runs it.
+/// Compiles a kernel without caches, loads it and runs it.
 fn kernels() -> Finding {
     let started = Instant::now();
     match try_kernel() {
@@ -206,7 +207,7 @@ fn kernels() -> Finding {
     }
 }
 
-/// What is done where nothing can be compiled.
+/// Returns the finding for a machine without a compiler.
 fn interpreted() -> Finding {
     let mut finding = Finding::bad(
         "kernels",
@@ -219,7 +220,7 @@ fn interpreted() -> Finding {
 }
 
 fn try_kernel() -> Result<(), String> {
-    // A cache of its own, empty: what is asked is whether the compiler works, not whether it once did.
+    // An empty cache: the test is for a working compiler, not for earlier results.
     let folder = Folder::new().map_err(|error| error.to_string())?;
     let cache_dir = Some(folder.path().into());
     let jit = Jit::new(Environment { cache_dir, dump_dir: None, ..Environment::from_process() });
@@ -244,7 +245,7 @@ fn cache(jit: &Jit) -> Finding {
     }
 }
 
-/// A library that is here, but that this build cannot use.
+/// Returns the finding for an installed library that this build does not use.
 #[cfg(not(feature = "cuda"))]
 fn unused(name: &'static str, library: &str) -> Finding {
     let detail = format!("{library} is here, but this build cannot use it");
@@ -315,7 +316,7 @@ fn nvrtc() -> Finding {
     }
 }
 
-/// What several GPUs reach each other by.
+/// Examines the communication library between GPUs.
 #[cfg(feature = "cuda")]
 fn nccl() -> Finding {
     match runtime::device::cuda::nccl_version() {

@@ -1,4 +1,4 @@
-//! `wf emit`: what comes out of any stage of the compiler, the generated source in the end.
+//! `wf emit`: the result of any stage of the compiler, by default the generated source.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,7 +152,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     Ok(Report::new(text, json!({ "output": called(path) })))
 }
 
-/// Options that change nothing of what is printed.
+/// Warns about options without effect on the output.
 fn warn(arguments: &Arguments, console: &Console) {
     let Arguments { target, stage, .. } = *arguments;
     let early = stage < Stage::Plan;
@@ -180,7 +180,7 @@ fn warn(arguments: &Arguments, console: &Console) {
     }
 }
 
-/// Why there is no text; about a quadrature, with the option.
+/// Reports an error; for a quadrature, with the option.
 fn refused(arguments: &Arguments, program: &Program, error: &Error) -> Failure {
     if let Error::WhichForm { known } = error
         && !known.is_empty()

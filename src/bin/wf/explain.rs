@@ -10,7 +10,7 @@ use weakform::language;
 
 use crate::report::{Failure, Report};
 
-/// The topic that is the whole page of the language.
+/// The topic of the whole page on the language.
 const LANGUAGE: &str = "language";
 
 /// Explain an error, with a wrong example put right, or the language.
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     topic: Option<String>,
 }
 
-/// Looks the topic up.
+/// Looks up the topic.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     let Some(wanted) = &arguments.topic else { return Ok(list()) };
     if let Some(code) = Code::ALL.iter().find(|code| code.id().eq_ignore_ascii_case(wanted)) {
@@ -40,7 +40,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     }
 }
 
-/// The page or section of a name, of which the plural may be left out, or of a heading.
+/// Returns the page or section of a name, singular or plural, or of a heading.
 fn topic(wanted: &str) -> Option<(String, &'static str)> {
     let wanted = wanted.to_ascii_lowercase();
     if wanted == LANGUAGE {
@@ -88,7 +88,7 @@ fn list() -> Report {
     Report::new(text, json!({ "codes": codes, "topics": topics }))
 }
 
-/// The page's first line, without the marks of a heading and without the code.
+/// Returns the page's first line, without the heading mark and the code.
 fn title(code: Code) -> &'static str {
     let heading = code.page().lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
     heading.strip_prefix(code.id()).unwrap_or(heading).trim_start_matches([':', ' '])

@@ -83,7 +83,7 @@ fn one(file: &Path, check: bool, unformatted: &mut Vec<String>) -> Result<Report
     Ok(Report::new(text, value))
 }
 
-/// The lines that formatting changes, as `diff -u` shows them.
+/// Returns the lines that formatting changes, in the format of `diff -u`.
 fn difference(source: &Source, formatted: &str) -> String {
     let diff =
         TextDiff::configure().timeout(Duration::from_secs(2)).diff_lines(source.text(), formatted);

@@ -1,8 +1,8 @@
-//! `wf`: the command line of weakform, one file a subcommand.
+//! `wf`: the command line of weakform, one file per subcommand.
 //!
-//! A subcommand takes its arguments and gives back a [`Report`] or a [`Failure`]; this file alone prints them, as
-//! text or, with `--json`, as one JSON object a line on standard output with nothing beside it. The program ends
-//! with 0, with 1 for bad input, and with 2 for bad usage.
+//! A subcommand takes its arguments and returns a [`Report`] or a [`Failure`]. Only this file prints them: as text or,
+//! with `--json`, as one JSON object per line on standard output and nothing else. The exit status is 0, 1 for bad
+//! input, and 2 for bad usage.
 
 #![allow(
     rustdoc::broken_intra_doc_links,
@@ -93,7 +93,7 @@ enum Command {
 }
 
 impl Command {
-    /// How many devices it is to work on at once.
+    /// Returns the number of devices for concurrent use.
     fn devices(&self) -> usize {
         match self {
             Self::Run(arguments) => arguments.devices.len(),

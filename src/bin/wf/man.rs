@@ -1,4 +1,4 @@
-//! `wf man`: manual pages in roff, from the same arguments and words as `--help`.
+//! `wf man`: manual pages in roff, from the same arguments and texts as `--help`.
 
 use std::fs::create_dir_all;
 use std::io;
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// A file's name, and what it holds.
+/// A file's name and contents.
 struct Page {
     file: String,
     roff: String,
@@ -43,7 +43,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     }
 }
 
-/// The page of the program, and those of its commands in order.
+/// Returns the page of the program, and those of its commands in order.
 fn pages() -> Result<Vec<Page>, io::Error> {
     let mut command = crate::Arguments::command().disable_help_subcommand(true);
     command.build();

@@ -1,4 +1,4 @@
-//! `wf new`: a commented file to start from, one of a few templates → a file that is not there yet.
+//! `wf new`: a commented template → a new file.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::report::{Failure, Report};
 
-/// A name, and the text, whose first line says what it is.
+/// A name, and the text, whose first line is its description.
 type Template = (&'static str, &'static str);
 
-/// From the first that somebody needs to the last.
+/// The templates, in order of typical use.
 const TEMPLATES: [Template; 8] = [
     ("poisson", include_str!("new/poisson.wf")),
     ("heat", include_str!("new/heat.wf")),
@@ -66,7 +66,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     Ok(Report::new(said, json!({ "template": from, "file": path })))
 }
 
-/// The templates with what they are for.
+/// Lists the templates with their descriptions.
 fn list() -> Report {
     let mut text = String::new();
     for (name, template) in TEMPLATES {
@@ -76,7 +76,7 @@ fn list() -> Report {
     Report::new(text, json!({ "templates": names }))
 }
 
-/// What a template is for: its first line.
+/// Returns the description of a template: its first line.
 fn about(text: &str) -> &str {
     text.lines().next().unwrap_or_default().trim_start_matches(['/', ' '])
 }
@@ -94,7 +94,7 @@ fn find(wanted: &str) -> Result<Template, Failure> {
     })
 }
 
-/// The name with `.wf` behind it, unless it has that.
+/// Returns the name with `.wf` appended, unless it has that ending.
 fn with_ending(name: &Path) -> Result<PathBuf, Failure> {
     let Some(last) = name.file_name() else {
         let name = name.display();
@@ -110,7 +110,7 @@ fn with_ending(name: &Path) -> Result<PathBuf, Failure> {
     Ok(name.with_file_name(last))
 }
 
-/// Writes a file that is not there.
+/// Writes a file that does not exist.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));

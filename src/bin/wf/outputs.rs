@@ -1,7 +1,7 @@
-//! The files that a command reads and those that it writes: [`Files`] → whether one would replace another, before any work.
+//! Input and output files of a command: [`Files`] → a check before any work that no file replaces another.
 //!
-//! Paths are compared by the files that they lead to, through links and whatever their spelling. `{step}` in the name of an output stands
-//! for any number.
+//! Paths are compared by the files that they lead to, through links and independent of spelling. `{step}` in the name
+//! of an output matches any number.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use runtime::files::output::STEP;
 
 use crate::report::Failure;
 
-/// The most links that a path may lead through.
+/// Largest number of links in a path.
 const LINKS: usize = 40;
 
-/// A file that is written.
+/// An output file.
 struct Output {
     what: String,
-    /// What lets it have another name.
+    /// The option that changes its name.
     remedy: &'static str,
     path: PathBuf,
 }
 
-/// What a command reads and writes.
+/// The input and output files of a command.
 #[derive(Default)]
 pub(crate) struct Files {
     read: Vec<(String, PathBuf)>,
@@ -32,7 +32,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Of a command that reads a file of the language.
+    /// Returns the files of a command that reads a file of the language.
     pub(crate) fn of(file: &Path) -> Self {
         let mut files = Self::default();
         if file != Path::new("-") {
@@ -41,12 +41,13 @@ impl Files {
         files
     }
 
-    /// Adds a file that is read.
+    /// Adds an input file.
     pub(crate) fn reads(&mut self, what: impl Into<String>, path: impl Into<PathBuf>) {
         self.read.push((what.into(), path.into()));
     }
 
-    /// Adds the mesh, the data and the states of a problem, and returns it where it is right: errors are reported elsewhere.
+    /// Adds the mesh, the data and the states of a problem, and returns the problem if it is valid: errors are reported
+    /// elsewhere.
     pub(crate) fn reads_problem(
         &mut self,
         program: &Program,
@@ -61,7 +62,7 @@ impl Files {
             self.reads(format!("the mesh of the problem `{name}`"), folder.join(path));
         }
         let mut found = None;
-        // The dimension of a mesh that is still to be read is not known.
+        // The dimension of a mesh is unknown before the file is read.
         for dim in dim.map_or(2..=3, |dim| dim..=dim) {
             let Ok(mut problem) = program.problem(name, dim, overrides) else { continue };
             problem.start_paths_at(folder);
@@ -82,7 +83,7 @@ impl Files {
         }
     }
 
-    /// Adds a file that is written; `remedy` lets it have another name.
+    /// Adds an output file; `remedy` is the option that changes its name.
     pub(crate) fn writes(
         &mut self,
         what: impl Into<String>,
@@ -92,7 +93,7 @@ impl Files {
         self.written.push(Output { what: what.into(), path: path.into(), remedy });
     }
 
-    /// Refuses an output that would replace what is read or another output.
+    /// Rejects an output that would replace an input or another output.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let mut known: HashMap<PathBuf, (&str, bool)> = HashMap::new();
         for (what, path) in self.read.iter().filter(|(_, path)| !is_stream(path)) {
@@ -142,12 +143,12 @@ fn twice(output: &Output, other: &str) -> Failure {
     ))
 }
 
-/// Whether a path is that of a pipe, a terminal or a device, which keeps nothing that could be replaced.
+/// Returns whether a path is that of a pipe, a terminal or a device, which cannot be overwritten.
 fn is_stream(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// The file that a path leads to, there or not yet.
+/// Returns the file to which a path leads, existing or not.
 fn real(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -170,7 +171,7 @@ fn real(path: &Path) -> PathBuf {
     path
 }
 
-/// Whether a name with [`STEP`] stands for this path, with some number in its place.
+/// Returns whether a name with [`STEP`] matches this path, for some number.
 fn stands_for(pattern: &Path, path: &Path) -> bool {
     let [pattern, path] = [pattern, path].map(|path| path.to_string_lossy());
     let Some(at) = pattern.find(STEP) else { return false };

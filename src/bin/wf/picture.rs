@@ -1,4 +1,4 @@
-//! Pictures of several commands: whether their files can be written, and how failures are said.
+//! Pictures of several commands: checks of their files, and their errors.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use weakform::picture::PictureError;
 use crate::arguments::{no_stream, written_as};
 use crate::report::Failure;
 
-/// Whether the file of a picture can be written, and is what its name says.
+/// Checks that the file of a picture is writable and its extension is that of a supported format.
 pub(crate) fn possible(path: &Path, option: &str) -> Result<(), Failure> {
     no_stream(path, "a picture goes to a file", &format!("{option} a.svg"))?;
     writable(path)?;

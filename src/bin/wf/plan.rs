@@ -1,4 +1,4 @@
-//! `wf plan`: the kernels that a problem may have, with what each is predicted to take, and why one is taken.
+//! `wf plan`: the candidate kernels of a problem with their predicted times, and the reason for the choice.
 
 mod processes;
 mod roofline;
@@ -71,13 +71,13 @@ pub(crate) struct Arguments {
     processes: processes::Processes,
 }
 
-/// The machine of which times are predicted.
+/// The machine of the cost model.
 pub(crate) struct Predicted {
     /// Its name.
     pub(crate) name: String,
-    /// Whether it is the machine that computes, and was measured.
+    /// True if it is the executing machine, and was measured.
     pub(crate) measured: bool,
-    /// What it does.
+    /// Its rates.
     pub(crate) machine: Machine,
 }
 
@@ -91,12 +91,12 @@ pub(crate) struct Planned<'a> {
     pub(crate) on: &'a Predicted,
     pub(crate) candidates: &'a Candidates,
     pub(crate) changes: &'a [Change],
-    /// Seconds of each candidate, where it ran, or why it did not.
+    /// Seconds of each candidate, or the reason why it did not run.
     pub(crate) measured: &'a [Option<Result<f64, String>>],
 }
 
 impl Planned<'_> {
-    /// Predicted seconds of all cells.
+    /// Returns predicted seconds for all cells.
     pub(crate) fn seconds(&self, candidate: &Candidate) -> f64 {
         self.cells() * candidate.seconds + self.on.machine.launch
     }
@@ -124,7 +124,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         files.writes("the picture of roofs", path, "`--roofline NAME.svg`");
         files.check()?;
     }
-    // What is not to run needs no device, unless one is named.
+    // Without execution no device is needed, unless one is named.
     let device = match arguments.device.open() {
         Err(_) if !arguments.measure && arguments.device.device.is_none() => None,
         other => other?,
@@ -140,7 +140,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     Ok(report)
 }
 
-/// The machine of which times are predicted: the one that computes, if it was measured, or else one of its kind.
+/// Returns the machine of the cost model: the executing one, if it was measured, else one of its kind.
 fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
     let threads = rayon::current_num_threads();
     let (name, threads, like) = match (backend, device) {
@@ -154,7 +154,7 @@ fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
     }
 }
 
-/// A problem that is set up, with the kernels that it may have for a task.
+/// A problem with its setup and the candidate kernels of a task.
 pub(crate) struct Found {
     pub(crate) problem: Problem,
     pub(crate) setup: Setup,
@@ -163,7 +163,7 @@ pub(crate) struct Found {
     pub(crate) candidates: Candidates,
 }
 
-/// Sets a problem up, and finds its candidates.
+/// Sets up a problem, and finds its candidates.
 pub(crate) fn find(
     which: Blame<'_>,
     (given, place): (&ProblemArguments, &DeviceArguments),
@@ -196,7 +196,7 @@ pub(crate) fn find(
     Ok(Found { problem, setup, on, target, candidates })
 }
 
-/// Which of so many processes would have each cell of a problem's mesh.
+/// Returns the rank of each cell of a problem's mesh for a number of processes.
 fn ranks(
     which: Blame<'_>,
     file: &Path,

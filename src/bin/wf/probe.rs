@@ -71,7 +71,7 @@ pub(crate) fn execute(
     with_threads(processes.threads(None), || probe(arguments, &source, device, group, console))?
 }
 
-/// The program with the problem that is probed: the one named, the first, or one made of the flags.
+/// Returns the program with the probed problem: the one named, the first, or one built from the options.
 fn program(
     arguments: &Arguments,
     source: &Source,
@@ -149,7 +149,7 @@ fn probe(
     let mut r = operator.vector();
     operator.residual(&u, &mut r)?;
     let product = r.dot(&v);
-    // What went wrong on a device comes before what it made of the numbers.
+    // Device errors precede errors of the resulting numbers.
     operator.finish()?;
     let residual = finite("R(u)·v", product)?;
     let cells = setup.on.mesh.cells_in_all();
@@ -192,14 +192,14 @@ fn probe(
     Ok(Report::new(text, value))
 }
 
-/// What has no value somewhere.
+/// An expression without a value at some point.
 enum Wrong {
     Points(ElementError),
     NotFinite { field: usize, value: f64, point: [f64; 3] },
 }
 
-/// Interpolates an expression at the nodes of each field that has one, 0 at the others'; without any, every component of
-/// all of them is `otherwise`.
+/// Interpolates an expression at the nodes of each field that has one, 0 for the others; without any, every component
+/// of all fields is `otherwise`.
 fn nodal(setup: &Setup, values: &[(usize, Expression)], otherwise: f64) -> Result<Vec<f64>, Wrong> {
     if values.is_empty() {
         return Ok(vec![otherwise; setup.on.n_dofs()]);
@@ -219,7 +219,7 @@ fn nodal(setup: &Setup, values: &[(usize, Expression)], otherwise: f64) -> Resul
     Ok(entries)
 }
 
-/// Says where on the mesh the expression of an option has no value.
+/// Reports the point of the mesh at which the expression of an option has no value.
 fn not_finite(
     program: &Program,
     problem: &Problem,
@@ -244,7 +244,7 @@ fn not_finite(
     Failure::diagnostics(program.source(), &[diagnostic])
 }
 
-/// A result, which must be a number.
+/// Returns a result, which must be finite.
 fn finite(what: &str, value: f64) -> Result<f64, Failure> {
     if value.is_finite() {
         return Ok(value);

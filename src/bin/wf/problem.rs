@@ -1,4 +1,4 @@
-//! What several subcommands do with a file: read it, compile it, make its problems' meshes.
+//! Common operations of subcommands on a file: reading, compiling, and creating the meshes of its problems.
 
 use std::fs::File;
 use std::io::Read;
@@ -20,16 +20,16 @@ use crate::blame::Blame;
 use crate::console::Console;
 use crate::report::Failure;
 
-/// Stack of the threads that run kernels: private arrays of high degrees take megabytes.
+/// Stack size of the threads that run kernels: private arrays of high degrees take megabytes.
 const STACK: usize = 64 << 20;
 
-/// Room that a thread takes beside its stack.
+/// Memory of a thread in addition to its stack.
 const SPARE: usize = 1 << 20;
 
-/// What standard input is called in messages.
+/// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
 
-/// Runs `work` with `threads` threads; without a number with as many as there are cores, or as can be started.
+/// Runs `work` with `threads` threads; by default with as many as there are cores, or as can be started.
 pub(crate) fn with_threads<T: Send>(
     threads: Option<u16>,
     work: impl FnOnce() -> T + Send,
@@ -40,7 +40,7 @@ pub(crate) fn with_threads<T: Send>(
     loop {
         let error = match start(count) {
             Ok(pool) => {
-                // Each thread has the addresses from which it gives memory set aside, before what is left is looked at.
+                // Each thread allocates its arena before the remaining memory is examined.
                 pool.broadcast(|_| drop(std::hint::black_box(Vec::<u8>::with_capacity(1))));
                 return Ok(pool.install(work));
             }
@@ -67,7 +67,8 @@ pub(crate) fn with_threads<T: Send>(
     }
 }
 
-/// Starts threads, if there is room for all of them: one that starts where no memory is left would end the program.
+/// Starts threads, if all of them fit into memory: a thread that starts without available memory would abort the
+/// program.
 fn start(count: usize) -> Result<rayon::ThreadPool, String> {
     let room = |_| {
         let mut stack: Vec<u8> = Vec::new();
@@ -79,7 +80,7 @@ fn start(count: usize) -> Result<rayon::ThreadPool, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-/// What a file is called in messages.
+/// Returns the name of a file in messages.
 pub(crate) fn called(file: &Path) -> String {
     if file == Path::new("-") { STDIN.to_owned() } else { file.display().to_string() }
 }
@@ -104,16 +105,16 @@ pub(crate) fn read(file: &Path) -> Result<Source, Failure> {
     Ok(Source::from_bytes(called(file), &bytes))
 }
 
-/// All that there is, or so much that it is too long: some files have no end.
+/// Reads the whole input, or slightly more than the size limit: some files have no end.
 fn bounded(input: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A mark of the byte order does not count.
+    // A byte order mark does not count.
     let enough = MAX_BYTES as u64 + 4;
     input.take(enough).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Compiles a text, with some of its problems, or one, changed. Warnings are said.
+/// Compiles a text, with some of its problems, or one, overridden. Prints warnings.
 pub(crate) fn compile(
     source: &Source,
     changed: Option<&str>,
@@ -130,12 +131,12 @@ pub(crate) fn compile(
     }
 }
 
-/// A text with more behind it.
+/// Returns a text with an appended line.
 pub(crate) fn appended(source: &Source, text: &str) -> Source {
     Source::new(source.name(), format!("{}\n{text}\n", source.text()))
 }
 
-/// The command line's replacements.
+/// Returns the command line's overrides.
 pub(crate) fn overrides(arguments: &ProblemArguments) -> Overrides {
     let pairs = |list: &[Assignment]| -> Vec<(String, String)> {
         list.iter().map(|item| (item.name.clone(), item.value.clone())).collect()
@@ -152,7 +153,7 @@ pub(crate) fn overrides(arguments: &ProblemArguments) -> Overrides {
     }
 }
 
-/// The names of the problems that are meant.
+/// Returns the names of the selected problems.
 pub(crate) fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<String>, Failure> {
     let names: Vec<String> = program.problems().map(|head| head.name.to_owned()).collect();
     match name {
@@ -165,14 +166,14 @@ pub(crate) fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<String
     }
 }
 
-/// A file's program, and those of its problems that are meant.
+/// A file's program, and the selected problems.
 pub(crate) struct Meant {
     pub(crate) program: Program,
     pub(crate) names: Vec<String>,
     pub(crate) overrides: Overrides,
 }
 
-/// Reads and compiles what the command line names.
+/// Reads and compiles the selected file.
 pub(crate) fn meant(arguments: &ProblemArguments, console: &Console) -> Result<Meant, Failure> {
     let (wanted, overrides) = (arguments.problem.as_deref(), overrides(arguments));
     let program = compile(&read(&arguments.file)?, wanted, &overrides, console)?;
@@ -180,7 +181,7 @@ pub(crate) fn meant(arguments: &ProblemArguments, console: &Console) -> Result<M
     Ok(Meant { program, names, overrides })
 }
 
-/// Makes the mesh of a problem, refined as it says, and checks the problem on it.
+/// Creates the mesh of a problem, with its refinement, and checks the problem on it.
 pub(crate) fn prepare(
     program: &Program,
     name: &str,
@@ -193,7 +194,7 @@ pub(crate) fn prepare(
     Ok((problem, mesh))
 }
 
-/// The same with the mesh as it is before it is refined.
+/// Creates the same with the mesh before refinement.
 pub(crate) fn coarse(
     program: &Program,
     name: &str,
@@ -203,7 +204,7 @@ pub(crate) fn coarse(
     read_with(program, name, file, overrides, load, Mesh::dim)
 }
 
-/// The same with what all of so many processes need of the mesh, before it is refined.
+/// Creates the same with the mesh data that all of several processes need, before refinement.
 pub(crate) fn begun(
     program: &Program,
     name: &str,
@@ -215,7 +216,7 @@ pub(crate) fn begun(
     read_with(program, name, file, overrides, make, Begun::dim)
 }
 
-/// A problem with what is made of its mesh.
+/// Creates a problem with data derived from its mesh.
 fn read_with<M>(
     program: &Program,
     name: &str,
@@ -226,7 +227,7 @@ fn read_with<M>(
 ) -> Result<(Problem, M), Failure> {
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
     let (source, dim) = program.mesh(name, overrides).map_err(told)?;
-    // What is wrong with the problem itself is said before a mesh is read.
+    // Errors of the problem itself are reported before a mesh is read.
     if let Some(dim) = dim {
         program.problem(name, dim, overrides).map_err(told)?;
     }
@@ -241,7 +242,7 @@ fn read_with<M>(
     Ok((problem, mesh))
 }
 
-/// A problem, and the part of its mesh that this process has: all of it where there is one.
+/// Creates a problem, and the subdomain of its mesh for this process: the whole mesh for a single one.
 pub(crate) fn own_part(
     which: Blame<'_>,
     file: &Path,

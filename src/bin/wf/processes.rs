@@ -1,5 +1,5 @@
-//! The processes that one command was started as, by `mpirun`, or the threads of one that has several devices: one of them speaks,
-//! and an error of any ends all.
+//! The processes of one command, started by `mpirun`, or the threads of one process with several devices. One of them
+//! prints, and an error in any ends all.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,13 +12,13 @@ use runtime::processes::{Alone, Group};
 use crate::console::Console;
 use crate::report::{self, Failure, Report};
 
-/// How long a process with an error waits for the others to have theirs.
+/// Time that a process with an error waits for the others to report theirs.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long each waits for those before it to say what went wrong with them.
+/// Time that each waits for lower ranks to report their errors.
 const EACH: Duration = Duration::from_millis(100);
 
-/// What launchers say of how many processes there are, and of which this is.
+/// Environment variables of launchers: number of processes, and rank of this one.
 #[cfg(not(feature = "mpi"))]
 const MARKS: [[&str; 2]; 2] =
     [["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"], ["PMI_SIZE", "PMI_RANK"]];
@@ -26,13 +26,13 @@ const MARKS: [[&str; 2]; 2] =
 /// All processes of a command.
 pub(crate) struct Processes {
     group: Arc<dyn Group>,
-    /// What ends MPI when it goes.
+    /// Finalises MPI when dropped.
     #[cfg(feature = "mpi")]
     _launched: Option<runtime::device::mpi::Launched>,
 }
 
 impl Processes {
-    /// Those that were started together with this one.
+    /// Returns the processes that were started together with this one.
     #[cfg(feature = "mpi")]
     pub(crate) fn open() -> Self {
         let launched = runtime::device::mpi::open();
@@ -40,18 +40,18 @@ impl Processes {
         Self { group, _launched: launched }
     }
 
-    /// This one alone.
+    /// Returns this process alone.
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn open() -> Self {
         Self::alone()
     }
 
-    /// This one, whatever others there are.
+    /// Returns this process alone, regardless of others.
     pub(crate) fn alone() -> Self {
         Self::of(alone())
     }
 
-    /// Those of a group.
+    /// Returns the processes of a group.
     fn of(group: Arc<dyn Group>) -> Self {
         Self {
             group,
@@ -60,37 +60,37 @@ impl Processes {
         }
     }
 
-    /// Does something in so many threads, each of which is one of several processes.
+    /// Runs `work` in several threads, each of which acts as one of several processes.
     pub(crate) fn in_threads<T: Send>(count: usize, work: impl Fn(&Self) -> T + Sync) -> Vec<T> {
         runtime::processes::threads::each(count, |group| work(&Self::of(group)))
     }
 
-    /// The processes.
+    /// Returns the processes.
     pub(crate) fn group(&self) -> &Arc<dyn Group> {
         &self.group
     }
 
-    /// Whether there are several.
+    /// Returns whether there are several.
     pub(crate) fn are_several(&self) -> bool {
         self.group.size() > 1
     }
 
-    /// Whether it is for this process to say what all have found.
+    /// Returns whether this process prints the common results.
     pub(crate) fn speaks(&self) -> bool {
         self.group.rank() == 0
     }
 
-    /// How many of them share this machine.
+    /// Returns the number of processes on this host.
     pub(crate) fn of_host(&self) -> usize {
         self.group.of_host().0
     }
 
-    /// The number of this one among those of this machine.
+    /// Returns the index of this process among those of its host.
     pub(crate) fn number_of_host(&self) -> usize {
         self.group.of_host().1
     }
 
-    /// How many threads this process should take where nobody says so: its share of the machine.
+    /// Returns the default number of threads of this process: its share of the host's cores.
     pub(crate) fn threads(&self, asked: Option<u16>) -> Option<u16> {
         if asked.is_some() || !self.are_several() {
             return asked;
@@ -100,7 +100,7 @@ impl Processes {
         Some(u16::try_from(share).unwrap_or(u16::MAX))
     }
 
-    /// Refuses commands that are of one process, and builds that know of no other.
+    /// Rejects commands for a single process, and builds without support for several.
     pub(crate) fn check(&self, several: bool) -> Result<(), Failure> {
         #[cfg(not(feature = "mpi"))]
         if let Some(count) = launched() {
@@ -117,7 +117,7 @@ impl Processes {
         }
     }
 
-    /// Refuses what is of one process, where it is wanted.
+    /// Rejects a requested option that requires a single process.
     pub(crate) fn alone_for(&self, wanted: bool, what: &str, help: &str) -> Result<(), Failure> {
         match wanted && self.are_several() {
             true => Err(Failure::usage(format!(
@@ -128,17 +128,17 @@ impl Processes {
         }
     }
 
-    /// Refuses to read a text from standard input, which one process has.
+    /// Rejects standard input, which only one process has.
     pub(crate) fn reads(&self, file: &Path) -> Result<(), Failure> {
         self.alone_for(file == Path::new("-"), "reads from standard input", "name a file")
     }
 
-    /// Refuses processes that were not given the same text, build and command line.
+    /// Rejects processes with a different text, build or command line.
     pub(crate) fn given(&self, text: &str) -> Result<(), Failure> {
         self.agree_on("file, build or command line", &given(text))
     }
 
-    /// The device of this process, which reaches those of the others where they can.
+    /// Returns the device of this process, with direct access to those of the others if possible.
     pub(crate) fn join(
         &self,
         own: Result<Option<Arc<dyn Device>>, Failure>,
@@ -159,12 +159,13 @@ impl Processes {
         Ok(Some(device))
     }
 
-    /// Refuses processes that were not given the same.
+    /// Rejects processes with different data.
     pub(crate) fn agree_on(&self, what: &str, own: &[u8]) -> Result<(), Failure> {
         agree_on(&*self.group, what, own)
     }
 
-    /// What all processes have come to: a failure where any has one. One that others do not come to ends all of them.
+    /// Combines the results of all processes: a failure if any has one. A failure that the others do not reach ends all
+    /// of them.
     pub(crate) fn settle<T>(
         &self,
         own: Result<T, Failure>,
@@ -186,17 +187,17 @@ impl Processes {
         together(&*self.group, own)
     }
 
-    /// Prints what a subcommand gave back, once.
+    /// Prints the result of a subcommand once.
     pub(crate) fn finish(&self, result: Result<Report, Failure>, console: &Console) -> ExitCode {
         let code = report::finish(self.settle(result, console), console);
-        // A launcher ends all where one has ended with an error, which is to be said before.
+        // A launcher ends all processes once one exits with an error, which must be printed before.
         self.group.meet(Some(PATIENCE));
         code
     }
 }
 
 impl Drop for Processes {
-    /// One that panics ends all: the others would wait for it.
+    /// Ends all processes on a panic, because they would otherwise wait for this one.
     fn drop(&mut self) {
         if self.are_several() && std::thread::panicking() {
             self.group.end_all(101);
@@ -204,7 +205,7 @@ impl Drop for Processes {
     }
 }
 
-/// What processes that all come here have come to: a failure where any has one, that of the first which has more than heard of it.
+/// Combines the results of processes that all call it: a failure if any has one, namely the first original one.
 pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<T, Failure> {
     let (rank, size) = (group.rank(), group.size());
     if size == 1 {
@@ -228,7 +229,7 @@ pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<
     }
 }
 
-/// Refuses processes that were not given the same.
+/// Rejects processes with different data.
 pub(crate) fn agree_on(group: &dyn Group, what: &str, own: &[u8]) -> Result<(), Failure> {
     if group.size() == 1 {
         return Ok(());
@@ -244,7 +245,7 @@ pub(crate) fn agree_on(group: &dyn Group, what: &str, own: &[u8]) -> Result<(), 
     }
 }
 
-/// What all processes should be given alike: the text, the build, the command line.
+/// Returns the data that must be equal in all processes: the text, the build, the command line.
 fn given(text: &str) -> Vec<u8> {
     let mut all = Vec::from(text);
     all.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
@@ -261,7 +262,7 @@ fn alone() -> Arc<dyn Group> {
     Arc::new(Alone)
 }
 
-/// How many processes a launcher says that there are, where there are several. All but the first end here.
+/// Returns the number of processes according to a launcher, if there are several. All but the first exit here.
 #[cfg(not(feature = "mpi"))]
 fn launched() -> Option<usize> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();

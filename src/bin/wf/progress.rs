@@ -1,7 +1,7 @@
-//! What is being done while it takes long: on a terminal a bar, elsewhere a line on standard error every ten seconds.
+//! Progress of long operations: on a terminal a bar, otherwise a line on standard error every ten seconds.
 //!
-//! A thread of its own looks at the last word of the work, so that a compiler that says nothing for a minute is seen to
-//! be at work. Where no thread can be had, nothing is shown and the work goes on.
+//! A separate thread displays the last message, so that progress is visible during a long compilation without messages.
+//! Without a thread, nothing is shown and the work continues.
 
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,26 +11,26 @@ use std::time::{Duration, Instant};
 use fem_dsl::source::seen;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often a line is written where there is no terminal.
+/// Interval between lines without a terminal.
 pub(crate) const EVERY: Duration = Duration::from_secs(10);
 
-/// How often a bar moves.
+/// Interval between updates of a bar.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// How far a bar goes.
+/// Length of a bar.
 const WHOLE: f64 = 1000.0;
 
-/// How it is shown.
+/// The form of the display.
 pub(crate) enum Face {
-    /// Not at all.
+    /// None.
     None,
-    /// As a bar, on a terminal.
+    /// A bar on a terminal.
     Bar,
-    /// As lines, at these intervals.
+    /// Lines at this interval.
     Lines(Box<dyn Write + Send>, Duration),
 }
 
-/// Shows what is being done, from the first word to the end.
+/// Progress display, from the first message to the end.
 pub(crate) struct Progress {
     shared: Arc<Shared>,
 }
@@ -43,11 +43,11 @@ struct Shared {
 struct State {
     start: Instant,
     what: String,
-    /// What was said last without its details.
+    /// The last message without its details.
     said: String,
-    /// The detail that holds until the next one.
+    /// The current detail.
     detail: String,
-    /// The part that is done, from 0 to 1, where that is known.
+    /// The completed fraction, from 0 to 1, if known.
     part: Option<f64>,
     face: Face,
     bar: Option<ProgressBar>,
@@ -64,12 +64,12 @@ impl Progress {
         Self { shared: Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() }) }
     }
 
-    /// What is being done from now on.
+    /// Sets the current operation.
     pub(crate) fn say(&self, what: impl Into<String>) {
         self.word(seen(&what.into()).into_owned(), None);
     }
 
-    /// What is being done from now on, and the part of all work that is behind, from 0 to 1.
+    /// Sets the current operation, and the completed fraction of all work, from 0 to 1.
     pub(crate) fn say_part(&self, what: impl Into<String>, part: f64) {
         self.word(what.into(), Some(part));
     }
@@ -83,7 +83,7 @@ impl Progress {
         self.set(shown, part);
     }
 
-    /// What of it is being done, until the next detail; without one, what was said before.
+    /// Sets the current detail; an empty one restores the message without details.
     pub(crate) fn detail(&self, detail: &str) {
         let (what, part) = {
             let mut state = self.shared.lock();
@@ -119,7 +119,7 @@ impl Progress {
         }
     }
 
-    /// A result on the way, at once, where what is being done is shown at all.
+    /// Prints an intermediate result immediately, if progress is displayed at all.
     pub(crate) fn line(&self, text: &str) {
         let shown = !matches!(self.shared.lock().face, Face::None);
         if shown {
@@ -129,7 +129,7 @@ impl Progress {
         }
     }
 
-    /// Writes something on standard error without disturbing the bar.
+    /// Writes to standard error without disturbing the bar.
     pub(crate) fn aside(&self, write: impl FnOnce()) {
         let state = self.shared.lock();
         match &state.bar {
@@ -138,7 +138,7 @@ impl Progress {
         }
     }
 
-    /// Nothing is shown from now on.
+    /// Ends the display.
     pub(crate) fn end(&self) {
         let thread = {
             let mut state = self.shared.lock();
@@ -149,7 +149,7 @@ impl Progress {
             state.thread.take()
         };
         self.shared.ended.notify_all();
-        // A thread that has panicked has shown nothing since, which is no reason to stop.
+        // A panic of the display thread is no reason to stop.
         let _ = thread.map(JoinHandle::join);
     }
 }
@@ -165,7 +165,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows the state at each interval until the end.
+    /// Updates the display at each interval until the end.
     fn watch(&self) {
         let mut state = self.lock();
         let every = match &state.face {
@@ -185,7 +185,7 @@ impl Shared {
 }
 
 impl State {
-    /// A bar where the part is known, something that turns elsewhere.
+    /// Creates a bar if the fraction is known, else a spinner.
     fn begin_bar(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -216,7 +216,7 @@ impl State {
         if let Face::Lines(out, _) = &mut self.face {
             let part =
                 self.part.map_or_else(String::new, |part| format!(", {:.0} %", 100.0 * part));
-            // Where standard error takes nothing, nobody reads it.
+            // An unwritable standard error is ignored.
             let _ = writeln!(out, "{}{part} [{} s]", self.what, seconds);
             let _ = out.flush();
         }
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc::{Sender, channel};
 
-    /// Sends each line on.
+    /// Forwards each line.
     struct Lines(Sender<String>);
 
     impl Write for Lines {

@@ -1,6 +1,6 @@
-//! What a subcommand gives back, and how it is printed: [`Report`] or [`Failure`] → text or JSON, and an exit code.
+//! Results of subcommands and their output: [`Report`] or [`Failure`] → text or JSON, and an exit code.
 //!
-//! Each object of JSON has the `warnings` that concern it; one of a failure has `error` and `diagnostics`.
+//! Each JSON object contains the `warnings` that concern it; that of a failure contains `error` and `diagnostics`.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -14,28 +14,28 @@ use weakform::render::render;
 
 use crate::console::{Console, style};
 
-/// The result of a subcommand, in both of its forms.
+/// The result of a subcommand, as text and as JSON.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// What a person reads.
+    /// The text.
     pub(crate) text: String,
-    /// What a program reads: each value is one line.
+    /// The JSON values, one per line.
     pub(crate) json: Vec<Value>,
-    /// Whether standard output has something else already, so that the text goes to standard error.
+    /// True if standard output is used for other data, so that the text goes to standard error.
     pub(crate) aside: bool,
-    /// What failed while the rest went on, as a person reads it; programs find it among [`Report::json`].
+    /// Failures that did not stop the remaining work, as text; their JSON is in [`Report::json`].
     failures: Vec<String>,
-    /// How much of the text stands on standard output already.
+    /// The length of the text already printed.
     shown: usize,
 }
 
 impl Report {
-    /// A report with one JSON object.
+    /// Creates a report with one JSON object.
     pub(crate) fn new(text: impl Into<String>, json: Value) -> Self {
         Self { text: text.into(), json: vec![json], ..Self::default() }
     }
 
-    /// Adds the file of a picture of all of it.
+    /// Adds the file of a picture of all results.
     pub(crate) fn drawn(&mut self, path: &Path) {
         let name = seen(&path.display().to_string()).into_owned();
         self.text.push_str(&format!("drawn in {name}\n"));
@@ -44,8 +44,9 @@ impl Report {
         }
     }
 
-    /// Adds a row to the text, and shows all of it that is not shown yet: measuring the next one may take minutes. Where the
-    /// result is JSON, which comes at the end, the row goes to where progress is shown. Nothing is shown where another process speaks.
+    /// Adds a row to the text, and prints all unprinted text: measuring the next row may take minutes. With JSON
+    /// output, which comes at the end, the row goes to the progress display. A process that does not print shows
+    /// nothing.
     pub(crate) fn row(&mut self, text: &str, console: &Console) {
         self.text.push_str(text);
         if !console.speaks() {
@@ -57,15 +58,14 @@ impl Report {
         console.progress().aside(|| {
             let mut out = io::stdout().lock();
             let rest = &self.text.as_bytes()[self.shown..];
-            // What cannot be written now is written at the end, where a failure is said.
+            // An output error is ignored until the end, where it is reported.
             if out.write_all(rest).and_then(|()| out.flush()).is_ok() {
                 self.shown = self.text.len();
             }
         });
     }
 
-    /// One of several things that are done one after another: `about` says which. What fails keeps none of the
-    /// others from being done.
+    /// Adds one of several results; `about` identifies it. A failure does not prevent the others.
     pub(crate) fn add(
         &mut self,
         about: (&str, &str),
@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-/// A result with the warnings that concern it.
+/// Returns a result with the warnings that concern it.
 fn warned(mut value: Value, warnings: &[Value]) -> Value {
     if let Some(object) = value.as_object_mut() {
         object.entry("warnings").or_insert_with(|| json!(warnings));
@@ -95,35 +95,35 @@ fn warned(mut value: Value, warnings: &[Value]) -> Value {
     value
 }
 
-/// Why there is no result.
+/// The reason for a missing result.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What a person reads: rendered diagnostics, or a sentence with its help.
+    /// The text: rendered diagnostics, or a sentence with its help.
     message: String,
-    /// The same as data, where there is more to say than the message.
+    /// The diagnostics as JSON, if there are any.
     diagnostics: Vec<Value>,
-    /// What there is all the same: numbers that are not as they should be.
+    /// An invalid result that is nevertheless reported.
     found: Option<Value>,
-    /// What had been done before.
+    /// Completed results.
     done: Option<Box<Report>>,
     code: u8,
-    /// Whether it is what this process has heard of another, which knows more of it.
+    /// True if it was received from another process, which has the details.
     heard: bool,
 }
 
 impl Failure {
-    /// Bad input: a file, a form, a mesh, an expression.
+    /// Creates a failure for bad input: a file, a form, a mesh, an expression.
     pub(crate) fn input(message: impl Display) -> Self {
         let message = seen(&message.to_string()).into_owned();
         Self { message, diagnostics: Vec::new(), found: None, done: None, code: 1, heard: false }
     }
 
-    /// Bad usage: options that do not go together.
+    /// Creates a failure for bad usage: incompatible options.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self { code: 2, ..Self::input(message) }
     }
 
-    /// Bad input with the places in its text.
+    /// Creates a failure for bad input with locations in its text.
     pub(crate) fn diagnostics(source: &Source, found: &[Diagnostic]) -> Self {
         let diagnostics = weakform::render::json(source, found);
         let diagnostics = diagnostics.iter().map(|found| json!(found)).collect();
@@ -131,7 +131,7 @@ impl Failure {
         Self { diagnostics, message: render(source, found, style()), ..Self::input("") }
     }
 
-    /// What the library refused, with its places where it has any.
+    /// Creates a failure from an error of the library, with its locations if there are any.
     pub(crate) fn library(error: &weakform::Error) -> Self {
         match error {
             weakform::Error::Language { source_text, diagnostics } => {
@@ -141,23 +141,23 @@ impl Failure {
         }
     }
 
-    /// Bad input of another process, of which this one has heard.
+    /// Creates a failure that another process reported.
     pub(crate) fn heard(message: impl Display) -> Self {
         Self { heard: true, ..Self::input(message) }
     }
 
-    /// Whether it is that.
+    /// Returns whether another process reported it.
     pub(crate) fn is_heard(&self) -> bool {
         self.heard
     }
 
-    /// What another process can make of it.
+    /// Serialises the failure for another process.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let all = json!([self.message, self.diagnostics, self.code, self.heard]);
         all.to_string().into_bytes()
     }
 
-    /// The failure of another process.
+    /// Deserialises the failure of another process.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let all: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let message = all[0].as_str().unwrap_or("another process failed").to_owned();
@@ -167,24 +167,24 @@ impl Failure {
         Self { message, diagnostics, found: None, done: None, code, heard }
     }
 
-    /// What had been done before it.
+    /// Takes the completed results.
     pub(crate) fn take_done(&mut self) -> Report {
         self.done.take().map_or_else(Report::default, |done| *done)
     }
 
-    /// The failure after some work had been done, which is reported too.
+    /// Adds completed results, which are reported, too.
     pub(crate) fn after(mut self, done: Report) -> Self {
         self.done = Some(Box::new(done));
         self
     }
 
-    /// The failure, with what had been done before changed.
+    /// Changes the completed results.
     pub(crate) fn with_done(mut self, change: impl FnOnce(Report) -> Report) -> Self {
         self.done = self.done.map(|done| Box::new(change(*done)));
         self
     }
 
-    /// The failure, with a result that is none but may be looked at.
+    /// Adds an invalid result for inspection.
     pub(crate) fn with(mut self, found: Value) -> Self {
         self.found = Some(found);
         self
@@ -196,20 +196,20 @@ impl Failure {
         self
     }
 
-    /// What it says.
+    /// Returns the message.
     #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// As a person reads it.
+    /// Returns the text for people.
     fn text(&self) -> String {
         let message = self.message.trim_end();
         let rendered = message.starts_with("error") || message.starts_with('\u{1b}');
         format!("{}{message}", if rendered { "" } else { "error: " })
     }
 
-    /// As a program reads it.
+    /// Returns the JSON object for programs.
     fn value(&self) -> Value {
         let mut value = self.found.clone().unwrap_or_else(|| json!({}));
         value["error"] = json!(self.message);
@@ -224,7 +224,7 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Prints what a subcommand gave back.
+/// Prints the result of a subcommand.
 pub(crate) fn finish(result: Result<Report, Failure>, console: &Console) -> ExitCode {
     console.progress().end();
     let (mut report, mut code) = match result {
@@ -251,7 +251,7 @@ pub(crate) fn finish(result: Result<Report, Failure>, console: &Console) -> Exit
         (false, true) => print(io::stderr().lock(), &report.text),
     };
     if !console.json() {
-        // A closed standard error leaves nobody to tell.
+        // A closed standard error is ignored.
         let _ = print(io::stderr().lock(), &report.failures.join("\n\n"));
     }
     match printed {
@@ -260,7 +260,7 @@ pub(crate) fn finish(result: Result<Report, Failure>, console: &Console) -> Exit
     }
 }
 
-/// Prints what the command line's reader has to say: help and version go well, all else is bad usage.
+/// Prints a message of the command-line parser: help and version succeed, everything else is bad usage.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let failed = error.use_stderr();
     if failed && std::env::args_os().any(|argument| argument == "--json") {
@@ -279,7 +279,7 @@ fn lines(values: &[Value]) -> String {
     values.iter().map(|value| format!("{value}\n")).collect()
 }
 
-/// Writes a text as lines. A reader that has gone (`wf … | head`) has read what it wanted.
+/// Writes a text as lines. A closed pipe (`wf … | head`) is no error.
 fn print(mut out: impl Write, text: &str) -> io::Result<()> {
     let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
     match write!(out, "{text}{end}").and_then(|()| out.flush()) {
@@ -288,7 +288,7 @@ fn print(mut out: impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// Says that standard output takes nothing: a full disk behind it, as a rule.
+/// Reports that standard output is not writable, usually because of a full disk.
 fn unprinted(error: &io::Error) -> ExitCode {
     let _ = writeln!(
         io::stderr().lock(),

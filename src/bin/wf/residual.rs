@@ -1,4 +1,4 @@
-//! `wf residual`: how far a solution is from solving a linear system, both of any code.
+//! `wf residual`: the residual norm of a solution of a linear system from any code.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     pub(crate) at_most: Option<f64>,
 }
 
-/// A number that is not below 0.
+/// Parses a nonnegative number.
 fn bound(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
     number.ok_or_else(|| format!("`{text}` is no number from 0 on"))
@@ -77,7 +77,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         "relative": relative, "backward": backward, "worst_row": worst,
     });
     let report = Report::new(text, value);
-    // A residual that is no number is within no bound.
+    // A NaN residual exceeds any bound.
     match arguments.at_most {
         Some(most) if !(relative <= most || absolute == 0.0) => {
             let what = format!("the relative residual is {relative:.3e}, above {most:e}");

@@ -137,7 +137,7 @@ pub(crate) fn execute(
     let sweep = Sweep::of(&all)?;
     files::named(arguments)?;
     let aside = try_out(arguments, sweep.is_some(), console)?;
-    // Each value of a sweep with what the command line says then.
+    // Each value of a sweep with the command line's overrides for it.
     let values: Vec<(Option<&str>, Overrides)> = match &sweep {
         None => vec![(None, all)],
         Some(sweep) => {
@@ -193,7 +193,7 @@ pub(crate) fn execute(
             let warnings = [common.clone(), console.take()].concat();
             report.add(("problem", name), done, warnings);
         }
-        // What was shown on the way need not be shown again, unless much has come between.
+        // Results already printed during the run are not repeated, unless much text was printed since.
         if values.len() > 1 || !console.is_one_terminal() {
             report.text.push_str(&log.table.text());
         }
@@ -202,8 +202,8 @@ pub(crate) fn execute(
     Ok(report)
 }
 
-/// Whether all files that are asked for could be written, as far as that shows before the work; and whether the solution goes
-/// to standard output.
+/// Checks before the work that all requested files are writable, and returns whether the solution goes to standard
+/// output.
 fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bool, Failure> {
     let mut aside = false;
     let series = arguments.output.as_deref().map(Series::of).transpose()?.flatten();
@@ -236,20 +236,20 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
     Ok(aside)
 }
 
-/// The file of a checkpoint behind so many solutions; of one of several solves, `NAME-3.npy` for the third.
+/// Returns the checkpoint file after a number of solutions; for one of several solves, `NAME-3.npy` for the third.
 fn checkpoint_file(path: &Path, solutions: usize, solve: Option<usize>) -> PathBuf {
     let path = PathBuf::from(path.to_string_lossy().replace(STEP, &solutions.to_string()));
     solve.map_or_else(|| path.clone(), |solve| goal::numbered(&path, solve))
 }
 
-/// What tells checkpoints apart.
+/// Returns a hash that identifies a checkpoint.
 fn fingerprint(left: &Checkpoint) -> Vec<u8> {
     let mut hash = DefaultHasher::new();
     left.numbers().into_iter().for_each(|number| hash.write_u64(number.to_bits()));
     hash.finish().to_le_bytes().into()
 }
 
-/// A file that there is one of, however many steps there are.
+/// Rejects a pattern with `{step}` for an output with a single file.
 fn one_file(path: &Path, option: &str, what: &str) -> Result<(), Failure> {
     match path.to_string_lossy().contains(STEP) {
         true => Err(Failure::input(format!(
@@ -259,7 +259,7 @@ fn one_file(path: &Path, option: &str, what: &str) -> Result<(), Failure> {
     }
 }
 
-/// What names one file is for one problem.
+/// Rejects options that name a single file if there are several problems.
 fn only_one(arguments: &Arguments, names: &[String]) -> Result<(), Failure> {
     let options = [
         (arguments.output.is_some(), "--output"),
@@ -280,7 +280,7 @@ fn only_one(arguments: &Arguments, names: &[String]) -> Result<(), Failure> {
 struct Solve<'a> {
     arguments: &'a Arguments,
     which: Blame<'a>,
-    /// The number, the parameter and its value where it has several.
+    /// The index of the solve, the parameter and its value, for a parameter with several values.
     varied: Option<(usize, &'a str, &'a str)>,
     device: &'a Option<Arc<dyn Device>>,
     /// The processes that share the work.
@@ -289,7 +289,7 @@ struct Solve<'a> {
 }
 
 impl Solve<'_> {
-    /// Solves one problem from where the last solve ended, if there was one, and leaves its end there.
+    /// Solves one problem, starting from the end of the last solve if there was one, and stores its end there.
     fn one(&self, start: &mut Option<Vec<f64>>, log: &mut Log) -> Result<Report, Failure> {
         let Self { arguments, which, varied, device, group, console } = *self;
         let number = varied.map(|(number, ..)| number);
@@ -311,7 +311,7 @@ impl Solve<'_> {
         let restart = together(&**group, self.restart(&problem))?;
         let words = restart.as_ref().map_or_else(Vec::new, fingerprint);
         agree_on(&**group, "checkpoint", &words)?;
-        // What the values of a parameter before this one have written stays.
+        // Output of earlier values of a parameter is kept.
         if let (Some(series), Some(left), None | Some(1)) = (&mut log.series, &restart, number) {
             series.resume(left.shown);
         }
@@ -342,7 +342,7 @@ impl Solve<'_> {
                 let Interrupted { step, source, last } = *interrupted;
                 let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
                 match &log.series {
-                    // It is there already.
+                    // It exists already.
                     Some(_) => failure,
                     None => goal.write_last(failure, &problem, (step - 1, &last)),
                 }
@@ -367,7 +367,7 @@ impl Solve<'_> {
         let drawn = picture.draw(&problem, &solution, console);
         solution.seconds.mesh += mesh_seconds;
         solution.seconds.write += begun.elapsed().as_secs_f64();
-        // What was found is said, also where it cannot be written.
+        // Results are reported even if they cannot be written.
         let collection = log.series.as_ref().map(Series::collection);
         let files = Files {
             output: collection.as_deref().or(path.as_deref()).filter(|_| written.is_ok()),
@@ -392,7 +392,7 @@ impl Solve<'_> {
         }
     }
 
-    /// The checkpoint that the run goes on from.
+    /// Returns the checkpoint from which the run continues.
     fn restart(&self, problem: &Problem) -> Result<Option<Checkpoint>, Failure> {
         let Arguments { checkpoint, restart, .. } = self.arguments;
         let given = [(checkpoint, "--checkpoint"), (restart, "--restart")];
@@ -411,12 +411,12 @@ impl Solve<'_> {
         found.map(Some).map_err(|error| failed(error.to_string()))
     }
 
-    /// Whether it is for this process to write what all have found.
+    /// Returns whether this process writes the common results.
     fn speaks(&self) -> bool {
         self.group.rank() == 0
     }
 
-    /// Where the next solution goes.
+    /// Returns the destination of the next solution.
     fn goal(&self, log: &Log) -> Result<Goal, Failure> {
         match &log.series {
             Some(series) => Ok(Goal::File(series.file(series.len()))),
@@ -427,7 +427,7 @@ impl Solve<'_> {
         }
     }
 
-    /// The lines that are reported and their files: beside the solution, or beside the table where no solution is written.
+    /// Returns the line plots and their files: next to the solution, or next to the table if no solution is written.
     fn lines(&self, goal: &Goal, solution: &Solution) -> Vec<(String, PathBuf)> {
         let table = || {
             let number = self.varied.map(|(number, ..)| number);
@@ -438,12 +438,12 @@ impl Solve<'_> {
             Goal::File(path) => Some(path.clone()),
             Goal::Nowhere | Goal::StandardOutput => table(),
         };
-        // Next to a device such as /dev/null nothing is written.
+        // No files are created next to a device such as /dev/null.
         let beside = beside.filter(|path| path.is_file() || !path.exists());
         beside.map_or_else(Vec::new, |path| line_files(&path.with_extension(""), &solution.reports))
     }
 
-    /// Writes the lines that are reported.
+    /// Writes the line plots.
     fn write_lines(&self, goal: &Goal, solution: &Solution) -> Result<(), Failure> {
         if !self.speaks() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Signals that end `wf`: what was started ends first, and no temporary file is left behind.
+//! Signals that end `wf`: child processes end first, and temporary files are removed.
 
 use std::io;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use signal_hook::flag::register;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Waits for the signals that end programs. After cleaning up, one of them ends `wf` as if it had not been heard, so that
-/// a shell sees which it was (128 and its number). Those that `wf` was started to ignore (`nohup`) stay ignored. That a
-/// file may not grow is no signal's matter: it is an error where the file is written.
+/// Waits for the signals that end programs. After the clean-up, the signal ends `wf` with its default action, so that a
+/// shell sees it (exit status 128 plus its number). Signals that were ignored at start (`nohup`) stay ignored.
+/// Exceeding the file-size limit is no signal's matter: it is an error of the write.
 pub(crate) fn listen() -> io::Result<()> {
     register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let heard = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
@@ -25,7 +25,7 @@ pub(crate) fn listen() -> io::Result<()> {
     std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
 }
 
-/// Whether this process was started to ignore a signal, as far as the system says.
+/// Returns whether this process was started with a signal ignored, according to the system.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

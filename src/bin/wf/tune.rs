@@ -1,4 +1,4 @@
-//! `wf tune`: what the model cannot tell apart is measured, and the fastest is remembered.
+//! `wf tune`: measures the kernels that the cost model cannot distinguish, and stores the fastest.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::plan::{Found, find};
 use crate::problem::{Meant, meant, with_threads};
 use crate::report::{Failure, Report};
 
-/// Candidates that are predicted to take up to so many times as long as the best are measured: the model is not better.
+/// Candidates predicted to take up to this multiple of the best time are measured: the model's accuracy.
 const DOUBT: f64 = 2.0;
 
-/// Another kernel is remembered where it is faster by this factor: less is noise.
+/// Another kernel is stored if it is faster by this factor; smaller differences are noise.
 const WORTH: f64 = 1.02;
 
 /// Measure the kernels that the model of costs cannot tell apart, and remember the fastest.
@@ -80,7 +80,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     Ok(report)
 }
 
-/// A kernel that was run.
+/// A measured kernel.
 struct Run {
     words: String,
     strategy: Strategy,
@@ -89,7 +89,7 @@ struct Run {
     seconds: Result<f64, String>,
 }
 
-/// What is tuned.
+/// The kernel to tune.
 struct Tuning<'a> {
     problem: &'a Problem,
     setup: &'a Setup,
@@ -131,9 +131,9 @@ fn one(
         let value = json!({ "problem": name, "machine": machine, "forgotten": true });
         return Ok(Report::new(format!("{name}: what is planned is taken again\n"), value));
     }
-    // What was remembered would be measured as what is planned.
+    // A stored choice would be measured as the planned one.
     tuned::set_aside(of, Task::Action, Precision::F64, &machine);
-    // What is planned comes first: all others are measured against it.
+    // The planned kernel comes first, as the reference of all others.
     let planned = found.all.remove(found.chosen);
     let least = found.all.iter().map(|one| one.seconds).fold(planned.seconds, f64::min);
     let doubtful = found.all.into_iter().filter(|one| one.seconds <= DOUBT * least);
@@ -163,7 +163,7 @@ fn one(
         let why = runs[0].seconds.as_ref().err().cloned().unwrap_or_default();
         return Err(Failure::input(why));
     };
-    // Then sizes, one after another, from the fastest on.
+    // Then sizes, one after another, starting from the fastest kernel.
     let (strategy, words) = (runs[first].strategy, runs[first].words.clone());
     let mut wishes = runs[first].wishes;
     for sizes in sizes(device.is_some(), strategy, wishes.scatter) {
@@ -180,7 +180,7 @@ fn one(
     }
     let best = fastest(&runs).unwrap_or(first);
     let seconds = |number: usize| runs[number].seconds.as_ref().ok().copied();
-    // Once more, side by side: the best of many has been lucky, too.
+    // Again, alternating: the best of many may be a lucky measurement.
     let again = |run: &Run| tuning.measure(run.wishes).ok();
     let (planned, other) = match best {
         0 => (seconds(0), seconds(0)),
@@ -196,7 +196,7 @@ fn one(
     Ok(told(name, &machine, device, &runs, (taken, gain)))
 }
 
-/// What a candidate is, in words.
+/// Describes a candidate.
 fn described(candidate: &Candidate) -> String {
     let plan = &candidate.plan;
     match plan.target {
@@ -205,7 +205,7 @@ fn described(candidate: &Candidate) -> String {
     }
 }
 
-/// The sizes that wishes name.
+/// Describes the sizes in the overrides.
 fn sized(wishes: &Wishes) -> String {
     let number = |name: &str, value: Option<usize>| value.map(|value| format!("{name} {value}"));
     let yes = |name: &str, value: Option<bool>| value.map(|value| format!("{name} {value}"));
@@ -222,7 +222,7 @@ fn sized(wishes: &Wishes) -> String {
 
 type Change = Box<dyn Fn(Wishes) -> Wishes>;
 
-/// Sizes that are tried, one kind after another.
+/// Returns sizes to try, grouped by kind.
 fn sizes(threads: bool, strategy: Strategy, scatter: Option<Scatter>) -> Vec<Vec<Change>> {
     let each = |numbers: &[usize], with: fn(Wishes, usize) -> Wishes| -> Vec<Change> {
         let change = |&number: &usize| Box::new(move |wishes| with(wishes, number)) as Change;
@@ -247,7 +247,7 @@ fn sizes(threads: bool, strategy: Strategy, scatter: Option<Scatter>) -> Vec<Vec
     all
 }
 
-/// What was measured, and what is taken from now on.
+/// Reports the measurements and the stored choice.
 fn told(
     name: &str,
     machine: &str,

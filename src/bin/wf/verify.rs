@@ -1,4 +1,4 @@
-//! `wf verify`: whether forms do what they should, by numbers.
+//! `wf verify`: numerical verification of forms.
 
 mod plot;
 mod table;
@@ -103,7 +103,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What the problems are given otherwise.
+    /// Returns the overrides of the problems.
     fn overrides(&self) -> Overrides {
         let overrides = overrides(&ProblemArguments {
             file: self.file.clone(),
@@ -142,7 +142,7 @@ impl Arguments {
         }
     }
 
-    /// The devices of the process of this number on its machine: those that are named must be there.
+    /// Returns the devices of the process with this number on its host; those that are named must exist.
     fn devices(&self, number: usize) -> Result<Vec<Arc<dyn Device>>, Failure> {
         let mut found = Vec::new();
         if self.no_kernels {
@@ -163,7 +163,7 @@ impl Arguments {
     }
 }
 
-/// The file's program with the problems that are meant; those of forms where it has none.
+/// Returns the file's program with the selected problems, or with one per form if it has none.
 fn program(
     arguments: &Arguments,
     overrides: &Overrides,
@@ -248,7 +248,7 @@ pub(crate) fn execute(
     Ok(report)
 }
 
-/// Options that change nothing.
+/// Warns about options without effect.
 fn warn(arguments: &Arguments, console: &Console) {
     if arguments.no_kernels && !arguments.backend.is_empty() {
         let because = "with --no-kernels none are compared";
@@ -259,7 +259,7 @@ fn warn(arguments: &Arguments, console: &Console) {
     }
 }
 
-/// A verification by so many processes, and what does not hold.
+/// Reports a verification by a number of processes, and its failures.
 fn verified(found: &Verification, processes: usize) -> Result<Report, Failure> {
     let (text, value) = (table::text(found, processes), table::value(found, processes));
     let said = said(found);
@@ -271,7 +271,7 @@ fn verified(found: &Verification, processes: usize) -> Result<Report, Failure> {
     Err(Failure::input(said.join("\n")).with(value).after(report))
 }
 
-/// What does not hold, each with its problem.
+/// Returns the failures, each with its problem.
 fn said(found: &Verification) -> Vec<String> {
     let failures = found.failures().into_iter();
     failures.map(|failure| format!("`{}`, {failure}", found.problem)).collect()

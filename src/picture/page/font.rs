@@ -1,28 +1,28 @@
-//! Text as outlines: the letters of DejaVu Sans that lie in the program, so that no machine needs fonts.
+//! Text as outlines: the letters of DejaVu Sans are embedded, so that no fonts need to be installed.
 
 use ttf_parser::{Face, OutlineBuilder};
 
-/// DejaVu Sans 2.37 (<https://dejavu-fonts.github.io>), of which only letters that pictures have are left; see LICENSE-DejaVu.
+/// DejaVu Sans 2.37 (<https://dejavu-fonts.github.io>), reduced to the letters that pictures use; see LICENSE-DejaVu.
 static DEJAVU: &[u8] = include_bytes!("DejaVuSans.ttf");
 
 fn face() -> Face<'static> {
     Face::parse(DEJAVU, 0).expect("the font of the program should be one")
 }
 
-/// How far a letter moves the next one, in em. A letter that is not there is as wide as a box.
+/// Returns the advance width of a letter, in em. A missing letter is as wide as a box.
 fn advance(face: &Face<'_>, letter: char) -> f64 {
     let glyph = face.glyph_index(letter).unwrap_or_default();
     let advance = face.glyph_hor_advance(glyph).unwrap_or(face.units_per_em());
     f64::from(advance) / f64::from(face.units_per_em())
 }
 
-/// The width of a text of a size.
+/// Returns the width of a text of a size.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     let face = face();
     text.chars().map(|letter| advance(&face, letter) * size).sum()
 }
 
-/// Draws the outlines of a text of a size from its baseline's start, the y axis downwards; `path` takes them.
+/// Appends the outlines of a text of a size from its baseline's start to `path`, with the y axis downwards.
 pub(super) fn outline(text: &str, size: f64, path: &mut tiny_skia::PathBuilder) {
     let face = face();
     let scale = size / f64::from(face.units_per_em());
@@ -34,7 +34,7 @@ pub(super) fn outline(text: &str, size: f64, path: &mut tiny_skia::PathBuilder) 
     }
 }
 
-/// Moves outlines from the font's units to the page's.
+/// Transforms outlines from the font's units to the page's.
 struct Pen<'a> {
     path: &'a mut tiny_skia::PathBuilder,
     x: f32,

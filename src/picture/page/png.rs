@@ -9,10 +9,10 @@ use tiny_skia::{
 use super::font::{outline, width};
 use super::{Anchor, Image, Ink, Mark, Page, PageError, Point, Stroke, Text};
 
-/// Lines that are drawn as one path.
+/// Number of lines that are drawn as one path.
 const GROUP: usize = 1000;
 
-/// The bytes of a PNG file of a page.
+/// Returns the bytes of a PNG file of a page.
 pub(super) fn drawn(page: &Page, scale: f64) -> Result<Vec<u8>, PageError> {
     let (width, height) = ((page.width * scale).round(), (page.height * scale).round());
     let pixels = (width <= f64::from(u16::MAX) && height <= f64::from(u16::MAX))
@@ -24,13 +24,13 @@ pub(super) fn drawn(page: &Page, scale: f64) -> Result<Vec<u8>, PageError> {
     };
     canvas.pixels.fill(Color::WHITE);
     page.marks.iter().for_each(|mark| canvas.mark(mark));
-    // On white, nothing is left to see through.
+    // The background is white, so that opacity is not needed.
     let rgb = canvas.pixels.data().chunks_exact(4).flat_map(|pixel| &pixel[..3]).copied();
     let rgb: Vec<u8> = rgb.collect();
     encoded(canvas.pixels.width(), canvas.pixels.height(), ColorType::Rgb, &rgb)
 }
 
-/// The bytes of a PNG file of an image.
+/// Returns the bytes of a PNG file of an image.
 pub(super) fn of_image(image: &Image) -> Result<Vec<u8>, PageError> {
     encoded(image.width as u32, image.height as u32, ColorType::Rgba, &image.rgba)
 }

@@ -1,10 +1,10 @@
-//! A page as SVG: lines and text stay lines and text, pixels are embedded as PNG.
+//! A page as SVG: lines and text stay vectors, pixels are embedded as PNG.
 
 use std::fmt::Write as _;
 
 use super::{Anchor, Image, Ink, Mark, Page, PageError, Point, Stroke, Text, png};
 
-/// The text of an SVG file.
+/// Returns the text of an SVG file.
 pub(super) fn written(page: &Page) -> Result<String, PageError> {
     let (width, height) = (short(page.width), short(page.height));
     let mut text = format!(
@@ -116,14 +116,14 @@ fn pair([x, y]: Point) -> String {
     format!("{} {}", short(x), short(y))
 }
 
-/// A number to a hundredth, with no digits that say nothing.
+/// Formats a number to a hundredth, without trailing zeros.
 fn short(x: f64) -> String {
     let text = format!("{x:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// What XML can hold of a text.
+/// Escapes a text for XML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -139,7 +139,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// RFC 4648, section 4.
+/// Encodes as in RFC 4648, section 4.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

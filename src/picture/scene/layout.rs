@@ -1,4 +1,4 @@
-//! Where everything of a picture is: the drawn field, its axes, the colour bar, the title.
+//! Layout of a picture: the field, its axes, the colour bar, the title.
 
 use runtime::files::output::surface::Triangles;
 
@@ -8,29 +8,29 @@ use crate::picture::colour::{BLACK, GREY, viridis};
 use crate::picture::page::{Anchor, Mark, Page, Point, Stroke, Text, width};
 use crate::picture::ticks::Ticks;
 
-/// Width of a picture whose size is not given, and its largest height, in pixels.
+/// Default width of a picture, and its largest height, in pixels.
 const WIDTH: f64 = 1200.0;
-/// As [`WIDTH`].
+/// See [`WIDTH`].
 const TALLEST: f64 = 1200.0;
-/// Letters of the width of a page.
+/// Letters per width of a page.
 const LETTERS: f64 = 52.0;
-/// The least height of letters that can be read, in pixels.
+/// Smallest legible height of letters, in pixels.
 const SMALLEST: f64 = 12.0;
-/// What a body that is all in one point is taken to measure.
+/// Assumed extent of a body that is a single point.
 const LEAST: f64 = 1e-300;
-/// The longest name beside the colour bar, in letters.
+/// The longest name next to the colour bar, in letters.
 const LONGEST_NAME: f64 = 10.0;
 
-/// Where everything is.
+/// Positions of the elements.
 pub(super) struct Layout {
     pub(super) page: Point,
     /// Height of letters.
     pub(super) letter: f64,
-    /// The corner above on the left of what the field has, and its size.
+    /// The top left corner of the field's area, and its size.
     pub(super) area: Point,
     pub(super) size: Point,
     pub(super) camera: Camera,
-    /// The least projected coordinates, and pixels for each unit of length.
+    /// The smallest projected coordinates, and pixels per unit of length.
     origin: Point,
     scale: f64,
     /// The axes to the right and up, with their ends.
@@ -67,14 +67,14 @@ impl Layout {
         };
         let scale = (room[0] / extent[0]).min(room[1] / extent[1]);
         let drawn = [0, 1].map(|c| scale * extent[c]);
-        // In the middle of the room that there is.
+        // Centred in the available space.
         let area = [left + 0.5 * (room[0] - drawn[0]), above + 0.5 * (room[1] - drawn[1])];
         let (area, size) = (area.map(f64::round), drawn.map(|c| c.ceil().max(1.0)));
         let origin = [ends[0][0], ends[1][0]];
         Self { page, letter, area, size, camera, origin, scale, ticks, column }
     }
 
-    /// Pixels from the area's corner above on the left, and depth in pixels.
+    /// Returns pixels from the area's top left corner, and depth in pixels.
     pub(super) fn within(&self, x: [f64; 3]) -> [f64; 3] {
         let [u, v, depth] = self.camera.project(x);
         let down = self.size[1] - self.scale * (v - self.origin[1]);
@@ -93,7 +93,7 @@ impl Layout {
         page.text(Text::new(scene.title.clone(), at, size, Anchor::Start));
     }
 
-    /// The colour bar on the right, with its ends and round numbers between them.
+    /// Draws the colour bar on the right, with its ends and round numbers between them.
     pub(super) fn bar(&self, page: &mut Page, scene: &Scene, range: &Range) {
         let letter = self.letter;
         let x = self.page[0] - letter - self.column;
@@ -132,7 +132,7 @@ impl Layout {
         }
     }
 
-    /// A frame with ticks around what is flat.
+    /// Draws a frame with ticks around a plane mesh or slice.
     pub(super) fn axes(&self, page: &mut Page, axis: usize) {
         let Some([across, upward]) = &self.ticks else { return };
         let letter = self.letter;
@@ -169,7 +169,7 @@ impl Layout {
         );
     }
 
-    /// The directions of the axes.
+    /// Draws the directions of the axes.
     pub(super) fn triad(&self, page: &mut Page) {
         let letter = self.letter;
         let origin = [self.page[0] - 6.2 * letter, self.page[1] - 4.2 * letter];
@@ -190,7 +190,7 @@ impl Layout {
         }
     }
 
-    /// How far the body goes along each axis.
+    /// Prints the extent of the body along each axis.
     pub(super) fn extents(&self, page: &mut Page, scene: &Scene) {
         let along = |axis: usize| {
             let values = scene.triangles.points.iter().map(|x| x[axis]);
@@ -209,12 +209,12 @@ impl Layout {
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// The name of an axis with the power of ten that its labels leave out.
+/// Returns the name of an axis with the power of ten omitted from its labels.
 fn with_factor(name: &str, ticks: &Ticks) -> String {
     ticks.factor().map_or_else(|| name.to_owned(), |factor| format!("{name}  {factor}"))
 }
 
-/// What the colour bar, its labels and its name take; a long name becomes smaller.
+/// Returns the width of the colour bar with its labels and its name; a long name becomes smaller.
 fn column(scene: &Scene, range: &Range, letter: f64) -> f64 {
     let ticks = Ticks::linear(range.low, range.high, 8);
     let span = range.high - range.low;
@@ -225,18 +225,18 @@ fn column(scene: &Scene, range: &Range, letter: f64) -> f64 {
     (1.75 * letter + labels).max(name).max(triad)
 }
 
-/// The page around what is drawn, without room that nothing needs: as wide as it may be, unless it would become too high.
+/// Returns the page around the field without unused space: as wide as possible, unless it would become too high.
 fn fitting(extent: Point, fixed: Point, letter: f64, title: &str) -> (Point, Point) {
     let room = [WIDTH - fixed[0], TALLEST - fixed[1]];
     let scale = (room[0] / extent[0]).min(room[1] / extent[1]);
-    // The bar and the title need some room, too.
+    // The bar and the title need a minimum of space, too.
     let least = [width(title, 1.15 * letter) + 2.0 * letter - fixed[0], 13.0 * letter];
     let room = [0, 1].map(|c| (scale * extent[c]).max(least[c]).min(room[c].max(least[c])));
     let page = [0, 1].map(|c| (room[c] + fixed[c]).round().min(2.0 * WIDTH));
     (page, room)
 }
 
-/// The widest label of an axis.
+/// Returns the width of the widest label of an axis.
 fn widest(ticks: &Ticks, letter: f64) -> f64 {
     ticks.at.iter().map(|&value| width(&ticks.label(value), letter)).fold(0.0, f64::max)
 }
@@ -247,7 +247,7 @@ fn ends(values: impl Iterator<Item = f64>) -> [f64; 2] {
     if found[0] > found[1] { [0.0, 1.0] } else { found }
 }
 
-/// The ends of what is drawn, to the right and up.
+/// Returns the extents of the scene, to the right and up.
 fn projected_ends(triangles: &Triangles, camera: &Camera) -> [[f64; 2]; 2] {
     [0, 1].map(|axis| ends(triangles.points.iter().map(|&x| camera.project(x)[axis])))
 }

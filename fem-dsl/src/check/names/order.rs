@@ -6,8 +6,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// An order in which each item comes after those it uses. A cycle is reported once, and left out
-/// with all that rests on it.
+/// Returns the items in dependency order. A cycle is reported once, and omitted with everything that depends on it.
 pub(super) fn order(
     uses: &[Vec<(usize, Span)>],
     idents: &[&Ident],
@@ -27,7 +26,7 @@ pub(super) fn order(
             continue;
         }
         states[start] = State::Open;
-        // The path from `start`, each with the number of its uses that have been followed.
+        // The path from `start`, each with the number of its visited uses.
         let mut path: Vec<(usize, usize)> = vec![(start, 0)];
         while let Some(&mut (item, ref mut next)) = path.last_mut() {
             let Some(&(used, span)) = uses[item].get(*next) else {
@@ -54,7 +53,7 @@ pub(super) fn order(
                     states[item] = State::Cyclic;
                 }
                 State::Cyclic => {
-                    // Reported already where `used` still lies on the path.
+                    // Already reported if `used` is still on the path.
                     states[item] = State::Cyclic;
                 }
             }

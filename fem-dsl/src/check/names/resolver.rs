@@ -1,4 +1,4 @@
-//! Declarations are entered, then every name is looked up where it is used.
+//! Resolver: declarations are entered, then every name is looked up at its use.
 
 use super::{
     AuxItem, Block, Definition, Entry, FieldItem, MOST_ERRORS, Meaning, Names, ParamItem, Place,
@@ -11,10 +11,10 @@ use crate::habits;
 use crate::source::Span;
 use crate::words;
 
-/// The most parameters that a function may have.
+/// Largest number of parameters of a function.
 const MOST_PARAMETERS: usize = 64;
 
-/// Names on their way to being resolved.
+/// Name resolution in progress.
 pub(super) struct Resolver<'a> {
     pub(super) file: &'a ast::File,
     pub(super) names: Names<'a>,
@@ -28,7 +28,7 @@ impl<'a> Resolver<'a> {
             let (name, meaning) = match &item.kind {
                 FormItemKind::Field { name, shape, space } => {
                     if region.is_some() {
-                        // What it would be is unknown, so that nothing more is said of it.
+                        // Its meaning is unknown, so that its uses are not reported.
                         names.repeated.insert(&name.name);
                         let message = "a field cannot be declared in a block";
                         self.diagnostics.push(
@@ -92,7 +92,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The parameters of functions shadow nothing, and are not too many.
+    /// Checks that the parameters of functions shadow nothing, and their number.
     pub(super) fn parameters(&mut self) {
         for definition in &mut self.names.definitions {
             let mut parameters = definition.parameters.unwrap_or_default();
@@ -122,7 +122,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Checks the names in parameters and definitions and notes who uses whom.
+    /// Checks the names in parameters and definitions and records their uses.
     pub(super) fn bodies(&mut self, uses: &mut Uses) {
         for param in self.names.params.clone() {
             let place = Place { param: true, ..Place::region(None) };
@@ -183,7 +183,7 @@ impl<'a> Resolver<'a> {
         self.diagnostics.push(diagnostic.suggest(&name.name, fields));
     }
 
-    /// Checks the names of one expression; gives back those that the form declares.
+    /// Checks the names of one expression; returns those that the form declares.
     pub(super) fn expression(
         &mut self,
         root: ast::ExprId,
@@ -194,7 +194,7 @@ impl<'a> Resolver<'a> {
         let paths = self.paths(&nodes);
         for id in nodes {
             let expr = &self.file.exprs[id];
-            // What is wrong is put into words only while there is someone to read them.
+            // Messages are only composed below the error limit.
             let quiet = self.diagnostics.len() >= MOST_ERRORS;
             if let ExprKind::Name(name) | ExprKind::Call { function: Ident { name, .. }, .. } =
                 &expr.kind
@@ -202,7 +202,7 @@ impl<'a> Resolver<'a> {
                     || self.names.unknown.contains(name))
                 && !place.parameters.iter().any(|parameter| parameter.name == *name)
             {
-                // It has been reported, and nobody knows what it is.
+                // It has been reported as ambiguous.
                 self.names.broken.insert(id);
                 continue;
             }
@@ -239,7 +239,8 @@ impl<'a> Resolver<'a> {
         used
     }
 
-    /// The arguments of `file`, where that is nothing that the form declares: the call is wrong, not they.
+    /// Returns the arguments of `file`, unless the form declares that name: the call is wrong rather than its
+    /// arguments.
     fn paths(&self, nodes: &[ast::ExprId]) -> Vec<ast::ExprId> {
         if self.names.entries.contains_key(words::FILE) {
             return Vec::new();
@@ -253,7 +254,7 @@ impl<'a> Resolver<'a> {
         calls.flatten().copied().collect()
     }
 
-    /// What a declared name means, without a word where it means nothing.
+    /// Returns the meaning of a name, without a diagnostic if it has none.
     fn quiet(
         &self,
         name: &str,
@@ -358,7 +359,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The declaration of a name that may be used at `place`.
+    /// Returns the declaration of a name that may be used at `place`.
     fn entry(&self, name: &str, span: Span, place: Place<'a>) -> Result<Entry, Box<Diagnostic>> {
         let Some(&entry) = self.names.entries.get(name) else {
             if words::LATER.contains(&name) {
@@ -406,7 +407,7 @@ impl<'a> Resolver<'a> {
         Ok(entry)
     }
 
-    /// In a weak form, an unknown name may be a test function that was not declared.
+    /// Returns help for an unknown name in a weak form, which may be an undeclared test function.
     fn test_help(&self, name: &str, place: Place<'a>) -> Option<String> {
         let tested =
             |field: &Ident| self.names.tests.iter().any(|(_, tested)| tested.name == field.name);
@@ -444,14 +445,14 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// A string where no function takes one.
+/// Returns the diagnostic for a string outside of a function that takes one.
 fn misplaced_string(span: Span) -> Diagnostic {
     Diagnostic::new(Code::NotAvailableHere, "a string is no value here")
         .label(span, "a string")
         .help("strings are tags and files: `on: \"tag\"` in a report's `integral`")
 }
 
-/// A file where no file can give the value.
+/// Returns the diagnostic for a file that cannot define a value.
 fn misplaced_file(span: Span) -> Diagnostic {
     let message =
         "`file` gives the whole value of `aux` or `initial` in a problem, and nothing else";
@@ -461,7 +462,7 @@ fn misplaced_file(span: Span) -> Diagnostic {
     )
 }
 
-/// An argument with a name of a function that has none.
+/// Returns the diagnostic for a named argument of a function that has none.
 fn named_argument(argument: &ast::Argument) -> Diagnostic {
     let message = format!("no argument is called `{}` here", argument.name.name);
     Diagnostic::new(Code::BadArgument, message)
@@ -473,7 +474,7 @@ fn is_built_in(function: &Ident) -> bool {
     crate::check::functions::argument_count(&function.name).is_some()
 }
 
-/// Whether a known name has a value at `place`.
+/// Checks that a known name has a value at `place`.
 fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>> {
     let settled = place.settled && matches!(name, "t" | "k");
     if place.param && !settled && !matches!(name, "pi" | "dim" | "I") {
@@ -494,7 +495,7 @@ fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>
     Ok(())
 }
 
-/// A word that this version only keeps.
+/// Returns the diagnostic for a word reserved for later versions.
 fn later_word(name: &str, span: Span) -> Diagnostic {
     let help = match name {
         "normal" => "the outward unit normal of a boundary facet is `n`",

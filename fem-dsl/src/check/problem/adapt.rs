@@ -1,7 +1,7 @@
-//! How a problem's mesh follows its solution: the arguments of `adapt(…)` → [`Adapt`].
+//! Adaptive mesh refinement: the arguments of `adapt(…)` → [`Adapt`].
 //!
-//! Without `steps` there are [`STEPS`] where nothing else ends them, and [`ENOUGH`] where `until` or `max_dofs` does. θ is
-//! smaller in three dimensions, where a cell becomes eight and not four.
+//! The default of `steps` is [`STEPS`] without another limit, and [`ENOUGH`] with `until` or `max_dofs`. θ is smaller
+//! in three dimensions, where a cell is divided into eight instead of four.
 
 use super::arguments::{self, Kind, Table};
 use super::{Checker, Statement};
@@ -11,11 +11,11 @@ use crate::diagnostic::Diagnostic;
 use crate::problem::{Adapt, Argument};
 use std::collections::BTreeMap;
 
-/// Steps where no other limit is given.
+/// Steps without another limit.
 const STEPS: usize = 10;
-/// Steps where another limit is given.
+/// Steps with another limit.
 const ENOUGH: usize = 100;
-/// The most steps that can be asked for.
+/// Largest number of steps.
 const MOST: u32 = 1000;
 
 const ARGUMENTS: Table = &[
@@ -26,7 +26,7 @@ const ARGUMENTS: Table = &[
     ("coarsen", Kind::Part),
 ];
 
-/// Checks the statements that say it, once the parameters are known.
+/// Checks the statements, once the parameters are known.
 pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     for statement in statements {
         if let ProblemItemKind::Adapt { arguments } = statement.kind {
@@ -35,7 +35,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     }
 }
 
-/// One statement; none where some of it is wrong.
+/// Reads one statement; `None` if a part of it is wrong.
 fn read(
     checker: &mut Checker<'_>,
     statement: Statement<'_>,

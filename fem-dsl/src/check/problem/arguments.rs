@@ -1,4 +1,4 @@
-//! Named arguments of generators and solvers: which there are, of which kind, in which range.
+//! Named arguments of generators and solvers: their names, kinds and ranges.
 
 use super::Piece;
 use crate::arena::IndexVec;
@@ -16,45 +16,45 @@ use std::collections::BTreeMap;
 /// The kind of an argument.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// A whole number in a range.
+    /// An integer in a range.
     Whole(u32, u32),
     /// A number.
     Number,
-    /// A number above 0.
+    /// A positive number.
     Positive,
-    /// A number from 0 on.
+    /// A nonnegative number.
     NotNegative,
-    /// A number from 0 on and below 1: a part of something.
+    /// A fraction from 0 to below 1.
     Part,
-    /// A number above 0 and at most 1: a part of something, or all of it.
+    /// A fraction above 0, up to 1.
     Share,
-    /// A whole number from 1 on, or one for each direction.
+    /// A positive integer, or one per direction.
     Counts,
-    /// One number for each direction.
+    /// One number per direction.
     Point,
-    /// A number, or any number of them in brackets.
+    /// A number, or a list in brackets.
     Numbers,
-    /// One of these words.
+    /// One of these keywords.
     Word(&'static [&'static str]),
     /// Any name.
     Name,
-    /// One of these words, perhaps with settings in parentheses.
+    /// One of these keywords, optionally with settings in parentheses.
     Made(&'static [(&'static str, Settings)]),
 }
 
-/// The settings that a word takes.
+/// The settings of a keyword.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Settings {
     /// These.
     These(Table),
-    /// One for each field of the form, of this kind.
+    /// One per field of the form, of this kind.
     EachField(&'static Kind),
 }
 
-/// What is said of a word that is none of those that are possible.
+/// The label of an unknown keyword.
 const NO_WORD: &str = "not one of these words";
 
-/// A word that takes no settings.
+/// A keyword without settings.
 pub(super) const PLAIN: Settings = Settings::These(&[]);
 
 impl Kind {
@@ -105,7 +105,7 @@ impl Kind {
     }
 }
 
-/// A value that is usual, of arguments whose range alone says little.
+/// Returns a typical value, for arguments whose range alone is not informative.
 fn example(argument: &str) -> Option<&'static str> {
     Some(match argument {
         "rtol" => "1e-8",
@@ -117,10 +117,10 @@ fn example(argument: &str) -> Option<&'static str> {
     })
 }
 
-/// The arguments that something takes.
+/// The arguments of a function or keyword.
 pub(super) type Table = &'static [(&'static str, Kind)];
 
-/// Reads one argument of a table in `dim` dimensions, which knows no form.
+/// Reads one argument of a table in `dim` dimensions, without a form.
 pub(super) fn read(
     piece: &Piece,
     argument: &ast::Argument,
@@ -192,7 +192,7 @@ pub(super) fn read_of(
     Err(vec![piece.place(wrong(shown).help_if(known))])
 }
 
-/// Reads one of some words, with its settings; `fields` are those of the form.
+/// Reads one of several keywords, with its settings; `fields` are those of the form.
 pub(super) fn made(
     fields: &[Field],
     piece: &Piece,
@@ -292,7 +292,7 @@ pub(super) fn known<'a>(
     (found, diagnostics)
 }
 
-/// The word that an argument is, where it is one.
+/// Returns the keyword of an argument, if it is one.
 pub(super) fn word(exprs: &IndexVec<ExprId, Expr>, value: ExprId) -> Option<&str> {
     match &exprs[value].kind {
         ExprKind::Name(word) => Some(word),

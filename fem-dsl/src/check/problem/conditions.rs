@@ -64,7 +64,7 @@ pub(super) fn check(
     checker.content.dirichlet.push(Dirichlet { field: index, trace, value, support });
 }
 
-/// The point near which a condition holds.
+/// Returns the point whose nearest vertex has the condition.
 fn vertex(checker: &mut Checker<'_>, piece: &Piece, at: ExprId) -> Option<[f64; 3]> {
     let (found, values) = checker.number(piece, at)?;
     let dim = checker.form.dim;
@@ -83,7 +83,8 @@ fn vertex(checker: &mut Checker<'_>, piece: &Piece, at: ExprId) -> Option<[f64; 
     None
 }
 
-/// Whether an expression has one value at a node: it does not ask for the diameter of a cell; says so where it does.
+/// Returns whether an expression is single-valued at nodes, that is independent of the cell diameter; reports an error
+/// otherwise.
 pub(super) fn is_of_nodes(
     checker: &mut Checker<'_>,
     statement: Statement<'_>,
@@ -100,7 +101,7 @@ pub(super) fn is_of_nodes(
     false
 }
 
-/// A condition on a field whose unknowns lie inside of the cells.
+/// Reports a condition on a field whose DoFs are all inside of cells.
 fn discontinuous(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Ident, space: Space) {
     let name = &field.name;
     let message = format!("`{name}` lives in `{space}`, which has no unknowns on the boundary");
@@ -113,7 +114,7 @@ fn discontinuous(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Id
     checker.report(statement.piece, diagnostic);
 }
 
-/// `mean p = 0;` for a field without other conditions.
+/// Checks `mean p = 0;` for a field without other conditions.
 pub(super) fn check_mean(checker: &mut Checker<'_>, statement: Statement<'_>) {
     let (ProblemItemKind::Mean { field, value }, piece) = (statement.kind, statement.piece) else {
         return;
@@ -146,7 +147,7 @@ pub(super) fn check_mean(checker: &mut Checker<'_>, statement: Statement<'_>) {
     checker.content.mean.push((index, values));
 }
 
-/// Says which tags a generator's mesh does not have.
+/// Reports tags that a generator's mesh does not have.
 pub(super) fn known_tags(
     checker: &mut Checker<'_>,
     piece: &Piece,
@@ -159,7 +160,7 @@ pub(super) fn known_tags(
     }
 }
 
-/// The message that a mesh with the tags `known` lacks one, of the boundary or of cells.
+/// Returns the error for a mesh with the tags `known` that lacks one, of the boundary or of cells.
 pub(crate) fn unknown_tag(of: &str, tag: &Text, known: &[&str]) -> Diagnostic {
     let list: Vec<String> = known.iter().map(|tag| format!("\"{}\"", shortened(tag))).collect();
     let note = match list.is_empty() {
@@ -211,7 +212,7 @@ fn component_index(
     None
 }
 
-/// The normal component of a field, which has one for each direction.
+/// Checks a condition on the normal component of a field, which has one component per direction.
 fn of_normal(
     checker: &mut Checker<'_>,
     piece: &Piece,
@@ -243,7 +244,7 @@ fn of_normal(
     None
 }
 
-/// The value of the known solution.
+/// Returns the value of the known solution.
 fn exact(
     checker: &mut Checker<'_>,
     statement: Statement<'_>,
@@ -254,7 +255,7 @@ fn exact(
     let known = checker.content.exact.iter().find(|(of, _)| *of == index);
     let Some((_, solution)) = known else {
         if checker.content.broken || checker.content.manufacturing {
-            // The known solution may be what could not be read, and one that is missing is missed elsewhere.
+            // The known solution may be unreadable, and a missing one is reported elsewhere.
             return None;
         }
         let message = format!("this condition on `{}` has no value", field.name);

@@ -1,5 +1,5 @@
-//! What a problem says without effect: a condition that a later one replaces, a setting that nothing reads. Each is a
-//! warning, and only a problem without errors has any.
+//! Statements without effect: a condition that a later one replaces, a setting that nothing reads. Each is a warning,
+//! and only reported for a problem without errors.
 
 use super::{Content, Statement};
 use crate::ast::{Place, ProblemItemKind};
@@ -12,10 +12,10 @@ use crate::problem::{
     Dirichlet, Expression, Method, NewtonSettings, SolverSettings, Support, Trace, Values,
 };
 
-/// Places at which two values are compared.
+/// Number of points at which two values are compared.
 const PLACES: u32 = 3;
 
-/// All warnings about a problem whose statements were right.
+/// Returns all warnings about a problem without errors.
 pub(super) fn without_effect(
     statements: &[Statement<'_>],
     form: &Form,
@@ -28,8 +28,8 @@ pub(super) fn without_effect(
     found
 }
 
-/// Conditions on what a later one holds too, to other values. A condition on a tag behind one on `all`, or on a
-/// component behind one on the whole field, is an exception from it, and nothing to warn of.
+/// Warns about conditions that a later one replaces by other values. A condition on a tag after one on `all`, or on a
+/// component after one on the whole field, is an exception, and causes no warning.
 fn replaced(
     statements: &[Statement<'_>],
     form: &Form,
@@ -85,7 +85,7 @@ fn later_is_all(statement: &Statement<'_>) -> bool {
     matches!(statement.kind, ProblemItemKind::Dirichlet { place: None | Some(Place::All(_)), .. })
 }
 
-/// The tags of a condition that a later one holds too; none of them where it is one on `all`.
+/// Returns the tags of a condition that a later one also covers; an empty list for `all`.
 fn shared<'a>(earlier: &'a Dirichlet, later: &Dirichlet) -> Option<Vec<&'a str>> {
     let own = earlier.support.tags().iter().map(String::as_str);
     match (&earlier.support, &later.support) {
@@ -99,7 +99,7 @@ fn shared<'a>(earlier: &'a Dirichlet, later: &Dirichlet) -> Option<Vec<&'a str>>
     }
 }
 
-/// Whether two conditions, of which the later one holds all that the earlier one does, give different values.
+/// Returns whether two conditions, the later of which covers the earlier, have different values.
 fn differ(earlier: &Dirichlet, later: &Dirichlet, content: &Content, params: &[Vec<f64>]) -> bool {
     (0..PLACES).any(|place| {
         let earlier_values = values(&earlier.value, place, content, params);
@@ -115,7 +115,7 @@ fn differ(earlier: &Dirichlet, later: &Dirichlet, content: &Content, params: &[V
     })
 }
 
-/// The components of an expression at some place.
+/// Returns the components of an expression at a sample point.
 fn values(expression: &Expression, place: u32, content: &Content, params: &[Vec<f64>]) -> Vec<f64> {
     // Multiples of the golden ratio, so that no two coordinates are equal by accident.
     let drawn = |number: u32| (f64::from(10 * place + number) * 0.618_033_988_749_895).fract();
@@ -131,7 +131,7 @@ fn values(expression: &Expression, place: u32, content: &Content, params: &[Vec<
     expression.value.iter().map(|&node| all[node]).collect()
 }
 
-/// `degree` and `t` where nothing depends on them.
+/// Warns about `degree` and `t` if nothing depends on them.
 fn settings(statements: &[Statement<'_>], form: &Form, content: &Content) -> Vec<Diagnostic> {
     let relative = |(_, space): (&str, Space)| {
         let (Space::H1(degree) | Space::L2(degree)) = space;
@@ -174,7 +174,7 @@ fn settings(statements: &[Statement<'_>], form: &Form, content: &Content) -> Vec
     found
 }
 
-/// The expressions of a problem.
+/// Returns the expressions of a problem.
 fn expressions(content: &Content) -> impl Iterator<Item = &Expression> {
     let conditions = content.dirichlet.iter().map(|condition| &condition.value);
     let exact = content.exact.iter().map(|(_, value)| value);
@@ -187,7 +187,7 @@ fn reads(expression: &Expression, input: Input) -> bool {
     expression.graph.nodes().iter().any(|node| *node == Node::Input(input))
 }
 
-/// Settings of Newton's linear solver that the one which is named does not have.
+/// Warns about settings of Newton's linear solver that the selected one does not have.
 fn solver(statements: &[Statement<'_>], content: &Content) -> Vec<Diagnostic> {
     let Some(SolverSettings::Newton(NewtonSettings { linear: Some(linear), .. })) = content.solver
     else {

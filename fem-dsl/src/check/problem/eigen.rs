@@ -1,4 +1,4 @@
-//! The eigenvalue problem of a form: `eigen = smallest(5, rtol: 1e-8);` → [`Wanted`], and what does not go with it.
+//! The eigenvalue problem of a form: `eigen = smallest(5, rtol: 1e-8);` → [`Wanted`], and incompatible statements.
 
 use super::arguments::{self, Kind, Table};
 use super::{Checker, Piece, Statement};
@@ -7,19 +7,19 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::problem::Argument;
 
-/// Iterations after which it ends, where no other number is given.
+/// Default limit of the iterations.
 const ITERATIONS: usize = 500;
-/// The most eigenvalues that can be asked for: each iteration solves dense problems of three times as many.
+/// Largest number of eigenvalues: each iteration solves dense problems of three times this size.
 const MOST: u32 = 500;
 
-/// The settings of `smallest`, behind the number of eigenvalues.
+/// The settings of `smallest`, after the number of eigenvalues.
 const ARGUMENTS: Table = &[
     ("rtol", Kind::Part),
     ("max_iterations", Kind::Whole(1, u32::MAX)),
     ("preconditioner", Kind::Word(&["multigrid", "direct", "jacobi", "none"])),
 ];
 
-/// The eigenvalues that are asked for; their mass is a form of its own.
+/// The requested eigenvalues; their mass is a separate form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wanted {
     pub(crate) count: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Wanted {
     pub(crate) preconditioner: Option<String>,
 }
 
-/// Checks the statement that asks for eigenvalues, and those beside it.
+/// Checks the statement that requests eigenvalues, and related statements.
 pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     let of = |word: &str| {
         statements.iter().rev().find_map(|statement| match statement.kind {
@@ -40,7 +40,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     };
     let (eigen, mass) = (of("eigen"), of("mass"));
     let Some((statement, value)) = eigen else {
-        // Its parameters have their values here, also where a solution from the command line has taken the modes' place.
+        // Its parameters are evaluated here, even if a solution from the command line replaces the modes.
         let manufactured = |statement: &Statement<'_>| {
             matches!(statement.kind, ProblemItemKind::Manufactured { .. })
         };
@@ -74,7 +74,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     }
 }
 
-/// `smallest(COUNT, …)`.
+/// Reads `smallest(COUNT, …)`.
 fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Wanted> {
     let expr = &piece.file.exprs[value];
     let (function, unnamed, named) = match &expr.kind {

@@ -1,5 +1,5 @@
-//! `file("data.vtu", "kappa")`: data and states that a file gives. It is the whole value of `aux` or `initial`; what the
-//! file holds is seen only when the problem is set up.
+//! `file("data.vtu", "kappa")`: data and states from a file. It is the whole value of `aux` or `initial`; the contents
+//! of the file are checked during the setup of the problem.
 
 use super::{Checker, Piece};
 use crate::ast::{self, Expr, ExprId, ExprKind, Ident};
@@ -18,7 +18,7 @@ pub(super) struct Call<'a> {
     named: &'a [ast::Argument],
 }
 
-/// The call of `file` that an expression is.
+/// Returns the call of `file` in an expression.
 pub(super) fn call(file: &ast::File, value: ExprId) -> Option<Call<'_>> {
     match &file.exprs[value].kind {
         ExprKind::Call { function, arguments, named } if function.name == words::FILE => {
@@ -28,7 +28,7 @@ pub(super) fn call(file: &ast::File, value: ExprId) -> Option<Call<'_>> {
     }
 }
 
-/// Data from a file, at nodes or on cells.
+/// Checks data from a file, at nodes or on cells.
 pub(super) fn of_aux(
     checker: &mut Checker<'_>,
     piece: &Piece,
@@ -50,7 +50,7 @@ pub(super) fn of_aux(
     None
 }
 
-/// The array that a call names.
+/// Returns the array of a call.
 pub(super) fn array(checker: &mut Checker<'_>, piece: &Piece, call: Call<'_>) -> Option<Stored> {
     match checked(piece, call) {
         Ok(found) => found,
@@ -61,7 +61,7 @@ pub(super) fn array(checker: &mut Checker<'_>, piece: &Piece, call: Call<'_>) ->
     }
 }
 
-/// None where the text is broken, of which others have spoken.
+/// Returns `None` for broken text, which is already reported.
 fn checked(piece: &Piece, call: Call<'_>) -> Result<Option<Stored>, Box<Diagnostic>> {
     let usage = "write `file(\"data.vtu\", \"name of the array\")` or `file(\"data.npy\")`";
     if let Some(argument) = call.named.first() {

@@ -1,9 +1,9 @@
-//! Manufactured solutions with a kink, or a jump, inside the domain: the flux jumps there, and the source f0 − div f1 misses
-//! what the jump is tested against.
+//! Manufactured solutions with a kink, or a jump, inside the domain: the flux jumps there, and the source f0 − div f1
+//! lacks the surface term of the jump.
 //!
-//! A solution changes its formula where the argument of an `abs` or `sign` is 0, where those of a `min` or `max` are equal,
-//! and where a comparison of an `if` changes. Such places are looked for along segments of the domain, by bisection; there is
-//! a kink where values or slopes on both sides differ by more than rounding.
+//! A solution changes its formula where the argument of `abs` or `sign` is 0, where those of `min` or `max` are equal,
+//! and where the condition of an `if` changes. Such points are searched along segments of the domain, by bisection. A
+//! kink is present if values or slopes on both sides differ by more than rounding errors.
 
 use super::{Content, MeshChoice, Statement};
 use crate::ast::ProblemItemKind;
@@ -15,19 +15,19 @@ use crate::point::{Binary, Input, Node, NodeId, Unary, reachable};
 use crate::problem::{Argument, Expression, MeshSource};
 use std::collections::BTreeMap;
 
-/// Segments of the domain along which a change of formula is looked for.
+/// Number of segments of the domain in the search for a change of formula.
 const SEGMENTS: u32 = 256;
 
-/// Bisections: as many as halve a segment down to neighbouring numbers.
+/// Number of bisections: as many as reduce a segment to neighbouring floating-point numbers.
 const HALVINGS: usize = 60;
 
-/// The part of the larger of two slopes, or values, by which they may differ.
+/// Relative difference of two slopes, or values, that counts as a rounding error.
 const ROUNDING: f64 = 1e-6;
 
-/// The part of a segment by which a place has to be inside of the domain.
+/// Minimal distance of a point from the boundary of the domain, relative to a segment.
 const INSIDE: f64 = 1e-6;
 
-/// A warning for each field whose manufactured solution has a kink that its flux sees.
+/// Warns about each field whose manufactured solution has a kink that affects its flux.
 pub(super) fn kinks(
     statements: &[Statement<'_>],
     form: &Form,
@@ -84,7 +84,7 @@ impl FluxDependencies {
     }
 }
 
-/// The domain of the mesh, as far as its source gives one.
+/// The domain of the mesh, if its source defines one.
 struct Domain {
     low: [f64; 3],
     high: [f64; 3],
@@ -99,7 +99,7 @@ enum Kind {
 }
 
 impl Domain {
-    /// The domain of a generator; of a file some boxes around the origin.
+    /// Returns the domain of a generator; for a file some boxes around the origin.
     fn of(mesh: Option<&MeshChoice>, dim: usize) -> Vec<Self> {
         let cube = |size: f64, kind| Self { low: [-size; 3], high: [size; 3], kind };
         let Some(MeshSource::Generator { name, arguments }) = mesh.map(|mesh| &mesh.source) else {
@@ -137,7 +137,7 @@ impl Domain {
             }
     }
 
-    /// The corner of some segment: a low-discrepancy sequence, so that no coordinate is met by accident.
+    /// Returns the corner of a segment: a low-discrepancy sequence, so that no coordinate is special.
     fn drawn(&self, number: u32) -> [f64; 3] {
         // Powers of the roots of xᵈ⁺¹ = x + 1.
         const STEPS: [f64; 3] =
@@ -157,7 +157,7 @@ fn point(argument: Option<&Argument>, dim: usize, default: f64) -> [f64; 3] {
     x
 }
 
-/// A known solution, of which a kink is looked for.
+/// A known solution in which a kink is searched.
 struct Search<'a> {
     known: &'a Expression,
     domain: &'a Domain,
@@ -167,7 +167,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// A place where the flux jumps, and what the solution has there.
+    /// Returns a point at which the flux jumps, and the kind of change of the solution.
     fn kink(&self) -> Option<([f64; 3], &'static str)> {
         let switches = self.switches();
         if switches.is_empty() || !(self.seen.value || self.seen.gradient) {
@@ -233,7 +233,7 @@ impl Search<'_> {
         (self.seen.gradient && jumps(&self.known.gradient, slope)).then(|| (at(low), "kink"))
     }
 
-    /// The mean size of the values and of the slopes: near a change of formula both may be 0 but for rounding.
+    /// Returns the mean size of the values and of the slopes: near a change of formula both may be rounding errors.
     fn sizes(&self, time: f64) -> [f64; 2] {
         const SAMPLES: u32 = 32;
         let mut sums = [0.0; 2];
@@ -251,7 +251,7 @@ impl Search<'_> {
         self.known.gradient.len() / self.known.value.len().max(1)
     }
 
-    /// Nodes where the formula changes with the place.
+    /// Returns the nodes at which the formula changes with the position.
     fn switches(&self) -> Vec<NodeId> {
         let graph = &self.known.graph;
         let mut varies = BTreeMap::new();
@@ -278,7 +278,7 @@ impl Search<'_> {
         self.known.value.iter().chain(&self.known.gradient).copied().collect()
     }
 
-    /// On which side of its change a node is.
+    /// Returns the side of the change on which a node is.
     fn side(&self, values: &BTreeMap<NodeId, f64>, switch: NodeId) -> bool {
         let value = |id: NodeId| values[&id];
         match self.known.graph.nodes()[switch] {

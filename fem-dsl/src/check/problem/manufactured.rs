@@ -1,4 +1,5 @@
-//! Manufactured solutions: `manufactured u = EXPR;` for every field, and data that has the derivatives it needs.
+//! Manufactured solutions: `manufactured u = EXPR;` for every field, and data with the derivatives that the source
+//! needs.
 
 use super::{Checker, Piece, Statement, file};
 use crate::ast::{ExprId, Ident, Place, ProblemItemKind};
@@ -19,7 +20,7 @@ pub(crate) struct Solutions {
     pub(crate) aux: Vec<Known>,
 }
 
-/// Checks all of it; the solutions are known ones from then on.
+/// Checks all statements; the solutions count as known ones afterwards.
 pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     let stated = statements.iter().filter_map(|statement| match statement.kind {
         ProblemItemKind::Manufactured { field, value } => Some((*statement, field, *value)),
@@ -46,7 +47,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
             continue;
         };
         if fields[index].is_some() {
-            // Twice: that has been said.
+            // Given twice, which has been reported.
             continue;
         }
         if checker.content.exact.iter().any(|(of, _)| *of == index) {
@@ -76,7 +77,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     }
 }
 
-/// A discontinuous field that is tested against its gradient in the cells: its test functions jump where cells meet, so
+/// Returns a discontinuous field that is tested by its gradient in the cells. Its test functions jump between cells, so
 /// that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not its source.
 fn jumping(form: &Form) -> Option<&Field> {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
@@ -84,7 +85,7 @@ fn jumping(form: &Form) -> Option<&Field> {
     rows.map(|row| &form.fields[row.field]).find(|field| matches!(field.space, Space::L2(_)))
 }
 
-/// Whether cells of another region have other terms, or other data.
+/// Returns whether cells of another region have other terms, or other data.
 fn by_regions(form: &Form, statements: &[Statement<'_>]) -> bool {
     let under = |integral: &Integral| matches!(integral.region, Region::CellsUnder(_));
     let tagged = |statement: &Statement<'_>| {
@@ -112,9 +113,9 @@ fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &F
     checker.report(statement.piece, diagnostic);
 }
 
-/// A flux in the cells with an `if` on the place, or a `sign` of it, and where that is written: on the line or surface where
-/// another branch begins the flux jumps, and f0 − div f1 misses what that is tested against. `abs`, `min` and `max` do not
-/// jump, and what is the derivative of an energy is taken not to.
+/// Returns a field whose flux in the cells contains an `if` on the position, or a `sign` of it, and the location in the
+/// text. The flux jumps at the interface of the branches, and f0 − div f1 lacks its surface term. `abs`, `min` and
+/// `max` do not jump, and derivatives of an energy are assumed not to.
 fn broken_flux<'f>(form: &'f Form, aux: &[Known]) -> Option<(&'f Field, Span)> {
     let exprs = &form.exprs;
     let of_place = |terminal: Terminal| match terminal {
@@ -156,7 +157,7 @@ fn report_broken_flux(
         "another value from one place to the next",
     );
     let diagnostic = Diagnostic::new(Code::BadManufactured, message);
-    // A solution from outside has no place in the file.
+    // A solution from the command line has no location in the file.
     let diagnostic = match statement.piece.is_of_file() {
         true => diagnostic.label(statement.span, source).secondary(place, jump),
         false => diagnostic.label(place, jump),
@@ -167,7 +168,7 @@ fn report_broken_flux(
     checker.diagnostics.push(diagnostic);
 }
 
-/// A field whose solution is given twice.
+/// Reports a field with two solutions.
 fn exact_too(
     checker: &mut Checker<'_>,
     statement: Statement<'_>,
@@ -187,13 +188,13 @@ fn exact_too(
     checker.report(statement.piece, diagnostic);
 }
 
-/// The auxiliary data as functions; none where some is missing or wrong, of which others have spoken.
+/// Returns the auxiliary data as functions; `None` if some are missing or wrong, which is already reported.
 fn data(checker: &mut Checker<'_>, statements: &[Statement<'_>]) -> Option<Vec<Known>> {
     let form = checker.form;
     let mut all = Vec::new();
     let mut complete = true;
     for (index, aux) in form.aux.iter().enumerate() {
-        // What a scheme knows of the past is in no expression of the form.
+        // The history of a time integrator is in no expression of the form.
         if form.rates.iter().any(|rate| rate.aux == index) {
             let mut exprs = Exprs::new();
             let value = exprs.zero(form::Shape::from(aux.shape));
@@ -239,7 +240,7 @@ fn report_file(checker: &mut Checker<'_>, piece: &Piece, value: ExprId, name: &s
     checker.report(piece, diagnostic);
 }
 
-/// Whether an expression depends on the place.
+/// Returns whether an expression depends on the position.
 fn varies(known: &Known) -> bool {
     let order = known.exprs.reachable_in_order(&[known.value]);
     order.into_iter().any(|id| {

@@ -18,7 +18,7 @@ const ORDER: Kind = Kind::Whole(1, 12);
 struct Generator {
     name: &'static str,
     arguments: Table,
-    /// Arguments that have to be given.
+    /// Required arguments.
     required: &'static [&'static str],
     dim: usize,
     tags: fn(usize) -> &'static [&'static str],
@@ -72,18 +72,18 @@ const GENERATORS: &[Generator] = &[
 /// A problem's mesh.
 #[derive(Clone, Debug)]
 pub(crate) struct MeshChoice {
-    /// Where it comes from.
+    /// Its source.
     pub(crate) source: MeshSource,
-    /// Its dimension, where that is known without making it.
+    /// Its dimension, if it is known before generation.
     pub(crate) dim: Option<usize>,
-    /// Its boundary tags, where they are known without making it.
+    /// Its boundary tags, if they are known before generation.
     pub(crate) tags: Option<&'static [&'static str]>,
-    /// Where it is written.
+    /// Its location in the text.
     pub(crate) span: Span,
 }
 
 impl MeshChoice {
-    /// The cell, where it is known without making the mesh, and the largest degree that its elements have.
+    /// Returns the cell, if it is known before generation, and the largest degree of its elements.
     pub(crate) fn largest_degree(&self) -> Option<(&'static str, i64)> {
         let MeshSource::Generator { arguments, .. } = &self.source else { return None };
         let cell = arguments.get("cell").and_then(Argument::word);
@@ -96,7 +96,7 @@ impl MeshChoice {
     }
 }
 
-/// The mesh among the statements; the last one, where there are several.
+/// Returns the mesh of the statements; the last one, if there are several.
 pub(crate) fn mesh(statements: &[Statement<'_>]) -> (Option<(MeshChoice, usize)>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut choice = None;
@@ -151,7 +151,7 @@ fn generator(piece: &Piece, named: &ast::Named) -> Result<MeshChoice, Vec<Diagno
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    // The generator itself has the same defaults; saying the dimension makes this the one place.
+    // The generator itself has the same defaults; setting the dimension makes this the only definition.
     values.entry("dim".to_owned()).or_insert(Argument::Number(dim as f64));
     Ok(MeshChoice {
         source: MeshSource::Generator { name: name.to_owned(), arguments: values },
@@ -161,7 +161,7 @@ fn generator(piece: &Piece, named: &ast::Named) -> Result<MeshChoice, Vec<Diagno
     })
 }
 
-/// The dimension that `dim` says, else the cell, else the generator's own.
+/// Returns the dimension according to `dim`, else the cell, else the generator's default.
 fn dimension(
     piece: &Piece,
     generator: &Generator,

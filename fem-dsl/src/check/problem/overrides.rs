@@ -1,5 +1,5 @@
-//! What the command line says otherwise: pieces of text, parsed as the problem items that they
-//! stand for. A diagnostic about a piece shows the piece, not the file.
+//! Overrides of the command line: texts that are parsed as the corresponding problem items. A diagnostic about such a
+//! text shows the text instead of the file.
 
 use crate::ast;
 use crate::codes::Code;
@@ -8,12 +8,12 @@ use crate::parse::parse;
 use crate::source::{Source, Span};
 use std::sync::Arc;
 
-/// What replaces the items of a problem; each value is text of the language.
+/// Replacements of a problem's items; each value is text of the language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// `box(dim: 3, cells: 8)`; anything without a `(` is the path of a file, without quotes.
     pub mesh: Option<String>,
-    /// How often the mesh is refined.
+    /// The number of mesh refinements.
     pub refine: Option<String>,
     /// Degree k.
     pub degree: Option<String>,
@@ -29,42 +29,42 @@ pub struct Overrides {
     pub aux: Vec<(String, String)>,
     /// Manufactured solutions: field and value. They replace known ones too.
     pub manufactured: Vec<(String, String)>,
-    /// Conditions: `u = 0 on "x0"`. Where there are any, they replace all of the problem's.
+    /// Conditions: `u = 0 on "x0"`. A nonempty list replaces all conditions of the problem.
     pub dirichlet: Vec<String>,
-    /// Whether periodic sides are ends of the domain, as a solution that is not periodic needs them.
+    /// True if periodic sides count as boundaries, as required for solutions that are not periodic.
     pub ends: bool,
     /// True for overrides of a Rust program: messages name no options of the command line.
     pub from_program: bool,
-    /// Whether meshes are given the tags that forms name, as in a refinement series, so that none of them is missing.
+    /// True if meshes get the tags that forms refer to, as in a refinement series, so that none of them is missing.
     pub tagged: bool,
 }
 
-/// A parsed text with what is needed to speak about places in it.
+/// A parsed text with the map of its locations.
 pub(crate) struct Piece {
     pub(crate) file: ast::File,
     origin: Option<Origin>,
 }
 
-/// Where a piece of the command line comes from.
+/// The origin of a text from the command line.
 struct Origin {
     /// The text that the user wrote.
     source: Arc<Source>,
-    /// How many bytes were put before it.
+    /// The number of bytes inserted before it.
     before: u32,
 }
 
 impl Piece {
-    /// The text of the file that is compiled.
+    /// Returns the text of the compiled file.
     pub(crate) fn of_file(file: ast::File) -> Self {
         Self { file, origin: None }
     }
 
-    /// Whether it is the text of the file that is compiled.
+    /// Returns whether it is the text of the compiled file.
     pub(crate) fn is_of_file(&self) -> bool {
         self.origin.is_none()
     }
 
-    /// Moves a diagnostic's places from the parsed text to the text that the user wrote.
+    /// Maps a diagnostic's locations from the parsed text to the user's text.
     pub(crate) fn place(&self, mut diagnostic: Diagnostic) -> Diagnostic {
         let Some(Origin { source, before }) = &self.origin else { return diagnostic };
         let length = Span::new(source.text().len(), source.text().len()).end;
@@ -75,19 +75,19 @@ impl Piece {
         diagnostic.of_source(source.clone())
     }
 
-    /// The text at a place of the parsed text, where `file` is the text of the file that is compiled.
+    /// Returns the text at a location of the parsed text; `file` is the text of the compiled file.
     pub(crate) fn slice<'a>(&'a self, file: &'a Source, span: Span) -> &'a str {
         let Some(Origin { source, before }) = &self.origin else { return file.slice(span) };
         let moved = |offset: u32| offset.saturating_sub(*before);
         source.slice(Span { start: moved(span.start), end: moved(span.end) })
     }
 
-    /// The piece that stands for the item `before` + `text` + `;`.
+    /// Parses the item `before` + `text` + `;`.
     fn parse(name: &str, before: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         Self::within(name, format!("problem command_line solves it {{ {before}"), text)
     }
 
-    /// The piece that stands for the item that `before` ends in, + `text` + `;`, with what else is before it.
+    /// Parses the item at the end of `before`, + `text` + `;`, with the preceding text.
     fn within(name: &str, before: String, text: &str) -> Result<Self, Vec<Diagnostic>> {
         let whole = Source::new(name, format!("{before}{text}\n; }}"));
         let (file, diagnostics) = parse(&whole);
@@ -111,9 +111,9 @@ impl Piece {
 }
 
 impl Overrides {
-    /// Parses all pieces.
+    /// Parses all overrides.
     pub(crate) fn pieces(&self) -> Result<Vec<Piece>, Vec<Diagnostic>> {
-        // The option as the user gave it, the beginning of the item, and the user's text.
+        // The option in the user's notation, the beginning of the item, and the user's text.
         let mut wanted: Vec<(&'static str, &str, String)> = Vec::new();
         let settings = [
             ("--refine", "refine = ", &self.refine),
@@ -156,12 +156,12 @@ impl Overrides {
     }
 }
 
-/// A generator, or the path of a file.
+/// Parses a generator, or the path of a file.
 fn mesh(name: &str, text: &str) -> Result<Piece, Vec<Diagnostic>> {
     if text.contains('(') {
         return Piece::parse(name, "mesh = ", text);
     }
-    // A path may hold what a string of the language may not: another takes its place in the parsed text.
+    // A path may contain characters that a string of the language may not: the parsed text has a placeholder.
     let mut piece = Piece::parse(name, "mesh = ", "\"file\"")?;
     let mut before = 0;
     if let Some(origin) = &mut piece.origin {
@@ -178,7 +178,7 @@ fn mesh(name: &str, text: &str) -> Result<Piece, Vec<Diagnostic>> {
     Ok(piece)
 }
 
-/// The value of a field on the command line: `option` is how the user gave it.
+/// Parses the value of a field from the command line: `option` is the user's notation.
 pub(crate) fn field_piece(
     option: &str,
     field: &str,
@@ -187,7 +187,7 @@ pub(crate) fn field_piece(
     Piece::parse(option, "exact ", &format!("{field} = {value}"))
 }
 
-/// What is reported of the solution of a form, given as its text and its name.
+/// Parses a report on the solution of a form, given by its text and its name.
 pub(crate) fn report_piece(
     text: &str,
     (form, name): (&str, &str),
@@ -197,7 +197,7 @@ pub(crate) fn report_piece(
     Piece::within("report", before, value)
 }
 
-/// A solver, as the language writes it.
+/// Parses a solver in the notation of the language.
 pub(crate) fn solver_piece(text: &str) -> Result<Piece, Vec<Diagnostic>> {
     Piece::parse("solver", "solver = ", text)
 }

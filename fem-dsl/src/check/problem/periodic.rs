@@ -6,7 +6,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::shortened;
 
-/// Each tag has one partner, which is another.
+/// Checks that each tag has exactly one partner, which is another tag.
 pub(super) fn check(
     checker: &mut Checker<'_>,
     statement: Statement<'_>,
@@ -33,7 +33,7 @@ pub(super) fn check(
     checker.content.periodic.push([first.text.clone(), second.text.clone()]);
 }
 
-/// A periodic side has no condition: it is no end of the domain.
+/// Checks that periodic sides have no conditions: they are no boundaries.
 pub(super) fn check_conditions(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     for statement in statements {
         let ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } = statement.kind

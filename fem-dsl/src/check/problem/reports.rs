@@ -1,12 +1,13 @@
-//! `report NAME = EXPR;`: arithmetic on what is measured of a solution → [`Reports`](crate::problem::Reports).
+//! `report NAME = EXPR;`: arithmetic on functionals of a solution → [`Reports`](crate::problem::Reports).
 //!
-//! A measure is a call: `integral(EXPR)`, `integral(EXPR, on: "tag")`, `minimum(EXPR)`, `maximum(EXPR)`, `l2(EXPR)`,
-//! `u([1, 0])`, `reaction(u, on: "tag")` and, alone, `line(EXPR, from: […], to: […], points: n)`. What stands inside of
-//! one may use all that the form may, its `let`s and functions too, and n on facets. What stands around them is
-//! arithmetic on numbers, in which a measure is one more parameter; a report without a measure is a reference value.
+//! A functional is a call: `integral(EXPR)`, `integral(EXPR, on: "tag")`, `minimum(EXPR)`, `maximum(EXPR)`, `l2(EXPR)`,
+//! `u([1, 0])`, `reaction(u, on: "tag")` and, not within arithmetic, `line(EXPR, from: […], to: […], points: n)`. Its
+//! argument may use all names of the form, including its `let`s and functions, and n on facets. The expression around
+//! functionals is arithmetic on numbers, in which a functional acts as an additional parameter; a report without a
+//! functional is a reference value.
 //!
-//! All that is integrated becomes the f0 of further fields of `L2(0)`, one component a number, so that the kernels of a
-//! form integrate it cell by cell; all that is asked for point by point becomes such a form too.
+//! Integrands become the f0 of additional fields of `L2(0)`, one component per number, so that the kernels of a form
+//! integrate them cell by cell. Pointwise expressions become such a form, too.
 
 use super::conditions::known_tags;
 use super::{Checker, MeshChoice, Piece, Statement};
@@ -22,13 +23,13 @@ use crate::point::{self, Degree, Field, Location, Param, Region, Space};
 use crate::problem::{Expression, Measure, Measured, Report, Reported};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most components that a field may have.
+/// Largest number of components of a field.
 const MOST_COMPONENTS: usize = crate::check::declare::MOST_COMPONENTS;
 
-/// The most points of a line.
+/// Largest number of points of a line plot.
 const MOST_POINTS: f64 = 1e6;
 
-/// How the measures are called.
+/// The names of the functionals.
 const MEASURES: [&str; 6] = ["integral", "minimum", "maximum", "l2", "line", "reaction"];
 
 /// The reports of a problem, before their forms are turned into scalars.
@@ -39,7 +40,7 @@ pub(crate) struct Checked {
     pub(crate) pointwise: Option<Form>,
 }
 
-/// A call that measures, as it is written.
+/// The call of a functional as written.
 struct Call<'a> {
     id: ExprId,
     function: &'a Ident,
@@ -47,7 +48,7 @@ struct Call<'a> {
     named: &'a [ast::Argument],
 }
 
-/// What a call says, before its expression is checked.
+/// A call before the check of its expression.
 enum Asked {
     Integral { root: ExprId, on: Option<Vec<String>> },
     Norm { root: ExprId },
@@ -59,7 +60,7 @@ enum Asked {
 }
 
 impl Asked {
-    /// The expression of points that it is about, and the tags that it is over.
+    /// Returns its pointwise expression, and the tags of the region.
     fn root(&self) -> Option<(ExprId, Option<&Vec<String>>)> {
         match self {
             Self::Integral { root, on } => Some((*root, on.as_ref())),
@@ -118,7 +119,7 @@ pub(super) fn check(
     checker.content.reports = Checked { items, integrals, pointwise };
 }
 
-/// A report's name is not that of something else in the same table.
+/// Checks that a report's name does not occur elsewhere in the same table.
 fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
     let form = checker.form;
     let fields = form.fields.iter().map(|field| (&field.name, "a field"));
@@ -140,7 +141,7 @@ fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
     checker.report(piece, diagnostic);
 }
 
-/// Tests for a column of this name that every table of reports has.
+/// Returns whether every table of reports has a column of this name.
 fn has_column(checker: &Checker<'_>, name: &str) -> bool {
     const ADAPTED: [&str; 7] =
         ["step", "cells", "dofs", "estimate", "error_l2", "error_h1", "seconds"];
@@ -150,13 +151,13 @@ fn has_column(checker: &Checker<'_>, name: &str) -> bool {
         || content.eigen.is_some() && name.starts_with("eigenvalue_")
 }
 
-/// Lines whose files have one name where letters have no case.
+/// Reports line plots whose file names differ in case only.
 fn same_files(checker: &mut Checker<'_>, stated: &[(&Piece, &Ident, ExprId)], lines: &[ExprId]) {
     let mut seen: BTreeMap<String, &Ident> = BTreeMap::new();
     for &(piece, name, value) in stated.iter().filter(|(.., value)| lines.contains(value)) {
         let Some(first) = seen.insert(name.name.to_lowercase(), name) else { continue };
         if first.name == name.name {
-            // Twice: that has been said.
+            // Given twice, which has been reported.
             continue;
         }
         let message = format!(
@@ -170,7 +171,7 @@ fn same_files(checker: &mut Checker<'_>, stated: &[(&Piece, &Ident, ExprId)], li
     }
 }
 
-/// The calls in an expression that measure.
+/// Returns the calls of functionals in an expression.
 fn calls<'a>(file: &'a ast::File, root: ExprId, form: &Form) -> Vec<Call<'a>> {
     let call = |id: ExprId| match &file.exprs[id].kind {
         ExprKind::Call { function, arguments, named } => {
@@ -188,7 +189,7 @@ fn calls<'a>(file: &'a ast::File, root: ExprId, form: &Form) -> Vec<Call<'a>> {
     subtree(file, root).into_iter().filter_map(call).collect()
 }
 
-/// What a call asks for.
+/// Reads the arguments of a call.
 fn ask(
     checker: &mut Checker<'_>,
     piece: &Piece,
@@ -262,7 +263,7 @@ fn missing(checker: &mut Checker<'_>, piece: &Piece, call: &Call<'_>, name: &str
     checker.report(piece, diagnostic);
 }
 
-/// One argument without a name, and of those with one only these.
+/// Reads one unnamed argument, and named ones from this list.
 fn arguments(
     checker: &mut Checker<'_>,
     piece: &Piece,
@@ -300,7 +301,7 @@ fn arguments(
     (checker.diagnostics.len() == before).then_some(())
 }
 
-/// A point: as many numbers as there are dimensions.
+/// Reads a point: as many numbers as there are dimensions.
 fn place(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Vec<f64>> {
     let (shape, values) = checker.number(piece, value)?;
     let dim = checker.form.dim;
@@ -316,7 +317,7 @@ fn place(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Vec<
     None
 }
 
-/// The field that an argument names.
+/// Returns the field of an argument.
 fn field_of(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<usize> {
     let expr = &piece.file.exprs[value];
     let ExprKind::Name(name) = &expr.kind else {
@@ -329,7 +330,7 @@ fn field_of(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<u
     checker.field(piece, &Ident { name: name.clone(), span: expr.span })
 }
 
-/// The tags of `on: "tag"`.
+/// Reads the tags of `on: "tag"`.
 fn tags(
     checker: &mut Checker<'_>,
     piece: &Piece,
@@ -350,7 +351,7 @@ fn tags(
     (checker.diagnostics.len() == before).then(|| vec![tag.text])
 }
 
-/// What is measured, by the call that asks for it.
+/// The functionals, by their calls.
 #[derive(Default)]
 struct Measures {
     measures: BTreeMap<ExprId, Measure>,
@@ -359,7 +360,7 @@ struct Measures {
     pointwise: Option<Form>,
 }
 
-/// Checks the expressions inside of the measures, and makes the forms that have them.
+/// Checks the expressions inside the functionals, and creates the forms that contain them.
 fn measure(
     checker: &mut Checker<'_>,
     piece: &Piece,
@@ -369,7 +370,7 @@ fn measure(
     let form = checker.form;
     let place_of = |asked: &Asked| {
         let facets = matches!(asked, Asked::Integral { on: Some(_), .. });
-        // None of the form's own, so that no name of these is known.
+        // None of the form's own blocks, so that their names are unknown.
         let block = Block { number: usize::MAX, of_facets: true };
         Place::region(facets.then_some(block))
     };
@@ -424,14 +425,14 @@ fn measure(
     Some(measured)
 }
 
-/// The default of a parameter as constants.
+/// Returns the default of a parameter as constants.
 fn default(form: &mut Form, param: &Param) -> form::ExprId {
     let values = param.value.iter().map(|&value| form.exprs.constant(value)).collect();
     let built = form.exprs.literal(param.shape.into(), values);
     built.unwrap_or_else(|_| form.exprs.constant(0.0))
 }
 
-/// A value with a shape that a field may have, without test functions.
+/// Returns a value with a shape that a field may have, without test functions.
 fn tensor(
     expressions: &mut Expressions<'_>,
     root: ExprId,
@@ -477,7 +478,7 @@ fn tensor(
     Some(value)
 }
 
-/// Whether an expression has a value at any point: data at quadrature points has none elsewhere.
+/// Returns whether an expression has a value at any point: data at quadrature points has none elsewhere.
 fn has_values_everywhere(
     expressions: &mut Expressions<'_>,
     root: ExprId,
@@ -502,13 +503,13 @@ fn has_values_everywhere(
     false
 }
 
-/// What becomes of a call.
+/// The result of a call.
 enum Taken {
     Measure(Measure),
     Line(Reported),
 }
 
-/// Puts what a call is about into its form.
+/// Adds the expression of a call to its form.
 fn taken(
     expressions: &mut Expressions<'_>,
     (integrals, pointwise): (&mut Sum, &mut Sum),
@@ -577,7 +578,7 @@ fn padded(point: &[f64]) -> [f64; 3] {
     x
 }
 
-/// Expressions that further fields of `L2(0)` get as their f0, one component a number.
+/// Expressions that become the f0 of additional fields of `L2(0)`, one component per number.
 #[derive(Default)]
 struct Sum {
     /// The components of each region, in order.
@@ -586,7 +587,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds the components of a value; gives back the number of the first.
+    /// Adds the components of a value; returns the index of the first.
     fn add(&mut self, form: &mut Form, region: Region, value: form::ExprId) -> usize {
         let first = self.count;
         let components = form.exprs.components(value);
@@ -600,7 +601,7 @@ impl Sum {
         first
     }
 
-    /// The form, where anything was added.
+    /// Returns the form, if anything was added.
     fn into_form(mut self, mut form: Form, name: &str) -> Option<Form> {
         if self.count == 0 {
             return None;
@@ -615,7 +616,7 @@ impl Sum {
             let space = Space::L2(Degree::Fixed(0));
             form.fields.push(Field { name, shape, space });
         }
-        // The cells come first.
+        // Cells come first.
         self.regions.sort_by_key(|(region, _)| *region != Region::Cells);
         for (region, values) in std::mem::take(&mut self.regions) {
             let mut rows = Vec::new();
@@ -636,7 +637,7 @@ impl Sum {
     }
 }
 
-/// What is said of a name that differs from point to point, and stands inside of no measure.
+/// Returns the diagnostic for a name that depends on the point, outside of a functional.
 fn around(found: Diagnostic) -> Diagnostic {
     let Some(label) = found.primary().filter(|_| found.code == Code::NotAvailableHere) else {
         return found;
@@ -650,14 +651,14 @@ fn around(found: Diagnostic) -> Diagnostic {
         .help(format!("write `integral({name})`, `maximum({name})` or another measure of it"))
 }
 
-/// Arithmetic around the measures.
+/// Checks the arithmetic around the functionals.
 fn arithmetic(
     checker: &mut Checker<'_>,
     piece: &Piece,
     root: ExprId,
     measures: &BTreeMap<ExprId, Measure>,
 ) -> Option<Reported> {
-    // Each measure is one more parameter, whose name no text can have.
+    // Each functional is an additional parameter, whose name cannot occur in text.
     let mut file = ast::File { exprs: piece.file.exprs.clone(), ..ast::File::default() };
     let mut form = value::no_form(checker.form.dim);
     form.name.clone_from(&checker.form.name);

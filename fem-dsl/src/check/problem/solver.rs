@@ -21,15 +21,15 @@ const PRECONDITIONER: Kind = Kind::Made(&[
     ("jacobi", PLAIN),
     ("none", PLAIN),
 ]);
-/// What preconditions one field of several.
+/// The preconditioner of one field of several.
 const BLOCK: Kind = Kind::Made(&[("multigrid", LEVELS), ("algebraic", LEVELS), ("mass", PLAIN)]);
-/// Settings of levels.
+/// Settings of multigrid.
 const LEVELS: Settings = Settings::These(&[
     ("smoother", Kind::Word(&["chebyshev", "jacobi"])),
     ("degree", Kind::Whole(1, 20)),
 ]);
 
-/// Settings of solvers that go in cycles.
+/// Settings of restarted solvers.
 const CYCLES: Table = &[
     ("rtol", Kind::Part),
     ("atol", Kind::NotNegative),
@@ -38,7 +38,7 @@ const CYCLES: Table = &[
     ("preconditioner", PRECONDITIONER),
 ];
 
-/// Settings of solvers that do not.
+/// Settings of solvers with short recurrences.
 const RECURRENCE: Table = &[
     ("rtol", Kind::Part),
     ("atol", Kind::NotNegative),
@@ -72,7 +72,7 @@ const SOLVERS: &[(&str, Table)] = &[
     ),
 ];
 
-/// What solves for a step of Newton's method.
+/// The linear solver of a Newton step.
 const LINEAR: Kind =
     Kind::Word(&["automatic", "cg", "minres", "gmres", "fgmres", "bicgstab", "direct"]);
 
@@ -185,7 +185,7 @@ fn levels(value: &Argument) -> MultigridSettings {
     }
 }
 
-/// What is wrong with the parameter that grows with the load.
+/// Returns the error of the load parameter, if any.
 fn load(
     piece: &Piece,
     named: &ast::Named,

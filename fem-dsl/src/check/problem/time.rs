@@ -1,4 +1,4 @@
-//! How a problem goes through time: `time = bdf(order: 2, from: 0, to: 1, step: 0.01);` → [`Stepping`].
+//! Time integration of a problem: `time = bdf(order: 2, from: 0, to: 1, step: 0.01);` → [`Stepping`].
 
 use super::arguments::{self, Kind, Table};
 use super::{Checker, Piece, Statement};
@@ -13,12 +13,12 @@ use std::ops::RangeInclusive;
 
 const MASS: Kind = Kind::Word(&["lumped", "consistent"]);
 
-/// A whole number in a range.
+/// Returns the kind of an integer in a range.
 const fn whole(range: RangeInclusive<usize>) -> Kind {
     Kind::Whole(*range.start() as u32, *range.end() as u32)
 }
 
-/// The schemes, with what each takes beside [`COMMON`].
+/// The schemes, with the arguments of each in addition to [`COMMON`].
 const SCHEMES: &[(&str, Table)] = &[
     ("theta", &[("theta", Kind::Share)]),
     ("bdf", &[("order", whole(ORDERS_BDF))]),
@@ -29,7 +29,7 @@ const SCHEMES: &[(&str, Table)] = &[
     ("leapfrog", &[("mass", MASS)]),
 ];
 
-/// What all schemes take.
+/// Arguments of all schemes.
 const COMMON: Table = &[
     ("from", Kind::Number),
     ("to", Kind::Number),
@@ -39,7 +39,7 @@ const COMMON: Table = &[
     ("at", Kind::Numbers),
 ];
 
-/// Checks the statements that say it, once the parameters are known.
+/// Checks the statements, once the parameters are known.
 pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     let of = |name: &str| {
         statements.iter().rev().find_map(|statement| match statement.kind {
@@ -75,7 +75,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     }
 }
 
-/// The scheme with its settings; none where some of it is wrong.
+/// Reads the scheme with its settings; `None` if a part of it is wrong.
 fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Stepping> {
     let expr = &piece.file.exprs[value];
     let (function, unnamed, named) = match &expr.kind {

@@ -1,8 +1,7 @@
-//! Brackets while scanning: partners, and a bound on the depth.
+//! Brackets during scanning: matching, and a bound on the depth.
 //!
-//! A `;` ends every `(` and `[` that is open, and the beginning of a form or problem ends every
-//! `{`, so that a forgotten bracket costs its own item only. What lies deeper than the bound is
-//! blanked.
+//! A `;` ends every open `(` and `[`, and the beginning of a form or problem ends every `{`, so that a forgotten
+//! bracket affects its own item only. Text beyond the depth bound is blanked.
 
 use super::super::MAX_ERRORS;
 use super::{Token, TokenKind};
@@ -11,28 +10,28 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use std::ops::Range;
 
-/// How deep brackets and `else if` may nest.
+/// Largest nesting depth of brackets and `else if`.
 const MAX_DEPTH: usize = 128;
 
 struct Open {
     byte: u8,
     span: Span,
-    /// `else if` met at this level, in the chain that is going on.
+    /// Number of `else if` at this level, in the current chain.
     chain: usize,
 }
 
-/// The brackets that are open, and what was wrong so far.
+/// The open brackets, and the errors so far.
 #[derive(Default)]
 pub(super) struct Brackets {
     open: Vec<Open>,
-    /// How many of `(`, `[`, `{` are open.
+    /// Numbers of open `(`, `[`, `{`.
     counts: [usize; 3],
-    /// `else if` of all levels, the outermost (outside any bracket) left out.
+    /// Number of `else if` at all levels except the outermost (outside any bracket).
     chains: usize,
     too_deep: Option<usize>,
-    /// One report until the depth has gone well back.
+    /// True until the depth has decreased well below the bound, to report it once.
     depth_reported: bool,
-    /// How many `{` the beginnings of forms have closed: as many `}` have lost their partner.
+    /// Number of `{` closed by the beginning of forms: as many `}` are unmatched.
     orphans: usize,
     previous: [Option<Token>; 2],
     blanks: Vec<Range<usize>>,
@@ -69,7 +68,7 @@ impl Brackets {
         std::mem::take(&mut self.diagnostics)
     }
 
-    /// Keeps a diagnostic, unless there are too many already.
+    /// Stores a diagnostic, unless there are too many.
     fn keep(&mut self, diagnostic: Diagnostic) {
         if self.diagnostics.len() <= MAX_ERRORS {
             self.diagnostics.push(diagnostic);
@@ -95,7 +94,7 @@ impl Brackets {
         self.previous = [self.previous[1], Some(token)];
     }
 
-    /// The word two tokens back, if it is `word`.
+    /// Returns the token two positions back, if it is `word`.
     fn is_before_last(&self, text: &str, word: &str) -> Option<Token> {
         let [before, last] = self.previous;
         last.filter(|token| token.kind == TokenKind::Word)?;
@@ -141,7 +140,7 @@ impl Brackets {
         );
     }
 
-    /// Removes the innermost bracket; `end` is where its group ends.
+    /// Removes the innermost bracket; `end` is the end of its group.
     fn pop(&mut self, end: usize) -> Option<Open> {
         let open = self.open.pop()?;
         self.counts[kind(open.byte)] -= 1;
@@ -160,7 +159,7 @@ impl Brackets {
         if kind(innermost.byte) == kind(byte) {
             self.pop(end);
         } else if self.counts[kind(byte)] > 0 {
-            // The partner lies further out: what was opened since then has no end.
+            // The partner is further out: brackets opened since then are unclosed.
             let mut reported = false;
             while let Some(open) = self.pop(span.start as usize) {
                 if kind(open.byte) == kind(byte) {

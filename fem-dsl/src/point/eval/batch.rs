@@ -1,10 +1,10 @@
-//! A scalar graph at many points at once: one row of numbers a node.
+//! Evaluation of a scalar graph at many points at once: one row of values per node.
 
 use crate::arena::{Id, IndexVec};
 use crate::arithmetic;
 use crate::point::{Binary, Graph, Input, Node, NodeId, Unary};
 
-/// Evaluates those nodes of a graph on which some roots rest, at many points.
+/// Evaluates the nodes of a graph on which some roots depend, at many points.
 ///
 /// ```
 /// # use fem_dsl::{eval::Batch, point::{Binary, Graph, Input, Node}};
@@ -25,7 +25,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// A batch for the nodes on which `roots` rest.
+    /// Creates a batch for the nodes on which `roots` depend.
     pub fn new(graph: &'a Graph, roots: &[NodeId]) -> Self {
         let mut used: IndexVec<NodeId, bool> = graph.nodes().iter().map(|_| false).collect();
         for &root in roots {
@@ -44,7 +44,7 @@ impl<'a> Batch<'a> {
         Self { graph, order, rows, values: Vec::new(), points: 0 }
     }
 
-    /// Evaluates at `points` points; `fill` writes an input's values there.
+    /// Evaluates at `points` points; `fill` writes an input's values at the points.
     pub fn run(&mut self, points: usize, mut fill: impl FnMut(Input, &mut [f64])) {
         self.points = points;
         self.values.resize(self.order.len() * points, 0.0);
@@ -59,11 +59,11 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The values of a node, one a point.
+    /// Returns the values of a node, one per point.
     ///
     /// # Panics
     ///
-    /// Where no root rests on the node.
+    /// Panics if no root depends on the node.
     pub fn values(&self, id: NodeId) -> &[f64] {
         let row = self.rows[id];
         assert!(row != usize::MAX, "node {} should be one on which a root rests", id.index());
@@ -79,7 +79,7 @@ fn operation<'v>(node: Node, operand: impl Fn(NodeId) -> &'v [f64], out: &mut [f
     let one = |a: NodeId, out: &mut [f64], f: &dyn Fn(f64) -> f64| {
         out.iter_mut().zip(operand(a)).for_each(|(out, &a)| *out = f(a));
     };
-    // The commonest operations get loops of their own, which vectorise.
+    // The most common operations have their own loops, which vectorise.
     macro_rules! two {
         ($a:expr, $b:expr, $f:expr) => {
             for ((out, &a), &b) in out.iter_mut().zip(operand($a)).zip(operand($b)) {

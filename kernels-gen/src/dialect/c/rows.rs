@@ -1,20 +1,21 @@
-//! The product of a matrix in compressed rows with a vector, for devices without a library that has it.
+//! Product of a matrix in compressed sparse rows with a vector, for devices without a library that provides it.
 //!
 //! ```text
 //! y[i] = Σ_k values[k] x[columns[k]]  for k = starts[i] … starts[i + 1] − 1
 //! ```
 //!
-//! [`LANES`] threads share a row and add up by halves, so that they read values and columns side by side. The matrix need not be
-//! square, and the product may be added to what is there: so vectors come from one level of matrices to another.
+//! [`LANES`] threads share a row and reduce by halving, so that they read consecutive values and columns. The matrix
+//! may be rectangular, and the product may be added to y; this serves as prolongation and restriction between multigrid
+//! levels.
 
 use super::{Words, argument, by_hand};
 use crate::abi::{Precision, Reach, Role};
 use crate::dialect::Generated;
 
-/// Rows of a group of threads.
+/// Rows per group of threads.
 pub const ROWS: usize = 16;
 
-/// Threads of a row.
+/// Threads per row.
 pub const LANES: usize = 16;
 
 /// The kernel's name.
@@ -51,12 +52,12 @@ $KERNEL $NAME(
 }
 ";
 
-/// The kernel in the words of a dialect.
+/// Returns the kernel in the vocabulary of a dialect.
 pub fn rows_times_vector(words: &Words, precision: Precision) -> Generated {
     written((NAME, "="), words, precision)
 }
 
-/// The kernel that adds the product to y, in the words of a dialect.
+/// Returns the kernel that adds the product to y, in the vocabulary of a dialect.
 pub fn rows_times_vector_added(words: &Words, precision: Precision) -> Generated {
     written((NAME_OF_ADDED, "+="), words, precision)
 }

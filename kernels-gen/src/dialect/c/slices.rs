@@ -1,20 +1,20 @@
-//! The product of a matrix in slices of rows with a vector, for devices.
+//! Product of a matrix in slices of rows (sliced ELLPACK) with a vector, for devices.
 //!
 //! ```text
 //! y[i] = Σ_k values[a] x[columns[a]]  with a = starts[i / 32] + 32 k + i mod 32, as long as there is a column
 //! ```
 //!
-//! One thread a row: the threads of a warp have the rows of a slice, whose entries lie side by side. The largest index stands
-//! for no column, and behind the last one there is none.
+//! One thread per row: the threads of a warp share a slice, whose entries are contiguous. The largest index marks an
+//! absent column and ends a row.
 
 use super::{Words, argument, by_hand};
 use crate::abi::{Precision, Reach, Role};
 use crate::dialect::Generated;
 
-/// Rows of a slice.
+/// Rows per slice.
 pub const SLICE: usize = 32;
 
-/// Slices of a group of threads.
+/// Slices per group of threads.
 pub const SLICES: usize = 4;
 
 /// The kernel's name.
@@ -48,7 +48,7 @@ $KERNEL $NAME(
 }
 ";
 
-/// The kernel in the words of a dialect.
+/// Returns the kernel in the vocabulary of a dialect.
 pub fn slices_times_vector(words: &Words, precision: Precision) -> Generated {
     let arguments = vec![
         argument(Role::Starts, "starts", SLICES),

@@ -32,7 +32,7 @@ pub(super) fn var_name(kernel: &Kernel, id: VarId) -> &str {
     &kernel.vars[id].name
 }
 
-/// The kernel as its text has it: with names that can stand there, and values that are written where they are used.
+/// Returns the kernel in printable form: valid names, and values folded into the expressions that use them.
 pub(super) fn folded(kernel: &Kernel, words: &Words) -> Folded {
     let length = |kernel: &Folded, id: ValueId| definition(kernel, id).map(|own| own.text.len());
     let style = Style { listed: words.listed, scatters: false, within: 6 };
@@ -57,7 +57,7 @@ fn index(kernel: &Kernel, index: &Index) -> String {
     text
 }
 
-/// Element `i · lanes + lane`.
+/// Returns element `i · lanes + lane`.
 fn of_lane(kernel: &Kernel, at: &Index) -> String {
     if kernel.lanes == 1 {
         return index(kernel, at);
@@ -65,7 +65,7 @@ fn of_lane(kernel: &Kernel, at: &Index) -> String {
     format!("({}) * {} + lane", index(kernel, at), kernel.lanes)
 }
 
-/// A value where it is used: a number, its expression, or its name.
+/// Returns the expression of a value at its use: a number, its folded expression, or its name.
 fn value(kernel: &Folded, id: ValueId) -> Expression {
     match &kernel.values[id].op {
         Op::Constant(constant) => {
@@ -74,7 +74,7 @@ fn value(kernel: &Folded, id: ValueId) -> Expression {
                 if text.starts_with(['-', '(']) { Binding::Prefix } else { Binding::Primary };
             Expression::new(binding, text)
         }
-        // Written where it is used, as a number is.
+        // Folded at its use, like a number.
         Op::LoadTable(table, at) if at.known().is_some() => {
             let (table, at) = (table_name(kernel, *table), index(kernel, at));
             Expression::primary(match kernel.style.listed {
@@ -89,7 +89,7 @@ fn value(kernel: &Folded, id: ValueId) -> Expression {
     }
 }
 
-/// What a value that has a line of its own is called.
+/// Returns the name of a value with its own line.
 fn name(kernel: &Kernel, id: ValueId) -> String {
     kernel.values[id].name.clone().unwrap_or_else(|| format!("v{}", id.index()))
 }
@@ -98,12 +98,12 @@ fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
     &kernel.arguments[id].name
 }
 
-/// Whether a variable is computed where it is needed.
+/// Returns whether a variable is recomputed at its uses.
 pub(super) fn recomputes(body: &[Statement], id: VarId) -> bool {
     body.iter().any(|statement| statement.any(&mut |one| *one == Statement::Recompute(id)))
 }
 
-/// Whether a digit is 0 or the last.
+/// Returns the test that a digit is 0 or the last.
 pub(super) fn on_border(digits: [String; 2], last: usize) -> String {
     let [a, b] = digits.map(|digit| format!("{digit} % {last} == 0"));
     if a == b { a } else { format!("{a} || {b}") }
@@ -170,7 +170,7 @@ pub(super) fn block(
                 let write = write_to(kernel, *mode, target, &place, &value(kernel, *stored).text);
                 let mask = if *masked { " && to != 0xffffffffu" } else { "" };
                 let (at, batch) = (of_lane(kernel, at), kernel.batch_of(at));
-                // Groups of threads are short of registers: rather than keep an index, read it again.
+                // Registers are scarce in groups of threads: the index is read again instead of kept.
                 let index = match kernel.threads {
                     0 => format!("{map}[{at}]"),
                     _ => format!("again(&{map}[{at}])"),
@@ -214,7 +214,7 @@ pub(super) fn block(
                     let place = position(places, first + j);
                     let _ = writeln!(text, "{indent}    {local}[{place}] = {from};");
                 };
-                // A run that begins at an even element and is padded can be read two by two.
+                // A run that begins at an even element and is padded can be read in pairs.
                 let pairs = scale % 2 == 0 && length.next_multiple_of(2) <= *scale;
                 for j in 0..*length {
                     let half = ["x", "y"][j % 2];
@@ -332,7 +332,7 @@ fn position(entries: &crate::kir::Entries, at: usize) -> u32 {
     }
 }
 
-/// What stands behind the `=` of a value; nothing for numbers, which stand where they are used.
+/// Returns the right-hand side of a value's definition; `None` for numbers, which are printed at their use.
 fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
     let v = |id: ValueId| value(kernel, id).text;
     let primary = |text: String| Some(Expression::primary(text));
@@ -349,7 +349,7 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
             let a = value(kernel, *a).within(Binding::Primary);
             primary(format!("fma(-{a}, {}, {})", v(*b), v(*c)))
         }
-        // A division has branches there.
+        // Division compiles to branches in this language.
         Op::Quotient(a, b) => {
             let a = value(kernel, *a).within(Binding::Product);
             Some(Expression::new(Binding::Product, format!("{a} * reciprocal({})", v(*b))))
@@ -414,7 +414,7 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
     }
 }
 
-/// Element `index · scale + offset`, where an index alone might not have room for it.
+/// Prints element `index · scale + offset`, in a wider type if the index type could overflow.
 fn element(index: &str, scale: usize, offset: usize) -> String {
     let wide = if scale == 1 { String::new() } else { format!(" * {scale}") };
     match (scale, offset) {
@@ -456,7 +456,7 @@ fn binary(function: Binary, a: &Expression, b: &Expression) -> Expression {
         Expression::new(binding, text)
     };
     let call = |name: &str| Expression::primary(format!("{name}({}, {})", a.text, b.text));
-    // As the interpreter compares: what is no number loses.
+    // Same comparison as in the interpreter: a NaN operand loses.
     let lesser = |a: &Expression, b: &Expression, of: [&Expression; 2]| {
         let [a, b] = [a, b].map(|side| side.within(Binding::Sum));
         let [yes, no] = of.map(|side| side.within(Binding::Or));
@@ -485,10 +485,10 @@ fn sign(comparison: Comparison) -> &'static str {
     }
 }
 
-/// Statements of a body with its loops written out.
+/// Returns the number of statements of a body with its loops unrolled.
 fn size(body: &[Statement]) -> usize {
     let each = body.iter().map(|statement| match statement {
-        // Loops nest a fixed few levels deep, whatever the user wrote.
+        // The depth of loop nests is bounded by the strategies, for any input.
         Statement::For { extent, body, .. } => extent * size(body),
         Statement::When { body, .. } => size(body),
         _ => 1,
@@ -496,7 +496,7 @@ fn size(body: &[Statement]) -> usize {
     each.sum()
 }
 
-/// Whether a body reads or writes arrays of the thread's own: they become registers where its loop is written out.
+/// Returns whether a body accesses private arrays, which become registers if its loop is unrolled.
 fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
     let mut reaches = |statement: &Statement| match statement {
         Statement::Let(id) => matches!(kernel.values[*id].op, Op::LoadLocal(..)),
@@ -510,7 +510,7 @@ fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
     body.iter().any(|statement| statement.any(&mut reaches))
 }
 
-/// Whether a body does what threads or lanes deal out among themselves: a few rounds, none of which waits for another.
+/// Returns whether a body distributes work over threads or lanes: few iterations, independent of one another.
 fn deals_out(kernel: &Kernel, body: &[Statement]) -> bool {
     let by_member =
         |at: &Index| at.terms.iter().any(|&(var, _)| kernel.thread_of(var) == Some(Thread::Member));
@@ -523,7 +523,7 @@ fn deals_out(kernel: &Kernel, body: &[Statement]) -> bool {
     })
 }
 
-/// Whether a thread's own arrays can become registers if all loops over them are written out.
+/// Returns whether a thread's private arrays can become registers with all loops over them unrolled.
 fn in_registers(kernel: &Kernel) -> bool {
     kernel.locals.iter().map(|local| local.length).sum::<usize>() <= REGISTERS
 }

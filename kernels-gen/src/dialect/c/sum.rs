@@ -1,24 +1,24 @@
-//! The kernel of the owners: what cells have stored for their unknowns → the sums, each in an order that never
-//! changes.
+//! Summation kernel of [`Scatter::Owner`](crate::plan::Scatter::Owner): stored contributions of cells → their sums per
+//! DoF, in a fixed order.
 //!
 //! ```text
 //! result[i] += cells[places[k]]  for k = starts[i] … starts[i + 1] − 1, one after another
 //! ```
 //!
-//! One thread an unknown. The lists leave out what is constrained and what fills up a batch; those of the
-//! threads behind the last unknown are empty.
+//! One thread per DoF. The lists contain neither constrained DoFs nor padding cells; threads beyond the last DoF have
+//! empty lists.
 
 use super::{Words, argument, by_hand};
 use crate::abi::{Precision, Reach, Role};
 use crate::dialect::Generated;
 
-/// Unknowns of a batch, and threads of a group.
+/// DoFs per batch, and threads per group.
 pub const UNKNOWNS: usize = 128;
 
 /// The kernel's name.
 pub const NAME: &str = "weakform_sum_of_cells";
 
-/// The name of the kernel whose results have nothing before.
+/// The name of the kernel that overwrites its results.
 pub const ALONE: &str = "weakform_sum_of_cells_alone";
 
 const TEXT: &str = "\
@@ -41,13 +41,13 @@ $KERNEL $NAME(
 }
 ";
 
-/// The kernel in the words of a dialect.
+/// Returns the kernel in the vocabulary of a dialect.
 pub fn sum_of_cells(words: &Words, precision: Precision) -> Generated {
     let begin = "if (from == behind) return;\n    T sum = result[unknown];";
     sum((NAME, begin, 0), words, precision)
 }
 
-/// The same for results that have nothing before, of which there is one for each thread: a sum of nothing is 0.
+/// Returns the kernel that overwrites its results, one per thread; an empty sum is 0.
 pub fn sum_of_cells_alone(words: &Words, precision: Precision) -> Generated {
     sum((ALONE, "T sum = 0;", UNKNOWNS), words, precision)
 }

@@ -1,4 +1,4 @@
-//! Kernels inside another program: kernels of one instruction set → the inside of one module.
+//! Kernels embedded in another program: kernels of one instruction set → the contents of one module.
 //!
 //! ```text
 //! mod f64x8 { V, M and the functions on them }
@@ -6,7 +6,7 @@
 //! pub static KERNELS: &[(u64, …)] = &[(hash, NAME_HASH::entry), …];
 //! ```
 //!
-//! Nothing is exported, so that one program can hold the same kernel several times.
+//! No symbol is exported, so that one program can contain the same kernel several times.
 
 use super::{Isa, body, trim_lines, vocabulary};
 use crate::abi::KernelAbi;
@@ -14,7 +14,7 @@ use crate::kir::Kernel;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Prints legalised kernels with their interfaces; of kernels with one hash only the first.
+/// Prints legalised kernels with their interfaces; of kernels with equal hashes only the first.
 pub fn print_nested(kernels: &[(Kernel, KernelAbi)], isa: Isa) -> String {
     let mut each: BTreeMap<u64, &Kernel> = BTreeMap::new();
     for (kernel, abi) in kernels {

@@ -23,11 +23,12 @@ fn var_name(kernel: &Kernel, id: VarId) -> &str {
     &kernel.vars[id].name
 }
 
-/// So many statements may stand between a value's place and the expression that has it. LLVM keeps more of the order of the text
-/// than it needs: without a bound BP1 of degrees 4 and 5 took 3 % longer, and with 24 the text is not a line longer.
+/// Maximal number of statements between a value's position and the expression that contains it. LLVM preserves more of
+/// the source order than necessary: without a bound BP1 of degrees 4 and 5 took 3 % longer, and with 24 the text is not
+/// a line longer.
 const WITHIN: usize = 24;
 
-/// The kernel as its text has it: with names that can stand there, and values that are written where they are used.
+/// Returns the kernel in printable form: valid names, and values folded into the expressions that use them.
 pub(super) fn folded(kernel: &Kernel) -> Folded {
     let length = |kernel: &Folded, id: ValueId| definition(kernel, id).map(|own| own.text.len());
     Folded::new(
@@ -37,7 +38,7 @@ pub(super) fn folded(kernel: &Kernel) -> Folded {
     )
 }
 
-/// How many loops there are, at any depth.
+/// Returns the number of loops at any depth.
 pub(super) fn loops(body: &[Statement]) -> usize {
     let mut count = 0;
     let mut one = |statement: &Statement| {
@@ -47,7 +48,7 @@ pub(super) fn loops(body: &[Statement]) -> usize {
     count
 }
 
-/// Whether a statement writes by an index array.
+/// Returns whether a statement writes through an index array.
 pub(super) fn scatters(statement: &Statement) -> bool {
     statement.any(&mut |one| {
         matches!(
@@ -79,7 +80,7 @@ fn index(kernel: &Kernel, index: &Index, factor: usize) -> String {
     text
 }
 
-/// A value where it is used: a number, its expression, or its name.
+/// Returns the expression of a value at its use: a number, its folded expression, or its name.
 fn value(kernel: &Folded, id: ValueId) -> Expression {
     match &kernel.values[id].op {
         Op::Constant(constant) => literal(*constant),
@@ -99,7 +100,7 @@ fn literal(constant: f64) -> Expression {
     Expression::new(binding, text)
 }
 
-/// What a value that has a line of its own is called.
+/// Returns the name of a value with its own line.
 fn name(kernel: &Kernel, id: ValueId) -> String {
     kernel.values[id].name.clone().unwrap_or_else(|| format!("v{}", id.index()))
 }
@@ -221,7 +222,8 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
                 block(text, kernel, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
             }
-            // Kernels for groups of threads are not printed as Rust, nor is what differs between lanes.
+            // Kernels for groups of threads are not printed as Rust, and neither are statements that differ between
+            // lanes.
             Statement::Stage
             | Statement::StoreInteger(..)
             | Statement::StoreAt { .. }
@@ -234,7 +236,7 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
     }
 }
 
-/// A condition on integers that are the same in all lanes.
+/// Prints a condition on integers that are equal in all lanes.
 fn condition(kernel: &Kernel, condition: &Condition) -> String {
     let name = condition.vars().next().map(|var| var_name(kernel, var)).unwrap_or_default();
     match condition {
@@ -250,7 +252,7 @@ fn condition(kernel: &Kernel, condition: &Condition) -> String {
     }
 }
 
-/// What stands behind the `=` of a value; nothing for numbers, which stand where they are used.
+/// Returns the right-hand side of a value's definition; `None` for numbers, which are printed at their use.
 fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
     let wide = kernel.values[id].varying;
     let v = |id: ValueId| value(kernel, id);
@@ -381,7 +383,7 @@ fn binary(function: Binary, wide: bool, a: &Expression, b: &Expression) -> Expre
             false => format!("T::{name}({}, {})", a.text, b.text),
         })
     };
-    // What is no number loses.
+    // A NaN operand loses.
     let lesser = |less: &Expression, more: &Expression| {
         let [own, other] = [less, more].map(|side| side.within(Binding::Sum));
         match wide {

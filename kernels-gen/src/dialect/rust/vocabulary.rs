@@ -1,27 +1,27 @@
-//! The words of a vector type: the text of `V`, `M` and the functions on them, and the kernels of a file → a module with
-//! those words that the kernels say, and those that these say.
+//! The items of a vector type: the text of `V`, `M` and the functions on them, and the kernels of a file → a module. It
+//! contains the items that the kernels use, directly or indirectly.
 
 use std::collections::BTreeSet;
 
-/// Kernels in which so many functions go from lane to lane call them. Compilers would take minutes over thousands that are
-/// written out; few take no longer, and are faster so.
+/// Number of lane-wise function calls above which kernels call them instead of inlining. Compilers would take minutes
+/// for thousands of inlined calls; few compile quickly and run faster.
 const MANY: usize = 80;
 
-/// Whether a kernel calls the functions that go from lane to lane.
+/// Returns whether a kernel calls the lane-wise functions.
 pub(super) fn calls(kernel: &str) -> bool {
     kernel.matches(".map(T::").chain(kernel.matches(".zip(")).nth(MANY).is_some()
 }
 
-/// A function, a type or a constant with the comments and attributes before it; an `impl` comes apart into methods.
+/// A function, a type or a constant with its comments and attributes; an `impl` is split into methods.
 struct Item<'t> {
     name: &'t str,
-    /// The first line of the `impl` that it is a method of.
+    /// The first line of the `impl` of a method.
     of: Option<&'t str>,
     lines: Vec<&'t str>,
 }
 
 impl Item<'_> {
-    /// Whether somebody says it. Nobody has a method of a type that is not there.
+    /// Returns whether the item is used. A method is used only if its type is.
     fn is_said(&self, said: &BTreeSet<&str>) -> bool {
         let of =
             self.of.and_then(|line| line.strip_prefix("impl ")).and_then(|of| names(of).next());
@@ -29,7 +29,7 @@ impl Item<'_> {
     }
 }
 
-/// The names in a text, but for its comments.
+/// Returns the identifiers in a text, without its comments.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let parts =
@@ -37,14 +37,14 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
-/// The name that a line declares, if it declares one.
+/// Returns the name that a line declares, if it declares one.
 fn declared(line: &str) -> Option<&str> {
     let words = ["unsafe fn ", "fn ", "struct ", "type ", "const "];
     let rest = words.iter().find_map(|word| line.strip_prefix(word))?;
     names(rest).next()
 }
 
-/// The items of a text, in which every function ends with a brace under its first letter.
+/// Returns the items of a text, in which every function ends with a brace under its first letter.
 fn items(text: &str) -> Vec<Item<'_>> {
     let mut all = Vec::new();
     let (mut before, mut of) = (Vec::new(), None);
@@ -76,7 +76,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
     all
 }
 
-/// The words of a text that are no methods.
+/// Returns the items of a text that are not methods.
 #[cfg(test)]
 pub(super) fn free(text: &str) -> Vec<String> {
     let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("use ")).collect();
@@ -84,7 +84,7 @@ pub(super) fn free(text: &str) -> Vec<String> {
     items(&all).iter().filter(|item| item.of.is_none()).map(|item| item.name.to_owned()).collect()
 }
 
-/// What `kernels` use of the words of a text, each made public.
+/// Returns the items of a text that `kernels` use, each made public.
 pub(super) fn used(text: &str, kernels: &str) -> String {
     let (uses, rest): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| line.starts_with("use "));
@@ -92,7 +92,7 @@ pub(super) fn used(text: &str, kernels: &str) -> String {
     let all = items(&rest);
     let mut said: BTreeSet<&str> = names(kernels).collect();
     let mut kept = vec![false; all.len()];
-    // A word may say one before it.
+    // An item may use an earlier one.
     while let Some(next) = (0..all.len()).find(|&i| !kept[i] && all[i].is_said(&said)) {
         kept[next] = true;
         said.extend(all[next].lines.iter().flat_map(|line| names(line)));
@@ -159,7 +159,7 @@ mod tests {
         assert!(many.contains(called) && !few.contains(called));
     }
 
-    /// Whatever a kernel says is found: nothing of the text belongs to no item.
+    /// Every item that a kernel uses is found: each line of the text belongs to an item.
     #[test]
     fn every_line_is_a_part_of_a_word() {
         for (isa, precision) in

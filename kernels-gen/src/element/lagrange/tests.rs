@@ -1,4 +1,4 @@
-//! Node sets: ownership, symmetry, order, and agreement between neighbours.
+//! Node sets: ownership, symmetry, order, and consistency between neighbours.
 
 use super::*;
 use fem_dsl::point::Degree;
@@ -36,7 +36,7 @@ fn turned_cells_have_their_facet_in_front() {
                 let mut seen = vec![false; nodes.len()];
                 for (node, &own) in nodes.iter().zip(&turned) {
                     assert!(!std::mem::replace(&mut seen[own], true), "{cell}{degree} {facet}");
-                    // The distance from the facet is ξ₀, but for the scale of a slanted one.
+                    // The distance from the facet is ξ₀, scaled on a slanted facet.
                     let scale = if facet == 0 && !cell.is_tensor() {
                         (cell.dim() as f64).sqrt()
                     } else {
@@ -151,7 +151,7 @@ fn simplex_nodes_are_symmetric() {
     }
 }
 
-/// All orders of `n` things.
+/// Returns all permutations of `n` items.
 fn permutations(n: usize) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     for k in 0..n {
@@ -169,8 +169,8 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Two cells see one entity with its vertices in different places; the node of each at a place of
-/// the agreed order must be the same physical point.
+/// Two cells see one entity with permuted vertices; equal positions in the global order must be the same physical
+/// point.
 #[test]
 fn neighbours_agree_on_shared_nodes() {
     let corners = [[0.1, 0.2], [1.3, 0.0], [0.2, 1.1], [1.4, 0.9]];
@@ -200,7 +200,7 @@ fn neighbours_agree_on_shared_nodes() {
     }
 }
 
-/// Where a reference point of an entity lies whose local vertex i is corner `order[i]`.
+/// Returns the physical point of a reference point of an entity whose local vertex i is corner `order[i]`.
 fn physical(shape: Cell, order: &[usize], corners: &[[f64; 2]], point: [f64; 3]) -> [f64; 2] {
     let [x, y, _] = point;
     let weights: Vec<f64> = match shape {

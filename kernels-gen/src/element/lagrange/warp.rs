@@ -1,18 +1,17 @@
-//! Warp-and-blend nodes on simplices: a lattice point → its place in the reference cell.
+//! Warp-and-blend nodes on simplices: a lattice point → its position in the reference cell.
 //!
-//! T. Warburton, "An explicit construction of interpolation nodes on the simplex", Journal of
-//! Engineering Mathematics 56 (2006). Equispaced points are moved along every edge direction by the
-//! one-dimensional displacement w(r) from equispaced to Gauss-Lobatto points, blended into faces
-//! and the interior. With barycentric coordinates λ, an edge (a, b) and the third vertex c of a
-//! face,
+//! T. Warburton, "An explicit construction of interpolation nodes on the simplex", Journal of Engineering Mathematics
+//! 56 (2006). Equispaced points are moved along every edge direction by the one-dimensional displacement w(r) from
+//! equispaced to Gauss-Lobatto points, blended into faces and the interior. With barycentric coordinates λ, an edge (a,
+//! b) and the third vertex c of a face,
 //!
 //! ```text
 //! δλ_b = −δλ_a = 4 λ_a λ_b · w(λ_b − λ_a) / (1 − (λ_b − λ_a)²) · (1 + (α λ_c)²)
 //! ```
 //!
-//! and the faces of a tetrahedron are blended by Π λ_v / (λ_v + λ_o/2) · (1 + (α λ_o)²), o being
-//! the vertex opposite. The values of α, one a degree, minimise the Lebesgue constant. Points of an
-//! edge are the Gauss-Lobatto points themselves.
+//! and the faces of a tetrahedron are blended by Π λ_v / (λ_v + λ_o/2) · (1 + (α λ_o)²), o being the vertex opposite.
+//! The values of α, one per degree, minimise the Lebesgue constant. Points of an edge are the Gauss-Lobatto points
+//! themselves.
 
 use crate::element::{LinePoints, LineTable};
 
@@ -21,8 +20,8 @@ const TRIANGLE: [f64; 6] = [1.4152, 0.1001, 0.2751, 0.9800, 1.0999, 1.2832];
 /// α for tetrahedra of degree 3, 4, …
 const TETRAHEDRON: [f64; 6] = [0.0, 0.1002, 1.1332, 1.5608, 1.3413, 1.2577];
 
-/// The reference coordinates of the lattice point with these barycentric weights, whose sum is the
-/// degree, at least 3.
+/// Returns the reference coordinates of the lattice point with these barycentric weights; their sum is the degree, at
+/// least 3.
 pub(super) fn point(dim: usize, degree: usize, weights: [usize; 4]) -> [f64; 3] {
     let inside: Vec<usize> = (0..=dim).filter(|&v| weights[v] > 0).collect();
     let mut lambda = weights.map(|w| w as f64 / degree as f64);
@@ -43,7 +42,7 @@ pub(super) fn point(dim: usize, degree: usize, weights: [usize; 4]) -> [f64; 3] 
     [lambda[1], lambda[2], lambda[3]]
 }
 
-/// w(r) / (1 − r²) on the scale of [0, 1], for |r| < 1.
+/// Returns w(r) / (1 − r²) on the scale of [0, 1], for |r| < 1.
 fn warp(degree: usize, r: f64) -> f64 {
     let equispaced = LinePoints::Equispaced(degree + 1);
     let table = LineTable::at(equispaced, &[0.5 + 0.5 * r]);
@@ -52,7 +51,7 @@ fn warp(degree: usize, r: f64) -> f64 {
     displacement / (1.0 - r * r)
 }
 
-/// The displacement in a face, whose three coordinates need not sum to 1.
+/// Returns the displacement in a face, whose three coordinates need not sum to 1.
 fn face(degree: usize, alpha: f64, lambda: [f64; 3]) -> [f64; 3] {
     let mut shift = [0.0; 3];
     for (a, b, c) in [(0, 1, 2), (0, 2, 1), (1, 2, 0)] {
@@ -64,7 +63,7 @@ fn face(degree: usize, alpha: f64, lambda: [f64; 3]) -> [f64; 3] {
     shift
 }
 
-/// The displacement inside a tetrahedron or one of its faces.
+/// Returns the displacement inside a tetrahedron or one of its faces.
 fn interior(degree: usize, alpha: f64, lambda: [f64; 4]) -> [f64; 4] {
     let mut shift = [0.0; 4];
     for [o, a, b, c] in [[0, 1, 2, 3], [1, 0, 2, 3], [2, 0, 1, 3], [3, 0, 1, 2]] {

@@ -8,7 +8,7 @@ fn factorial(n: usize) -> f64 {
     (1..=n).map(|i| i as f64).product()
 }
 
-/// ∫ x^a y^b z^c over the reference cell.
+/// Returns ∫ x^a y^b z^c over the reference cell.
 fn monomial_integral(cell: Cell, exponents: [usize; 3]) -> f64 {
     if cell.is_tensor() {
         exponents[..cell.dim()].iter().map(|&e| 1.0 / (e as f64 + 1.0)).product()
@@ -18,7 +18,7 @@ fn monomial_integral(cell: Cell, exponents: [usize; 3]) -> f64 {
     }
 }
 
-/// The error of the rule on a monomial, relative to the integral.
+/// Returns the error of the rule on a monomial, relative to the integral.
 fn error(rule: &[([f64; 3], f64)], cell: Cell, exponents: [usize; 3]) -> f64 {
     let power = |p: &[f64; 3]| -> f64 { (0..3).map(|c| p[c].powi(exponents[c] as i32)).product() };
     let sum: f64 = rule.iter().map(|(p, w)| w * power(p)).sum();
@@ -38,7 +38,7 @@ fn simplex_rules_are_exact_to_their_degree() {
             let rule = Rule::Simplex { cell, degree }.points_and_weights();
             for total in 0..=degree {
                 for e in exponents(cell.dim(), total) {
-                    // Points are rounded once, so a power of them loses up to `total` roundings.
+                    // Points are rounded once, so that a power of them loses up to `total` roundings.
                     let bound = EPS * (64.0 + 16.0 * total as f64);
                     let error = error(&rule, cell, e);
                     assert!(error <= bound, "{cell} {degree} {e:?}: {error}");
@@ -50,7 +50,7 @@ fn simplex_rules_are_exact_to_their_degree() {
 
 #[test]
 fn simplex_rules_are_no_better_than_they_say() {
-    // A table that is one entry off would show; degree 3 of the triangle is the rule of degree 4.
+    // A table shifted by one entry would be detected; degree 3 of the triangle is the rule of degree 4.
     for (cell, degree) in [(Cell::Triangle, 2), (Cell::Triangle, 8), (Cell::Tetrahedron, 5)] {
         let rule = Rule::Simplex { cell, degree }.points_and_weights();
         let worst =
@@ -111,7 +111,7 @@ fn the_default_rule_is_the_language_s() {
         text(Cell::Quadrilateral, 2, 2, Some(8)),
         "Gauss 5 × 5, exact to degree 9 in each direction"
     );
-    // Curved cells take more.
+    // Curved cells need more points.
     assert_eq!(
         default_rule(Cell::Quadrilateral, 2, 2, None).line().map(LinePoints::count),
         Some(4)

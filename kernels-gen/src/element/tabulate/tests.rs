@@ -72,7 +72,7 @@ fn derivative(e: [i32; 3], x: [f64; 3], axis: usize) -> f64 {
 fn polynomials_and_their_gradients_are_reproduced() {
     for element in elements() {
         let (cell, degree) = (element.cell(), element.degree());
-        // Of many points some.
+        // A sample of the points.
         let all = some_rule(cell, degree).points();
         let points: Vec<[f64; 3]> = all.iter().copied().step_by(1 + all.len() / 40).collect();
         let table = tabulate(element, &points);
@@ -111,7 +111,7 @@ fn rule_tables_and_point_tables_agree() {
     for element in elements().into_iter().filter(|e| e.cell().is_tensor()) {
         let rule = some_rule(element.cell(), element.degree());
         let (a, b) = (tabulate_rule(element, rule), tabulate(element, &rule.points()));
-        // A point moves by half a unit at most; Markov's inequality bounds what that changes.
+        // A point moves by at most half a unit in the last place; Markov's inequality bounds the resulting change.
         let p = element.degree() as f64 + 1.0;
         for (x, y) in a.values.iter().zip(&b.values) {
             assert!((x - y).abs() <= 8.0 * EPS * p * p, "{element} {x} {y}");

@@ -4,10 +4,10 @@ use super::Fault;
 use crate::kir::{Element, Kernel, Precision};
 use std::cell::Cell;
 
-/// An array lent to a kernel.
+/// An array passed to a kernel.
 ///
-/// What is written is lent as cells, so that several threads can each hold the whole array and
-/// write their own part of it.
+/// Writable arrays are passed as cells, so that several threads can each hold the whole array and write their own part
+/// of it.
 #[derive(Clone, Copy, Debug)]
 pub enum Array<'a> {
     /// Doubles to read.
@@ -35,7 +35,7 @@ impl<'a> From<&'a mut [f32]> for Array<'a> {
 }
 
 impl Array<'_> {
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match self {
             Self::F64(values) => values.len(),
@@ -46,12 +46,12 @@ impl Array<'_> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The name of the elements' type.
+    /// Returns the name of the elements' type.
     fn kind(&self) -> &'static str {
         match self {
             Self::F64(_) | Self::F64Mut(_) => "f64",
@@ -64,7 +64,7 @@ impl Array<'_> {
         matches!(self, Self::F64Mut(_) | Self::F32Mut(_))
     }
 
-    /// An element as a double; `None` beyond the end.
+    /// Returns an element as a double; `None` beyond the end.
     pub(super) fn real(&self, index: usize) -> Option<f64> {
         match self {
             Self::F64(values) => values.get(index).copied(),
@@ -75,7 +75,7 @@ impl Array<'_> {
         }
     }
 
-    /// Elements from `first` on as doubles; `false` where some lie beyond the end.
+    /// Reads elements from `first` on as doubles; `false` if some are out of bounds.
     pub(super) fn reals(&self, first: usize, out: &mut [f64]) -> bool {
         fn copy<T>(values: &[T], first: usize, out: &mut [f64], real: impl Fn(&T) -> f64) -> bool {
             let Some(values) = first.checked_add(out.len()).and_then(|end| values.get(first..end))
@@ -94,7 +94,7 @@ impl Array<'_> {
         }
     }
 
-    /// An index; `None` beyond the end.
+    /// Returns an index; `None` beyond the end.
     pub(super) fn index(&self, index: usize) -> Option<u32> {
         match self {
             Self::U32(values) => values.get(index).copied(),
@@ -102,7 +102,7 @@ impl Array<'_> {
         }
     }
 
-    /// Overwrites an element; `false` beyond the end or where the array is lent for reading.
+    /// Overwrites an element; `false` if it is out of bounds or the array is read-only.
     pub(super) fn set(&self, index: usize, value: f64) -> bool {
         match self {
             Self::F64Mut(values) => values.get(index).map(|slot| slot.set(value)).is_some(),
@@ -112,7 +112,7 @@ impl Array<'_> {
     }
 }
 
-/// Compares arguments with what the kernel takes.
+/// Checks arguments against the kernel's declarations.
 pub(super) fn check(kernel: &Kernel, arguments: &[Array<'_>]) -> Result<(), Fault> {
     let (expected, found) = (kernel.arguments.len(), arguments.len());
     if expected != found {

@@ -1,4 +1,4 @@
-//! The state of one run and the meaning of every operation and statement.
+//! The state of a run and the semantics of every operation and statement.
 
 mod lanes;
 
@@ -13,7 +13,7 @@ use lanes::rounded;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A private array: entries, lane fastest, and which of them this batch has written.
+/// A private array: entries, lane fastest, and the set that this batch has written.
 struct Private {
     values: Vec<f64>,
     written: Vec<bool>,
@@ -28,19 +28,19 @@ pub(super) struct Machine<'k, 'm, 'a> {
     /// Values, lane fastest; uniform ones are equal in all lanes.
     values: Vec<f64>,
     locals: Vec<Private>,
-    /// Private arrays of integers: entries, lane fastest; none where this batch has written nothing.
+    /// Private arrays of integers: entries, lane fastest; `None` if this batch has not written them.
     integers: Vec<Vec<Option<i64>>>,
-    /// Variables, lane fastest; those that do not differ are equal in all lanes.
+    /// Variables, lane fastest; uniform ones are equal in all lanes.
     vars: Vec<i64>,
-    /// The lanes that do what is done here.
+    /// The active lanes at this point.
     on: Rc<[bool]>,
-    /// Whether the batch of a variable is one of the range; all are but those of [`Thread::Batch`].
+    /// True if the batch of a variable is in the range; false only for some of [`Thread::Batch`].
     exists: Vec<bool>,
-    /// Where the lanes of a scatter write, to find two in one place.
+    /// The write positions of the lanes in a scatter, to detect duplicates.
     places: Vec<i64>,
-    /// The thread of a group; nothing where lanes run one beside another.
+    /// The thread in its group; `None` if lanes run in lockstep.
     thread: Option<usize>,
-    /// What the thread shares with its group, or the lanes with each other.
+    /// Memory shared by the threads of a group, or by the lanes.
     shared: Rc<RefCell<Shared>>,
 }
 
@@ -84,7 +84,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         machine
     }
 
-    /// A thread of a group.
+    /// Creates a thread of a group.
     pub(super) fn of_group(
         kernel: &'k Kernel,
         arguments: &'m [Array<'a>],
@@ -101,8 +101,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         machine
     }
 
-    /// Takes up a batch of the group that begins at `first`, without effect on global arrays where the
-    /// thread has none of its own before `end`.
+    /// Starts a batch of the group that begins at `first`; a thread without a batch before `end` does not affect global
+    /// arrays.
     pub(super) fn take_up(&mut self, own: usize, first: usize, end: usize) {
         self.begin(own.min(end - 1));
         self.active = usize::from(own < end);
@@ -116,7 +116,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         }
     }
 
-    /// Begins a batch, with nothing written to private arrays.
+    /// Begins a batch, with all private arrays unwritten.
     fn begin(&mut self, batch: usize) {
         self.assign(self.kernel.batch(), batch as i64);
         self.locals.iter_mut().for_each(|local| local.written.fill(false));
@@ -172,7 +172,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Ok(())
     }
 
-    /// Whether a condition holds in a lane.
+    /// Returns whether a condition is true in a lane.
     fn holds(&self, condition: &Condition, lane: usize) -> Result<bool, Fault> {
         Ok(match (condition, self.kernel.active) {
             (Condition::Active, _) => lane < self.active,
@@ -307,7 +307,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         }
     }
 
-    /// Reads an entry of a shared array, or writes it: the thread, or where lanes share it one of these.
+    /// Reads or writes an entry of a shared array, as this thread, or as one of the lanes if these share the array.
     fn shared(
         &self,
         id: SharedId,
@@ -397,7 +397,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Ok(())
     }
 
-    /// Where the run of an entry of the array of starts begins.
+    /// Returns the first element of the run at an entry of the array of starts.
     fn start(&self, run: &Run, entry: i64) -> Result<i64, Fault> {
         Ok(i64::from(self.index(run.map, entry)?) * run.scale as i64)
     }
@@ -450,13 +450,13 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         self.write(target, place, number)
     }
 
-    /// The element that an entry of an index array means; `None` where it is masked.
+    /// Returns the element at an entry of an index array; `None` if masked.
     fn place(&self, indexed: &Indexed, entry: i64) -> Result<Option<i64>, Fault> {
         let number = i64::from(self.index(indexed.map, entry)?);
         Ok(self.element(number, (indexed.scale, indexed.offset), indexed.masked))
     }
 
-    /// The element that a number means; `None` where it is masked.
+    /// Returns the element at an index; `None` if masked.
     fn element(&self, number: i64, (scale, offset): (usize, usize), masked: bool) -> Option<i64> {
         let nothing = masked && number == i64::from(u32::MAX);
         (!nothing).then_some(number * scale as i64 + offset as i64)
@@ -485,19 +485,19 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Ok(())
     }
 
-    /// Where the lanes' numbers of an entry of a private array of integers begin.
+    /// Returns the position of the first lane's integer of an entry of a private array.
     fn integer_entry(&self, id: IntegersId, index: i64) -> Result<usize, Fault> {
         let array = &self.kernel.integers[id];
         Ok(within(&array.name, index, array.length)? * self.lanes)
     }
 
-    /// The lanes that do what is done here.
+    /// Returns the active lanes.
     fn lanes_on(&self) -> impl Iterator<Item = usize> + use<> {
         let on = Rc::clone(&self.on);
         (0..on.len()).filter(move |&lane| on[lane])
     }
 
-    /// The value of an affine index that is the same in all lanes.
+    /// Returns the value of an affine index that is equal in all lanes.
     fn at(&self, index: &Index) -> i64 {
         self.at_lane(index, 0)
     }
@@ -553,7 +553,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         within(&array.name, index, array.length)
     }
 
-    /// An entry that this batch has written.
+    /// Returns the position of an entry that this batch has written.
     fn written_entry(&self, local: LocalId, index: i64) -> Result<usize, Fault> {
         let entry = self.local_entry(local, index)?;
         if !self.locals[local.index()].written[entry] {
@@ -571,7 +571,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         }
     }
 
-    /// A position of a run, which is within its table.
+    /// Returns a position of a run, which is within its table.
     fn position(&self, table: TableId, entry: usize) -> i64 {
         match &self.kernel.tables[table].entries {
             Entries::Position(entries) => i64::from(entries[entry]),
@@ -580,7 +580,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 }
 
-/// An entry of an array that has so many.
+/// Returns an index after a bounds check.
 fn within(array: &str, index: i64, length: usize) -> Result<usize, Fault> {
     let entry = usize::try_from(index).ok().filter(|&entry| entry < length);
     entry.ok_or_else(|| Fault::OutOfBounds { array: array.to_owned(), index, length })

@@ -17,7 +17,7 @@ fn run(b: Builder, batches: Range<usize>, arguments: &[Array<'_>]) -> Result<(),
     Interpreter::new(b.finish()).expect("a well-formed kernel").run(batches, arguments)
 }
 
-/// Applies an expression of two loaded numbers to lanes.
+/// Applies an expression of two loaded values to lanes.
 fn apply(
     precision: Precision,
     a: [f64; LANES],
@@ -158,7 +158,7 @@ fn a_small_operator_runs_over_batches() {
     assert_eq!(y, want);
 }
 
-/// A kernel that reads runs of three, and writes them back elsewhere.
+/// Returns a kernel that reads runs of three, and writes them back elsewhere.
 fn copy_runs(write: Write) -> Builder {
     let mut b = builder(Precision::F64);
     let x = b.argument("x", Element::Real, false);
@@ -265,7 +265,7 @@ fn uniform_values_reach_all_lanes() {
     let (p, y) = (b.argument("p", Element::Real, false), b.argument("y", Element::Real, true));
     let value = b.load_uniform(p, Index::from(1));
     b.store_lanes(y, Index::from(b.batch()), value);
-    // As `legalise` leaves it.
+    // As after `legalise`.
     let mut kernel = b.finish();
     let wide = kernel.values.push(Value { op: Op::Broadcast(value), varying: true, name: None });
     let store = Statement::StoreLanes(y, Index::from(kernel.batch()), wide);
@@ -277,7 +277,7 @@ fn uniform_values_reach_all_lanes() {
     assert_eq!(y, [2.5; LANES]);
 }
 
-/// Two threads a batch: each puts its number beside the other's and takes the other's.
+/// Returns two threads per batch: each writes its value and reads that of the other.
 fn exchange(barrier: bool) -> Result<Vec<f64>, Fault> {
     let mut b = Builder::new("exchange", Precision::F64, 1);
     b.set_threads(6, 3);
@@ -304,7 +304,7 @@ fn exchange(barrier: bool) -> Result<Vec<f64>, Fault> {
     b.close_when(vec![Condition::Below(own, 1)]);
     b.scatter(y, map, place, (1, 0), false, taken);
     let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
-    // Five batches: the last group has one that is not there.
+    // Five batches: the last group lacks one.
     let x: Vec<f64> = (1..=10).map(f64::from).collect();
     let mut y = vec![0.0; 10];
     let map: Vec<u32> = (0..10).collect();
@@ -343,8 +343,8 @@ fn writing_what_another_thread_reads_in_the_same_phase_is_a_race() {
     assert_eq!(fault, Fault::Race { array: "pair".to_owned(), index: 0 });
 }
 
-/// Two batches of two cells one after another, dealt out to two threads: each takes what the other has
-/// put, and only cells that write add.
+/// Returns two batches of two cells in sequence, distributed over two threads: each reads the other's value, and only
+/// cells that write add.
 fn series(barriers: usize) -> Result<Vec<f64>, Fault> {
     let mut b = Builder::new("series", Precision::F64, 2);
     b.set_threads(2, 1);
@@ -389,7 +389,7 @@ fn a_batch_that_overtakes_the_one_before_is_a_race() {
     assert_eq!(fault, Fault::Race { array: "pair".to_owned(), index: 0 });
 }
 
-/// Lanes that double what the slots of their places hold and sum by slots, with or without the barriers.
+/// Lanes that double the values of their slots and sum by slots, with or without the barriers.
 fn slots(barriers: [bool; 2]) -> Builder {
     let mut b = builder(Precision::F64);
     let (x, y) = (b.argument("x", Element::Real, false), b.argument("y", Element::Real, true));
@@ -445,7 +445,7 @@ fn lanes_sum_by_slots() {
     let x = [10.0, 20.0, 30.0, 40.0];
     let go = |barriers, terms: [u32; LANES], active: u32| {
         let mut y = [1.0; 4];
-        // The last slot is for nothing.
+        // The last slot is empty.
         let arrays = &[
             Array::F64(&x),
             Array::from(&mut y[..]),
@@ -456,10 +456,10 @@ fn lanes_sum_by_slots() {
         run(slots(barriers), 0..1, arrays).map(|()| y)
     };
     let both = [true, true];
-    // Two terms of slot 0, one of slot 1; what is for nothing reads 0. Lanes that are no cells write nothing.
+    // Two terms of slot 0, one of slot 1; an empty slot reads 0. Padding lanes write nothing.
     assert_eq!(go(both, [0, 3, 1, 2], 4), Ok([1.0, 41.0, 1.0, 161.0]));
     assert_eq!(go(both, [0, 3, 1, 1], 3), Ok([1.0, 41.0, 1.0, 161.0]));
-    // Two in one place, and who does not wait.
+    // Two lanes in one position, and a missing barrier.
     let race = |array: &str, index| Err(Fault::Race { array: array.to_owned(), index });
     assert_eq!(go(both, [0, 1, 2, 1], 4), race("sums", 1));
     assert_eq!(go([false, true], [3, 0, 1, 2], 4), race("values", 0));
@@ -468,7 +468,7 @@ fn lanes_sum_by_slots() {
     assert_eq!(go(both, [0, 6, 1, 2], 4), Err(beyond));
 }
 
-/// Lanes that each load a mask and keep it: whose mask has bit 1 and is even doubles its number.
+/// Lanes that each load and store a mask: lanes whose mask has bit 1 and is even double their value.
 fn masks(entry: usize) -> Builder {
     let mut b = builder(Precision::F64);
     let (x, y) = (b.argument("x", Element::Real, false), b.argument("y", Element::Real, true));

@@ -1,8 +1,8 @@
 //! Groups of threads: from barrier to barrier, one thread after another.
 //!
-//! A correct kernel gives the same result in every order of its threads between two barriers. Each
-//! shared entry remembers who has read and written it since the last barrier: two threads of which at
-//! least one writes are a race, whatever the order in which they are run here.
+//! A correct kernel gives the same result for every order of its threads between two barriers. Each shared entry
+//! records its readers and writers since the last barrier. Accesses by two threads, at least one of them a write, are a
+//! race in any order of execution.
 
 use super::machine::Machine;
 use super::{Array, Fault};
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Who has touched something since the last barrier.
+/// The threads that have accessed an entry since the last barrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Touched {
     #[default]
@@ -21,7 +21,7 @@ enum Touched {
 }
 
 impl Touched {
-    /// Whether anyone but `thread` has.
+    /// Returns whether a thread other than `thread` has.
     fn by_another(self, thread: usize) -> bool {
         match self {
             Self::Nobody => false,
@@ -42,20 +42,20 @@ impl Touched {
 /// An entry of a shared array.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
-    /// What was written last.
+    /// The last value written.
     pub(super) value: Option<f64>,
     readers: Touched,
     writers: Touched,
 }
 
 impl Slot {
-    /// Notes a read; whether it is free of races.
+    /// Records a read; returns whether it is free of races.
     pub(super) fn read(&mut self, thread: usize) -> bool {
         self.readers.add(thread);
         !self.writers.by_another(thread)
     }
 
-    /// Notes a write; whether it is free of races.
+    /// Records a write; returns whether it is free of races.
     pub(super) fn write(&mut self, thread: usize) -> bool {
         self.writers.add(thread);
         !self.writers.by_another(thread) && !self.readers.by_another(thread)
@@ -70,13 +70,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The arrays as nobody has written them.
+    /// Returns unwritten arrays.
     pub(super) fn new(kernel: &Kernel) -> Self {
         let empty = |array: &Local| vec![Slot::default(); array.length];
         Self { slots: kernel.shared.iter().map(empty).collect() }
     }
 
-    /// All have met at a barrier.
+    /// Clears the access records at a barrier.
     pub(super) fn meet(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
             (slot.readers, slot.writers) = (Touched::Nobody, Touched::Nobody);
@@ -96,7 +96,7 @@ pub(super) fn run(
         .collect();
     let share = kernel.threads / kernel.group;
     for (turn, first) in batches.clone().step_by(kernel.group).enumerate() {
-        // What a turn leaves behind the next one of the same group finds, and races with it.
+        // The next turn of the same group sees the data of this one, and may race with it.
         if turn.is_multiple_of(kernel.series) {
             *shared.borrow_mut() = Shared::new(kernel);
         }

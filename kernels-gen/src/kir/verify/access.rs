@@ -1,4 +1,4 @@
-//! Invariants 7 to 9: what is read and written, and where.
+//! Invariants 7 to 9: reads and writes of memory.
 
 use super::{Checked, Phase, Verifier, require};
 use crate::kir::{
@@ -6,7 +6,7 @@ use crate::kir::{
     Statement, Thread, VarId, Write,
 };
 
-/// Which way an argument is used.
+/// The kind of access to an argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     Load,
@@ -15,7 +15,7 @@ enum Use {
 }
 
 impl<'k> Verifier<'k> {
-    /// The memory that an operation reads.
+    /// Checks the memory that an operation reads.
     pub(super) fn loads(&self, op: &Op) -> Checked {
         match op {
             Op::LoadLocal(local, index) => self.local(*local, index),
@@ -49,25 +49,25 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    /// A variable that says what lies on the border of a cell.
+    /// Requires a variable that indicates the border of a cell.
     fn border(&self, var: VarId) -> Checked {
         let known = matches!(self.kernel.thread_of(var), Some(Thread::Border { .. }));
         require(known, || format!("{var} does not say what lies on a border"))
     }
 
-    /// A variable that says which element of an array is meant.
+    /// Requires a variable that addresses an element of an array.
     fn loaded(&self, var: VarId) -> Checked {
         let loaded = matches!(self.kernel.integer(var), Some(Integer::Element(..)));
         require(loaded && self.is_open(var), || format!("{var} was not loaded"))?;
         self.by_itself(|| format!("the element of {var}"))
     }
 
-    /// What each thread or lane does by itself is nothing that a vector can do.
+    /// Requires the phase before vectors, for operations that differ between threads or lanes.
     fn by_itself(&self, what: impl FnOnce() -> String) -> Checked {
         require(self.phase == Phase::Lowered, || format!("a vector cannot go to {}", what()))
     }
 
-    /// The invariants of a statement that is neither a `Let` nor a loop.
+    /// Checks the invariants of a statement that is neither a `Let` nor a loop.
     pub(super) fn statement(&self, statement: &Statement) -> Checked {
         match statement {
             Statement::StoreLocal(local, index, value) => {
@@ -116,7 +116,7 @@ impl<'k> Verifier<'k> {
                 require(self.is_open(*var), || format!("{var} is stored outside its block"))?;
                 self.integers(*array, index)
             }
-            // Prefetching beyond the end is harmless, and usual in the last batch.
+            // Prefetching out of bounds is harmless, and usual in the last batch.
             Statement::Prefetch(argument, ..) => self.argument(*argument).map(|_| ()),
             Statement::PrefetchIndexed { array, map, entries, entry, .. } => {
                 self.argument(*array)?;
@@ -136,7 +136,7 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    /// A private array of integers at an entry.
+    /// Checks a private array of integers at an entry.
     pub(super) fn integers(&self, id: IntegersId, entry: &Index) -> Checked {
         let array = self.kernel.integers.get(id).ok_or_else(|| format!("{id} does not exist"))?;
         self.by_itself(|| array.name.clone())?;
@@ -148,7 +148,7 @@ impl<'k> Verifier<'k> {
         self.within(index, array.length, &array.name)
     }
 
-    /// The array of the counts of active lanes.
+    /// Checks the array of the counts of active lanes.
     pub(super) fn counts(&self, id: ArgumentId) -> Checked {
         let array = self.argument(id)?;
         let right = array.element == Element::U32 && !array.written;
@@ -159,7 +159,7 @@ impl<'k> Verifier<'k> {
         self.kernel.arguments.get(id).ok_or_else(|| format!("{id} does not exist"))
     }
 
-    /// An array of reals that is used this way.
+    /// Checks an array of reals for a kind of access.
     fn real(&self, id: ArgumentId, how: Use) -> Result<&'k Argument, String> {
         let array = self.argument(id)?;
         require(array.element == Element::Real, || format!("{} holds no reals", array.name))?;
@@ -175,13 +175,13 @@ impl<'k> Verifier<'k> {
         Ok(array)
     }
 
-    /// An index array at an entry.
+    /// Checks an index array at an entry.
     fn map(&self, id: ArgumentId, at: &Index) -> Checked {
         self.elements(id, at)?;
         self.together(at, &self.argument(id)?.name)
     }
 
-    /// The same where lanes may each have an entry of their own.
+    /// Checks the same with an entry per lane.
     pub(super) fn elements(&self, id: ArgumentId, at: &Index) -> Checked {
         let array = self.argument(id)?;
         let right = array.element == Element::U32 && !array.written;
@@ -192,7 +192,7 @@ impl<'k> Verifier<'k> {
         require(low >= 0 && batch >= 0, || format!("{} is accessed below its start", array.name))
     }
 
-    /// The starts and the positions of a run.
+    /// Checks the starts and the positions of a run.
     fn run(&self, run: &Run) -> Checked {
         let Run { map, at, local, first, length, .. } = run;
         self.map(*map, at)?;
@@ -212,7 +212,7 @@ impl<'k> Verifier<'k> {
     }
 }
 
-/// What is inside a cell is told node by node, not of runs or computed places.
+/// Requires node-by-node writes: runs and computed positions do not distinguish nodes inside a cell.
 fn node_by_node(write: Write) -> Checked {
     let inside = matches!(write, Write::Inside(_));
     require(!inside, || "runs and computed places do not say what lies inside a cell".to_owned())

@@ -42,7 +42,7 @@ fn push(kernel: &mut Kernel, op: Op, varying: bool) -> ValueId {
     id
 }
 
-/// Breaks the kernel and expects a message with these words.
+/// Breaks the kernel and expects an error message that contains `words`.
 #[track_caller]
 fn broken(words: &str, phase: Phase, breaking: impl FnOnce(&mut Kernel)) {
     let mut kernel = sound();
@@ -225,7 +225,7 @@ fn arguments_are_used_as_declared() {
     });
 }
 
-/// A variable of the kernel that a statement computes, and the statement.
+/// Returns a variable of the kernel that a statement computes, and the statement.
 fn set(kernel: &mut Kernel, integer: Integer) -> VarId {
     let var = kernel.vars.push(Var { name: "n".to_owned(), rule: Rule::Integer(integer) });
     kernel.body.push(Statement::Set(var));

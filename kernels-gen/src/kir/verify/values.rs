@@ -1,10 +1,10 @@
-//! Invariants 2 to 4 and 10: what can be said of a value without its place.
+//! Invariants 2 to 4 and 10: properties of a value that do not depend on its position.
 
 use super::{Checked, Phase, Verifier, precedes, require};
 use crate::kir::{Op, Value, ValueId};
 
 impl Verifier<'_> {
-    /// The invariants of one value.
+    /// Checks the invariants of one value.
     pub(super) fn value(&self, id: ValueId, value: &Value) -> Checked {
         for operand in value.op.operands() {
             require(precedes(operand, id), || format!("{id} precedes its operand {operand}"))?;
@@ -16,7 +16,7 @@ impl Verifier<'_> {
         self.uniformity(id, value)
     }
 
-    /// Whether a value is a truth value; a broadcast is what its operand is.
+    /// Returns whether a value is a truth value; a broadcast has the type of its operand.
     pub(super) fn is_truth(&self, id: ValueId) -> bool {
         match self.kernel.values[id].op {
             Op::Broadcast(operand) => self.kernel.values[operand].op.is_truth(),

@@ -1,10 +1,10 @@
-//! What becomes of sums of products.
+//! Sums of products.
 
 use super::*;
 use crate::kir::{Op, Precision};
 use fem_dsl::point::Input;
 
-/// Σ pᵢ pᵢ₊₁ of `count` terms, all products before all sums, and the outputs, which are the sum and the first product.
+/// Returns Σ pᵢ pᵢ₊₁ of `count` terms, all products before all sums, and the outputs: the sum and the first product.
 fn long_sum(count: usize) -> (Graph, [NodeId; 2]) {
     let mut graph = Graph::new();
     let params: Vec<NodeId> =
@@ -29,8 +29,8 @@ fn lowered(graph: &Graph, outputs: &[NodeId]) -> Vec<Op> {
     builder.finish().values.iter().map(|value| value.op.clone()).collect()
 }
 
-/// Each node is looked at a few times, not once for each other: with every product searched for among all nodes, the
-/// sixty thousand of this sum took minutes.
+/// The cost per node is constant: a search for every product among all nodes takes minutes for the sixty thousand nodes
+/// of this sum.
 #[test]
 fn a_long_sum_of_products_is_a_chain_of_fused_ones() {
     let count = 60_000;
@@ -39,7 +39,7 @@ fn a_long_sum_of_products_is_a_chain_of_fused_ones() {
     let of = |wanted: fn(&Op) -> bool| ops.iter().filter(|op| wanted(op)).count();
     assert_eq!(of(|op| matches!(op, Op::Fma(..))), count - 1);
     assert_eq!(of(|op| matches!(op, Op::Binary(Binary::Mul, ..))), 1);
-    // A product that is an output is there by itself.
+    // A product that is an output exists separately.
     let ops = lowered(&graph, &[sum, first]);
     assert!(ops.len() >= count);
 }

@@ -1,5 +1,5 @@
-//! Hanging nodes of cells whose threads have a line or a node each: the bit of a line in a cell's word
-//! ([`crate::abi::hanging`]), and what a thread does where its line hangs.
+//! Hanging nodes of cells with a thread per line or node: the bit of a line in a cell's word ([`crate::abi::hanging`]),
+//! and a thread's work if its line hangs.
 
 use super::of_parent;
 use crate::abi::Role;
@@ -9,7 +9,7 @@ use crate::kir::{Condition, Index, Integer, VarId};
 use crate::lower::contract::Matrix;
 use crate::lower::lowering::Lowering;
 
-/// The bit of the lines along an axis that begin, end or neither along the others, which ascend; none inside of a cell.
+/// Returns the bit of the lines along an axis at the given ends of the others, which ascend; `None` inside of a cell.
 pub(crate) fn bit_of(axis: usize, ends: &[Option<usize>]) -> Option<u32> {
     match *ends {
         [Some(a), Some(b)] => Some(corner(axis, a, b)),
@@ -19,7 +19,7 @@ pub(crate) fn bit_of(axis: usize, ends: &[Option<usize>]) -> Option<u32> {
     }
 }
 
-/// The same as a mask of the line at some places among `n` along the other axes; 0 inside.
+/// Returns the same as a mask for the line at some positions among `n` along the other axes; 0 inside.
 pub(crate) fn mask_of(axis: usize, n: usize, places: &[usize]) -> u32 {
     let end = |&place: &usize| match place {
         0 => Some(0),
@@ -28,7 +28,7 @@ pub(crate) fn mask_of(axis: usize, n: usize, places: &[usize]) -> u32 {
     bit_of(axis, &places.iter().map(end).collect::<Vec<_>>()).map_or(0, |bit| 1 << bit)
 }
 
-/// A⁻ and A⁺ of a line, or their transposes.
+/// Returns A⁻ and A⁺ of a line, or their transposes.
 pub(crate) fn matrices(nodes: LinePoints, back: bool) -> [Matrix; 2] {
     [false, true].map(|up| {
         let matrix = of_parent(nodes, up);
@@ -36,7 +36,7 @@ pub(crate) fn matrices(nodes: LinePoints, back: bool) -> [Matrix; 2] {
     })
 }
 
-/// Runs `body` for the lower and for the upper child along an axis, where the line of a mask hangs in the cell of a word.
+/// Runs `body` for the lower and for the upper child along an axis, if the line of a mask hangs in the cell of a word.
 pub(crate) fn where_hangs(
     s: &mut Lowering<'_>,
     (word, mask): (VarId, VarId),
@@ -53,7 +53,7 @@ pub(crate) fn where_hangs(
     s.b.close_when(vec![Condition::Meet(word, mask)]);
 }
 
-/// The word of the cell of a batch with a single one.
+/// Returns the word of the cell of a single-cell batch.
 pub(crate) fn word_of(s: &mut Lowering<'_>, batch: VarId) -> VarId {
     let words = s.arguments[&Role::Hanging];
     s.b.integer("word", Integer::Element(words, Index::from(batch)))

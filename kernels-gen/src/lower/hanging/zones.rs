@@ -1,10 +1,10 @@
-//! The basis functions of cells with hanging nodes, which the diagonal is made of.
+//! The basis functions of cells with hanging nodes, for the diagonal.
 //!
-//! A function that belongs to a node of the parent is, on the child, a sum of products of functions of each axis: φ_i of the
-//! child, and along an axis in which its node is interpolated what ψ_i = Σ_j A_ji φ_j, the parent's own φ_i seen from the
-//! child, differs from it by. It goes along a line that hangs and over a face that hangs, and nowhere else. Which of them
-//! there are depends on the vertex, edge or face that the node lies in, so that a cell's nodes come apart in zones in which
-//! all are alike.
+//! The basis function of a parent's node is, on the child, a sum of products of one-dimensional functions. Along an
+//! axis in which its node is interpolated, the child's φ_i is replaced by the parent's function seen from the child,
+//! ψ_i = Σ_j A_ji φ_j, a change by δ = ψ − φ. The change occurs along a hanging line and over a hanging face only. It
+//! depends on the vertex, edge or face of the node, so that a cell's nodes are partitioned into zones of equal
+//! structure.
 //!
 //! ```text
 //! J_ii = Σ_q Σ_ab c_ab(q) ∂_a φ̃_i(q) ∂_b φ̃_i(q)      δ = ψ − φ
@@ -24,18 +24,19 @@ use std::ops::Range;
 
 /// The nodes inside a vertex, an edge or a face of a cell.
 pub(crate) struct Zone {
-    /// The places of its nodes along each axis.
+    /// The positions of its nodes along each axis.
     nodes: [Range<usize>; 3],
-    /// For each axis along which its nodes may be interpolated the bit that says so.
+    /// For each axis along which its nodes may be interpolated, the corresponding bit.
     bits: [Option<u32>; 3],
-    /// For each axis that is the normal of a face with its nodes the bit that says that the face hangs.
+    /// For each axis that is the normal of a face with its nodes, the bit of a hanging face.
     faces: [Option<u32>; 3],
-    /// Bits of which any says that its nodes hang: they are interpolated along all axes of a face or an edge or along none.
+    /// Bits of which any indicates hanging nodes: these are interpolated along all axes of a face or an edge or along
+    /// none.
     any: Vec<u32>,
 }
 
-/// The zones of a cell in `dim` dimensions with so many nodes a direction, but for its inside; those without nodes are left
-/// out.
+/// Returns the zones of a cell in `dim` dimensions with `n` nodes per direction, without its interior; zones without
+/// nodes are omitted.
 pub(crate) fn zones(dim: usize, n: usize) -> Vec<Zone> {
     let part = |code: usize| match code {
         0 => 0..1,
@@ -46,7 +47,7 @@ pub(crate) fn zones(dim: usize, n: usize) -> Vec<Zone> {
         let parts = [code % 3, code / 3 % 3, code / 9];
         let end = |axis: usize| [Some(0), None, Some(1)][parts[axis]];
         let bit = |axis: usize| bit_of(axis, &others(axis, dim).map(end).collect::<Vec<_>>());
-        // The first axis along the face, among whose other ones its normal is.
+        // The first axis along the face, whose other axes include the normal.
         let face = |normal: usize| {
             let along = others(normal, dim).next()?;
             let number = others(along, dim).position(|other| other == normal)?;
@@ -68,16 +69,16 @@ pub(crate) fn zones(dim: usize, n: usize) -> Vec<Zone> {
         .collect()
 }
 
-/// Functions of one axis at points of it: those of the child, and what the parent's differ by on the lower and on the upper
-/// child.
+/// One-dimensional functions at points: those of the child, and the differences of the parent's on the lower and on the
+/// upper child.
 pub(crate) struct Basis {
     n: usize,
-    /// `[part][of whom]`, each `[point][node]`.
+    /// `[part][child's or difference]`, each `[point][node]`.
     tables: [[TableId; 3]; 2],
 }
 
 impl Basis {
-    /// Of the nodes of a line, at points of [0, 1]; `name` is that of the points.
+    /// Tabulates the nodes of a line at points of [0, 1]; `name` is that of the points.
     pub(crate) fn new(s: &mut Lowering<'_>, nodes: LinePoints, points: &[f64], name: &str) -> Self {
         let (n, own) = (nodes.count(), LineTable::at(nodes, points));
         let part = |q: usize, i: usize, derived: bool| {
@@ -103,7 +104,7 @@ impl Basis {
         Self { n, tables }
     }
 
-    /// Value and derivative of a node's own function at a point, and of what it differs by on the child that is meant.
+    /// Returns value and derivative at a point of a node's own function, and of its difference on the current child.
     fn at(
         &self,
         b: &mut Builder,
@@ -124,27 +125,27 @@ impl Basis {
     }
 }
 
-/// Value and derivative of functions of one axis.
+/// Value and derivative of one-dimensional functions.
 struct Factor {
     own: [ValueId; 2],
-    /// None along an axis in which a node is never interpolated.
+    /// The difference; `None` along an axis in which a node is never interpolated.
     differs: Option<[ValueId; 2]>,
 }
 
-/// A node of a zone: its places, and what hangs in the lane, 1 or 0.
+/// A node of a zone: its position, and the lane's hanging flags, 1 or 0.
 pub(crate) struct Hanging {
     pub(crate) at: [Index; 3],
-    /// Whether it does.
+    /// The flag of the node.
     pub(crate) hangs: ValueId,
-    /// Whether the line along an axis does, and the face with it as its normal.
+    /// The flags of the line along each axis, and of the face with it as its normal.
     lines: [Option<ValueId>; 3],
     faces: [Option<ValueId>; 3],
-    /// Whether the cell is the lower child along an axis, and whether it is the upper one.
+    /// The flags of the lower and the upper child along each axis.
     halves: [Option<[ValueId; 2]>; 3],
 }
 
 impl Hanging {
-    /// Value and derivatives of its function, at a point of each axis.
+    /// Returns value and derivatives of its function, at a point of each axis.
     pub(crate) fn basis(
         &self,
         b: &mut Builder,
@@ -159,10 +160,10 @@ impl Hanging {
         (value, (0..dim).map(|axis| self.sum(b, &factors, Some(axis))).collect())
     }
 
-    /// The sum of products, derived along an axis.
+    /// Returns the sum of products, differentiated along an axis.
     fn sum(&self, b: &mut Builder, factors: &[Factor], derived: Option<usize>) -> ValueId {
         let dim = factors.len();
-        // Of a product, the axes in which it differs from the node's own function.
+        // The axes of a product with the difference instead of the node's own function.
         let product = |b: &mut Builder, differing: &dyn Fn(usize) -> bool| {
             let of = |axis: usize| {
                 let Factor { own, differs } = &factors[axis];
@@ -187,7 +188,7 @@ impl Hanging {
 }
 
 impl Zone {
-    /// Calls `body` with each of its nodes, where they hang in some cell of the batch; a vertex always.
+    /// Calls `body` for each of its nodes, if they hang in some cell of the batch; for a vertex always.
     pub(crate) fn each(
         &self,
         s: &mut Lowering<'_>,

@@ -1,4 +1,4 @@
-//! What files take of the memory of constants, and that tables are the same wherever they lie.
+//! Use of constant memory by files, and equality of tables in all memories.
 
 use super::*;
 use crate::abi::Role;
@@ -28,7 +28,7 @@ fn form(text: &str, cell: Cell) -> PointForm {
     program.point_form("f", cell.dim()).expect("a form")
 }
 
-/// The plans of all tasks, also for cells with constrained unknowns.
+/// Returns the plans of all tasks, also for cells with constrained DoFs.
 fn plans(text: &str, cell: Cell, degree: usize, strategy: Strategy) -> Vec<Plan> {
     let form = form(text, cell);
     let elements = elements(&form, cell, degree, 1, None).expect("elements");
@@ -44,7 +44,7 @@ fn source(text: &str, cell: Cell, degree: usize, plans: &[Plan], words: &Words) 
     generate_for_threads(&form, &elements, plans, words).expect("a source")
 }
 
-/// Bytes of what a text declares as constants.
+/// Returns the bytes that a text declares as constants.
 fn declared(source: &Generated, words: &Words) -> usize {
     let constants = source.text.lines().filter_map(|line| {
         let (scalar, rest) =
@@ -57,7 +57,7 @@ fn declared(source: &Generated, words: &Words) -> usize {
     constants.sum()
 }
 
-/// What a file says that it takes is what its text declares, and there is room for it.
+/// Checks that the declared bytes of a file match its text, and fit.
 fn check(source: &Generated, words: &Words, what: &str) -> (usize, usize) {
     let bytes: usize = source.kernels.iter().map(|abi| abi.constant_bytes).sum();
     assert_eq!(bytes, declared(source, words), "{what}");

@@ -1,4 +1,4 @@
-//! Which quadratures are refused, which are noted, and which are nothing special.
+//! Rejected, noted and accepted quadratures.
 
 use super::*;
 use crate::generate::elements;
@@ -14,7 +14,7 @@ const STOKES: &str = "field u: vector(dim) in H1(k); field p: scalar in H1(k - 1
     f1[u] = grad(u) - p * I; f0[p] = -div(u);";
 const ROBIN: &str = "field u: scalar; f1[u] = grad(u); on boundary \"a\" { f0[u] = u; }";
 const TRACE: &str = "field u: scalar; on boundary \"a\" { f0[u] = u; }";
-/// Half of all states have no second term.
+/// The second term vanishes at half of all states.
 const CONTACT: &str = "field u: scalar; f1[u] = grad(u); f0[u] = max(0, u - 1);";
 
 fn form(text: &str, dim: usize) -> PointForm {
@@ -26,13 +26,13 @@ fn form(text: &str, dim: usize) -> PointForm {
 
 #[derive(Debug, PartialEq)]
 enum Verdict {
-    /// Of less rank, for too few points, with the least that will do.
+    /// Rank-deficient, for too few points, with the least sufficient D.
     Low(usize),
-    /// Refused for too many points, with the most that will do.
+    /// Rejected for too many points, with the largest accepted D.
     High(usize),
-    /// Allowed, with a word on the order of convergence.
+    /// Allowed, with a remark on the order of convergence.
     Order,
-    /// Allowed, with a word on points without use.
+    /// Allowed, with a remark on useless points.
     Waste,
     Nothing,
 }
@@ -55,7 +55,7 @@ fn verdict(text: &str, cell: Cell, degree: usize, given: usize) -> Verdict {
     }
 }
 
-/// Heat in a plate of degree 2 with one point a cell was 0 where 18.26 is right.
+/// Heat in a plate of degree 2 with one point per cell gave 0 instead of 18.26.
 #[test]
 fn too_few_points_on_tensor_cells_are_found() {
     for given in 0..4 {
@@ -76,8 +76,8 @@ fn too_few_points_on_tensor_cells_are_found() {
 fn too_few_points_on_simplices_are_found() {
     assert_eq!(verdict(HEAT, Triangle, 2, 1), Low(2));
     assert_eq!(verdict(HEAT, Triangle, 3, 2), Low(3));
-    // The 14 points of degree 5 are of three kinds, each with one derivative of a symmetric function that symmetry does
-    // not make 0; but there are four such functions beside the constant.
+    // The 14 points of degree 5 form three orbits, each with one derivative of a symmetric function that symmetry does
+    // not make 0. There are four such functions besides the constant.
     assert_eq!(verdict(HEAT, Tetrahedron, 4, 5), Low(6));
     // 14 points with six strains each, for 99 functions and six rigid motions.
     assert_eq!(verdict(ELASTICITY, Tetrahedron, 4, 5), Low(6));
@@ -97,7 +97,7 @@ fn a_rule_that_keeps_rank_and_order_is_nothing_special() {
     assert_eq!(verdict(ELASTICITY, Tetrahedron, 2, 2), Nothing);
     assert_eq!(verdict(STOKES, Triangle, 2, 2), Nothing);
     assert_eq!(verdict(HEAT, Tetrahedron, 4, 6), Nothing);
-    // What a facet's two points do not see its cell's points do; two points are exact to degree 3.
+    // The points of the cell detect functions that the two points of a facet miss; two points are exact to degree 3.
     assert_eq!(verdict(ROBIN, Triangle, 2, 2), Nothing);
     assert_eq!(verdict(CONTACT, Triangle, 2, 2), Nothing);
 }
@@ -121,10 +121,10 @@ fn too_many_points_are_noted_and_then_refused() {
     assert_eq!(verdict(HEAT, Tetrahedron, 2, 1000), High(16));
 }
 
-/// The language refuses beforehand what no cell can use.
+/// The language rejects in advance degrees that no cell can use.
 #[test]
 fn the_language_has_the_largest_bound() {
-    // Gmsh's files have cells to order 5.
+    // Gmsh files have cells up to order 5.
     let largest = [Triangle, Quadrilateral, Tetrahedron, Hexahedron]
         .map(|cell| largest_quadrature(cell, 5))
         .into_iter()

@@ -4,7 +4,7 @@
 //! J_ii = Σ_q  gg_ab ∂_a φ_i ∂_b φ_i + (gv_a + vg_a) φ_i ∂_a φ_i + vv φ_i φ_i
 //! ```
 //!
-//! Nodes that hang are done anew, one by one, with the functions of their parents ([`crate::lower::hanging::zones`]).
+//! Hanging nodes are recomputed one by one, with the functions of their parents ([`crate::lower::hanging::zones`]).
 //!
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
@@ -18,8 +18,8 @@ use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::stored::Block;
 
-/// One coefficient: its place among the numbers of a point, how many times it counts, and in which
-/// directions the two factors are derived.
+/// One coefficient: its index among the values of a point, its multiplicity, and the differentiated directions of the
+/// two factors.
 struct Term {
     number: usize,
     factor: f64,
@@ -83,7 +83,7 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
     tensor.scatter(s);
 }
 
-/// The diagonal at nodes that hang.
+/// Computes the diagonal at hanging nodes.
 fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coefficients: LocalId) {
     s.comment_on("hanging nodes of", result.field);
     let (dim, q) = (tensor.dim, tensor.q);
@@ -132,7 +132,7 @@ fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coeffi
     }
 }
 
-/// The 1D table of a direction: φ², φ φ' or φ'², as n × q.
+/// Returns the 1D table of a direction: φ², φ φ' or φ'², as n × q.
 fn table(tensor: &Tensor, nodes: LinePoints, term: &Term, direction: usize) -> Matrix {
     let factors = [term.derived.0, term.derived.1];
     let derived = factors.iter().filter(|&&derived| derived == Some(direction)).count();

@@ -1,14 +1,15 @@
-//! Integrals over facets of tensor cells, one facet a lane.
+//! Integrals over facets of tensor cells, one facet per lane.
 //!
-//! Cells are turned so that the facet is ξ₀ = 0. There, with the nodes u_ijk of a line along ξ₀ at i,
+//! Cells are rotated so that the facet is ξ₀ = 0. On it, with the nodes u_ijk of a line along ξ₀ at i,
 //!
 //! ```text
 //! face_jk = Σ_i φ_i(0) u_ijk       slope_jk = Σ_i φ_i'(0) u_ijk
 //! u = (B ⊗ B) face      ∂₁u = (D ⊗ B) face      ∂₂u = (B ⊗ D) face      ∂₀u = (B ⊗ B) slope
 //! ```
 //!
-//! with the values B and the derivatives D of the nodes of a line at the points; transposed, that is how what is tested
-//! comes back to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. Simplices use the dense tables of `simplex`.
+//! with the values B and the derivatives D of the nodes of a line at the points; the transpose maps tested values back
+//! to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. Simplices use the
+//! dense tables of `simplex`.
 
 use super::matrix::Column;
 use crate::element::{Lagrange, LinePoints, LineTable};
@@ -29,14 +30,14 @@ use crate::plan::{Scatter, Task};
 use fem_dsl::point::Part;
 use std::ops::Range;
 
-/// The nodes of a line, at the points of a line and at its beginning.
+/// Tables of the nodes of a line, at the points of a line and at its beginning.
 struct Line {
     n: usize,
     nodes: LinePoints,
     /// B and D: q × n.
     values: Matrix,
     derivatives: Matrix,
-    /// φ_i(0): 1 and zeros where the first node is on the facet.
+    /// φ_i(0): 1 and zeros if the first node is on the facet.
     ends: Vec<f64>,
     /// φ_i'(0)
     slopes: Vec<f64>,
@@ -56,21 +57,21 @@ impl Line {
         }
     }
 
-    /// How many nodes from the facet on have a value there: the first, or all where none is on it.
+    /// Returns the number of nodes from the facet on with a nonzero value on it: the first, or all if none is on it.
     fn reach(&self) -> usize {
         let beyond = self.ends[1..].iter().any(|&end| end != 0.0);
         if beyond { self.n } else { 1 }
     }
 }
 
-/// Numbers at the points of a facet, component by component.
+/// Values at the points of a facet, component by component.
 struct Parts {
     value: Option<LocalId>,
     /// Derivatives in all reference directions.
     gradient: Vec<LocalId>,
 }
 
-/// What a facet's kernel computes for one field.
+/// The result of a facet kernel for one field.
 struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
@@ -121,7 +122,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     }
 }
 
-/// The columns of the element matrix that belong to one component.
+/// Computes the columns of the element matrix that belong to one component.
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     let facet = Facet::new(s);
     let quantity = s.facts.quantities[0].clone();
@@ -147,7 +148,7 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     });
 }
 
-/// The values of a quantity on the facet, and its derivatives along ξ₀ where a gradient is needed.
+/// The values of a quantity on the facet, and its derivatives along ξ₀ if a gradient is needed.
 struct Trace {
     line: Line,
     face: LocalId,
@@ -160,7 +161,7 @@ impl Facet {
         Self { dim: s.facts.form.dim, points, q: points.count() }
     }
 
-    /// The first node of the batch among those of all.
+    /// Returns the first node of the batch among those of all.
     fn first(&self, s: &Lowering<'_>, line: &Line) -> Index {
         Index::from(s.b.batch()).times(line.n * self.plane(line))
     }
@@ -170,7 +171,7 @@ impl Facet {
         written.map(|(field, rows)| self.outcome(s, field, rows)).collect()
     }
 
-    /// The point function at all points.
+    /// Evaluates the point function at all points.
     fn each_point(&self, s: &mut Lowering<'_>, inputs: &[Parts], outcomes: &[ElementVector]) {
         let outer = if self.dim == 3 { self.q } else { 1 };
         repeat(s, "z", outer, false, |s, z| {
@@ -181,17 +182,17 @@ impl Facet {
         });
     }
 
-    /// q^(d−1).
+    /// Returns q^(d−1).
     fn count(&self) -> usize {
         self.q.pow(self.dim as u32 - 1)
     }
 
-    /// n^(d−1).
+    /// Returns n^(d−1).
     fn plane(&self, line: &Line) -> usize {
         line.n.pow(self.dim as u32 - 1)
     }
 
-    /// The trace of a quantity, whose values at the nodes of the cell `value` gives.
+    /// Returns the trace of a quantity; `value` supplies the values at the nodes of the cell.
     fn gather(
         &self,
         s: &mut Lowering<'_>,
@@ -235,7 +236,7 @@ impl Facet {
         Trace { line, face, slope }
     }
 
-    /// A private array of the nodes of a cell, which may hang.
+    /// Allocates a private array of the nodes of a cell, which may hang.
     fn nodes(&self, s: &mut Lowering<'_>, name: &str, line: &Line, components: usize) -> Nodes {
         let (n, length) = (line.n, line.n * self.plane(line));
         let array = s.b.local(&format!("{name}_nodes"), components * length);
@@ -270,7 +271,7 @@ impl Facet {
         parts
     }
 
-    /// Applies a matrix along each axis of the facet; `matrix` names that of an axis.
+    /// Applies a matrix along each axis of the facet; `matrix` selects that of an axis.
     fn product<'m>(
         &self,
         s: &mut Lowering<'_>,
@@ -317,7 +318,7 @@ impl Facet {
         let mut parts = Parts { value: None, gradient: Vec::new() };
         if s.facts.plan.task == Task::Diagonal {
             let name = s.facts.of_field("r_nodal", field);
-            // What hangs is summed behind the others.
+            // Hanging nodes are summed after the others.
             let sums = if s.facts.result_hangs(field) { 2 } else { 1 };
             let diagonal = s.b.local(&name, sums * components * nodes);
             s.b.clear(diagonal, 0, sums * components * nodes);
@@ -338,7 +339,7 @@ impl Facet {
         ElementVector { field, rows, line, parts, diagonal: None }
     }
 
-    /// The point function at one point.
+    /// Evaluates the point function at one point.
     fn at(
         &self,
         s: &mut Lowering<'_>,
@@ -376,7 +377,7 @@ impl Facet {
         }
     }
 
-    /// Keeps what is tested at a point.
+    /// Stores the tested values of a point.
     fn keep(
         &self,
         s: &mut Lowering<'_>,
@@ -395,7 +396,7 @@ impl Facet {
         }
     }
 
-    /// The values and the derivatives of a line's nodes at its points, as tables `[point][node]`.
+    /// Returns the values and the derivatives of a line's nodes at its points, as tables `[point][node]`.
     fn tables(&self, s: &mut Lowering<'_>, line: &Line) -> [TableId; 2] {
         let degree = line.n - 1;
         let flat = |matrix: &Matrix| {
@@ -409,7 +410,7 @@ impl Facet {
         ]
     }
 
-    /// r_b += Σ coefficients · φ_b φ_b at the point of a line's points.
+    /// Adds r_b += Σ coefficients · φ_b φ_b at the point of a line's points.
     fn diagonal(
         &self,
         s: &mut Lowering<'_>,
@@ -430,7 +431,7 @@ impl Facet {
                     let node = if axis == 0 { &j } else { &k };
                     s.b.load_table(table, entry(at[axis], node))
                 };
-                // φ and its derivatives along the facet, but for the factor of ξ₀.
+                // φ and its derivatives along the facet, without the factor of ξ₀.
                 let along: Vec<[ValueId; 2]> =
                     (0..dim - 1).map(|axis| [of(s, values, axis), of(s, slopes, axis)]).collect();
                 let product = |s: &mut Lowering<'_>, derived: Option<usize>| {
@@ -467,7 +468,7 @@ impl Facet {
         });
     }
 
-    /// The same for nodes that hang, whose sums are behind those of all nodes.
+    /// Computes the same for hanging nodes, whose sums follow those of all nodes.
     fn hanging_diagonal(
         &self,
         s: &mut Lowering<'_>,
@@ -503,7 +504,7 @@ impl Facet {
         }
     }
 
-    /// Back to the nodes, and to where `put` puts what they get: those of all where each has a number of its own
+    /// Integrates back to the nodes and passes their results to `put`: of all nodes if each has its own entry
     /// (`stores`).
     fn integrate(
         &self,
@@ -539,7 +540,7 @@ impl Facet {
                     any = true;
                 }
             }
-            // What is constant in each cell may be tested against nothing.
+            // A field that is constant in each cell may have no test function.
             face = any.then_some(onto);
         }
         let hangs = s.facts.result_hangs(*field);
@@ -551,7 +552,7 @@ impl Facet {
             self.nodes(s, &name, line, components)
         });
         s.comment_on("scatter", *field);
-        // Without gradients only the nodes that have a value on the facet get anything.
+        // Without gradients only nodes with a value on the facet have contributions.
         let all = slope.is_some() || diagonal.is_some() || stores || hangs;
         let reach = if all { n } else { line.reach() };
         s.b.repeat("a", plane, false, |b, a| {
@@ -591,7 +592,7 @@ impl Facet {
         });
     }
 
-    /// The sums of nodes that hang in the place of what they would have of their own.
+    /// Replaces the results of hanging nodes by their own sums.
     fn take_hanging(&self, s: &mut Lowering<'_>, outcome: &ElementVector, array: LocalId) {
         let (n, words) = (outcome.line.n, Words::new(s));
         let (components, length) =
@@ -612,7 +613,7 @@ impl Facet {
     }
 }
 
-/// Σ_i factor_i · value_i over the values that there are; factors of 0 count for nothing.
+/// Computes Σ_i factor_i · value_i over the available values; zero factors are skipped.
 fn weighted(b: &mut Builder, factors: &[f64], values: &[ValueId]) -> ValueId {
     let mut sum = None;
     for (&factor, &value) in factors.iter().zip(values).filter(|(factor, _)| **factor != 0.0) {
@@ -627,7 +628,7 @@ fn weighted(b: &mut Builder, factors: &[f64], values: &[ValueId]) -> ValueId {
     sum.unwrap_or_else(|| b.constant(0.0))
 }
 
-/// The product with a number.
+/// Multiplies by a number.
 fn times(b: &mut Builder, factor: f64, value: ValueId) -> ValueId {
     let constant = b.constant(factor);
     match factor {

@@ -5,9 +5,10 @@
 //!     φ_j at the points → coefficients act on it → tested against all φ_i → column j
 //! ```
 //!
-//! Geometry, data and state so are evaluated once a cell, and a column is the action of the Jacobian on one basis function:
-//! sum-factorised on tensor cells, O(n^{d+1}) for each of the n^d columns. Components that are not coupled have no entries.
-//! A column is stored, added to a sparse matrix, or multiplied with the cell's unknown ([`super::product`]).
+//! Geometry, data and state are therefore evaluated once per cell. A column is the action of the Jacobian on one basis
+//! function: sum-factorised on tensor cells, O(n^{d+1}) for each of the n^d columns. Components that are not coupled
+//! have no entries. A column is stored, added to a sparse matrix, or multiplied with the cell's DoF
+//! ([`super::product`]).
 
 use super::product::Product;
 use super::{cell, facet, simplex, tensor};
@@ -19,7 +20,7 @@ use crate::lower::restrict::MatrixEntries;
 use crate::plan::cell_matrix::CellMatrix;
 use crate::plan::{Scatter, Task};
 
-/// What becomes of an entry.
+/// The destination of an entry.
 enum To {
     Matrix(MatrixEntries),
     Product(Product),
@@ -29,13 +30,13 @@ enum To {
 pub(super) struct Column<'m> {
     matrix: &'m CellMatrix,
     to: &'m To,
-    /// Whether each cell stores its entries, and so must have all of them.
+    /// True if each cell stores its entries, so that all of them are required.
     pub(super) stores: bool,
     trial: usize,
 }
 
 impl Column<'_> {
-    /// What becomes of entry (i, j) of a test component.
+    /// Processes entry (i, j) of a test component.
     pub(super) fn put(
         &self,
         b: &mut Builder,
@@ -53,7 +54,8 @@ impl Column<'_> {
     }
 }
 
-/// Writes the coefficients, with the facts of that, and then the columns of all components, each with its own.
+/// Generates the coefficients, with the properties of that task, and then the columns of all components, each with its
+/// own.
 pub(super) fn lower<'a>(s: &mut Lowering<'a>, of_matrix: &'a Facts<'a>, columns: &'a [Facts<'a>]) {
     let facts = s.facts;
     s.facts = of_matrix;

@@ -1,7 +1,7 @@
-//! Asking for the tables of the next batch while this one is computed.
+//! Prefetching of the tables of the next batch during the computation of this one.
 //!
-//! Tables are read once, from front to back; what a cell needs is far more than the hardware fetches
-//! ahead by itself. Of the vectors only those of degree 1 are prefetched.
+//! Tables are read once, in order; a cell needs far more data than the hardware prefetches. Of the vectors only those
+//! of degree 1 are prefetched.
 
 use crate::abi::{Argument, Indices, Owner, Role, coordinate_stride};
 use crate::kir::{Cache, Index, Statement};
@@ -10,15 +10,15 @@ use crate::plan::{Geometry, Target};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// So many lines of one table are asked for at once; beyond, the hardware has seen the stream: on one core it brings 12.6 GB/s of
-/// elasticity's 72 numbers a point at degree 5 by itself, and 9.7 where each line is asked for.
+/// Lines of one table that are prefetched at once. For longer streams hardware prefetching suffices. On one core it
+/// reaches 12.6 GB/s for elasticity's 72 values per point at degree 5, and 9.7 with explicit prefetches of each line.
 const MOST: usize = 64;
 
-/// How a table is laid out.
+/// The layout of a table.
 enum Layout {
-    /// Its numbers belong to the cell.
+    /// Values per cell.
     Cell,
-    /// Its numbers belong to the quadrature points.
+    /// Values per quadrature point.
     Points,
 }
 
@@ -56,7 +56,7 @@ fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<Layout> {
     }
 }
 
-/// Entries of a table in a cache line, each one element a lane.
+/// Returns the entries of a table per cache line, each one element per lane.
 fn entries_a_line(s: &Lowering<'_>, role: Role) -> usize {
     let bytes = match role {
         Role::Map(..) => 4,
@@ -65,7 +65,7 @@ fn entries_a_line(s: &Lowering<'_>, role: Role) -> usize {
     (LINE / (bytes * s.facts.plan.lanes)).max(1)
 }
 
-/// Asks for the tables of the next cells.
+/// Prefetches the tables of the next cells.
 pub(super) fn cells(s: &mut Lowering<'_>) {
     if s.facts.plan.target == Target::Threads {
         return;
@@ -92,12 +92,12 @@ pub(super) fn cells(s: &mut Lowering<'_>) {
     }
 }
 
-/// So many batches ahead the vectors of a field of degree 1 are asked for.
+/// Prefetch distance in batches for the vectors of a field of degree 1.
 const AHEAD: usize = 4;
 
-/// Asks for the entries of the vectors, and of the coordinates, at the last node of the cells some
-/// batches ahead. At degree 1 that is the node that earlier cells have not brought, and a batch is
-/// so little work that waiting for it shows; at higher degrees nothing is gained.
+/// Prefetches the entries of the vectors, and of the coordinates, at the last node of the cells some batches ahead. At
+/// degree 1 earlier cells have not loaded that node, and a batch is too short to hide the latency; at higher degrees
+/// there is no gain.
 pub(super) fn nodes(s: &mut Lowering<'_>) {
     let map = Role::Map(Owner::Field(0), Indices::Nodes);
     let Some(&map) = s.arguments.get(&map) else { return };
@@ -117,7 +117,7 @@ pub(super) fn nodes(s: &mut Lowering<'_>) {
     }
 }
 
-/// Asks for the numbers at `count` points of the next cells, from the point `first` on.
+/// Prefetches the values at `count` points of the next cells, from the point `first` on.
 pub(super) fn points(s: &mut Lowering<'_>, first: &Index, count: usize) {
     if s.facts.plan.target == Target::Threads || s.facts.trial.is_some() {
         return;

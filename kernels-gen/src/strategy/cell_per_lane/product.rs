@@ -1,10 +1,10 @@
-//! Products of element matrices with the unknowns of their cells: element by element.
+//! Products of element matrices with the DoFs of their cells (element-by-element product).
 //!
 //! ```text
 //! x_c = unknowns of the cell,  y_c = A_c x_c,  y += y_c
 //! ```
 //!
-//! The matrices are those that a kernel has stored, read once from front to back, or are made where they are needed.
+//! The matrices were stored by another kernel and are read once in order, or they are computed on the fly.
 
 use crate::abi::Role;
 use crate::kir::build::Builder;
@@ -15,7 +15,7 @@ use crate::lower::restrict::Nodal;
 use crate::plan::cell_matrix::{CellMatrix, Pair};
 use std::ops::Range;
 
-/// The private array of a field, component after component.
+/// The private array of a field, component by component.
 struct Own {
     field: usize,
     rows: Range<usize>,
@@ -23,13 +23,13 @@ struct Own {
     nodes: usize,
 }
 
-/// The unknowns of a cell and what is summed for them.
+/// The DoFs of a cell and their sums.
 pub(super) struct Product {
     x: Vec<Own>,
     y: Vec<Own>,
 }
 
-/// Where a component of some fields begins.
+/// Returns the position of a component of some fields.
 fn of(all: &[Own], row: usize) -> (LocalId, usize) {
     let own = all.iter().find(|own| own.rows.contains(&row));
     let own = own.expect("a component that is coupled should have its numbers");
@@ -37,7 +37,7 @@ fn of(all: &[Own], row: usize) -> (LocalId, usize) {
 }
 
 impl Product {
-    /// Gathers the unknowns, and begins with sums of 0.
+    /// Gathers the DoFs, and clears the sums.
     pub(super) fn gather(s: &mut Lowering<'_>) -> Self {
         let facts = s.facts;
         let (mut x, mut y) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl Product {
         Self { x, y }
     }
 
-    /// Adds entry (i, j) of a block times the unknown j to the sum i.
+    /// Adds entry (i, j) of a block times DoF j to sum i.
     pub(super) fn add(
         &self,
         b: &mut Builder,
@@ -81,7 +81,7 @@ impl Product {
         b.store(y, place, sum);
     }
 
-    /// Adds the sums to the unknowns of the result.
+    /// Adds the sums to the DoFs of the result.
     pub(super) fn scatter(&self, s: &mut Lowering<'_>) {
         let batch = Index::from(s.b.batch());
         for Own { field, rows, array, nodes } in &self.y {
@@ -97,7 +97,7 @@ impl Product {
     }
 }
 
-/// Writes the product with matrices that are stored.
+/// Generates the product with stored matrices.
 pub(super) fn lower(s: &mut Lowering<'_>) {
     let facts = s.facts;
     let product = Product::gather(s);

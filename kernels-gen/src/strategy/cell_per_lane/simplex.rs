@@ -1,12 +1,12 @@
-//! Dense tables, one loop over the points: triangles and tetrahedra, and on tensor cells whatever
-//! has more nodes a direction than there are points.
+//! Dense tables and one loop over the points: for triangles and tetrahedra, and on tensor cells for elements with more
+//! nodes per direction than points.
 //!
 //! ```text
 //! u(q) = Σ_b B[q][b] u_b      r_b += B[q][b] f0 + Σ_a D[q][b][a] f1_a
 //! ```
 //!
-//! A derivative that is the same at all points (degree 1) is taken before the loop. Sums over few nodes are written out, those over
-//! more than [`WRITTEN`] are loops.
+//! A derivative that is equal at all points (degree 1) is computed before the loop. Sums over few nodes are unrolled;
+//! those over more than [`WRITTEN`] are loops.
 
 use super::matrix::Column;
 use super::prefetch;
@@ -22,21 +22,21 @@ use crate::lower::tables::{By, Tables};
 use crate::plan::Task;
 use fem_dsl::point::Part;
 
-/// Sums over at most this many nodes are written out: text, and the time of compilers, grow with nodes times points.
+/// Largest number of nodes in unrolled sums: text and compile time grow with nodes times points.
 const WRITTEN: usize = 64;
 
 /// One evaluated quantity.
 pub(super) struct Evaluated {
     nodal: LocalId,
     tables: Tables,
-    /// `[component][direction]` where derivatives are constant.
+    /// `[component][direction]`, if derivatives are constant.
     gradient: Option<Vec<Vec<ValueId>>>,
     /// The sums of a loop over many nodes, component by component of each part.
     sums: Option<(LocalId, Vec<Part>)>,
 }
 
 impl Evaluated {
-    /// A quantity whose values at the nodes are in `nodal`.
+    /// Evaluates a quantity whose nodal values are in `nodal`.
     pub(super) fn new(s: &mut Lowering<'_>, quantity: &Quantity, nodal: LocalId) -> Self {
         let tables = Tables::new(s, &quantity.name, quantity.element, By::One);
         let sums = (tables.nodes > WRITTEN).then(|| {
@@ -110,7 +110,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     results.iter().for_each(|result| scatter(s, result));
 }
 
-/// The columns of the element matrix that belong to one component, whose basis functions are taken from their tables.
+/// Computes the columns of the element matrix that belong to one component, with its basis functions from tables.
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     let Quantity { name, element, .. } = s.facts.quantities[0].clone();
     let of_trial = Tables::new(s, &name, element, By::One);
@@ -152,7 +152,7 @@ fn result_tables(s: &mut Lowering<'_>, field: usize) -> Tables {
     Tables::new(s, &s.facts.form.fields[field].name, element, By::One)
 }
 
-/// What is summed over the points for one field.
+/// The sums over the points for one field.
 struct ElementVector {
     field: usize,
     nodal: LocalId,
@@ -210,7 +210,7 @@ pub(super) fn value_at(
     if let (Part::Derivative(a), Some(gradient)) = (part, &evaluated.gradient) {
         return gradient[c][a];
     }
-    // A quantity's value may be asked for at one point by several outputs.
+    // Several outputs may need a quantity's value at one point.
     let key = (quantity, c, part);
     if let Some(&(_, value)) = s.at_this_point(point).iter().find(|(known, _)| *known == key) {
         return value;
@@ -231,7 +231,7 @@ pub(super) fn value_at(
     value
 }
 
-/// All parts of a quantity at a point, by one loop over its nodes.
+/// Computes all parts of a quantity at a point in one loop over its nodes.
 fn looped(
     s: &mut Lowering<'_>,
     evaluated: &Evaluated,
@@ -262,7 +262,7 @@ fn looped(
     found
 }
 
-/// Tests what one point has against every node.
+/// Adds the contributions of one point to every node.
 pub(super) fn integrate(
     s: &mut Lowering<'_>,
     nodal: LocalId,
@@ -283,7 +283,7 @@ pub(super) fn integrate(
     }
 }
 
-/// r_b += Σ coefficients · φ_b φ_b, with the coefficients of this point.
+/// Adds r_b += Σ coefficients · φ_b φ_b, with the coefficients of this point.
 fn diagonal(s: &mut Lowering<'_>, result: &ElementVector, point: &Index) {
     let (dim, facts) = (s.facts.form.dim, s.facts);
     let (coefficients, rows) = (s.coefficients(1), facts.rows_of(result.field));

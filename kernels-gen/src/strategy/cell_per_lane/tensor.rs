@@ -1,6 +1,6 @@
 //! Sum factorisation on quadrilaterals and hexahedra.
 //!
-//! With n nodes and q points a direction, and the collocation derivative D at the points:
+//! With n nodes and q points per direction, and the collocation derivative D at the points:
 //!
 //! ```text
 //! 1. directions but the last   u[n]…[n]  →  v[n][q]…     B, rows then columns, layer by layer
@@ -10,13 +10,12 @@
 //! 5. the other directions      back to the nodes
 //! ```
 //!
-//! Where nodes and points coincide, 1 and 5 vanish. Where no gradient is needed, 2 to 4 are one pass
-//! over the columns with the point function in its middle (Kronbichler and Kormann 2012, section 3;
-//! the fused row keeps the first direction out of memory).
+//! For coinciding nodes and points, 1 and 5 vanish. If no gradient is needed, 2 to 4 are one pass over the columns with
+//! the point function in its middle (Kronbichler and Kormann 2012, section 3; the fused row keeps the first direction
+//! out of memory).
 //!
-//! D differentiates polynomials of degree q − 1 exactly and no others. What has more nodes than
-//! that, n > q (curved geometry of low-order fields, reduced quadrature), is evaluated and tested
-//! point by point with dense tables instead.
+//! D differentiates polynomials of degree q − 1 exactly and no others. Elements with more nodes, n > q (curved geometry
+//! of low-order fields, reduced quadrature), are evaluated and tested point by point with dense tables instead.
 
 mod arrays;
 mod geometry;
@@ -40,13 +39,13 @@ use fem_dsl::point::Part;
 
 /// A point of the rule.
 struct Point<'a> {
-    /// Its number along the row.
+    /// Its index along the row.
     x: &'a Index,
-    /// The number of its row.
+    /// The index of its row.
     y: &'a Index,
-    /// Its place in private arrays.
+    /// Its position in private arrays.
     place: Index,
-    /// Its number in the rule.
+    /// Its index in the rule.
     number: Index,
 }
 
@@ -85,12 +84,12 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     tensor.scatter(s);
 }
 
-/// The columns of the element matrix that belong to one component: for each of its basis functions all steps, from a unit
-/// vector on, with the coefficients that are there.
+/// Computes the columns of the element matrix that belong to one component. For each of its basis functions these are
+/// all steps, starting from a unit vector, with the available coefficients.
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     let tensor = Tensor::new(s);
-    // Written out, a column leaves out what is 0 times anything; with several components there are so many of them that compilers
-    // take ten times as long.
+    // An unrolled column skips products with 0; with several components there are so many columns that compilers take
+    // ten times as long.
     let unroll = tensor.tiny(s.facts) && s.facts.elements.components.iter().sum::<usize>() == 1;
     let mark = s.b.mark();
     tensor.each_unit(s, unroll, |s, j| {
@@ -112,7 +111,7 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
 }
 
 impl Tensor {
-    /// Whether steps 2 to 4 are one pass, because nothing has a gradient.
+    /// Returns whether steps 2 to 4 are one pass, because nothing has a gradient.
     fn column_only(&self, s: &Lowering<'_>) -> bool {
         s.facts.quantities.iter().all(|quantity| !quantity.gradient)
             && !(0..s.facts.rows()).any(|row| s.facts.tested(row).1)
@@ -122,23 +121,23 @@ impl Tensor {
             && self.dense.iter().all(Option::is_none)
     }
 
-    /// q^d.
+    /// Returns q^d.
     pub(super) fn q_all(&self) -> usize {
         self.q.pow(self.dim as u32)
     }
 
-    /// The extent of a private array with a number at each point.
+    /// Returns the extent of a private array with a value at each point.
     pub(super) fn volume(&self) -> usize {
         self.q * self.plane
     }
 
-    /// From one layer of nodes to the next in the private array of nodal values.
+    /// Returns the distance of layers of nodes in the private array of nodal values.
     pub(super) fn nodal_plane(&self, factors: &Factors) -> usize {
         let identity = factors.interpolate.is_identity();
         if identity { self.plane } else { factors.n.pow(self.dim as u32 - 1) }
     }
 
-    /// q^(d−1): the columns of the last direction.
+    /// Returns q^(d−1), the columns of the last direction.
     pub(super) fn columns(&self) -> usize {
         self.q.pow(self.dim as u32 - 1)
     }
@@ -147,12 +146,12 @@ impl Tensor {
         extent <= facts.unroll()
     }
 
-    /// Whether everything is so small that all loops are written out.
+    /// Returns whether the cell is so small that all loops are unrolled.
     fn tiny(&self, facts: &Facts<'_>) -> bool {
         self.q_all() <= facts.unroll()
     }
 
-    /// Step 1.
+    /// Performs step 1.
     fn interpolate_layers(&self, s: &mut Lowering<'_>, index: usize) {
         let (factors, arrays) = &self.inputs[index];
         if factors.interpolate.is_identity() || self.dense[index].is_some() {
@@ -192,7 +191,7 @@ impl Tensor {
         }
     }
 
-    /// Step 5.
+    /// Performs step 5.
     pub(super) fn integrate_layers(&self, s: &mut Lowering<'_>) {
         for result in &self.results {
             self.integrate_layers_of(s, result);
@@ -235,7 +234,7 @@ impl Tensor {
         }
     }
 
-    /// Step 2.
+    /// Performs step 2.
     fn last_direction(&self, s: &mut Lowering<'_>, index: usize) {
         let (factors, arrays) = &self.inputs[index];
         let quantity = s.facts.quantities[index].clone();
@@ -274,7 +273,7 @@ impl Tensor {
         }
     }
 
-    /// Step 4.
+    /// Performs step 4.
     fn last_direction_back(&self, s: &mut Lowering<'_>) {
         for result in &self.results {
             self.last_direction_back_of(s, result);
@@ -311,7 +310,7 @@ impl Tensor {
         }
     }
 
-    /// Step 3.
+    /// Performs step 3.
     fn layers(&self, s: &mut Lowering<'_>) {
         let q = self.q;
         let even_odd = s.facts.plan.even_odd;
@@ -358,7 +357,7 @@ impl Tensor {
         });
     }
 
-    /// One row of points: D in the first direction, the point function, Dᵀ.
+    /// Processes one row of points: D in the first direction, the point function, Dᵀ.
     fn row(
         &self,
         s: &mut Lowering<'_>,
@@ -370,7 +369,7 @@ impl Tensor {
         let q = self.q;
         let even_odd = s.facts.plan.even_odd;
         let first = (&z.times(q) + &y).times(q);
-        // In private arrays layers may lie further apart.
+        // In private arrays the distance of layers may be larger.
         let place = &z.times(self.plane) + &y.times(q);
         prefetch::points(s, &first, q);
         for (index, quantity) in s.facts.quantities.iter().enumerate() {
@@ -421,7 +420,7 @@ impl Tensor {
         }
     }
 
-    /// Dᵀ along a row of points.
+    /// Applies Dᵀ along a row of points.
     fn row_back(&self, s: &mut Lowering<'_>, result: &ElementVector, place: &Index) {
         let (q, even_odd) = (self.q, s.facts.plan.even_odd);
         let ElementVector { factors, arrays, rows, .. } = result;
@@ -495,7 +494,7 @@ impl Tensor {
         }
     }
 
-    /// Steps 2 to 4 in one pass, where only values are needed: each column stays in registers.
+    /// Performs steps 2 to 4 in one pass if only values are needed: each column stays in registers.
     fn columns_with_points(&self, s: &mut Lowering<'_>) {
         let q = self.q;
         let columns = self.columns();
@@ -554,7 +553,7 @@ impl Tensor {
         });
     }
 
-    /// A dense result is summed over the points.
+    /// Clears a dense result, which is summed over the points.
     fn clear_dense_result(&self, s: &mut Lowering<'_>) {
         if s.facts.plan.task == crate::plan::Task::Diagonal {
             return;
@@ -566,13 +565,12 @@ impl Tensor {
         }
     }
 
-    /// Runs over all points with the geometry and inputs there, for tasks that keep numbers at the
-    /// points in private arrays.
+    /// Visits all points with their geometry and inputs, for tasks that store values at the points in private arrays.
     pub(super) fn each_row_point(&self, s: &mut Lowering<'_>) {
         self.layers(s);
     }
 
-    /// What the task computes, field by field.
+    /// Returns the results of the task, field by field.
     pub(super) fn results(&self) -> &[ElementVector] {
         &self.results
     }

@@ -1,4 +1,4 @@
-//! The diagonal by a thread a node: each product's coefficients are integrated one direction after another.
+//! The diagonal with a thread per node: each product's coefficients are integrated one direction after another.
 
 use super::Dofs;
 use crate::element::LinePoints;
@@ -10,7 +10,7 @@ use crate::lower::lowering::Lowering;
 use crate::lower::point::Evaluate;
 use std::ops::Range;
 
-/// What the integration goes through.
+/// The data of the integration.
 pub(super) struct Diagonal {
     products: Vec<Product>,
     results: Vec<ElementVector>,
@@ -21,9 +21,9 @@ struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
     rows: Range<usize>,
-    /// Nodes a direction.
+    /// Nodes per direction.
     n: usize,
-    /// `[component][z][y][x][cell]`, read and written by turns.
+    /// `[component][z][y][x][cell]`, read and written alternately.
     arrays: [SharedId; 2],
     /// φ², φ φ' and φ'² of node i at point q, at `q · n + i`.
     tables: [TableId; 3],
@@ -38,7 +38,7 @@ impl Diagonal {
         Self { products: products(&s.facts.blocks, s.facts.form.dim), results }
     }
 
-    /// The coefficients at the thread's point, component by component.
+    /// Computes the coefficients at the thread's point, component by component.
     pub(super) fn at_point(
         &self,
         s: &mut Lowering<'_>,
@@ -67,7 +67,7 @@ impl ElementVector {
 }
 
 impl Dofs {
-    /// Integrates what is known at the points, and adds it to the thread's nodes.
+    /// Integrates the coefficients at the points, and adds the result to the thread's nodes.
     pub(super) fn integrate_diagonal(
         &self,
         s: &mut Lowering<'_>,
@@ -76,7 +76,7 @@ impl Dofs {
     ) {
         s.b.at_cell(self.cell.clone());
         if diagonal.products.is_empty() {
-            // Zeros, for those who want a number for each unknown.
+            // Zeros, for scatter algorithms that need a value for each DoF.
             for ElementVector { field, rows, n, .. } in &diagonal.results {
                 let zeros = vec![s.b.constant(0.0); rows.len()];
                 self.when(s, &vec![*n; self.dim], &mut |s| self.scatter(s, (*field, *n), &zeros));
@@ -104,8 +104,8 @@ impl Dofs {
         }
     }
 
-    /// Integrates a product of a field in one direction; in the last, onto the sums of products before it if there
-    /// are any, and to the nodes if it is done.
+    /// Integrates a product of a field in one direction. In the last, it adds to the sums of earlier products if there
+    /// are any, and to the nodes if it is the last product.
     fn step(
         &self,
         s: &mut Lowering<'_>,

@@ -1,10 +1,10 @@
-//! Hanging nodes by a thread a node: what a cell's nodes have of their lines along one axis after another.
+//! Hanging nodes with a thread per node: interpolation along one axis after another.
 //!
 //! ```text
 //! Σ_j A[i][j] u[j, y, z]      where the line through the node hangs, else its own
 //! ```
 //!
-//! from one shared array to the other, with a barrier between, and with Aᵀ the other way round in the end.
+//! from one shared array to the other, with a barrier between, and with Aᵀ in reverse at the end.
 
 use super::{Dofs, ElementVector, Held};
 use crate::abi::Role;
@@ -14,7 +14,7 @@ use crate::kir::{Entries, Index, SharedId, TableId, VarId};
 use crate::lower::hanging::lines::{mask_of, matrices, where_hangs};
 use crate::lower::lowering::Lowering;
 
-/// What a thread knows of the lines through its node.
+/// The lines through a thread's node.
 #[derive(Clone, Debug)]
 pub(super) struct Hanging {
     /// The bit of each in a cell's word.
@@ -24,7 +24,7 @@ pub(super) struct Hanging {
 }
 
 impl Hanging {
-    /// Of the nodes of a line on `q` points a direction.
+    /// Declares the data for the nodes of a line on `q` points per direction.
     pub(super) fn new(s: &mut Lowering<'_>, nodes: LinePoints, q: usize, back: bool) -> Self {
         let (dim, cells, n) = (s.facts.form.dim, s.facts.plan.lanes, nodes.count());
         let mask = |thread: usize, axis: usize| {
@@ -49,7 +49,7 @@ impl Hanging {
 }
 
 impl Dofs {
-    /// One axis of what hangs, from an array to the other.
+    /// Interpolates hanging nodes along one axis, from an array to the other.
     fn pass(
         &self,
         s: &mut Lowering<'_>,
@@ -73,7 +73,7 @@ impl Dofs {
         });
     }
 
-    /// Resolves what hangs of what was loaded.
+    /// Interpolates the hanging nodes of loaded quantities.
     pub(super) fn resolve(&self, s: &mut Lowering<'_>) {
         if self.inputs.iter().all(|held| held.hanging.is_none()) {
             return;
@@ -90,7 +90,7 @@ impl Dofs {
         }
     }
 
-    /// The same backwards, from what the nodes have in shared memory to the vector.
+    /// Applies the transpose, from the nodes' results in shared memory to the vector.
     pub(super) fn scatter_hanging(&self, s: &mut Lowering<'_>, results: &[ElementVector]) {
         if results.iter().all(|result| result.held.hanging.is_none()) {
             return;
@@ -114,7 +114,7 @@ impl Dofs {
         }
     }
 
-    /// Directions in which a quantity is interpolated, or a result integrated.
+    /// Returns the number of directions in which a quantity is interpolated, or a result integrated.
     pub(super) fn steps(&self, held: &Held) -> usize {
         if held.interpolate.is_some() { self.dim } else { 0 }
     }

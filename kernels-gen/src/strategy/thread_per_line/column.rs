@@ -13,35 +13,34 @@ use crate::lower::point::{Evaluate, at_point};
 use crate::plan::Geometry;
 use fem_dsl::point::Part;
 
-/// What stays the same along a column of points.
+/// The geometry that is constant along a column of points.
 enum ColumnGeometry {
-    /// All of it.
+    /// The whole map.
     Affine(Affine),
     /// The multilinear map along the last axis.
     Row(Box<MultilinearRow>),
-    /// Nothing, since the map is this quantity.
+    /// None: the map is this quantity.
     Curved(usize),
-    /// Nothing: it was stored at the points, or is not needed.
+    /// None: it was stored at the points, or is not needed.
     Given,
 }
 
-/// What a column holds of one component of a quantity.
+/// The values of one component of a quantity in a column.
 pub(super) struct Column {
-    /// Values at the points, where they are not read from shared memory again.
+    /// Values at the points, unless they are reread from shared memory.
     values: Option<Line>,
     /// Derivatives along the column.
     slopes: Option<Line>,
 }
 
-/// Numbers at the points of a column: in registers where the points are written out one by one, else in an array of
-/// the thread's own.
+/// Values at the points of a column: in registers if the points are unrolled, else in a private array.
 pub(super) enum Line {
     Registers(Vec<ValueId>),
     Array(LocalId),
 }
 
 impl Line {
-    /// Room for numbers: zeros in registers, an array as it is.
+    /// Allocates values: zeros in registers, an array uninitialised.
     fn new(s: &mut Lowering<'_>, name: &str, q: usize, rolled: bool) -> Self {
         match rolled {
             true => Self::Array(s.b.local(name, q)),
@@ -49,7 +48,7 @@ impl Line {
         }
     }
 
-    /// Numbers that are known.
+    /// Stores known values.
     fn of(s: &mut Lowering<'_>, name: &str, numbers: Vec<ValueId>, rolled: bool) -> Self {
         if !rolled {
             return Self::Registers(numbers);
@@ -75,23 +74,23 @@ impl Line {
         }
     }
 
-    /// All of them, in registers.
+    /// Returns all values in registers.
     fn all(&self, s: &mut Lowering<'_>, q: usize) -> Vec<ValueId> {
         (0..q).map(|at| self.get(s, &Index::from(at))).collect()
     }
 }
 
-/// The place of a point that is written out.
+/// Returns the index of an unrolled point.
 fn known(at: &Index) -> usize {
     assert!(at.terms.is_empty(), "registers have no index");
     at.constant as usize
 }
 
-/// What is done at each point of a column: its place in the column, its geometry, its number, its values.
+/// The work at each point of a column: its position in the column, its geometry, its index, its values.
 type AtEach<'e> = dyn FnMut(&mut Lowering<'_>, &Index, &AtPoint, &Index, &mut Evaluate<'_>) + 'e;
 
 impl Group {
-    /// D along the last axis, the points, and Dᵀ.
+    /// Applies D along the last axis, the point function, and Dᵀ.
     pub(super) fn column(&self, s: &mut Lowering<'_>, columns: &[Vec<Column>]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         let zero = s.b.constant(0.0);
@@ -175,7 +174,7 @@ impl Group {
         let across = self.weight_across(s);
         let rolled = self.rolled(s);
         repeat(s, "point", self.layout.q, !rolled, |s, at| {
-            // The number of the point: the digits are the first axes.
+            // The index of the point: the digits are the first axes.
             let digits = self.digits.iter().rev();
             let number = digits.fold(at.clone(), |number, &digit| {
                 &number.times(self.layout.q) + &Index::from(digit)
@@ -189,16 +188,16 @@ impl Group {
         });
     }
 
-    /// Whether the points of a column are a loop, with the thread's arrays in memory: where they are so much to write
-    /// out that it takes a compiler minutes.
+    /// Returns whether the points of a column are a loop, with the thread's arrays in memory: if unrolled code would
+    /// take a compiler minutes.
     fn rolled(&self, s: &Lowering<'_>) -> bool {
         let (q, point) = (self.layout.q, s.facts.integral.graph.nodes().len());
-        // Each number that is stored takes a few products with the map.
+        // Each stored value takes a few products with the map.
         let stored = if s.facts.plan.task.stores() { 8 * s.facts.stored_numbers() } else { 0 };
         q > s.facts.plan.unroll || q * (point + stored) > WRITTEN_OUT
     }
 
-    /// What a column knows before its points; in place, the values that are needed, too.
+    /// Computes a column's values that do not depend on the point; in place, also the required values.
     pub(super) fn columns(&self, s: &mut Lowering<'_>) -> Vec<Vec<Column>> {
         let (q, even_odd, rolled) = (self.layout.q, s.facts.plan.even_odd, self.rolled(s));
         let own = self.own_row(self.dim - 1);
@@ -238,7 +237,7 @@ impl Group {
         columns
     }
 
-    /// A part of a component of a quantity at a point of the column.
+    /// Returns a part of a component of a quantity at a point of the column.
     fn value_at(
         &self,
         s: &mut Lowering<'_>,
@@ -263,7 +262,7 @@ impl Group {
         }
     }
 
-    /// Bᵀ along a column whose values are in registers, or the scattering where nodes are points.
+    /// Applies Bᵀ along a column whose values are in registers, or scatters if nodes are points.
     fn integrate_column(
         &self,
         s: &mut Lowering<'_>,
@@ -281,7 +280,7 @@ impl Group {
         self.store(&mut s.b, held.value(), &self.own_row(self.dim - 1), &c.into(), &line);
     }
 
-    /// The product of the weights of the other axes.
+    /// Computes the product of the weights of the other axes.
     fn weight_across(&self, s: &mut Lowering<'_>) -> ValueId {
         let weights =
             self.digits.iter().map(|&digit| s.b.load_table(self.weights, Index::from(digit)));
@@ -293,7 +292,7 @@ impl Group {
         s.b.name(product, "w_across")
     }
 
-    /// What is known of the geometry of the thread's column.
+    /// Computes the geometry of the thread's column.
     fn column_geometry(&self, s: &mut Lowering<'_>) -> ColumnGeometry {
         match s.facts.plan.geometry {
             _ if !s.facts.needs_geometry() => return ColumnGeometry::Given,
@@ -305,8 +304,7 @@ impl Group {
         let modes = self.modes.expect("the coefficients of the map should be held");
         let base = Index::from(self.cell).times(mode_stride(s));
         let (dim, first) = (self.dim, first_mode(s));
-        // The column runs along the last axis, which takes the place of the first; the first axis
-        // then is the second.
+        // The column runs along the last axis, which becomes the first; the first axis becomes the second.
         let permuted = |bits: usize| (bits << (dim - 1) | bits >> 1) & ((1 << dim) - 1);
         let zero = s.b.constant(0.0);
         let third = self.digits.get(1).map(|&j| s.b.load_table(self.points, Index::from(j)));
@@ -320,7 +318,7 @@ impl Group {
         let xi = s.b.load_table(self.points, Index::from(self.digits[0]));
         s.b.name(xi, "xi");
         let needs_x = s.facts.needs_x;
-        // The determinant alone is a quadratic polynomial; all of the map would take too many registers.
+        // The determinant alone is a quadratic polynomial; the whole map would take too many registers.
         let points = if self.flat { self.layout.q } else { 0 };
         ColumnGeometry::Row(Box::new(multilinear_row(
             &mut s.b,
@@ -365,7 +363,7 @@ impl Group {
             }),
             ColumnGeometry::Row(row) => {
                 let mut at = multilinear_point(&mut s.b, row, last, weight);
-                // Back from z, x, y.
+                // Restores the order z, x, y.
                 at.k.rotate_left(1);
                 at
             }

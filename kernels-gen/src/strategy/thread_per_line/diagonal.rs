@@ -1,8 +1,8 @@
-//! The diagonal by a thread a line: rows of coefficients in shared memory, integrated axis by axis.
+//! The diagonal with a thread per line: rows of coefficients in shared memory, integrated axis by axis.
 //!
-//! A column keeps its coefficients to itself and integrates them along the last axis. What then has the same
-//! 1D tables along the other axes is one sum, which passes through shared memory by itself, so that no more
-//! room is needed than for the field.
+//! A column keeps its coefficients private and integrates them along the last axis. Products with the same 1D tables
+//! along the other axes are summed. Each sum passes through shared memory separately, so that it takes no more space
+//! than the field.
 
 use super::column::Column;
 use super::{ElementVector, Group, Held, Row};
@@ -12,12 +12,12 @@ use crate::lower::ends::{Product, coefficients, products, table};
 use crate::lower::lowering::Lowering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The coefficients at the points of a column: that of a product at `(component · products + product) · q + at`, with
-/// the components of one field after those of another.
+/// The coefficients at the points of a column: that of a product at `(component · products + product) · q + at`, field
+/// by field.
 struct Waiting {
     local: LocalId,
     products: Vec<Product>,
-    /// The number of each field's first component.
+    /// The index of each field's first component.
     first: Vec<usize>,
 }
 
@@ -30,7 +30,7 @@ impl Group {
             sums.entry(across.collect()).or_default().push(number);
         }
         if sums.is_empty() {
-            // Zeros, for those who want a number for each unknown.
+            // Zeros, for scatter algorithms that need a value for each DoF.
             sums.insert(vec![0; self.dim - 1], Vec::new());
         }
         let rows = self.rows_across(s);
@@ -61,8 +61,8 @@ impl Group {
         self.scatter_nodes(s);
     }
 
-    /// The rows along all axes but the last, by the nodes a direction: the axes before theirs are still points, those
-    /// behind it are nodes.
+    /// Returns the rows along all axes except the last, by the nodes per direction: earlier axes still have points,
+    /// later ones have nodes.
     fn rows_across(&self, s: &mut Lowering<'_>) -> BTreeMap<(usize, usize), Row> {
         let counts: BTreeSet<usize> =
             self.results.iter().map(|outcome| outcome.held.factors.n).collect();
@@ -79,7 +79,7 @@ impl Group {
         rows
     }
 
-    /// The coefficients at the points of the thread's column, in an array of its own.
+    /// Stores the coefficients at the points of the thread's column in a private array.
     fn coefficients(&self, s: &mut Lowering<'_>, columns: &[Vec<Column>]) -> Waiting {
         let (q, products) = (self.layout.q, products(&s.facts.blocks, self.dim));
         let rows: Vec<usize> =
@@ -100,7 +100,7 @@ impl Group {
         Waiting { local, products, first }
     }
 
-    /// The sum of some products, integrated along the thread's column, to shared memory.
+    /// Integrates the sum of some products along the thread's column, into shared memory.
     fn along_column(
         &self,
         s: &mut Lowering<'_>,
@@ -125,8 +125,8 @@ impl Group {
         });
     }
 
-    /// Integrates the rows along an axis, onto the sums of the thread where these are given first, to them
-    /// where they are given second, else to shared memory.
+    /// Integrates the rows along an axis: onto the first thread-local sums if present, into the second if present, else
+    /// into shared memory.
     fn along_row(
         &self,
         s: &mut Lowering<'_>,
@@ -154,7 +154,7 @@ impl Group {
         });
     }
 
-    /// Adds what shared memory holds of the nodes.
+    /// Adds the nodal values in shared memory to the result.
     fn scatter_nodes(&self, s: &mut Lowering<'_>) {
         for ElementVector { field, held, .. } in &self.results {
             s.comment_on("scatter", *field);

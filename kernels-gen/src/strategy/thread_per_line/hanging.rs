@@ -1,5 +1,5 @@
-//! Hanging nodes of a thread a line: a cell's nodes are gathered along one axis, resolved in shared memory along each, and
-//! go on from the lines of the last.
+//! Hanging nodes with a thread per line: a cell's nodes are gathered along one axis, interpolated in shared memory
+//! along each axis, and then processed by the lines of the last.
 //!
 //! ```text
 //! lines along the first axis    gather, A          ── barrier
@@ -7,8 +7,8 @@
 //! lines along the last axis     A, and what is done with nodes where nothing hangs
 //! ```
 //!
-//! and the other way round with Aᵀ. A thread has whole lines, so that a line is resolved in its registers; what does not
-//! hang is left where it is.
+//! and in reverse with Aᵀ. A thread has whole lines, so that a line is interpolated in registers; lines that do not
+//! hang are unchanged.
 
 use super::rows::NodalLine;
 use super::{ElementVector, Group, Held};
@@ -17,8 +17,8 @@ use crate::lower::hanging::lines::{mask_of, matrices, where_hangs, word_of};
 use crate::lower::lowering::Lowering;
 
 impl Group {
-    /// The axes in the order in which nodes that hang are resolved: neighbours in a group are neighbours in memory along
-    /// the first, and what is done with nodes is done along the last.
+    /// Returns the axes in the order of interpolation: along the first, neighbours in a group are neighbours in memory;
+    /// along the last, nodes are processed.
     fn axes_of(&self, held: &Held) -> Vec<usize> {
         let last = self.nodal_axis(held);
         match self.dim {
@@ -27,12 +27,12 @@ impl Group {
         }
     }
 
-    /// The lines of nodes along an axis.
+    /// Returns the lines of nodes along an axis.
     fn lines_along(&self, held: &Held, axis: usize) -> &NodalLine {
         &self.nodal[&(held.factors.n, axis)]
     }
 
-    /// The masks of the lines along an axis that the threads of a group take.
+    /// Returns the masks of the lines along an axis, in the order of the threads of a group.
     pub(super) fn masks(&self, axis: usize, n: usize) -> Vec<u32> {
         let threads = self.layout.cells * self.members;
         let digit = |thread: usize, number: u32| thread / n.pow(number) % n;
@@ -41,7 +41,7 @@ impl Group {
         (0..threads).map(mask).collect()
     }
 
-    /// A, or its transpose, along the lines of an axis that hang, in the place of what they held.
+    /// Applies A, or its transpose, in place along the lines of an axis that hang.
     fn pass(&self, s: &mut Lowering<'_>, held: &Held, axis: usize, back: bool) {
         let (nodes, n) = (self.lines_along(held, axis), held.factors.n);
         let mask = nodes.mask.expect("lines that may hang should have masks");
@@ -59,7 +59,7 @@ impl Group {
         });
     }
 
-    /// Gathers what hangs, and resolves it along all axes but the last.
+    /// Gathers quantities with hanging nodes, and interpolates along all axes except the last.
     pub(super) fn gather_hanging(&self, s: &mut Lowering<'_>) {
         let quantities = s.facts.quantities.iter().zip(&self.inputs);
         let hanging: Vec<_> = quantities.filter(|(_, held)| held.hangs).collect();
@@ -86,14 +86,14 @@ impl Group {
         }
     }
 
-    /// The last axis of what hangs.
+    /// Interpolates along the last axis.
     pub(super) fn resolve_last(&self, s: &mut Lowering<'_>, held: &Held) {
         if held.hangs {
             self.pass(s, held, self.nodal_axis(held), false);
         }
     }
 
-    /// The same backwards, from the lines along the last axis, which are in shared memory, to the vector.
+    /// Applies the transpose, from the lines along the last axis, which are in shared memory, to the vector.
     pub(super) fn scatter_hanging(&self, s: &mut Lowering<'_>) {
         let hanging: Vec<&ElementVector> =
             self.results.iter().filter(|outcome| outcome.held.hangs).collect();

@@ -1,8 +1,9 @@
-//! What a group of threads holds in shared memory: quantities, and what is added to each field.
+//! Shared-memory arrays of a group of threads: quantities, and contributions to each field.
 //!
-//! Values lie there at nodes first and at points in the end; derivatives along all axes but the last have arrays
-//! of their own, but for those in x of a plan that puts them in the place of values. A result lies where its field's own values were, and beyond that in whatever arrays the inputs leave
-//! behind: a column reads its own entries of all of them before it writes there.
+//! Values are nodal first and at points in the end. Derivatives along all axes except the last have separate arrays,
+//! without those in x if a plan lets them overwrite values. A result reuses the array of its field's values, and
+//! otherwise any arrays that the inputs no longer need. A column reads its own entries of all of them before it writes
+//! there.
 
 use super::layout::Traffic;
 use crate::element::LinePoints;
@@ -19,28 +20,28 @@ use std::ops::Range;
 pub(super) struct Held {
     pub(super) factors: Factors,
     pub(super) components: usize,
-    /// Whether it is values alone: a column then interpolates, or integrates, without leaving its registers.
+    /// True if it has no gradients: a column then interpolates, or integrates, in registers.
     pub(super) flat: bool,
-    /// Whether its nodes may hang: then they go through shared memory.
+    /// True if its nodes may hang: they then pass through shared memory.
     pub(super) hangs: bool,
-    /// Values; none where columns read and write the nodes themselves.
+    /// Values; `None` if columns access the nodes directly.
     value: Option<SharedId>,
-    /// Derivatives along all axes but the last.
+    /// Derivatives along all axes except the last.
     pub(super) slopes: Option<Vec<SharedId>>,
 }
 
 impl Held {
-    /// Whether nodes are points.
+    /// Returns whether nodes are points.
     pub(super) fn identity(&self) -> bool {
         self.factors.interpolate.is_identity()
     }
 
-    /// Whether columns of points gather or scatter it.
+    /// Returns whether columns of points gather or scatter it.
     pub(super) fn in_column(&self) -> bool {
         self.value.is_none()
     }
 
-    /// Calls `body` with each component of a thread's rows, which all are treated alike.
+    /// Calls `body` with each component of a thread's rows, which are processed alike.
     pub(super) fn each_component(
         &self,
         s: &mut Lowering<'_>,
@@ -51,13 +52,13 @@ impl Held {
         repeat(s, "c", self.components, written_out, |s, c| body(s, &c));
     }
 
-    /// The array of its values.
+    /// Returns the array of its values.
     pub(super) fn value(&self) -> SharedId {
         self.value.expect("what goes through shared memory should have an array there")
     }
 }
 
-/// What is added to a field.
+/// The contributions to a field.
 pub(super) struct ElementVector {
     pub(super) field: usize,
     /// Its components among those of all fields.
@@ -66,7 +67,7 @@ pub(super) struct ElementVector {
 }
 
 impl ElementVector {
-    /// Calls `body` with each of its components and whether that is tested by gradients.
+    /// Calls `body` with each of its components, and true if it is tested by gradients.
     pub(super) fn each_tested(
         &self,
         s: &mut Lowering<'_>,
@@ -82,7 +83,7 @@ impl ElementVector {
     }
 }
 
-/// Declares the arrays of all quantities and results, `length` numbers a component.
+/// Declares the arrays of all quantities and results, `length` values per component.
 pub(super) fn hold(
     s: &mut Lowering<'_>,
     line: LinePoints,
@@ -110,7 +111,7 @@ pub(super) fn hold(
         inputs.push(Held { factors, components, flat, hangs, value, slopes });
     }
     let in_place = is_in_place(s);
-    // First each field's own, then what is left.
+    // First each field's own arrays, then unused ones.
     let mut claimed: Vec<Claim> =
         s.facts.results().into_iter().map(|field| left.own(s, &inputs, field)).collect();
     let results = claimed.iter_mut().map(|claim| {
@@ -150,14 +151,14 @@ pub(super) fn hold(
     (inputs, results)
 }
 
-/// Whether derivatives in x take the place of values: where there are any, and in three dimensions only, for in two D in x
-/// comes at once with B.
+/// Returns whether derivatives in x overwrite values: if there are any, and in three dimensions only, because in two
+/// dimensions D in x is applied together with B.
 pub(super) fn is_in_place(s: &Lowering<'_>) -> bool {
     s.facts.plan.in_place && s.facts.form.dim == 3 && !s.facts.is_flat()
 }
 
-/// Whether values alone are taken of a quantity; of a field also whether they alone are tested, so that all of it is
-/// gathered and scattered along one axis.
+/// Returns whether only the values of a quantity are used, for a field also in its tests. All of it is then gathered
+/// and scattered along one axis.
 fn is_flat(s: &Lowering<'_>, quantity: &Quantity) -> bool {
     match quantity.source {
         Source::State(field) | Source::Direction(field) => s.facts.is_flat_field(field),
@@ -165,25 +166,25 @@ fn is_flat(s: &Lowering<'_>, quantity: &Quantity) -> bool {
     }
 }
 
-/// What a field's result has of the arrays of its own values.
+/// The arrays of a field's own values that its result reuses.
 struct Claim {
     field: usize,
     value: Option<SharedId>,
     slopes: Option<Vec<SharedId>>,
 }
 
-/// Arrays, with their lengths, that inputs leave behind.
+/// Arrays, with their lengths, that inputs no longer need.
 struct Left {
     arrays: Vec<(SharedId, usize)>,
 }
 
 impl Left {
-    /// The arrays of the direction or the state of a field.
+    /// Takes the arrays of the direction or the state of a field.
     fn own(&mut self, s: &Lowering<'_>, inputs: &[Held], field: usize) -> Claim {
         let own = [Source::Direction(field), Source::State(field)];
         let own = own.iter().find_map(|&source| s.facts.quantity(source)).map(|own| &inputs[own]);
         let (value, slopes) = own.map_or((None, None), |own| (own.value, own.slopes.clone()));
-        // Derivatives that are not tested are left to others.
+        // Derivatives that are not tested are released.
         let tested = s.facts.rows_of(field).any(|row| s.facts.tested(row).1);
         let slopes = slopes.filter(|_| tested);
         let taken: Vec<SharedId> = value.iter().chain(slopes.iter().flatten()).copied().collect();
@@ -191,7 +192,7 @@ impl Left {
         Claim { field, value, slopes }
     }
 
-    /// The shortest that has room for so many numbers.
+    /// Takes the shortest array of at least this many values.
     fn any(&mut self, numbers: usize) -> Option<SharedId> {
         let roomy = self.arrays.iter().enumerate().filter(|(_, (_, length))| *length >= numbers);
         let at = roomy.min_by_key(|(_, (_, length))| *length)?.0;
@@ -199,9 +200,9 @@ impl Left {
     }
 }
 
-/// What the phases do to shared memory, on q points a direction in `dim` dimensions: those of the fields, which are most
-/// of it; a curved map goes through all of them. Columns may be dealt where a group has a `single` cell, but not lines of
-/// nodes, whose neighbours are neighbours in memory.
+/// Returns the shared-memory traffic of the phases, on q points per direction in `dim` dimensions. Counted is that of
+/// the fields, which dominates; a curved map takes part in all phases. Columns may be permuted if a group has a
+/// `single` cell. Lines of nodes may not, because neighbours are neighbours in memory.
 pub(super) fn traffic(s: &Lowering<'_>, (dim, q): (usize, usize), single: bool) -> Vec<Traffic> {
     let mut kinds = BTreeMap::<(usize, bool, bool), usize>::new();
     let curved = s.facts.quantity(Source::Position).is_some();
@@ -218,7 +219,7 @@ pub(super) fn traffic(s: &Lowering<'_>, (dim, q): (usize, usize), single: bool) 
     kinds.into_iter().flat_map(of).collect()
 }
 
-/// The same of one number at each point, there and back, with n nodes a direction.
+/// Returns the traffic of one value at each point, in both directions, with n nodes per direction.
 fn phases(
     (dim, n, q): (usize, usize, usize),
     single: bool,

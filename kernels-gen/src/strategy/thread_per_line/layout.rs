@@ -1,60 +1,59 @@
-//! Where the points of a group's cells lie in shared memory, and which thread takes which line.
+//! Shared-memory layout of the points of a group's cells, and the assignment of lines to threads.
 //!
-//! Shared memory has 128 bytes in a row of banks; threads that stand together (16 in double
-//! precision, 32 in single) are served at once where their addresses differ modulo that row. Point
-//! (z, y, x) of a cell lies at `cell · c + z · p + y · r + x`. The strides r, p and c are those that
-//! need the fewest turns at the banks; lines that only touch shared memory are dealt to the threads
-//! so that neighbours fall into different banks.
+//! A row of shared-memory banks has 128 bytes. Consecutive threads (16 in double precision, 32 in single) are served at
+//! once if their addresses differ modulo that row. Point (z, y, x) of a cell is at `cell · c + z · p + y · r + x`. The
+//! strides r, p and c minimise the number of bank conflicts; lines that only access shared memory are assigned to
+//! threads so that neighbours access different banks.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What a kernel does along an axis in some of its phases.
+/// A kernel's accesses along an axis in some of its phases.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Traffic {
     /// The axis of the rows.
     pub(super) axis: usize,
-    /// How many rows along each other axis.
+    /// The number of rows along each other axis.
     pub(super) extents: Vec<usize>,
-    /// Times that shared memory is touched along a row.
+    /// Shared-memory accesses per entry of a row.
     pub(super) accesses: usize,
-    /// Whether the rows may be dealt to the threads of a group.
+    /// True if the rows may be assigned to the threads in any order.
     pub(super) dealt: bool,
 }
 
 /// The strides of a group's cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Points a direction.
+    /// Points per direction.
     pub(super) q: usize,
-    /// Cells of the group.
+    /// Cells per group.
     pub(super) cells: usize,
-    /// From a point to the next along each axis.
+    /// The stride between points along each axis.
     pub(super) strides: Vec<usize>,
-    /// From a cell to the next.
+    /// The stride between cells.
     pub(super) cell: usize,
     /// Threads that are served at once.
     together: usize,
 }
 
-/// Lines along an axis in the order of the threads that take them.
+/// Lines along an axis in the order of their threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lines {
     /// The first point of each line.
     pub(super) starts: Vec<usize>,
-    /// Whether they are in the order of the cells and of the other axes.
+    /// True if they are in the order of the cells and of the other axes.
     pub(super) in_order: bool,
 }
 
-/// Dimensions and points a direction, cells of a group, bytes of a number.
+/// Dimensions and points per direction, cells per group, bytes of a real.
 type Shape = ((usize, usize), usize, usize);
 
-/// Layouts that have been found: the plans, checks and kernels of an operator ask for the same ones many times, and a
-/// search takes up to a millisecond.
+/// Cache of layouts: the plans, checks and kernels of an operator request the same ones many times, and a search takes
+/// up to a millisecond.
 static FOUND: Mutex<BTreeMap<(Shape, Vec<Traffic>), Layout>> = Mutex::new(BTreeMap::new());
 
 impl Layout {
-    /// The strides with the fewest turns in `dim` dimensions; `bytes` are those of a number.
+    /// Returns the strides with the fewest turns in `dim` dimensions; `bytes` are those of a real.
     pub(super) fn new(
         shape: (usize, usize),
         cells: usize,
@@ -66,7 +65,7 @@ impl Layout {
         found.entry(key).or_insert_with(|| Self::search(shape, cells, bytes, traffic)).clone()
     }
 
-    /// The strides that take the least room.
+    /// Returns the strides that take the least space.
     pub(super) fn dense((dim, q): (usize, usize), cells: usize, bytes: usize) -> Self {
         let strides = (0..dim).map(|axis| q.pow(axis as u32)).collect();
         Self { q, cells, strides, cell: q.pow(dim as u32), together: 128 / bytes }
@@ -75,7 +74,8 @@ impl Layout {
     fn search((dim, q): (usize, usize), cells: usize, bytes: usize, traffic: &[Traffic]) -> Self {
         let together = 128 / bytes;
         let with = |strides: Vec<usize>, cell: usize| Self { q, cells, strides, cell, together };
-        // What is interpolated and derived goes through rows along all axes; the rest does as well as it is.
+        // Quantities with interpolation and derivatives pass through rows along all axes; the others need no special
+        // treatment.
         let all = traffic.iter().any(|rows| rows.axis == 1 && rows.dealt);
         if dim == 3 && q <= 3 && cells > 1 && all {
             return Self::search_small(q, cells, together, traffic);
@@ -108,10 +108,10 @@ impl Layout {
         padded.min_by_key(|layout| layout.turns(traffic)).unwrap_or(layout)
     }
 
-    /// The same for small cells, of which many share a group, so that it matters more where they begin than where their
-    /// planes do. Shared memory bounds how many of them a multiprocessor holds: of layouts that are about as good, the one that
-    /// takes the least. Measured on an H200 against the other search, with as many cells a group: elasticity of degree 2 by
-    /// 4 %, with 14 and not 8 by 10 %, Stokes by 17 %.
+    /// Searches the strides for small cells. Many of them share a group, so that their offsets matter more than those
+    /// of their planes. Shared memory bounds the resident cells per multiprocessor: among similarly good layouts, the
+    /// smallest is chosen. Gain over the other search, measured on an H200 with as many cells per group: elasticity of
+    /// degree 2 4 %, with 14 instead of 8 cells 10 %, Stokes 17 %.
     fn search_small(q: usize, cells: usize, together: usize, traffic: &[Traffic]) -> Self {
         let planes = q * q..q * q + 8;
         let places = planes
@@ -127,13 +127,13 @@ impl Layout {
         best
     }
 
-    /// Numbers for one value a point.
+    /// Returns the array length for one value per point.
     pub(super) fn length(&self) -> usize {
         self.cells * self.cell
     }
 
-    /// Lines along `axis` through points whose other coordinates, from the first axis on, are below
-    /// `extents`, in the order of the threads that do well to take them.
+    /// Returns lines along `axis` through points whose other coordinates, from the first axis on, are below `extents`,
+    /// in an order with few bank conflicts.
     pub(super) fn deal(&self, axis: usize, extents: &[usize]) -> Lines {
         let ordered = self.lines(axis, extents);
         let dealt = deal(&ordered, self.together);
@@ -152,7 +152,7 @@ impl Layout {
         starts
     }
 
-    /// Turns that one access to each of these lines takes.
+    /// Returns the turns of one access to each of these lines.
     fn count(&self, starts: &[usize]) -> usize {
         let most = |served: &[usize]| {
             let mut banks = [0_usize; 32];
@@ -162,8 +162,8 @@ impl Layout {
         starts.chunks(self.together).map(most).sum()
     }
 
-    /// The coordinates of the lines of a single cell along `axis`, one list for each other axis, in the
-    /// order of the threads that do well to take them; none where the order of the axes does as well.
+    /// Returns the coordinates of the lines of a single cell along `axis`, one list for each other axis, in an order
+    /// with few bank conflicts. `None` if the order of the axes is as good.
     pub(super) fn deal_digits(&self, axis: usize, extents: &[usize]) -> Option<Vec<Vec<usize>>> {
         let lines = self.deal(axis, extents);
         if self.cells > 1 || lines.in_order {
@@ -179,7 +179,7 @@ impl Layout {
         Some((0..other.len()).map(digits).collect())
     }
 
-    /// Turns where no two threads meet in a bank.
+    /// Returns the number of turns without bank conflicts.
     fn least_turns(&self, traffic: &[Traffic]) -> usize {
         let of = |traffic: &Traffic| {
             let lines = self.cells * traffic.extents.iter().product::<usize>();
@@ -202,8 +202,8 @@ impl Layout {
     }
 }
 
-/// The same lines, so ordered that those which are served at once fall into different banks where
-/// that is possible: each time one from the fullest banks.
+/// Orders lines so that those served at once are in different banks if possible: it takes one line at a time from the
+/// fullest banks.
 fn deal(starts: &[usize], together: usize) -> Vec<usize> {
     let mut banks = vec![std::collections::VecDeque::new(); together];
     starts.iter().for_each(|&start| banks[start % together].push_back(start));

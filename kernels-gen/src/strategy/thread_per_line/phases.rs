@@ -1,4 +1,4 @@
-//! The phases of a thread a line, but for the columns of points.
+//! The phases of a thread per line, without the columns of points.
 
 use super::{ElementVector, Group, Held, NodalLine, Row, first_mode, mode_stride};
 use crate::abi::Role;
@@ -40,7 +40,7 @@ impl Group {
         self.scatter(s);
     }
 
-    /// The coefficients of the cells' maps, to shared memory.
+    /// Stores the coefficients of the cells' maps in shared memory.
     fn stage_modes(&self, s: &mut Lowering<'_>) {
         let Some(modes) = self.modes else { return };
         let first = first_mode(s);
@@ -59,7 +59,7 @@ impl Group {
         }
     }
 
-    /// The axis along which a quantity, or the result, is gathered or scattered.
+    /// Returns the axis along which a quantity, or the result, is gathered or scattered.
     pub(super) fn gather_axis(&self, held: &Held) -> usize {
         if held.hangs {
             return self.nodal_axis(held);
@@ -67,7 +67,7 @@ impl Group {
         gather_axis(self.dim, held.identity(), held.flat)
     }
 
-    /// The nodes of a line along `axis`, in an array where they are in the order of lines along `slowest`, if any.
+    /// Returns the nodes of a line along `axis`, in an array in the order of lines along `slowest`, if any.
     fn nodes(&self, line: &NodalLine, n: usize, axis: usize, slowest: Option<usize>) -> Vec<Index> {
         let power = |axis: usize| match slowest {
             Some(slowest) if axis == slowest => n.pow(self.dim as u32 - 1),
@@ -82,7 +82,7 @@ impl Group {
         (0..n).map(|at| start.plus(at * power(axis))).collect()
     }
 
-    /// The nodal values of one component on a line of nodes.
+    /// Gathers the nodal values of one component on a line of nodes.
     pub(super) fn gather_line(
         &self,
         s: &mut Lowering<'_>,
@@ -132,9 +132,10 @@ impl Group {
         }
     }
 
-    /// What is left to do before the columns: B along the axes but the one of the gathering, the last with D at once, and
-    /// in three dimensions D in x. What is values alone leaves the last axis to the columns. Each phase does what it can
-    /// of all quantities, so that they share its barrier. In place, D in x waits until columns have read the values.
+    /// Performs the interpolation before the columns: B along the axes other than the gather axis, the last with D at
+    /// once, and in three dimensions D in x. Quantities without gradients leave the last axis to the columns. Each
+    /// phase performs all available work on all quantities, so that they share its barrier. In place, D in x waits
+    /// until columns have read the values.
     fn interpolate(&self, s: &mut Lowering<'_>) {
         let cube = self.dim == 3;
         let later = self.in_place;
@@ -167,7 +168,7 @@ impl Group {
         }
     }
 
-    /// A matrix along the rows of nodes in x, in the place of what they held.
+    /// Applies a matrix in place along the rows of nodes in x.
     fn along_x(&self, s: &mut Lowering<'_>, held: &Held, matrix: &Matrix) {
         let even_odd = s.facts.plan.even_odd;
         self.in_rows(s, self.rows_at_nodes(held), |s, row| {
@@ -195,7 +196,7 @@ impl Group {
         });
     }
 
-    /// D in x, in three dimensions.
+    /// Applies D in x, in three dimensions.
     fn slopes(&self, s: &mut Lowering<'_>, all: &[&Held]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         if all.iter().all(|held| held.slopes.is_none()) {
@@ -213,8 +214,8 @@ impl Group {
         });
     }
 
-    /// The same backwards: in three dimensions Dᵀ in x, then Dᵀ and Bᵀ in y, then Bᵀ in x, of which the first and the
-    /// last are one phase for what needs only one of them. In place, the columns have done the first.
+    /// Applies the transpose: in three dimensions Dᵀ in x, then Dᵀ and Bᵀ in y, then Bᵀ in x. The first and the last
+    /// are one phase for results that need only one of them. In place, the columns have performed the first.
     fn integrate(&self, s: &mut Lowering<'_>) {
         let cube = self.dim == 3;
         let done = self.in_place;
@@ -251,7 +252,7 @@ impl Group {
         }
     }
 
-    /// Dᵀ in x, in three dimensions: onto the values, or in their place.
+    /// Applies Dᵀ in x, in three dimensions: onto the values, or in place.
     pub(super) fn slopes_back(&self, s: &mut Lowering<'_>, all: &[&ElementVector]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         if all.iter().all(|outcome| outcome.held.slopes.is_none()) {
@@ -287,7 +288,7 @@ impl Group {
         });
     }
 
-    /// The sum of a row of a component and, where it is tested by gradients, Dᵀ of its flux.
+    /// Computes the sum of a row of a component and, if it is tested by gradients, Dᵀ of its flux.
     fn back_in_turn(
         &self,
         s: &mut Lowering<'_>,
@@ -335,7 +336,7 @@ impl Group {
         self.scatter_hanging(s);
     }
 
-    /// Adds to the unknowns of one component of a field on a line of nodes along an axis.
+    /// Adds to the DoFs of one component of a field on a line of nodes along an axis.
     pub(super) fn scatter_line(
         &self,
         s: &mut Lowering<'_>,
@@ -345,7 +346,7 @@ impl Group {
         line: &[ValueId],
     ) {
         let nodal = Nodal::result(s, field);
-        // What a cell stores for the owners of unknowns is in the order of its nodes.
+        // Contributions that a cell stores for the owners of DoFs follow the order of its nodes.
         let adds = s.facts.plan.scatter != Scatter::Owner;
         let slowest = s.facts.slowest_axis(Source::Direction(field)).filter(|_| adds);
         let last = line.len() - 1;

@@ -1,4 +1,4 @@
-//! The rows of points that threads take in each phase, and the lines of nodes that they gather and scatter.
+//! The rows of points that threads process in each phase, and the lines of nodes that they gather and scatter.
 
 use super::Group;
 use super::held::Held;
@@ -8,14 +8,14 @@ use crate::kir::{Condition, Index, SharedId, Statement, ValueId, VarId};
 use crate::lower::lowering::Lowering;
 use std::collections::BTreeSet;
 
-/// A row of points that a thread takes in a phase.
+/// A row of points that a thread processes in a phase.
 #[derive(Clone)]
 pub(super) struct Row {
     /// Its first point.
     pub(super) start: Index,
-    /// From a point to the next.
+    /// The stride between points.
     pub(super) stride: usize,
-    /// The number of the thread, where only the threads below a bound have a row.
+    /// The index of the thread, if only the threads below a bound have a row.
     below: Option<(VarId, usize)>,
 }
 
@@ -27,22 +27,22 @@ pub(super) struct NodalLine {
     pub(super) batch: VarId,
     /// Its coordinates along the other axes.
     pub(super) digits: Vec<VarId>,
-    /// Its bit in a cell's word, where nodes may hang.
+    /// Its bit in a cell's word, if nodes may hang.
     pub(super) mask: Option<VarId>,
 }
 
-/// The rows of a phase: their axis, how many of them there are along the axis that is bounded, and whether that is the
-/// last one, not the one before.
+/// The rows of a phase: their axis, their number along the bounded axis, and true if that is the last axis rather than
+/// the one before.
 pub(super) type RowKey = (usize, usize, bool);
 
 impl Group {
-    /// The axis along which unknowns are gathered where they are not interpolated, and derivatives
-    /// are taken right after the interpolation: the one before the last.
+    /// Returns the axis along which DoFs are gathered if they are not interpolated, and derivatives follow the
+    /// interpolation directly: the one before the last.
     pub(super) fn turn(&self) -> usize {
         self.dim - 2
     }
 
-    /// Everything that goes through shared memory.
+    /// Returns all quantities and results in shared memory.
     fn shared(&self) -> impl Iterator<Item = &Held> {
         let results = self.results.iter().map(|outcome| &outcome.held);
         self.inputs.iter().chain(results).filter(|held| !held.in_column())
@@ -66,7 +66,7 @@ impl Group {
             let row = self.row_of(b, axis, &extents, &lines);
             self.rows.insert((axis, bound, last), row);
         }
-        // The first threads of the group take the lines of nodes of all its cells.
+        // The first threads of the group process the lines of nodes of all its cells.
         let all = |held: &Held| if held.hangs { 0..self.dim } else { 0..0 };
         let hanging: BTreeSet<(usize, usize)> =
             self.shared().flat_map(|held| all(held).map(|axis| (held.factors.n, axis))).collect();
@@ -81,29 +81,29 @@ impl Group {
         }
     }
 
-    /// The rows along the first axis in which something is interpolated: of the axes y and z, the one that has not been
-    /// interpolated yet is bounded.
+    /// Returns the rows along the first axis that are interpolated: of the axes y and z, the one not yet interpolated
+    /// is bounded.
     pub(super) fn rows_at_nodes(&self, held: &Held) -> RowKey {
         let n = held.factors.n;
         (0, n, held.flat && n < self.layout.q)
     }
 
-    /// The rows of all points along an axis.
+    /// Returns the rows of all points along an axis.
     pub(super) fn rows_at_points(&self, axis: usize) -> RowKey {
         (axis, self.layout.q, false)
     }
 
-    /// The axis of the lines of nodes that the first threads of a group take of a quantity, or of a result.
+    /// Returns the axis of the lines of nodes of a quantity, or of a result, that the first threads of a group process.
     pub(super) fn nodal_axis(&self, held: &Held) -> usize {
         if held.flat || held.identity() { self.turn() } else { self.dim - 1 }
     }
 
-    /// The lines of nodes of a quantity, or of a result.
+    /// Returns the lines of nodes of a quantity, or of a result.
     pub(super) fn nodal_lines(&self, held: &Held) -> &NodalLine {
         &self.nodal[&(held.factors.n, self.nodal_axis(held))]
     }
 
-    /// The nodes of the thread's own column, where they are points.
+    /// Returns the nodes of the thread's own column, if they are points.
     pub(super) fn own_nodes(&self, b: &Builder) -> NodalLine {
         let (batch, digits) = (b.batch(), self.digits.clone());
         NodalLine { row: self.own_row(self.dim - 1), batch, digits, mask: None }
@@ -136,7 +136,7 @@ impl Group {
         let (stride, count) = (self.layout.strides[axis], lines.starts.len());
         let below = (count < threads).then_some((self.thread, count));
         if lines.in_order {
-            // Dealt columns are in another order than these lines.
+            // Permuted columns are in another order than these lines.
             let own = count == threads && self.in_order;
             let start = if own { self.own(axis) } else { self.digits_of(b, axis, extents).0 };
             return Row { start, stride, below };
@@ -147,12 +147,12 @@ impl Group {
         Row { start: Index::from(start), stride, below }
     }
 
-    /// The first point of the thread's own line along an axis.
+    /// Returns the first point of the thread's own line along an axis.
     pub(super) fn own(&self, axis: usize) -> Index {
         &Index::from(self.cell).times(self.layout.cell) + &self.through(axis, &self.digits)
     }
 
-    /// The first point of the line along an axis that has these coordinates on the others, in its cell.
+    /// Returns the first point of the line along an axis that has these coordinates on the others, in its cell.
     pub(super) fn through(&self, axis: usize, digits: &[VarId]) -> Index {
         let other = (0..self.dim).filter(|&other| other != axis);
         other.zip(digits).fold(Index::default(), |start, (other, &digit)| {
@@ -160,8 +160,8 @@ impl Group {
         })
     }
 
-    /// The first point of the line whose number among all with these extents is the thread's, and
-    /// the digits of that number but the cell.
+    /// Returns the first point of the thread's line, and the digits of the line's index except the cell. The thread's
+    /// index is the line's among all with these extents.
     fn digits_of(&self, b: &mut Builder, axis: usize, extents: &[usize]) -> (Index, Vec<VarId>) {
         let other = (0..self.dim).filter(|&other| other != axis);
         let (mut start, mut divisor) = (Index::default(), 1);
@@ -203,17 +203,17 @@ impl Group {
         }
     }
 
-    /// The thread's own line along an axis.
+    /// Returns the thread's own line along an axis.
     pub(super) fn own_row(&self, axis: usize) -> Row {
         Row { start: self.own(axis), stride: self.layout.strides[axis], below: None }
     }
 
-    /// Entry `at` of a row of a component.
+    /// Returns entry `at` of a row of a component.
     pub(super) fn place(&self, row: &Row, component: &Index, at: &Index) -> Index {
         &(&row.start + &at.times(row.stride)) + &component.times(self.layout.length())
     }
 
-    /// The first `count` entries of a row.
+    /// Returns the first `count` entries of a row.
     pub(super) fn load(
         &self,
         b: &mut Builder,

@@ -11,7 +11,7 @@ use crate::lower::point::Interpolated;
 use crate::lower::slots;
 use crate::plan::Geometry;
 
-/// Numbers of the map of a cell that are computed once, by one thread; 0 where each point's does it.
+/// Returns the values of a cell's map that one thread computes once; 0 if each point's thread computes them.
 pub(super) fn map_numbers(facts: &Facts<'_>) -> usize {
     let dim = facts.form.dim;
     let constant = matches!(facts.plan.geometry, Geometry::Affine | Geometry::Corners);
@@ -23,7 +23,7 @@ pub(super) fn map_numbers(facts: &Facts<'_>) -> usize {
 }
 
 impl Transposition {
-    /// The maps of affine cells to shared memory, one thread a cell.
+    /// Stores the maps of affine cells in shared memory, one thread per cell.
     pub(super) fn maps(&self, s: &mut Lowering<'_>) {
         let Some(shared) = self.map else { return };
         s.b.comment("the map of each cell");
@@ -45,7 +45,7 @@ impl Transposition {
         });
     }
 
-    /// The reverse of [`Transposition::maps`].
+    /// Reverses [`Transposition::maps`].
     fn load_map(&self, s: &mut Lowering<'_>, shared: SharedId, cell: &Index) -> Affine {
         let (dim, needs_x, mut next) = (s.facts.form.dim, s.facts.needs_x, 0);
         let mut load = || {
@@ -62,7 +62,7 @@ impl Transposition {
         map
     }
 
-    /// The geometry at a point.
+    /// Computes the geometry at a point.
     pub(super) fn geometry(
         &self,
         s: &mut Lowering<'_>,

@@ -1,10 +1,10 @@
-//! Hanging nodes of thread transposition: threads that own nodes take what these have of their lines, an axis after another.
+//! Hanging nodes of thread transposition: threads that own nodes interpolate along one axis after another.
 //!
 //! ```text
 //! Σ_j A[i][j] u[j, y, z]      where the line through the node hangs, else its own
 //! ```
 //!
-//! from one shared array to another, with a barrier between, and with Aᵀ once basis functions are integrated.
+//! from one shared array to another, with a barrier between, and with Aᵀ after the integration.
 
 use super::layout::{Digits, Layout};
 use super::phases::{ElementVector, Transposition};
@@ -17,7 +17,7 @@ use crate::lower::hanging::lines::{mask_of, matrices, where_hangs};
 use crate::lower::lowering::Lowering;
 use crate::lower::restrict::Nodal;
 
-/// The line along an axis through a thread's node: its bit, its first node, and the node's place on it.
+/// The line along an axis through a thread's node: its bit, its first node, and the node's position on it.
 struct Line {
     mask: VarId,
     start: VarId,
@@ -27,10 +27,10 @@ struct Line {
 /// Nodes that may hang.
 pub(super) struct Hanging {
     components: usize,
-    /// Nodes of a cell, and of a line.
+    /// Nodes per cell, and per line.
     nodes: usize,
     n: usize,
-    /// `[component][node][cell]`, read and written by turns.
+    /// `[component][node][cell]`, read and written alternately.
     arrays: [SharedId; 2],
     digits: Digits,
     lines: Vec<Line>,
@@ -39,7 +39,7 @@ pub(super) struct Hanging {
 }
 
 impl Hanging {
-    /// The nodes of an element, `arrays` having room for each.
+    /// Declares the nodes of an element, with `arrays` for each.
     pub(super) fn new(
         s: &mut Lowering<'_>,
         layout: &Layout,
@@ -79,24 +79,24 @@ impl Hanging {
         Self { components, nodes, n, arrays, digits, lines, tables }
     }
 
-    /// The array that a step reads, and the one that it writes.
+    /// Returns the array that a step reads, and the one that it writes.
     fn turn(&self, step: usize) -> [SharedId; 2] {
         [self.arrays[step % 2], self.arrays[(step + 1) % 2]]
     }
 
-    /// The array with what is known of nodes before any axis.
+    /// Returns the array with the nodal values before any axis.
     pub(super) fn given(&self) -> SharedId {
         self.turn(0)[0]
     }
 
-    /// The array with what comes of all axes.
+    /// Returns the array after all axes.
     pub(super) fn resolved(&self) -> SharedId {
         self.turn(self.lines.len())[0]
     }
 }
 
 impl Transposition {
-    /// One axis, from an array to the other.
+    /// Interpolates along one axis, from an array to the other.
     fn pass(
         &self,
         s: &mut Lowering<'_>,
@@ -130,7 +130,7 @@ impl Transposition {
         });
     }
 
-    /// Resolves what was loaded, axis by axis, with a barrier behind each; the array that has it then.
+    /// Interpolates loaded quantities axis by axis, each followed by a barrier.
     pub(super) fn resolve(&self, s: &mut Lowering<'_>, all: &[&Hanging]) {
         for axis in (0..s.facts.form.dim).filter(|_| !all.is_empty()) {
             s.b.comment(&format!("what hangs, in {}", ["x", "y", "z"][axis]));
@@ -141,7 +141,7 @@ impl Transposition {
         }
     }
 
-    /// The same backwards, from what the nodes have got to the vector.
+    /// Applies the transpose, from the nodes' results to the vector.
     pub(super) fn scatter_hanging(&self, s: &mut Lowering<'_>, results: &[ElementVector]) {
         let dim = s.facts.form.dim;
         if results.iter().all(|result| result.hanging.is_none()) {
@@ -161,7 +161,7 @@ impl Transposition {
         }
     }
 
-    /// Adds what an array has for the threads' nodes.
+    /// Adds the values of an array at the threads' nodes to the result.
     fn scatter_nodes(
         &self,
         s: &mut Lowering<'_>,

@@ -1,4 +1,4 @@
-//! The phase after the transposition: basis functions against what the points have left.
+//! The phase after the transposition: basis functions times values of the points.
 
 use super::layout::Digits;
 use super::phases::{ElementVector, Tests, Transposition};
@@ -15,7 +15,7 @@ use fem_dsl::point::Part;
 use std::collections::BTreeMap;
 
 impl Transposition {
-    /// Basis functions against what the points have left.
+    /// Integrates basis functions against the values of the points.
     pub(super) fn integrate(&self, s: &mut Lowering<'_>) {
         let Some(tests) = &self.tests else { return };
         for result in &tests.results {
@@ -48,7 +48,7 @@ impl Transposition {
         self.scatter_hanging(s, &tests.results);
     }
 
-    /// The same by the thread that has a cell's one point, φ_b f0 + ∇φ_b · f1: the batch's nodes sum it over their cells.
+    /// Tests in the thread of a cell's only point, φ_b f0 + ∇φ_b · f1: the batch's nodes sum it over their cells.
     pub(super) fn leave(&self, s: &mut Lowering<'_>, tested: &[Tested]) {
         let Some(tests) = &self.tests else { return };
         s.b.open_when();
@@ -71,7 +71,7 @@ impl Transposition {
         s.b.close_when_written();
     }
 
-    /// What component by component waits at a point.
+    /// Loads a stored value of a point.
     fn waiting(&self, s: &mut Lowering<'_>, number: usize, q: &Index, cell: &Index) -> ValueId {
         let shared = self.tests.as_ref().and_then(|tests| tests.shared);
         let shared = shared.expect("something should wait");
@@ -79,7 +79,7 @@ impl Transposition {
         s.b.load_shared(shared, at)
     }
 
-    /// Σ_q B f0 + D f1, component by component.
+    /// Computes Σ_q B f0 + D f1, component by component.
     fn tested(
         &self,
         s: &mut Lowering<'_>,
@@ -90,7 +90,7 @@ impl Transposition {
         let (components, points, tables) = (result.rows.len(), self.layout.points, &result.tables);
         let parts = tests.parts_of(result);
         let count = parts.len();
-        // A derivative that is the same at all points is taken of the sum over the points.
+        // A derivative that is equal at all points multiplies the sum over the points.
         let constant = tables.constant.is_some();
         let each_part = |part: Part| constant && part != Part::Value;
         let slots = if constant { count } else { 1 };
@@ -124,7 +124,7 @@ impl Transposition {
         results
     }
 
-    /// Σ_q of each coefficient times φ_b φ_b and its derivatives.
+    /// Computes Σ_q of each coefficient times φ_b φ_b and its derivatives.
     fn diagonal(
         &self,
         s: &mut Lowering<'_>,
@@ -155,7 +155,7 @@ impl Transposition {
 }
 
 impl Tests {
-    /// The parts that components of a field are tested by, each with these components and their numbers.
+    /// Returns the parts by which components of a field are tested, each with these components and their indices.
     fn parts_of(&self, result: &ElementVector) -> Vec<(Part, Vec<(usize, usize)>)> {
         let mut parts = BTreeMap::<Part, Vec<(usize, usize)>>::new();
         for (number, &(row, part)) in self.numbers.iter().enumerate() {

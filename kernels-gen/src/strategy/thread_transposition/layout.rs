@@ -1,4 +1,4 @@
-//! How many threads and cells a group has, and which of them is whose.
+//! Numbers of threads and cells of a group, and the assignment of cells to threads.
 
 use crate::kir::build::Builder;
 use crate::kir::{Condition, Index, VarId};
@@ -6,8 +6,8 @@ use crate::lower::lowering::Lowering;
 use crate::plan::{Elements, lcm};
 use fem_dsl::point::PointForm;
 
-/// A block has no more threads than this: where it would, components are left out of the count, and
-/// then the least common multiple.
+/// Maximal number of threads per block: beyond it, components are left out of the count, and then the least common
+/// multiple.
 const BLOCK: usize = 512;
 
 /// The threads and the cells of a group.
@@ -19,18 +19,18 @@ pub struct Layout {
     pub points: usize,
     /// N_t: threads.
     pub threads: usize,
-    /// Cells of a batch.
+    /// Cells per batch.
     pub cells: usize,
 }
 
 impl Layout {
-    /// The layout of `blocks` blocks of threads for `cells` cells.
+    /// Returns the layout of `blocks` blocks of threads for `cells` cells.
     pub fn new(form: &PointForm, elements: &Elements, blocks: usize, cells: usize) -> Self {
         let (nodes, points) = counts(elements);
         Self { nodes, points, threads: blocks * Self::block(form, elements), cells }
     }
 
-    /// The threads of one block: LCM(N_b, N_q) · N_comp.
+    /// Returns the threads of one block: LCM(N_b, N_q) · N_comp.
     pub fn block(form: &PointForm, elements: &Elements) -> usize {
         let (nodes, points) = counts(elements);
         let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
@@ -41,23 +41,23 @@ impl Layout {
         fits.unwrap_or_else(|| larger * (64usize.div_ceil(larger)))
     }
 
-    /// Cells that a thread does in series where threads share them by items of a cell.
+    /// Returns the cells that a thread processes in series if threads are distributed over the items of cells.
     fn serial(&self, items: usize, cells: usize) -> usize {
         cells.div_ceil((self.threads / items).clamp(1, cells))
     }
 
-    /// N_sqc: cells of which a thread evaluates a point.
+    /// Returns N_sqc: cells of which a thread evaluates a point.
     pub fn serial_points(&self) -> usize {
         self.serial(self.points, self.cells)
     }
 
-    /// N_sbc: cells of which a thread integrates a basis function.
+    /// Returns N_sbc: cells of which a thread integrates a basis function.
     pub fn serial_nodes(&self) -> usize {
         self.serial(self.nodes, self.cells)
     }
 
-    /// The cells of a batch, at most `most`, of which the threads are done soonest a cell; the fewest
-    /// of several such numbers.
+    /// Returns the number of cells per batch, at most `most`, with the least time per cell; the smallest of several
+    /// such numbers.
     pub fn best_cells(&self, most: usize) -> usize {
         let by_points = (self.threads / self.points).max(1);
         let by_nodes = (self.threads / self.nodes).max(1);
@@ -74,28 +74,28 @@ impl Layout {
     }
 }
 
-/// N_b and N_q.
+/// Returns N_b and N_q.
 fn counts(elements: &Elements) -> (usize, usize) {
     let nodes = elements.fields.iter().map(|element| element.count()).max();
     (nodes.unwrap_or(1), elements.rule.count())
 }
 
-/// The digits of a thread's number in one phase: its first cell, and its item of the cell.
+/// The digits of a thread's index in one phase: its first cell, and its item of the cell.
 pub(super) struct Digits {
-    /// Cells that the threads do at once.
+    /// Cells that the threads process at once.
     slots: usize,
     slot: VarId,
     /// The item.
     item: VarId,
-    /// Items that the threads do at once.
+    /// Items that the threads process at once.
     items: usize,
-    /// 0 in the threads that have something to do; none where all have.
+    /// 0 in the threads that have work; `None` if all have.
     spare: Option<VarId>,
     cells: usize,
 }
 
 impl Digits {
-    /// The digits for cells of `items` items each.
+    /// Declares the digits for cells of `items` items each.
     pub(super) fn new(b: &mut Builder, name: &str, layout: &Layout, items: usize) -> Self {
         let Layout { threads, cells, .. } = *layout;
         let items = items.min(threads);
@@ -107,22 +107,22 @@ impl Digits {
         Self { slots, slot, item, items, spare, cells }
     }
 
-    /// The item of the thread.
+    /// Returns the item of the thread.
     pub(super) fn item(&self) -> Index {
         Index::from(self.item)
     }
 
-    /// The item of a thread with this number.
+    /// Returns the item of a thread with this index.
     pub(super) fn item_of(&self, thread: usize) -> usize {
         thread / self.slots % self.items
     }
 
-    /// The cell of the thread, where it has one only.
+    /// Returns the cell of the thread, if it has one only.
     pub(super) fn one_cell(&self) -> Option<Index> {
         (self.cells == self.slots).then(|| Index::from(self.slot))
     }
 
-    /// Runs `body` for each cell of the thread; what is then accessed is that cell's.
+    /// Runs `body` for each cell of the thread, to which accesses then refer.
     pub(super) fn each_cell(
         &self,
         s: &mut Lowering<'_>,

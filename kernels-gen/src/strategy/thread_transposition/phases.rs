@@ -19,50 +19,52 @@ use std::ops::Range;
 
 /// A quantity with nodal values: `[component][node][cell]` in shared memory.
 struct Held {
-    /// None where a slot of the batch has the values.
+    /// `None` if a slot of the batch contains the values.
     shared: Option<SharedId>,
     tables: Tables,
-    /// Where its nodes may hang.
+    /// The hanging-node constraints, if its nodes may hang.
     hanging: Option<Hanging>,
 }
 
-/// What is tested at the points.
+/// The tested values at the points.
 pub(super) struct Tests {
-    /// `[number][point][cell]` in shared memory; none where a thread leaves it in the slots of the batch's nodes at once.
+    /// `[number][point][cell]` in shared memory; `None` if a thread adds them directly to the slots of the batch's
+    /// nodes.
     pub(super) shared: Option<SharedId>,
-    /// The component, among those of all fields, and the part of each number; nothing where they are the coefficients
-    /// of the diagonal.
+    /// The component, among those of all fields, and the part of each value; empty for the coefficients of the
+    /// diagonal.
     pub(super) numbers: Vec<(usize, Part)>,
     pub(super) results: Vec<ElementVector>,
 }
 
-/// What is added to a field.
+/// The contributions to a field.
 pub(super) struct ElementVector {
     pub(super) field: usize,
     /// Its components among those of all fields.
     pub(super) rows: Range<usize>,
     pub(super) tables: Tables,
-    /// Where its nodes may hang.
+    /// The hanging-node constraints, if its nodes may hang.
     pub(super) hanging: Option<Hanging>,
 }
 
-/// Everything that stays the same through a kernel.
+/// Constant data of a kernel during its construction.
 pub(super) struct Transposition {
     pub(super) layout: Layout,
     batches: usize,
     inputs: Vec<Held>,
-    /// J⁻¹ and |det J|, and where x is needed the origin and J: `[number][cell]` in shared memory.
+    /// J⁻¹ and |det J|, and if x is needed the origin and J: `[number][cell]` in shared memory.
     pub(super) map: Option<SharedId>,
     pub(super) tests: Option<Tests>,
 }
 
-/// Whether a cell has nothing to sum: it has one point, and its nodes have slots, whose threads sum over cells.
+/// Returns whether a cell has no sum over points: it has one point, and its nodes have slots, whose threads sum over
+/// cells.
 fn one_point(facts: &Facts<'_>) -> bool {
     let tests = matches!(facts.plan.task, Task::Residual | Task::Action);
     tests && facts.points() == 1 && facts.sums_first()
 }
 
-/// Numbers a point that wait for the integration.
+/// Returns the values per point that are stored for the integration.
 fn tested_numbers(facts: &Facts<'_>) -> usize {
     if one_point(facts) {
         return 0;
@@ -81,7 +83,7 @@ fn tested_numbers(facts: &Facts<'_>) -> usize {
     numbers.max(1)
 }
 
-/// Numbers of a cell in shared memory.
+/// Returns the values per cell in shared memory.
 pub(super) fn numbers_of_cell(facts: &Facts<'_>) -> usize {
     let nodal = |quantity: &Quantity| {
         let arrays = if facts.hangs(quantity.source, quantity.element) { 2 } else { 1 };
@@ -163,7 +165,8 @@ impl Transposition {
         }
     }
 
-    /// Reads what is known of a thread's cell before its nodes are, where it evaluates a point of one only; whether so.
+    /// Loads the data of a thread's cell before its nodes, if it evaluates a point of only one cell; returns true if
+    /// so.
     fn ahead(&self, s: &mut Lowering<'_>) -> bool {
         let digits = Digits::new(&mut s.b, "point", &self.layout, self.layout.points);
         let one = digits.one_cell().filter(|_| s.facts.sums_first() && self.map.is_none());
@@ -173,12 +176,12 @@ impl Transposition {
         true
     }
 
-    /// Entry `at` of a cell.
+    /// Returns the position of entry `at` of a cell.
     pub(super) fn place(&self, at: &Index, cell: &Index) -> Index {
         &at.times(self.layout.cells) + cell
     }
 
-    /// Nodal values to shared memory.
+    /// Loads nodal values into shared memory.
     fn load(&self, s: &mut Lowering<'_>) {
         for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
             let Some(shared) = held.shared else { continue };
@@ -198,7 +201,7 @@ impl Transposition {
         }
     }
 
-    /// The point function, and what comes of it.
+    /// Evaluates the point function and stores its results.
     fn evaluate(&self, s: &mut Lowering<'_>, ahead: bool) {
         s.b.comment("evaluate");
         let digits = Digits::new(&mut s.b, "point", &self.layout, self.layout.points);
@@ -250,7 +253,7 @@ impl Transposition {
         }
     }
 
-    /// Values and reference gradients of all quantities at a point.
+    /// Computes values and reference gradients of all quantities at a point.
     fn interpolate(&self, s: &mut Lowering<'_>, point: &Index, cell: &Index) -> Vec<Interpolated> {
         let quantities = &s.facts.quantities;
         let pairs = quantities.iter().zip(&self.inputs);
@@ -302,7 +305,7 @@ impl Transposition {
         found
     }
 
-    /// Component c of a quantity at a node of a cell.
+    /// Loads component c of a quantity at a node of a cell.
     fn nodal_value(
         &self,
         s: &mut Lowering<'_>,

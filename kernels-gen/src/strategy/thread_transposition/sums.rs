@@ -3,7 +3,7 @@
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::lowering::Lowering;
 
-/// Sums that a loop adds to: values where it is written out, else entries of a private array.
+/// Sums that a loop accumulates: values if it is unrolled, else entries of a private array.
 pub(super) struct Sums {
     local: Option<LocalId>,
     values: Vec<ValueId>,

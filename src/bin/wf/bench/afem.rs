@@ -1,4 +1,5 @@
-//! The suite `afem`: each way of assembling Poisson's matrix, and of applying it, by cell and degree → rows and one table.
+//! The suite `afem`: every algorithm of assembling Poisson's matrix, and of applying it, by cell and degree → rows and
+//! one table.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::{Arguments, Degrees, machine, named};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
-/// The cells: their word and their dimension.
+/// The cells: their names and their dimension.
 const CELLS: [(&str, i32); 4] = [("tri", 2), ("quad", 2), ("tet", 3), ("hex", 3)];
 
 /// A mesh at a degree.
@@ -48,7 +49,7 @@ pub(super) fn suite(
     Ok(())
 }
 
-/// The box that has at least as many unknowns as are asked for.
+/// Returns the smallest box with at least the requested number of DoFs.
 fn subject(
     arguments: &Arguments,
     (cell, dim, degree): (&'static str, i32, usize),
@@ -57,7 +58,7 @@ fn subject(
     console.progress().say(format!("{cell}, degree {degree}: a mesh"));
     let a_side = (arguments.sizes().last.powf(1.0 / f64::from(dim)) - 1.0) / degree as f64;
     let numbers = [("dim", f64::from(dim)), ("cells", a_side.ceil().max(1.0)), ("deform", 0.1)];
-    // Deformed simplices are affine as all are; their boxes are not.
+    // Deformed simplices are affine like all simplices; their boxes are not.
     let numbers =
         numbers.iter().filter(|(name, _)| *name != "deform" || matches!(cell, "quad" | "hex"));
     let numbers = numbers.map(|&(name, value)| (name.to_owned(), Argument::Number(value)));
@@ -66,7 +67,7 @@ fn subject(
     Ok(Subject { cell, degree, mesh: Arc::new(mesh) })
 }
 
-/// All ways on one mesh.
+/// Measures all algorithms on one mesh.
 fn measure(
     arguments: &Arguments,
     device: Option<&Arc<dyn Device>>,

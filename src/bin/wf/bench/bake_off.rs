@@ -1,5 +1,5 @@
-//! The suite `bp`: the bake-off problems on the processor, or on a device ([`super::device`]), of one process or of several with a part of the
-//! box each → a row a problem, degree and size.
+//! The suite `bp`: the bake-off problems on the CPU or on a device ([`super::device`]) → a row per problem, degree and
+//! size. Each of several processes has a subdomain of the box.
 
 use std::sync::Arc;
 
@@ -53,12 +53,12 @@ pub(super) fn bake_off(
     Ok(report)
 }
 
-/// Whether all degrees that are asked for are below those of a problem.
+/// Returns whether all requested degrees are below those of a problem.
 fn later(case: &Case, degrees: &Degrees) -> bool {
     (degrees.last as usize) < case.least
 }
 
-/// The degrees at which a problem is measured, and a line on those that it does not have.
+/// Returns the degrees at which a problem is measured, and a remark on unavailable ones.
 pub(super) fn degrees(
     case: &Case,
     asked: &Degrees,
@@ -79,7 +79,7 @@ fn suite(
 ) -> Result<(), Failure> {
     console.progress().say("measuring this machine");
     let group = processes.group();
-    // All at once, as they compute.
+    // All processes are timed concurrently.
     group.meet(None);
     let rates = measure_rates()?.of_all(&**group);
     report.text.push_str(&format!(
@@ -116,7 +116,7 @@ fn suite(
     Ok(())
 }
 
-/// How many processes there are, where there are several.
+/// Returns the number of processes for a heading, if there are several.
 pub(super) fn several(processes: &Processes) -> String {
     match processes.are_several() {
         true => format!("{} processes, each with ", processes.group().size()),
@@ -124,7 +124,7 @@ pub(super) fn several(processes: &Processes) -> String {
     }
 }
 
-/// Says what is measured.
+/// Reports the current measurement.
 pub(super) fn say(console: &Console, case: &Case, degree: usize, dofs: usize) {
     console.progress().say(format!("{} of degree {degree}, {dofs} unknowns", case.name));
 }
@@ -146,7 +146,7 @@ fn row(
     Ok(row)
 }
 
-/// Whether an operator is measured beside its assembled matrix.
+/// Returns whether the assembled matrix is measured in addition to the operator.
 pub(super) fn has_csr(arguments: &Arguments, row: &Row) -> bool {
     let entries = entries(3, row.degree, row.components, row.dofs as f64);
     row.degree <= CSR_DEGREE && !arguments.no_csr && entries <= CSR_ENTRIES

@@ -1,4 +1,4 @@
-//! `--compare`: the rows of an earlier run beside those of this one, matched by what they are of → ratios of throughput.
+//! `--compare`: rows of an earlier run and of this one, matched by their identity → ratios of throughput.
 //!
 //! ```text
 //! ratio = new / old        above 1: faster than it was
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Suite;
 use crate::report::{Failure, Report};
 
-/// What tells rows apart, where both have it; all else of a row is measured or chosen.
+/// The keys that identify a row, if both rows have them; all others are measured or chosen.
 const IDENTITY: [&str; 16] = [
     "problem",
     "cell",
@@ -42,11 +42,11 @@ pub(super) struct Old {
 }
 
 impl Old {
-    /// Reads what `wf bench --json` had printed.
+    /// Reads the output of `wf bench --json`.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, that has no rows, or a line that is none of this suite.
+    /// A file that cannot be read, without rows, or with a line that does not belong to this suite.
     pub(super) fn read(path: &Path, suite: Suite) -> Result<Self, Failure> {
         let named = seen(&path.display().to_string()).into_owned();
         let wanted = suite.to_possible_value().map(|value| value.get_name().to_owned());
@@ -74,7 +74,7 @@ impl Old {
                 (Some(_), Some(own)) => {
                     return Err(bad(format!("a row of the suite `{own}`, not of `{wanted}`")));
                 }
-                // What ended an earlier run.
+                // The error that ended an earlier run.
                 (Some(row), None) if row.contains_key("error") => {}
                 _ => return Err(bad("no row of a suite".to_owned())),
             }
@@ -87,7 +87,7 @@ impl Old {
         Ok(Self { path: path.to_owned(), rows })
     }
 
-    /// The report with the ratio of each row, and a summary.
+    /// Adds the ratio of each row and a summary to the report.
     pub(super) fn beside(&self, mut report: Report) -> Report {
         let mut taken = vec![false; self.rows.len()];
         let mut pairs: Vec<Option<(f64, f64)>> = Vec::new();
@@ -161,19 +161,19 @@ impl Old {
     }
 }
 
-/// (∏ ratio)^(1 / n).
+/// Returns the geometric mean, (∏ ratio)^(1 / n).
 fn mean(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
     let n = ratios.len() as f64;
     (ratios.map(f64::ln).sum::<f64>() / n).exp()
 }
 
-/// Unknowns a second of a row; none where nothing was measured.
+/// Returns the DoFs per second of a row; `None` without a measurement.
 fn rate(row: &Value) -> Option<f64> {
     let number = |key: &str| row[key].as_f64().filter(|&number| number > 0.0 && number.is_finite());
     number("dofs_per_second").or_else(|| Some(number("dofs")? / number("product")?))
 }
 
-/// Whether rows are of the same: all that tells them apart is equal where both have it.
+/// Returns whether rows have the same identity: all keys that both have are equal.
 fn is_same(a: &Value, b: &Value) -> bool {
     let said = |row: &Value, key: &str| row.get(key).filter(|value| !value.is_null()).cloned();
     keys(a).all(|key| match (said(a, key), said(b, key)) {
@@ -182,7 +182,8 @@ fn is_same(a: &Value, b: &Value) -> bool {
     })
 }
 
-/// What tells the rows of a suite apart: ways of adding up are asked for in one alone, threads are chosen in another.
+/// Returns the identifying keys of a suite: scatter algorithms are requested in only one suite, and numbers of threads
+/// are chosen in another.
 fn keys(row: &Value) -> impl Iterator<Item = &'static str> {
     let suite = row["suite"].as_str().unwrap_or_default().to_owned();
     IDENTITY.into_iter().filter(move |&key| match key {
@@ -192,7 +193,7 @@ fn keys(row: &Value) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// What a row is of, as far as rows differ in it.
+/// Returns a label for each row from the keys in which rows differ.
 fn labels(rows: &[Value]) -> Vec<String> {
     let differs = |key: &str| rows.iter().any(|row| row[key] != rows[0][key]);
     let label = |row: &Value| {

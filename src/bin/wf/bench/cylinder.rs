@@ -1,5 +1,5 @@
-//! The suite `cylinder`: the vortices behind a cylinder, `examples/vortices.wf`, to the end of its time → its Strouhal number, the largest
-//! drag and lift, and what a step costs (Schäfer and Turek 1996, problem 2D-2).
+//! The suite `cylinder`: the vortex street of a cylinder, `examples/vortices.wf`, over the whole time interval → its
+//! Strouhal number, the largest drag and lift, and the cost of a step (Schäfer and Turek 1996, problem 2D-2).
 //!
 //! ```text
 //! St = D f / U,    f from the times at which the lift passes its mean upwards, of the last half of all time
@@ -29,12 +29,12 @@ const TEXT: &str = include_str!("../../../../examples/vortices.wf");
 const MESH: &[u8] = include_bytes!("../../../../meshes/cylinder_quad9.msh");
 /// D / U.
 const TIME: f64 = 0.1;
-/// The time from which on drag is drawn.
+/// The time from which drag is drawn.
 const START: f64 = 0.1;
-/// The lengths of steps.
+/// The step sizes.
 const STEPS: [f64; 2] = [0.01, 0.005];
 
-/// What was found of one run.
+/// The results of one run.
 struct Row {
     degree: usize,
     step: f64,
@@ -45,7 +45,7 @@ struct Row {
     seconds: f64,
 }
 
-/// Takes down drag and lift at all times.
+/// Records drag and lift at all times.
 struct Taken<'a> {
     console: &'a Console,
     shown: String,
@@ -126,7 +126,7 @@ fn row(
 }
 
 impl Row {
-    /// What is behind the first half of all time.
+    /// Returns the values of the second half of the time interval.
     fn last<'a>(&self, values: &'a [f64]) -> &'a [f64] {
         let all = self.times.last().copied().unwrap_or(0.0);
         &values[self.times.partition_point(|&time| time < all / 2.0)..]
@@ -141,7 +141,7 @@ impl Row {
     }
 }
 
-/// The period of values at some times, from where they pass their mean upwards.
+/// Returns the period of sampled values, from their upward crossings of the mean.
 fn period(times: &[f64], values: &[f64]) -> Option<f64> {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let pairs = times.windows(2).zip(values.windows(2));
@@ -186,14 +186,14 @@ fn value(row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
     })
 }
 
-/// The drag over time.
+/// Draws the drag over time.
 pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
     let numbers = |value: &Value| -> Vec<f64> {
         value.as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
     };
     let line = |row: &Value| {
         let points = numbers(&row["times"]).into_iter().zip(numbers(&row["drag"]));
-        // What comes from rest is far beyond the rest.
+        // The transient after the start is far out of range.
         let points = points.filter(|(time, _)| *time > START).collect();
         let name = format!("degree {}, steps of {}", row["degree"], row["step"]);
         Series { name, dashed: points, fits_dashed: true, ..Series::default() }

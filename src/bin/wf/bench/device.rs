@@ -1,4 +1,4 @@
-//! The suite on a device with memory of its own, or on one of each process.
+//! The suite on a device with separate memory, or on one device per process.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::console::Console;
 use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
-/// Unknowns of the problem on which results are compared with the interpreter's.
+/// DoFs of the problem on which results are compared with the interpreter's.
 const CHECK: usize = 3000;
 
 pub(super) fn suite(
@@ -34,7 +34,7 @@ pub(super) fn suite(
 ) -> Result<(), Failure> {
     console.progress().say("measuring the device");
     let group = processes.group();
-    // All at once, as they compute.
+    // All processes are timed concurrently.
     group.meet(None);
     let measured = rates(&**device)?.of_all(&**group);
     report.text.push_str(&format!(
@@ -49,7 +49,7 @@ pub(super) fn suite(
         report.text.extend(note);
         for degree in degrees {
             say(console, case, degree, CHECK);
-            // Each process has all of so small a problem.
+            // Each process has the whole of such a small problem.
             let (error, compiled) = check(device, case, degree, &wishes)?;
             let mut error = [error];
             group.reduce(Reduce::Largest, &mut error);
@@ -59,9 +59,9 @@ pub(super) fn suite(
                 let how = (Precision::F64, &wishes);
                 let mut prepared = prepare_part(device, case, degree, dofs, how, group)?;
                 let mut row = prepared.measure(&measured)?;
-                // The vendor's library knows of one device.
+                // The vendor's library supports one device.
                 if !processes.are_several() && has_csr(arguments, &row) {
-                    // Its numbering is the host's own: the same entries in another order.
+                    // Its numbering is that of the host: the same entries in another order.
                     let host = prepare_host(case, degree, dofs, &Target::native())?;
                     let matrix = Csr::assemble(&host.operator).map_err(BenchError::from)?;
                     row.csr_seconds = csr_seconds(&**device, &matrix)?;
@@ -91,11 +91,11 @@ pub(super) fn suite(
     Ok(())
 }
 
-/// How long kernels took that were asked for the first time.
+/// Compile time of kernels at their first use.
 struct Compiled {
     kernels: usize,
     seconds: f64,
-    /// Whether they had been compiled before this program was started.
+    /// True if they were compiled before this program started.
     cached: bool,
 }
 
@@ -107,7 +107,7 @@ impl fmt::Display for Compiled {
     }
 }
 
-/// The largest difference from the interpreted kernels of the CPU, relative to the largest entry.
+/// Returns the largest difference from the interpreted kernels of the CPU, relative to the largest entry.
 fn check(
     device: &Arc<dyn Device>,
     case: &Case,

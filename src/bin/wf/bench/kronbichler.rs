@@ -1,4 +1,5 @@
-//! The suite `kronbichler`: derivatives matrix-free and as sparse matrices, by dimension, degree and size → rows and tables.
+//! The suite `kronbichler`: derivatives matrix-free and as sparse matrices, by dimension, degree and size → rows and
+//! tables.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ struct Subject {
     mesh: Arc<Mesh>,
 }
 
-/// What was measured, or why a matrix was not.
+/// The measurements, or the reason for the missing matrix.
 struct Row {
     free: Cost,
     matrix: Result<Cost, String>,
@@ -57,7 +58,7 @@ pub(super) fn suite(arguments: &Arguments, console: &Console) -> Result<Report, 
     }
 }
 
-/// All problems, degrees and sizes with the threads of this pool.
+/// Measures all problems, degrees and sizes with the threads of this pool.
 fn rows(
     arguments: &Arguments,
     device: Option<&Arc<dyn Device>>,
@@ -98,17 +99,17 @@ fn rows(
     Ok(())
 }
 
-/// The degree from which all products are faster without a matrix.
+/// Returns the degree from which all products are faster without a matrix.
 fn faster_from(ratios: &[(usize, f64)]) -> Option<usize> {
     let slower = ratios.iter().rev().position(|(_, ratio)| *ratio <= 1.0);
     let first = ratios.len() - slower.unwrap_or(ratios.len());
-    // Sizes of one degree are next to each other: all of them count.
+    // Sizes of one degree are adjacent: all of them count.
     let before = first.checked_sub(1).map(|last| ratios[last].0);
     ratios[first..].iter().map(|(degree, _)| *degree).find(|&degree| Some(degree) != before)
 }
 
 impl Row {
-    /// How many times as fast as with the matrix a product is without it.
+    /// Returns the speed-up of the matrix-free product over the matrix.
     fn ratio(&self) -> Option<f64> {
         self.matrix.as_ref().ok().map(|matrix| matrix.product / self.free.product)
     }
@@ -190,7 +191,7 @@ impl Subject {
     }
 }
 
-/// What keeps a matrix from being made is no failure of the suite.
+/// Treats an infeasible matrix as a result rather than a failure of the suite.
 pub(super) fn refused<T>(done: Result<T, BenchError>) -> Result<Result<T, String>, BenchError> {
     match done {
         Err(BenchError::Compile(CompileError::Plan(reason))) => Ok(Err(reason.to_string())),
@@ -199,7 +200,7 @@ pub(super) fn refused<T>(done: Result<T, BenchError>) -> Result<Result<T, String
     }
 }
 
-/// One side of the table.
+/// Returns one side of the table.
 fn side(cost: &Cost) -> String {
     let flops = cost.flops_per_second().map(|flops| format!("{:.1}", flops / 1e9));
     format!(
@@ -211,7 +212,7 @@ fn side(cost: &Cost) -> String {
     )
 }
 
-/// ‖a − b‖ / ‖b‖.
+/// Computes ‖a − b‖ / ‖b‖.
 fn difference(a: &[f64], b: &[f64]) -> f64 {
     let norm =
         |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
@@ -219,7 +220,7 @@ fn difference(a: &[f64], b: &[f64]) -> f64 {
     (off / norm(&mut b.iter().copied())).sqrt()
 }
 
-/// Throughput over degree and size, and memory over degree.
+/// Draws throughput over degree and size, and memory over degree.
 fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
     let mut charts = plot::throughput(rows);
     charts.extend(plot::memory(rows));
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(faster_from(&[(1, 1.5), (2, 2.0)]), Some(1));
         assert_eq!(faster_from(&[(1, 0.5), (2, 0.9)]), None);
         assert_eq!(faster_from(&[]), None);
-        // Of two sizes one is slower.
+        // One of two sizes is slower.
         assert_eq!(faster_from(&[(1, 1.5), (2, 0.9), (2, 1.1), (3, 2.0)]), Some(3));
     }
 }

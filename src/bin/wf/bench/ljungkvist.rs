@@ -1,4 +1,5 @@
-//! The suite `ljungkvist`: balls, uniform and adaptive, size by size and degree by degree → rows, and the paper's tables and figures.
+//! The suite `ljungkvist`: balls, uniform and adaptive, size by size and degree by degree → rows, and the paper's
+//! tables and figures.
 
 mod figures;
 mod tables;
@@ -22,10 +23,10 @@ use crate::report::{Failure, Report};
 
 pub(super) use figures::draw;
 
-/// Of a `--dofs N` without another end, the part from which sizes are measured.
+/// The smallest measured size as a fraction of N, for `--dofs N` without a second end.
 const SMALLEST: f64 = 1e-2;
 
-/// Unknowns from which sizes are measured without `--dofs`.
+/// The smallest measured number of DoFs without `--dofs`.
 const LEAST: f64 = 1e4;
 
 /// One mesh at one degree.
@@ -35,16 +36,16 @@ struct Row {
     degree: usize,
     level: usize,
     census: Census,
-    /// Unknowns that are solved for.
+    /// DoFs of the linear system.
     dofs: usize,
     seconds: f64,
-    /// Cells of a batch, of those without and with hanging nodes.
+    /// Cells per batch, for cells without and with hanging nodes.
     batches: [Option<usize>; 2],
-    /// Where it is an adaptive mesh, and the largest: what its cells cost.
+    /// The cost of its cells, for the largest adaptive meshes.
     costs: Option<Costs>,
-    /// Bytes that the matrix-free product stores.
+    /// Bytes stored for the matrix-free product.
     bytes: usize,
-    /// The same with a sparse matrix in which unknowns of hanging nodes are eliminated, or why there is none.
+    /// The same with a sparse matrix after elimination of the hanging nodes, or the reason for its absence.
     matrix: Result<Sparse, String>,
 }
 
@@ -53,48 +54,48 @@ struct Sparse {
     seconds: f64,
     bytes: usize,
     entries: usize,
-    /// Seconds of assembling it.
+    /// Seconds of assembly.
     assembly: f64,
 }
 
-/// Seconds of the cells without and with hanging nodes, and how many there are.
+/// Seconds and number of the cells without and with hanging nodes.
 struct Costs {
     free: (usize, f64),
     hanging: (usize, f64),
 }
 
 impl Row {
-    /// Unknowns as the paper counts them, with those of hanging nodes.
+    /// Returns the DoFs as counted in the paper, including those of hanging nodes.
     fn counted(&self) -> usize {
         self.dofs + self.census.hanging(self.degree)
     }
 
-    /// Those unknowns a second.
+    /// Returns those DoFs per second.
     fn rate(&self) -> f64 {
         self.counted() as f64 / self.seconds
     }
 
-    /// Bytes an unknown that is solved for.
+    /// Returns the bytes per DoF of the linear system.
     fn per_dof(&self, bytes: usize) -> f64 {
         bytes as f64 / self.dofs as f64
     }
 
-    /// How many times as fast as the matrix the product is without one.
+    /// Returns the speed-up of the matrix-free product over the matrix.
     fn speedup(&self) -> Option<f64> {
         self.matrix.as_ref().ok().map(|matrix| matrix.seconds / self.seconds)
     }
 
-    /// The share of those of hanging nodes.
+    /// Returns the share of DoFs of hanging nodes.
     fn hanging(&self) -> f64 {
         self.census.hanging(self.degree) as f64 / self.counted() as f64
     }
 
-    /// The share of cells with hanging nodes.
+    /// Returns the share of cells with hanging nodes.
     fn constrained(&self) -> f64 {
         self.census.constrained as f64 / self.census.cells as f64
     }
 
-    /// The line of the paper's tables that is of this mesh.
+    /// Returns the row of the paper's tables for this mesh.
     fn line(&self) -> Option<&'static Line> {
         let is_own = |line: &&Line| (line.dim, line.degree) == (self.dim, self.degree);
         TABLE.iter().find(is_own).filter(|line| line.level == self.level)
@@ -102,7 +103,7 @@ impl Row {
 }
 
 impl Costs {
-    /// Seconds of a cell without, and of one with hanging nodes.
+    /// Returns the seconds per cell without, and per cell with hanging nodes.
     fn each(&self) -> [f64; 2] {
         [self.free, self.hanging].map(|(count, seconds)| seconds / count.max(1) as f64)
     }
@@ -113,12 +114,12 @@ impl Costs {
     }
 }
 
-/// The meshes of one dimension and kind, and the sizes that are measured.
+/// The meshes of one dimension and kind, and the measured sizes.
 struct Series<'a> {
     arguments: &'a Arguments,
     ball: Ball,
     dim: usize,
-    /// Unknowns at least and at most.
+    /// Smallest and largest number of DoFs.
     sizes: [f64; 2],
 }
 
@@ -137,7 +138,7 @@ pub(super) fn suite(
     done
 }
 
-/// Measures all meshes, and keeps what was measured before a failure.
+/// Measures all meshes, and keeps the measurements made before a failure.
 fn rows_of(
     arguments: &Arguments,
     device: Option<&Arc<dyn Device>>,
@@ -181,13 +182,13 @@ impl Series<'_> {
         degrees.first as usize..=degrees.last as usize
     }
 
-    /// Unknowns of the uniform mesh of a level.
+    /// Returns the DoFs of the uniform mesh of a level.
     fn unknowns(&self, degree: usize, level: usize) -> f64 {
         let counts = self.ball.counts(level);
         nodes(&counts, degree).unwrap_or(f64::INFINITY)
     }
 
-    /// The largest level that is measured at a degree: no larger than the paper's.
+    /// Returns the largest level that is measured at a degree: at most the paper's.
     fn largest(&self, degree: usize) -> Option<usize> {
         let most = Line::of(self.dim, degree)?.level;
         (0..=most).rev().find(|&level| {
@@ -195,15 +196,15 @@ impl Series<'_> {
         })
     }
 
-    /// Whether a level is measured at a degree.
+    /// Returns whether a level is measured at a degree.
     fn has(&self, degree: usize, level: usize) -> bool {
         let largest = self.largest(degree);
-        // Below, adaptive meshes begin with cells that are not divided at all.
+        // On lower levels, adaptive meshes contain cells that are not refined at all.
         let is_large = level >= 4 - self.dim && self.unknowns(degree, level) >= self.sizes[0];
         largest.is_some_and(|largest| level == largest || (level < largest && is_large))
     }
 
-    /// Whether this machine has room for a mesh and what is stored at its points.
+    /// Returns whether a mesh and the data at its points fit into memory.
     fn fits(&self, degree: usize, level: usize) -> bool {
         let cells = self.ball.counts(level).cells() as f64;
         let points = (degree as f64 + 1.0).powi(self.dim as i32);
@@ -263,7 +264,7 @@ impl Series<'_> {
         Ok(row)
     }
 
-    /// The product with the sparse matrix, as long as that is not too large.
+    /// Measures the product with the sparse matrix, unless that is too large.
     fn matrix(
         &self,
         mesh: &Arc<Mesh>,
@@ -293,11 +294,11 @@ impl Series<'_> {
     }
 }
 
-/// Bytes of a mesh for each corner of each cell, while it is made, and of what kernels keep for a point.
+/// Bytes of a mesh per corner of each cell during its generation, and bytes of kernel data per point.
 const MESH: f64 = 120.0;
 const POINT: f64 = 80.0;
 
-/// What cells without and with hanging nodes cost.
+/// Measures the cost of cells without and with hanging nodes.
 fn costs(product: &mut Product) -> Result<Costs, Failure> {
     let shares = product.shares();
     let mut cost = |parts: &[Part]| -> Result<(usize, f64), Failure> {
@@ -350,7 +351,7 @@ fn value(row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
     })
 }
 
-/// A line on what has been left out for want of memory.
+/// Returns a remark on measurements omitted for lack of memory.
 fn room() -> Option<String> {
     Room::now().map(|room| format!("{} ({})", Bytes(room.bytes), room.bound))
 }

@@ -1,5 +1,5 @@
-//! The suite `multigrid`: whole solves by the levels of a problem, beside those by its diagonal, over degree and size → rows and a
-//! table.
+//! The suite `multigrid`: whole solves with multigrid and with the diagonal preconditioner, over degree and size → rows
+//! and a table.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use super::{Arguments, Degrees, named, named_in, plot};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
-/// Unknowns beyond which the diagonal is not waited for.
+/// Largest number of DoFs for solves with the diagonal preconditioner.
 const BY_THE_DIAGONAL: usize = 20_000_000;
-/// How far residuals fall.
+/// The reduction of the residual.
 const TOLERANCE: &str = "1e-8";
 
 /// A problem of the suite.
@@ -40,18 +40,18 @@ struct Problem {
     mesh: Meshes,
     dim: u32,
     zero: &'static str,
-    /// Where the field is held at zero.
+    /// The facets with homogeneous Dirichlet conditions.
     held: &'static str,
 }
 
-/// Where meshes of a problem come from.
+/// Source of the meshes of a problem.
 #[derive(Clone, Copy)]
 enum Meshes {
-    /// A generator: the text with about so many cells along an edge.
+    /// A generator: the text with this approximate number of cells along an edge.
     Text(fn(f64) -> String),
-    /// Balls that are finer near some spheres, so that nodes hang.
+    /// Balls refined near some spheres, with hanging nodes.
     Shells,
-    /// A mesh of Gmsh's, divided.
+    /// A Gmsh mesh, refined.
     Gmsh(&'static [u8]),
 }
 
@@ -66,7 +66,7 @@ const ELASTIC: &str = "field u: vector; f0[u] = -[0, 0, 1]; \
 const STOKES: &str = "field u: vector in H1(k); field p: scalar in H1(k - 1); \
      f0[u] = -[sin(7 * x[1]), cos(5 * x[0])]; f1[u] = grad(u) - p * I; f0[p] = -div(u);";
 
-/// Cells along an edge: a power of two, or three times one, so that there are levels.
+/// Returns the cells along an edge: a power of two, or three times one, so that there are coarser levels.
 fn halved(cells: f64) -> usize {
     let powers = (0..12).flat_map(|power| [1usize << power, 3 << power]);
     powers.min_by_key(|&n| (1e6 * (n as f64 / cells).ln().abs()) as u64).unwrap_or(1)
@@ -139,7 +139,7 @@ const PROBLEMS: [Problem; 11] = [
         least: 1,
         held: "all",
         components: 1,
-        // Those that come of others have these as their levels.
+        // Refined meshes use their ancestors as levels.
         mesh: Meshes::Text(|cells| {
             let refine = (cells / 4.0).log2().round().max(0.0);
             format!("box(dim: 3, cell: tet, cells: 4); refine = {refine}")
@@ -154,7 +154,7 @@ const PROBLEMS: [Problem; 11] = [
         least: 1,
         held: "\"x0\"",
         components: 3,
-        // An odd number of cells: they are nobody's children, as those of a mesher.
+        // An odd number of cells: an unrefined mesh, like that of a mesh generator.
         mesh: Meshes::Text(|cells| {
             format!("box(dim: 3, cell: tet, cells: {})", 2 * (cells / 2.0) as usize + 1)
         }),
@@ -208,16 +208,16 @@ const PROBLEMS: [Problem; 11] = [
 ];
 
 impl Problem {
-    /// Its text for about so many unknowns.
+    /// Returns its text for this approximate number of DoFs.
     fn text(&self, degree: usize, dofs: usize, preconditioner: &str) -> String {
         let nodes = dofs as f64 / self.components as f64;
         let cells = nodes.powf(1.0 / f64::from(self.dim)) / degree as f64;
         let mesh = match self.mesh {
             Meshes::Text(text) => text(cells),
-            // What stands there is not read: the mesh is there already.
+            // The text is not read: the mesh exists already.
             Meshes::Shells | Meshes::Gmsh(_) => "\"made.msh\"".to_owned(),
         };
-        // Where GMRES would need thousands of directions by the diagonal, MINRES does.
+        // GMRES with the diagonal would need thousands of basis vectors; MINRES does not.
         let solver = match (self.solver, preconditioner) {
             ("fgmres", "jacobi") => "minres",
             (own, _) => own,
@@ -232,7 +232,7 @@ impl Problem {
 }
 
 impl Problem {
-    /// The mesh for about so many unknowns, where no text says it.
+    /// Creates the mesh for this approximate number of DoFs, unless a text defines it.
     fn made(&self, degree: usize, dofs: usize) -> Result<Option<Arc<Mesh>>, Failure> {
         let failed = |error: &dyn std::fmt::Display| Failure::input(error.to_string());
         let nodes = dofs as f64 / self.components as f64;
@@ -264,7 +264,7 @@ impl Problem {
     }
 }
 
-/// A solve of a text, on its mesh or on one that was made before.
+/// Solves a text, on its mesh or on an existing one.
 fn solved(
     text: &str,
     known: &mut Option<Arc<Mesh>>,
@@ -320,19 +320,19 @@ pub(super) fn suite(
     Ok(())
 }
 
-/// A solve by levels, and one by the diagonal.
+/// A solve with multigrid, and one with the diagonal preconditioner.
 struct Row {
     dofs: usize,
     cells: usize,
     iterations: usize,
     applications: usize,
     levels: Figures,
-    /// Seconds without those of the levels' making.
+    /// Seconds without the multigrid setup.
     seconds: f64,
     diagonal: Diagonal,
 }
 
-/// What came of a solve by the diagonal.
+/// The result of a solve with the diagonal preconditioner.
 enum Diagonal {
     /// Iterations and seconds.
     Solved(usize, f64),
@@ -353,7 +353,7 @@ fn row(
     console.progress().say(format!("{shown}: mesh"));
     let mut mesh = problem.made(degree, dofs)?;
     console.progress().say(format!("{shown}: kernels"));
-    // The first solve compiles, and touches memory that is new.
+    // The first solve compiles, and touches new memory pages.
     solved(&text("multigrid"), &mut mesh, device)?;
     console.progress().say(format!("{shown}: by levels"));
     let by_levels = solved(&text("multigrid"), &mut mesh, device)?;
@@ -426,7 +426,7 @@ fn value(name: &str, degree: usize, row: &Row, device: Option<&Arc<dyn Device>>)
     })
 }
 
-/// Unknowns solved a second over degree and size.
+/// Draws the DoFs solved per second over degree and size.
 pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
     Ok(write_charts(path, "Unknowns solved for a second", &plot::throughput(rows))?)
 }

@@ -8,7 +8,7 @@ use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
 
 use crate::report::Failure;
 
-/// A row of the suite, as far as it is drawn.
+/// The plotted values of a row of the suite.
 struct Row {
     problem: String,
     threads: u64,
@@ -16,7 +16,7 @@ struct Row {
     dofs: f64,
     rate: f64,
     csr: Option<f64>,
-    /// Bytes an unknown.
+    /// Bytes per DoF.
     bytes: Option<f64>,
     csr_bytes: Option<f64>,
 }
@@ -41,7 +41,7 @@ pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
     Ok(write_charts(path, "Throughput of operators", &throughput(rows))?)
 }
 
-/// Throughput over degree, and over size where there are several.
+/// Returns throughput over degree, and over size if there are several.
 pub(super) fn throughput(rows: &[Value]) -> Vec<Chart> {
     let rows: Vec<Row> = rows.iter().filter_map(Row::new).collect();
     let threads: BTreeSet<u64> = rows.iter().map(|row| row.threads).collect();
@@ -57,7 +57,7 @@ pub(super) fn throughput(rows: &[Value]) -> Vec<Chart> {
     charts
 }
 
-/// What is stored for an unknown over degree, with any threads alike; nothing where that is not known.
+/// Returns memory per DoF over degree, independent of the threads; `None` if it is unknown.
 pub(super) fn memory(rows: &[Value]) -> Option<Chart> {
     let stored = |row: Row| {
         let (rate, csr) = (row.bytes?, row.csr_bytes);
@@ -70,7 +70,7 @@ pub(super) fn memory(rows: &[Value]) -> Option<Chart> {
     (!series.is_empty()).then(|| Chart { x, y, series, dashed: "assembled matrix".to_owned() })
 }
 
-/// Lines over an axis, throughput in the unit that fits.
+/// Returns a chart of lines over an axis, with throughput in a suitable unit.
 fn chart(x: &str, scale: Scale, mut series: Vec<Series>) -> Chart {
     let all = |series: &Series| [&series.points[..], &series.dashed[..]].concat();
     let top = series.iter().flat_map(all).map(|point| point.1).fold(0.0, f64::max);
@@ -83,12 +83,12 @@ fn chart(x: &str, scale: Scale, mut series: Vec<Series>) -> Chart {
     Chart { x, y, series, dashed: "assembled matrix".to_owned() }
 }
 
-/// A line without points; the assembled matrix is dashed, and measured as its operator is.
+/// Returns a line without points; the assembled matrix is dashed, and measured like its operator.
 fn line(name: String) -> Series {
     Series { name, fits_dashed: true, ..Series::default() }
 }
 
-/// Throughput over degree, at the largest size of each.
+/// Returns throughput over degree, at the largest size of each.
 fn over_degree(rows: &[Row], name: &dyn Fn(&Row) -> String) -> Vec<Series> {
     let mut best: BTreeMap<(String, u64), &Row> = BTreeMap::new();
     for row in rows {
@@ -109,7 +109,7 @@ fn over_degree(rows: &[Row], name: &dyn Fn(&Row) -> String) -> Vec<Series> {
     series
 }
 
-/// Throughput over size, for what has several.
+/// Returns throughput over size, for lines with several sizes.
 fn over_size(rows: &[Row], name: &dyn Fn(&Row) -> String) -> Vec<Series> {
     let mut all: BTreeMap<(String, u64), Series> = BTreeMap::new();
     for row in rows {

@@ -1,8 +1,9 @@
-//! The suite `scaling`: a box in parts, one a process, beside the same on one → rows, a table and a picture of efficiencies.
+//! The suite `scaling`: a partitioned box with one subdomain per process, in comparison with one process → rows, a
+//! table and a picture of efficiencies.
 //!
-//! Processes are threads of this program, each with its share of the processors or a device of its own, or those that `mpirun` has started:
-//! then the first measures alone while the others sleep, and all together. Efficiency is the unknowns that are dealt with in a second over
-//! those of one process, times how many there are.
+//! Processes are threads of this program, each with its share of the cores or its own device, or those that `mpirun`
+//! has started. The first measures alone while the others sleep, then all together. Efficiency is the number of DoFs
+//! processed per second, divided by that of one process times the number of processes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,16 +30,16 @@ use crate::problem::with_threads;
 use crate::processes::Processes;
 use crate::report::{Failure, Report};
 
-/// Cells along an edge of the box on which everything is done once before it is measured.
+/// Cells along an edge of the box for the warm-up.
 const FIRST: usize = 4;
 
-/// Solves by levels, of which the median is told: the first of a size has what devices and messages are made ready for.
+/// Number of multigrid solves, of which the median is reported: the first of each size prepares devices and messages.
 const SOLVES: usize = 3;
 
-/// How far residuals fall by the diagonal, and by levels.
+/// The reductions of the residual with the diagonal preconditioner and with multigrid.
 const TOLERANCES: [&str; 2] = ["1e-6", "1e-8"];
 
-/// A box of cubes, of which an edge is longer.
+/// A box of cubes with one longer edge.
 #[derive(Clone, Copy)]
 struct Size {
     cells: usize,
@@ -47,10 +48,10 @@ struct Size {
 }
 
 impl Size {
-    /// With about so many unknowns for each process.
+    /// Returns the size with this approximate number of DoFs per process.
     fn of(unknowns: usize, degree: usize, times: usize) -> Self {
         let cells = (unknowns as f64).cbrt() / degree as f64;
-        // Multiples of eight have levels.
+        // Multiples of eight have coarser levels.
         let cells = if cells > 12.0 { 8 * (cells / 8.0).round() as usize } else { cells as usize };
         Self { cells: cells.max(2), times, degree }
     }
@@ -76,25 +77,25 @@ impl Size {
     }
 }
 
-/// What so many processes take.
+/// Measurements for a number of processes.
 #[derive(Clone, Default)]
 struct Found {
     unknowns: usize,
     product: Product,
-    /// Iterations by the diagonal, and seconds of one.
+    /// Iterations with the diagonal preconditioner, and seconds of one.
     diagonal: (usize, f64),
-    /// Iterations by levels, and seconds of a solve without making them.
+    /// Iterations with multigrid, and seconds of a solve without the setup.
     levels: (usize, f64),
 }
 
 impl Found {
-    /// Unknowns a second: of products, of iterations by the diagonal, of solves by levels.
+    /// Returns DoFs per second: of products, of iterations with the diagonal, of multigrid solves.
     fn rates(&self) -> [f64; 3] {
         [self.product.seconds, self.diagonal.1, self.levels.1].map(|own| self.unknowns as f64 / own)
     }
 }
 
-/// What one process takes to do.
+/// The resources of one process.
 struct Member<'a> {
     group: &'a Arc<dyn Group>,
     device: Option<Arc<dyn Device>>,
@@ -137,7 +138,7 @@ impl Member<'_> {
         for _ in 0..SOLVES {
             let own = self.solved(by_levels, &part)?;
             let made = own.multigrid.iter().map(|own| own.seconds).sum();
-            // Who has made its levels waits for the others, which is no part of the solve.
+            // A process that has finished its multigrid setup waits for the others, which is not part of the solve.
             let mut seconds = [own.seconds.solve, made];
             self.group.reduce(Reduce::Largest, &mut seconds);
             unknowns = own.size[1];
@@ -154,8 +155,9 @@ impl Member<'_> {
     }
 }
 
-/// What so many processes take: threads of this program, or all that were started, or the first of them. Of all the first has the same
-/// numbers as the others, but for seconds, of which its own count; those that sleep have none.
+/// Measures with a number of processes: threads of this program, all that were started, or only the first of these. The
+/// first process has the same results as the others except for seconds, of which its own count; sleeping processes have
+/// none.
 fn together(
     arguments: &Arguments,
     processes: &Processes,
@@ -192,11 +194,12 @@ fn together(
         true => one(&Processes::alone()),
         false => Ok(Found::default()),
     };
-    // Here the others wait, asleep.
+    // The others sleep in this call.
     processes.settle(own, console)
 }
 
-/// Threads of each process: the same for any number of them on processors, so that several have several times what one has.
+/// Returns the threads per process: independent of their number on CPUs, so that several processes have several times
+/// the threads of one.
 fn threads(arguments: &Arguments, processes: &Processes, count: usize) -> u16 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = match (arguments.device.backend, processes.are_several()) {
@@ -208,7 +211,7 @@ fn threads(arguments: &Arguments, processes: &Processes, count: usize) -> u16 {
     arguments.threads.unwrap_or_else(|| u16::try_from(share.max(1)).unwrap_or(u16::MAX))
 }
 
-/// 1, 2, 4, … up to as many as there may be, which come last; one and all of those that were started.
+/// Returns 1, 2, 4, … up to the largest number, which comes last; for started processes one and all.
 fn counts(arguments: &Arguments, processes: &Processes) -> Vec<usize> {
     if processes.are_several() {
         return vec![1, processes.group().size()];
@@ -266,7 +269,7 @@ pub(super) fn suite(
     Ok(())
 }
 
-/// What so many processes take, beside one.
+/// The measurements for a number of processes, with those for one.
 struct Row<'a> {
     kind: &'static str,
     degree: usize,
@@ -276,7 +279,7 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Of products, iterations and solves.
+    /// Returns the efficiencies of products, iterations and solves.
     fn efficiencies(&self) -> [f64; 3] {
         let (own, one) = (self.found.rates(), self.first.rates());
         [0, 1, 2].map(|of| own[of] / (one[of] * self.count as f64))
@@ -326,7 +329,7 @@ impl Row<'_> {
     }
 }
 
-/// Seconds in the unit that fits.
+/// Formats seconds in a suitable unit.
 fn time(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 1e-3 => format!("{:.1} us", 1e6 * seconds),
@@ -335,7 +338,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// Efficiencies over processes.
+/// Draws efficiencies over processes.
 pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
     let mut charts = Vec::new();
     for kind in ["weak", "strong"] {

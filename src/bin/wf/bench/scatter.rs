@@ -1,4 +1,4 @@
-//! The suite `scatter`: each way of adding the results of cells up, by degree, on uniform and adaptive balls → rows and one table.
+//! The suite `scatter`: every scatter algorithm, by degree, on uniform and adaptive balls → rows and one table.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::report::{Failure, Report};
 /// Products that are timed together.
 const PRODUCTS: usize = 30;
 
-/// The ways of a device, the first that with which the others are compared.
+/// The scatter algorithms of a device; the first is the reference.
 const WAYS: [Scatter; 4] = [Scatter::Atomic, Scatter::Coloured, Scatter::Owner, Scatter::Block];
 
 /// A mesh at a degree.
@@ -32,10 +32,10 @@ struct Subject {
     dofs: usize,
 }
 
-/// What was measured of one way.
+/// The measurements of one algorithm.
 struct Measured {
     seconds: f64,
-    /// Colours, or chunks on the processor: how many, and the cells of the smallest and the largest.
+    /// Number of colours, or of chunks on the CPU, and the cells of the smallest and the largest.
     parts: Option<(usize, [usize; 2])>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn suite(
     Ok(())
 }
 
-/// The largest ball that has no more unknowns than are asked for.
+/// Returns the largest ball with at most the requested number of DoFs.
 fn subject(
     arguments: &Arguments,
     (dim, degree, adaptive): (usize, usize, bool),
@@ -83,7 +83,7 @@ fn subject(
     Ok(Subject { dim, adaptive, degree, mesh: Arc::new(mesh), census, dofs })
 }
 
-/// All ways on one mesh.
+/// Measures all algorithms on one mesh.
 fn measure(
     arguments: &Arguments,
     device: Option<&Arc<dyn Device>>,
@@ -153,7 +153,7 @@ impl Subject {
         if self.adaptive { "adaptive" } else { "uniform" }
     }
 
-    /// Unknowns with those of hanging nodes.
+    /// Returns the DoFs including those of hanging nodes.
     fn counted(&self) -> usize {
         self.dofs + self.census.hanging(self.degree)
     }

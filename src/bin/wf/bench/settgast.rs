@@ -1,4 +1,5 @@
-//! The suite `settgast`: low-order operators on hexahedra by each way of applying them → rows, and the tables and figures of Settgast and others (2023).
+//! The suite `settgast`: low-order operators on hexahedra in all representations → rows, and the tables and figures of
+//! Settgast and others (2023).
 
 mod figures;
 mod model;
@@ -27,7 +28,7 @@ pub(super) use figures::draw;
 /// Sizes without `--dofs`.
 const SIZES: Sizes = Sizes { first: 1e4, last: 1e6 };
 
-/// One way on one mesh.
+/// One representation on one mesh.
 struct Row {
     problem: &'static str,
     cells: usize,
@@ -36,25 +37,26 @@ struct Row {
     found: Result<Found, String>,
 }
 
-/// What was measured of it.
+/// Its measurements.
 struct Found {
     counted: Counted,
-    /// Of a product.
+    /// Seconds per product.
     seconds: f64,
-    /// The largest difference of a product from the first way's, by the largest entry.
+    /// The largest difference from the product of the first representation, relative to the largest entry.
     difference: f64,
-    /// Of the first way that there is, all passes; of the others those of our solver.
+    /// Iterations: with all variants of vector passes for the first available representation; for the others with those
+    /// of our solver.
     iterations: Vec<(Passes, Iterations)>,
 }
 
-/// The passes over vectors on one mesh.
+/// The vector passes on one mesh.
 struct Vectors {
     problem: &'static str,
     dofs: usize,
     passes: Vec<TimedPass>,
 }
 
-/// All that was measured.
+/// All measurements.
 struct Measured {
     rates: Rates,
     rows: Vec<Row>,
@@ -62,30 +64,30 @@ struct Measured {
 }
 
 impl Row {
-    /// Cells in each direction.
+    /// Returns the cells in each direction.
     fn side(&self) -> usize {
         (self.cells as f64).cbrt().round() as usize
     }
 
-    /// Unknowns a second of a product.
+    /// Returns the DoFs per second of a product.
     fn rate(&self) -> Option<f64> {
         Some(self.dofs as f64 / self.found.as_ref().ok()?.seconds)
     }
 
-    /// Seconds of an iteration.
+    /// Returns the timing of an iteration.
     fn iteration(&self, passes: Passes) -> Option<&Iterations> {
         let mut all = self.found.as_ref().ok()?.iterations.iter();
         all.find(|(of, _)| *of == passes).map(|(_, iterations)| iterations)
     }
 
-    /// Unknowns a second of an iteration.
+    /// Returns the DoFs per second of an iteration.
     fn iteration_rate(&self, passes: Passes) -> Option<f64> {
         self.iteration(passes).map(|iterations| self.dofs as f64 / iterations.seconds)
     }
 }
 
 impl Measured {
-    /// The rows of a problem at a size.
+    /// Returns the rows of a problem at a size.
     fn at(&self, problem: &str, dofs: usize) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.problem == problem && row.dofs == dofs)
     }
@@ -94,7 +96,7 @@ impl Measured {
         self.at(problem, dofs).find(|row| row.way == way)
     }
 
-    /// The sizes of a problem that were measured.
+    /// Returns the measured sizes of a problem.
     fn sizes(&self, problem: &str) -> Vec<usize> {
         let own = self.rows.iter().filter(|row| row.problem == problem);
         let mut sizes: Vec<usize> = own.map(|row| row.dofs).collect();
@@ -102,13 +104,13 @@ impl Measured {
         sizes
     }
 
-    /// The problems that were measured, each with its largest size.
+    /// Returns the measured problems, each with its largest size.
     fn largest(&self) -> Vec<(&'static str, usize)> {
         let with = |problem: &'static str| Some((problem, self.sizes(problem).into_iter().max()?));
         PROBLEMS.into_iter().filter_map(with).collect()
     }
 
-    /// The best of a family by some rate.
+    /// Returns the best of a family by some rate.
     fn best(
         &self,
         problem: &str,
@@ -149,7 +151,7 @@ pub(super) fn suite(
     done
 }
 
-/// Measures all sizes, and keeps what was measured before a failure.
+/// Measures all sizes, and keeps the measurements made before a failure.
 fn rows_of(
     arguments: &Arguments,
     cases: &[Case],
@@ -179,7 +181,7 @@ fn rows_of(
     Ok(())
 }
 
-/// All ways on one mesh.
+/// Measures all representations on one mesh.
 fn ways(
     (arguments, case, mesh): (&Arguments, &Case, &Arc<Mesh>),
     device: Option<&Arc<dyn Device>>,
@@ -222,7 +224,7 @@ fn ways(
     Ok(())
 }
 
-/// What there are no kernels or is no room for is a line of the tables, and no failure.
+/// Treats a missing kernel or insufficient memory as a row of the tables rather than a failure.
 fn refusable(made: Result<System, BenchError>) -> Result<Result<System, String>, BenchError> {
     match made {
         Err(BenchError::Compile(CompileError::Plan(reason))) => Ok(Err(reason.to_string())),
@@ -245,7 +247,7 @@ fn found(system: &mut System, wanted: &[f64], all: bool) -> Result<Found, BenchE
     Ok(Found { counted: system.counted(), seconds, difference, iterations })
 }
 
-/// What all rows say.
+/// Returns the values common to all rows.
 fn common(kind: &str, problem: &str, dofs: usize, device: Option<&Arc<dyn Device>>) -> Value {
     json!({
         "suite": "settgast",

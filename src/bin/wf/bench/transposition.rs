@@ -53,7 +53,7 @@ pub(super) fn suite(
     Ok(())
 }
 
-/// The table of one problem: blocks down, batches across.
+/// Prints the table of one problem: blocks down, batches across.
 fn table(
     name: &str,
     prepared: &Prepared,

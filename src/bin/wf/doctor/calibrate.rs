@@ -1,4 +1,4 @@
-//! `wf doctor --calibrate`: what this machine does in a second, measured once and kept for predictions.
+//! `wf doctor --calibrate`: the rates of this machine, measured once and stored for the cost model.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::console::{Console, Warning};
 use crate::problem::with_threads;
 use crate::report::{Failure, Report};
 
-/// Measures the processor, with one thread and with all, and the devices that there are.
+/// Measures the CPU, with one thread and with all, and the available devices.
 pub(super) fn calibrate(console: &Console) -> Result<Report, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u16);
     let mut threads = vec![1, cores];

@@ -1,4 +1,4 @@
-//! What more processes would have of a problem, and what they would take, on paper: as a table, and as JSON.
+//! Predicted partition and times of a problem on more processes: as a table, and as JSON.
 
 use std::fmt::Write as _;
 
@@ -32,14 +32,14 @@ pub(crate) struct Processes {
     bandwidth: f64,
 }
 
-/// A number above 0.
+/// Parses a positive number.
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "a number such as 1e9 is wanted".to_owned())?;
     let fits = number > 0.0 && number.is_finite();
     fits.then_some(number).ok_or_else(|| "a number above 0 is wanted".to_owned())
 }
 
-/// What was asked, as text and as JSON; nothing where nothing was.
+/// Returns the requested prediction, as text and as JSON; `None` without a request.
 pub(super) fn paper(
     asked: &Processes,
     planned: &Planned<'_>,

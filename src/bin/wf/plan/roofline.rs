@@ -1,4 +1,4 @@
-//! Candidates under the roofs of a machine: flops a second over flops a byte, both in powers.
+//! Roofline of a machine with the candidates: flops per second over flops per byte, on logarithmic axes.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::report::Failure;
 
 use super::Planned;
 
-/// Draws the roofs, each candidate where it is predicted to be, and where it was measured.
+/// Draws the roofs, and each candidate at its predicted and at its measured position.
 pub(super) fn draw(path: &Path, planned: &Planned<'_>) -> Result<(), Failure> {
     let machine = &planned.on.machine;
     let balance = |flops: f64, bytes: f64| flops / bytes;

@@ -11,7 +11,7 @@ use crate::bench::cost;
 
 use super::Planned;
 
-/// Seconds in the unit that fits.
+/// Formats seconds in a suitable unit.
 pub(super) fn shown(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.1} us", 1e6 * s),
@@ -20,7 +20,7 @@ pub(super) fn shown(seconds: f64) -> String {
     }
 }
 
-/// Bytes in the unit that fits.
+/// Formats a rate in a suitable unit.
 fn rate(per_second: f64, unit: &str) -> String {
     match per_second {
         r if r >= 1e12 => format!("{:.2} T{unit}", r / 1e12),
@@ -28,9 +28,9 @@ fn rate(per_second: f64, unit: &str) -> String {
     }
 }
 
-/// How results come to their vector.
+/// Returns the scatter algorithm.
 fn scatter(one: &Candidate) -> Scatter {
-    // The processor colours its chunks of cells.
+    // The CPU colours its chunks of cells.
     if one.plan.target == Target::Vectors { Scatter::Coloured } else { one.plan.scatter }
 }
 
@@ -141,7 +141,7 @@ pub(super) fn text(planned: &Planned<'_>) -> String {
     text
 }
 
-/// Why the candidate that is taken is.
+/// Returns the reason for the choice of the candidate.
 fn why(planned: &Planned<'_>) -> String {
     let all = &planned.candidates.all;
     let taken = &all[planned.candidates.chosen];
@@ -164,7 +164,7 @@ fn why(planned: &Planned<'_>) -> String {
     )
 }
 
-/// With which machine another one would take least.
+/// Describes the change of the machine with which another candidate would be fastest.
 fn changed(planned: &Planned<'_>, factor: f64, candidate: usize) -> String {
     let one = &planned.candidates.all[candidate];
     let word = if factor > 1.0 { "more" } else { "less" };

@@ -1,4 +1,4 @@
-//! `wf run --dry-run`: what the problems of a file take and how they are going to be solved, before anything of them is made.
+//! `wf run --dry-run`: memory and solver of a file's problems, predicted before any setup.
 
 use std::path::Path;
 
@@ -20,17 +20,17 @@ use crate::blame::Blame;
 use crate::problem::coarse;
 use crate::report::{Failure, Report};
 
-/// How many processes there are.
+/// The number of processes.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
-    /// In all.
+    /// The total number.
     pub(super) all: usize,
-    /// On this machine.
+    /// The number on this host.
     pub(super) here: usize,
 }
 
-/// What each of several processes has: what all make of the mesh, a part of the whole, and a part of it, factors of all, and a share of all
-/// else.
+/// Scales the memory model to one of several processes: `made_by_all` of the mesh plus a share of it, the whole
+/// factorisation, and a share of everything else.
 fn shared_out(estimate: &mut Estimate, processes: usize, made_by_all: f64) {
     let share = 1.0 / processes as f64;
     for (part, bytes) in estimate.parts.iter_mut().filter(|_| processes > 1) {
@@ -42,7 +42,8 @@ fn shared_out(estimate: &mut Estimate, processes: usize, made_by_all: f64) {
     }
 }
 
-/// The estimate of a problem, of each of several processes. The mesh of a generator is not made, that of a file is read.
+/// Returns the memory model of a problem, for each of several processes. The mesh of a generator is not generated, that
+/// of a file is read.
 pub(super) fn estimated(
     which: Blame<'_>,
     file: &Path,
@@ -82,7 +83,7 @@ pub(super) fn estimated(
     shared_out(&mut estimate, processes.all, made as f64 / counts.cells() as f64);
     let there = estimate.on_device();
     if device.is_some() {
-        // They are in its memory alone.
+        // They are in device memory only.
         estimate.parts.retain(|(part, _)| !["tables", "vectors", "levels"].contains(part));
     }
     let (room, here) = (Room::now(), processes.here as f64);
@@ -131,7 +132,7 @@ pub(super) fn estimated(
         text.push_str(&through_time(stepping, &mut value));
     }
     let report = Report::new(text, value);
-    // Of several processes each numbers a part.
+    // With several processes, each numbers a subdomain.
     let possible = if has_all { numbered(which, &counts, problem.refine) } else { Ok(()) };
     match possible {
         Ok(()) => Ok(report),
@@ -139,7 +140,7 @@ pub(super) fn estimated(
     }
 }
 
-/// What a problem through time comes to: its steps, of which the figures above are for a stage each.
+/// Reports the steps of a time-dependent problem; the figures above are per stage.
 fn through_time(stepping: &Stepping, value: &mut Value) -> String {
     let Stepping { scheme, from, to, step, .. } = stepping;
     let steps = step.filter(|_| stepping.tolerance.is_none()).map(|step| (to - from) / step);
@@ -158,7 +159,7 @@ fn through_time(stepping: &Stepping, value: &mut Value) -> String {
     format!("  time        {word} from {from} to {to}, {steps}; {solved}\n")
 }
 
-/// Whether indices can number what the mesh has: with any memory, it could not be made.
+/// Checks that indices can number the entities of the mesh: if not, no amount of memory suffices.
 fn numbered(which: Blame<'_>, counts: &Counts, times: usize) -> Result<(), Failure> {
     if times > 0 {
         let refused =
@@ -171,7 +172,7 @@ fn numbered(which: Blame<'_>, counts: &Counts, times: usize) -> Result<(), Failu
     generate::check(&name, &arguments).map_err(|error| which.mesh(&LoadError::Generate(error)))
 }
 
-/// The counts of a problem's mesh before it is refined, and of those of a generator that it is a refinement of.
+/// Returns the counts of a problem's mesh before refinement, and those of the coarser meshes of a generator.
 fn counts(which: Blame<'_>, file: &Path) -> Result<Vec<Counts>, Failure> {
     let Blame { program, problem, overrides } = which;
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
@@ -245,7 +246,7 @@ fn told(plan: &SolvePlan, of: &Prediction) -> String {
     text
 }
 
-/// Seconds as one thinks of them.
+/// Formats a duration in common units.
 fn duration(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 1e-3 => "less than 1 ms".to_owned(),

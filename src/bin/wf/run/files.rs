@@ -1,4 +1,4 @@
-//! All files of a run: what it reads, and what it may write of each problem and each value of a parameter.
+//! All files of a run: its inputs, and its possible outputs for each problem and each value of a parameter.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ const REPORT: &str = "`--report NAME.csv`";
 const CHECKPOINT: &str = "`--checkpoint NAME.npy`";
 const PICTURE: &str = "`--picture NAME.png`";
 
-/// Refuses names on the command line that are those of the file itself, or the same, before anything is read.
+/// Rejects output names that are equal to each other or to the input file, before anything is read.
 pub(super) fn named(arguments: &Arguments) -> Result<(), Failure> {
     let mut files = Files::of(&arguments.problem.file);
     let outputs = [
@@ -35,8 +35,8 @@ pub(super) fn named(arguments: &Arguments) -> Result<(), Failure> {
     files.check()
 }
 
-/// Refuses a run that would replace a file that it reads, or write one file twice. A chain of runs may keep its checkpoint in one file:
-/// each is written whole, behind the one that was read.
+/// Rejects a run that would overwrite one of its inputs, or write one file twice. Successive runs may use a single
+/// checkpoint file, because each checkpoint is written completely after the previous one was read.
 pub(super) fn check(
     arguments: &Arguments,
     program: &Program,
@@ -73,7 +73,7 @@ pub(super) fn check(
     }
 }
 
-/// The names of the lines that a problem reports.
+/// Returns the names of the line plots that a problem reports.
 fn lines(problem: &Problem) -> Vec<String> {
     let reports = problem.reports.items.iter();
     let own = reports.filter(|report| matches!(report.value, Reported::Line { .. }));
@@ -98,7 +98,7 @@ fn pictures(
     }
 }
 
-/// Adds the solutions of a problem, and what stands beside them.
+/// Adds the solutions of a problem, and their accompanying files.
 fn solutions(
     files: &mut Files,
     arguments: &Arguments,
@@ -138,7 +138,7 @@ fn solutions(
     Ok(())
 }
 
-/// Adds the files of the lines that a solve reports: next to the solution, or to the table where no solution is written.
+/// Adds the files of the line plots of a solve: next to the solution, or to the table if no solution is written.
 fn line_outputs(
     files: &mut Files,
     beside: &Path,
@@ -161,7 +161,7 @@ fn pieces(files: &mut Files, path: &Path, processes: usize) {
     }
 }
 
-/// An output of a problem as messages name it.
+/// Returns the name of a problem's output in messages.
 fn of(name: &str, solve: Option<usize>, what: &str) -> String {
     match solve {
         Some(solve) => format!("{what} of the problem `{name}`, solve {solve}"),

@@ -1,4 +1,4 @@
-//! Where a solution goes: nowhere, to a file, to standard output.
+//! Destination of a solution: none, a file, or standard output.
 
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::arguments::written_as;
 use crate::console::Console;
 use crate::report::Failure;
 
-/// Where a solution goes.
+/// The destination of a solution.
 pub(super) enum Goal {
     Nowhere,
     File(PathBuf),
@@ -22,7 +22,7 @@ pub(super) enum Goal {
 }
 
 impl Goal {
-    /// What is asked for, if it can be had.
+    /// Returns the requested destination, if it is possible.
     pub(super) fn of(
         arguments: &Arguments,
         problem: &str,
@@ -45,7 +45,7 @@ impl Goal {
         }
     }
 
-    /// The goal of one of several solves: `NAME-3.vtu` for the third.
+    /// Returns the destination of one of several solves: `NAME-3.vtu` for the third.
     pub(super) fn numbered(self, number: Option<usize>) -> Self {
         match (self, number) {
             (Self::File(path), Some(number)) => Self::File(numbered(&path, number)),
@@ -53,12 +53,12 @@ impl Goal {
         }
     }
 
-    /// Whether standard output takes it, and not the report.
+    /// Returns whether the solution goes to standard output instead of the report.
     pub(super) fn is_standard_output(&self) -> bool {
         matches!(self, Self::StandardOutput)
     }
 
-    /// Whether it could be written: worth asking before hours of work.
+    /// Checks that it is writable, before hours of work.
     pub(super) fn try_out(&self) -> Result<(), Failure> {
         let Self::File(path) = self else { return Ok(()) };
         writable(path)?;
@@ -83,7 +83,7 @@ impl Goal {
             Self::StandardOutput => {
                 let out = &mut BufWriter::with_capacity(1 << 20, io::stdout().lock());
                 match weakform::write_vtu_to(out, form, on, u) {
-                    // A reader that has gone has read what it wanted.
+                    // A closed pipe is no error.
                     Err(OutputError::Stream { error })
                         if error.kind() == io::ErrorKind::BrokenPipe =>
                     {
@@ -95,7 +95,8 @@ impl Goal {
         }
     }
 
-    /// Writes what a solve that failed has reached beside the file for its solution, and adds where to the failure.
+    /// Writes the unconverged state of a failed solve next to the file for its solution, and adds its path to the
+    /// failure.
     pub(super) fn write_reached(
         &self,
         failure: Failure,
@@ -103,7 +104,7 @@ impl Goal {
         reached: &Reached,
     ) -> Failure {
         let Self::File(path) = self else { return failure };
-        // Not all processes may have come so far.
+        // Some processes may not have reached this point.
         if reached.on.mesh.cut().is_some() {
             return failure;
         }
@@ -119,7 +120,7 @@ impl Goal {
         }
     }
 
-    /// Writes the solution of the last step that went well, and adds where to the failure of the one behind it.
+    /// Writes the solution of the last successful step, and adds its path to the failure of the following step.
     pub(super) fn write_last(
         &self,
         failure: Failure,
@@ -127,7 +128,7 @@ impl Goal {
         (step, last): (usize, &Reached),
     ) -> Failure {
         let Self::File(path) = self else { return failure };
-        // Not all processes may have come so far.
+        // Some processes may not have reached this point.
         if last.on.mesh.cut().is_some() {
             return failure;
         }
@@ -141,7 +142,7 @@ impl Goal {
         }
     }
 
-    /// As it is reported where a solution is on such a mesh.
+    /// Returns the reported path of a solution on such a mesh.
     pub(super) fn path_of(&self, on: &Discretisation) -> Option<PathBuf> {
         match self {
             Self::Nowhere => None,
@@ -152,7 +153,7 @@ impl Goal {
     }
 }
 
-/// The file of one of several solves: `NAME-3.vtu` for the third.
+/// Returns the file of one of several solves: `NAME-3.vtu` for the third.
 pub(super) fn numbered(path: &Path, number: usize) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(format!("-{number}"));
@@ -163,12 +164,12 @@ pub(super) fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Where what a solve that stops short has reached goes, beside its solution.
+/// Returns the path of an unconverged state, next to the solution.
 pub(super) fn unconverged(path: &Path) -> PathBuf {
     path.with_extension("unconverged.vtu")
 }
 
-/// Whether a path leads to where standard output goes: to write that file anew would take the report from it.
+/// Returns whether a path refers to standard output: creating that file would truncate the report.
 pub(super) fn is_standard_output(path: &Path) -> bool {
     const NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     if NAMES.iter().any(|name| path == Path::new(name)) {
@@ -190,8 +191,8 @@ pub(super) fn is_standard_output(path: &Path) -> bool {
     }
 }
 
-/// Whether nothing stands behind standard output: where it was closed, the language's runtime opens the null device for
-/// reading and writing in its place.
+/// Returns whether standard output is closed: Rust's runtime then opens the null device for reading and writing in its
+/// place.
 fn is_nothing() -> bool {
     #[cfg(target_os = "linux")]
     {

@@ -1,4 +1,4 @@
-//! `wf run --picture`: what of a solution is drawn, asked before the solve and drawn behind it.
+//! `wf run --picture`: options of the picture, checked before the solve, and its drawing after it.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -44,7 +44,7 @@ pub(crate) struct PictureArguments {
 }
 
 impl PictureArguments {
-    /// The picture of one of several solves: `u-3.png` for the third.
+    /// Returns the picture of one of several solves: `u-3.png` for the third.
     pub(super) fn numbered(&self, number: Option<usize>) -> Self {
         let picture = self.picture.as_ref().map(|path| match number {
             Some(number) => numbered(path, number),
@@ -57,19 +57,19 @@ impl PictureArguments {
         self.picture.is_some()
     }
 
-    /// As it is reported.
+    /// Returns the reported path.
     pub(super) fn path(&self) -> Option<&Path> {
         self.picture.as_deref()
     }
 
-    /// Whether the file could be written: worth asking before hours of work.
+    /// Checks that the file is writable, before hours of work.
     pub(super) fn try_out(&self) -> Result<(), Failure> {
         let Some(path) = &self.picture else { return Ok(()) };
         one_file(path, "--picture", "shows the last step")?;
         possible(path, "--picture")
     }
 
-    /// Whether there is something to draw: the same.
+    /// Checks before the solve that the requested field can be drawn.
     pub(super) fn check(&self, problem: &Problem, mesh: &Mesh) -> Result<(), Failure> {
         if !self.is_wanted() {
             return Ok(());
@@ -81,7 +81,7 @@ impl PictureArguments {
         check(&problem.form, whole, &self.options()).map_err(failure)
     }
 
-    /// Draws it, and says what should be known of that. Of several processes the first draws what all have found.
+    /// Draws it, and returns a remark if there is one. With several processes the first draws the gathered solution.
     pub(super) fn draw(
         &self,
         problem: &Problem,
@@ -130,8 +130,8 @@ impl PictureArguments {
     }
 }
 
-/// Whether a process has room for a solution on the whole mesh: its numbers, as they are sent and as they come, and which are
-/// those of each cell.
+/// Checks that a process has enough memory for a solution on the whole mesh: its entries, sent and received, and the
+/// indices of each cell.
 fn room(solution: &Solution) -> Result<(), Failure> {
     let [cells, unknowns] = solution.size.map(|size| size as f64);
     let nodes = solution.on.fields.iter().map(|field| field.space.nodes_per_cell());
@@ -141,19 +141,19 @@ fn room(solution: &Solution) -> Result<(), Failure> {
     Room::check(what, bytes).map_err(|error| TooMuch { remedy, ..error }.into())
 }
 
-/// Half the height of a mesh, to two digits.
+/// Returns half the height of a mesh, to two digits.
 fn middle(mesh: &Mesh) -> f64 {
     let heights = mesh.points().iter().map(|point| point[2]);
     let (low, high) =
         heights.fold((f64::MAX, f64::MIN), |(low, high), z| (low.min(z), high.max(z)));
     let exact = 0.5 * low + 0.5 * high;
-    // As far from it as a hundredth of the height, so that it is still inside.
+    // Offset by a hundredth of the height, so that it is inside.
     let step = 10f64.powf((high - low).max(f64::MIN_POSITIVE).log10().floor() - 1.0);
     let round = (exact / step).round() * step;
     format!("{round:.3e}").parse().unwrap_or(exact) + 0.0
 }
 
-/// What is wrong, with the option that is to blame.
+/// Reports an error with the responsible option.
 fn failure(error: PictureError) -> Failure {
     let option = match &error {
         PictureError::Field { .. } | PictureError::Component { .. } => "--field",

@@ -1,5 +1,4 @@
-//! What is done with each step of a problem once it is solved and before the next begins: its file and its row are written,
-//! its line is shown.
+//! Output after each step of a problem: its file and its row are written, its line is printed.
 
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
@@ -15,26 +14,26 @@ use super::{Solve, checkpoint_file};
 use crate::processes::together;
 use crate::report::Failure;
 
-/// What the solves of a problem leave: one after another, for each value of a parameter.
+/// Output of a problem's successive solves, for each value of a parameter.
 pub(super) struct Log {
     /// A row for each step.
     pub(super) table: Table,
-    /// The files of the steps, where each has its own.
+    /// The files of the steps, if each has its own.
     pub(super) series: Option<Series>,
 }
 
-/// Sees the steps of one solve.
+/// Observer of the steps of one solve.
 pub(super) struct Steps<'a> {
     pub(super) solve: &'a Solve<'a>,
     pub(super) problem: &'a Problem,
     pub(super) log: &'a mut Log,
-    /// The figures of its steps so far.
+    /// Statistics of the steps so far.
     pub(super) taken: Vec<Step>,
-    /// What is reported of each, but for lines.
+    /// Reported values of each step, without line plots.
     pub(super) reported: Vec<Value>,
-    /// Where it goes on from.
+    /// The checkpoint from which it continues.
     pub(super) restart: Option<Checkpoint>,
-    /// What cannot be written; it ends the run.
+    /// An output error; it ends the run.
     pub(super) failure: Option<Failure>,
 }
 
@@ -42,7 +41,7 @@ impl Monitor for Steps<'_> {
     fn iteration(&mut self, now: Progress) -> Continue {
         let Progress { iteration, residual, target, .. } = now;
         let name = &self.problem.name;
-        // What time comes to is shown by itself.
+        // Time steps have a separate display.
         if self.problem.stepping.is_some() {
             return Continue::Yes;
         }
@@ -65,7 +64,7 @@ impl Monitor for Steps<'_> {
 
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue {
         let taken = self.take(step, solution);
-        // What one cannot write ends all.
+        // An output error of one process ends all.
         let writes = self.log.series.is_some() || self.solve.arguments.report.is_some();
         self.unless_failed(if writes { together(&**self.solve.group, taken) } else { taken })
     }

@@ -1,11 +1,11 @@
-//! `--param load=1,2,4`, `--param load=1..10:5`: a problem for each of several values of a parameter, one after another, each
-//! solve beginning at the solution before.
+//! `--param load=1,2,4`, `--param load=1..10:5`: one solve of a problem for each of several values of a parameter, each
+//! starting from the solution before.
 
 use fem_dsl::check::problem::Overrides;
 
 use crate::report::Failure;
 
-/// The most values of a sweep.
+/// Largest number of values of a sweep.
 const MOST: usize = 10_000;
 
 /// The values of a parameter.
@@ -18,11 +18,11 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// The parameter that has several values, if any has.
+    /// Returns the parameter with several values, if any.
     ///
     /// # Errors
     ///
-    /// Several have, or a range that is none.
+    /// Several parameters have several values, or a range is invalid.
     pub(super) fn of(overrides: &Overrides) -> Result<Option<Self>, Failure> {
         let mut found: Option<Self> = None;
         for (name, text) in &overrides.params {
@@ -44,7 +44,7 @@ impl Sweep {
         Ok(found)
     }
 
-    /// What the command line says with one of the values.
+    /// Returns the command line's overrides with one of the values.
     pub(super) fn overrides(&self, all: &Overrides, value: &str) -> Overrides {
         let mut own = all.clone();
         for (name, text) in &mut own.params {
@@ -56,7 +56,7 @@ impl Sweep {
     }
 }
 
-/// The parts of a text between commas that no brackets enclose.
+/// Splits a text at commas outside of brackets.
 fn pieces(text: &str) -> Vec<String> {
     let (mut depth, mut parts) = (0_i32, vec![String::new()]);
     for character in text.chars() {
@@ -76,7 +76,7 @@ fn pieces(text: &str) -> Vec<String> {
     parts.iter().map(|part| part.trim().to_owned()).collect()
 }
 
-/// The values of `FIRST..LAST:COUNT`, both ends included; none where a text is no range.
+/// Returns the values of `FIRST..LAST:COUNT`, both ends included; `None` if a text is no range.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((first, rest)) = text.split_once("..") else { return Ok(None) };
     let wrong = || {

@@ -1,8 +1,8 @@
-//! What is told of the steps of a problem, a row each: [`Row`] → lines for people, and CSV.
+//! Table of a problem's steps, one row each: [`Row`] → lines of text, and CSV.
 //!
-//! A row has what tells a step from the others: the value of a parameter that takes several, and where the mesh changes the
-//! step's own figures; then what the problem reports. Columns are so wide that lines can be shown as they come. Numbers of
-//! the CSV are written so that they are read back to the bit. The lines of a report go to files of their own.
+//! A row contains the value of a parameter that takes several, the statistics of a step if the mesh changes, and the
+//! reported values. Column widths are fixed, so that lines can be printed immediately. Numbers of the CSV read back bit
+//! for bit. Line plots go to separate files.
 
 use fem_dsl::point::{Field, Shape};
 use runtime::files::output::write_text;
@@ -16,45 +16,45 @@ use crate::report::Failure;
 /// Characters of a number with seven digits.
 const WIDE: usize = 14;
 
-/// What a row is made of.
+/// The data of a row.
 pub(super) struct Row<'a> {
-    /// The parameter that takes several values, and this value.
+    /// The parameter with several values, and this value.
     pub(super) varied: Option<(&'a str, &'a str)>,
-    /// The number of the step in its solve.
+    /// The index of the step in its solve.
     pub(super) number: usize,
     pub(super) step: &'a Step,
-    /// The step before in the same solve.
+    /// The previous step of the same solve.
     pub(super) before: Option<&'a Step>,
     pub(super) fields: &'a [Field],
     pub(super) reports: &'a [Outcome],
 }
 
-/// A field of a row, as it is shown and as it stands in the CSV: a head and a value each.
+/// A field of a row, in the printed table and in the CSV: a heading and a value each.
 struct Cell {
     shown: Option<(String, String, usize)>,
     csv: Option<(String, String)>,
 }
 
-/// Rows, and the lines that show them.
+/// Rows, and their printed lines.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     csv: String,
     lines: Vec<String>,
-    /// The least width of the first column.
+    /// Minimal width of the first column.
     first: usize,
-    /// The file, as far as it has been written: its bytes.
+    /// The file and the number of bytes written.
     file: Option<(File, usize)>,
 }
 
 impl Table {
-    /// A table whose first column takes these values.
+    /// Creates a table with these values in its first column.
     pub(super) fn of(values: &[String]) -> Self {
         let width = values.iter().map(|value| shorter(value).chars().count()).max();
         Self { first: width.unwrap_or(0), ..Self::default() }
     }
 
-    /// Adds a row, and gives the lines that show it: the first with the heads of the columns, and none for a problem that
-    /// is solved once.
+    /// Adds a row, and returns its printed lines: the first with the headings, and none for a problem that is solved
+    /// once.
     pub(super) fn add(&mut self, row: &Row<'_>) -> &[String] {
         let cells = cells(row);
         let csv = |of: fn(&(String, String)) -> &String| {
@@ -86,8 +86,8 @@ impl Table {
         &self.lines[from..]
     }
 
-    /// Writes what the file does not have yet: all of it at once, and rows behind that as they come, each by one call, so that
-    /// however a run ends, the file has whole rows.
+    /// Writes the rows that the file lacks: first all at once, later rows with one call each. An interrupted run thus
+    /// leaves complete rows.
     pub(super) fn write(&mut self, path: &Path) -> Result<(), Failure> {
         let failed = |error| cannot_add(path, &error);
         let (mut file, from) = match self.file.take() {
@@ -103,7 +103,7 @@ impl Table {
         Ok(())
     }
 
-    /// Waits until the file is on the disk.
+    /// Synchronises the file with the disk.
     pub(super) fn settle(&self, path: &Path) -> Result<(), Failure> {
         let settled = self.file.as_ref().map_or(Ok(()), |(file, _)| {
             // A device such as /dev/null cannot be synchronised.
@@ -112,7 +112,7 @@ impl Table {
         settled.map_err(|error| cannot_add(path, &error))
     }
 
-    /// As a person reads it: in columns.
+    /// Returns the printed table, in columns.
     pub(super) fn text(&self) -> String {
         self.lines.iter().map(|line| format!("{line}\n")).collect()
     }
@@ -151,12 +151,12 @@ fn cells(row: &Row<'_>) -> Vec<Cell> {
     cells
 }
 
-/// A number of a report as the CSV has it: a gap is empty.
+/// Returns a reported number for the CSV; a missing value is empty.
 fn written(value: f64) -> String {
     if value.is_nan() { String::new() } else { format!("{value:?}") }
 }
 
-/// A time, and the errors there.
+/// Returns a time, and the errors at this time.
 fn at(row: &Row<'_>, time: f64) -> Vec<Cell> {
     let own = Cell {
         shown: Some(("t".to_owned(), format!("{time:.6}"), 12)),
@@ -175,7 +175,7 @@ fn at(row: &Row<'_>, time: f64) -> Vec<Cell> {
     std::iter::once(own).chain(errors).collect()
 }
 
-/// The figures of a step. What is not known is left empty, so that all rows have the same columns.
+/// Returns the statistics of a step. Unknown values are empty, so that all rows have the same columns.
 fn figures(row: &Row<'_>) -> Vec<Cell> {
     let Step { cells, dofs, estimate, errors, seconds, .. } = row.step;
     let cell = |shown: (&str, String, usize), csv: (&str, String)| Cell {
@@ -210,12 +210,12 @@ fn figures(row: &Row<'_>) -> Vec<Cell> {
     found
 }
 
-/// A number with seven digits, another text as it is.
+/// Returns a number with seven digits, other text unchanged.
 fn shorter(text: &str) -> String {
     text.parse::<f64>().map_or_else(|_| text.to_owned(), |value| format!("{value:.6e}"))
 }
 
-/// A field of a row: in quotes where it has a comma.
+/// Returns a field of a row, quoted if it contains a comma.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -223,7 +223,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The columns of a value.
+/// Returns the columns of a value.
 fn components(name: &str, shape: Shape) -> Vec<String> {
     match shape {
         Shape::Scalar => vec![name.to_owned()],
@@ -235,14 +235,14 @@ fn components(name: &str, shape: Shape) -> Vec<String> {
     }
 }
 
-/// The lines that a solve reports, each with the file for it: `u-cut.csv` beside `u.vtu`.
+/// Returns the line plots of a solve, each with its file: `u-cut.csv` for `u.vtu`.
 pub(super) fn line_files(stem: &Path, reports: &[Outcome]) -> Vec<(String, PathBuf)> {
     let is_line = |report: &&Outcome| matches!(report.value, Figure::Line(..));
     let file = |report: &Outcome| (report.name.clone(), line_file(stem, &report.name));
     reports.iter().filter(is_line).map(file).collect()
 }
 
-/// A line as CSV; nothing where the report is none.
+/// Returns a line plot as CSV; empty for other reports.
 pub(super) fn line_text(report: &Outcome) -> String {
     let Figure::Line(shape, points) = &report.value else { return String::new() };
     let mut text = String::from("x,y,z,");
@@ -257,7 +257,7 @@ pub(super) fn line_text(report: &Outcome) -> String {
     text
 }
 
-/// The file of the line of this name.
+/// Returns the file of the line plot of this name.
 pub(super) fn line_file(stem: &Path, name: &str) -> PathBuf {
     let own = stem.file_name().map_or_else(String::new, |own| own.to_string_lossy().into());
     stem.with_file_name(format!("{own}-{name}.csv"))
@@ -273,7 +273,7 @@ mod tests {
         Step { kind, cells: dofs / 4, dofs, estimate: Some(0.25), errors, time: None, seconds: 0.5 }
     }
 
-    /// The table of some steps of a form with fields u and p, which reports a number and a matrix of one row.
+    /// Returns the table of some steps of a form with fields u and p, which reports a number and a matrix of one row.
     fn table(steps: &[Step], varied: Option<(&str, &[&str])>) -> Table {
         let named = |name: &str| Field {
             name: name.to_owned(),
@@ -308,7 +308,7 @@ mod tests {
         table
     }
 
-    /// The columns of all lines, which have one width.
+    /// Returns the columns of all lines, which have equal width.
     fn columns(table: &Table) -> Vec<Vec<String>> {
         let widths = table.lines.iter().map(|line| line.chars().count());
         assert!(widths.clone().all(|width| Some(width) == widths.clone().next()), "{table:?}");
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(table.text(), "");
     }
 
-    /// The rows of 16,000 steps are written once each: what is in the file stays.
+    /// Each of 16,000 rows is written once: the contents of the file stay.
     #[test]
     fn rows_are_added_to_the_file() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -373,7 +373,7 @@ mod tests {
         rows.write(&path).expect("the first row");
         let read = || std::fs::read_to_string(&path).expect("a table");
         assert_eq!(read(), rows.csv);
-        // Whoever rewrote the whole file would lose this.
+        // Rewriting the whole file would lose this.
         std::fs::write(&path, format!("{}mark\n", rows.csv)).expect("a file");
         rows.csv.push_str("0.2,2.0,-4.0\n");
         rows.write(&path).expect("the second row");

@@ -1,4 +1,4 @@
-//! How a solution is told: → text and JSON.
+//! Report on a solution: → text and JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +12,14 @@ use serde_json::{Map, Value, json};
 
 use crate::problem::called;
 
-/// What was written.
+/// The files written.
 #[derive(Clone, Copy)]
 pub(super) struct Files<'a> {
     pub(super) output: Option<&'a Path>,
     pub(super) picture: Option<&'a Path>,
-    /// The lines that are reported, by their names.
+    /// The line plots, by their names.
     pub(super) lines: &'a [(String, PathBuf)],
-    /// What should be known of the picture.
+    /// A remark on the picture.
     pub(super) note: Option<&'a str>,
 }
 
@@ -31,12 +31,12 @@ fn shape_word(shape: Shape) -> String {
     }
 }
 
-/// How the Jacobian is applied.
+/// Returns the plan of the Jacobian action.
 fn action_plan(solution: &Solution) -> Option<&Plan> {
     solution.kernels.plans.iter().find(|plan| plan.task == Task::Action)
 }
 
-/// As a person reads it.
+/// Returns the text for people.
 pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> String {
     let form = &problem.form;
     let mesh = &solution.on.mesh;
@@ -95,7 +95,7 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
         lines.push(format!("  energy      {energy:.12e}"));
     }
     lines.extend(ranges(problem, solution).map(|line| format!("  range       {line}")));
-    // Those of modes stand with them.
+    // Reports of modes are printed with the modes.
     let reports = solution.reports.iter().filter(|_| solution.modes.is_empty());
     lines.extend(reports.map(|report| {
         let file = files.lines.iter().find(|(name, _)| *name == report.name);
@@ -124,7 +124,7 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
     lines.join("\n")
 }
 
-/// The eigenvalues, with the frequencies that they have where they are squares of angular ones, and what is reported of each.
+/// Returns the eigenvalues, the frequencies √λ / 2π, and the reports of each mode.
 fn modes(solution: &Solution) -> impl Iterator<Item = String> + '_ {
     let head = (!solution.modes.is_empty())
         .then(|| "  modes       eigenvalue            √λ / 2π       residual".to_owned());
@@ -145,18 +145,19 @@ fn modes(solution: &Solution) -> impl Iterator<Item = String> + '_ {
     head.into_iter().chain(rows)
 }
 
-/// √λ / 2π.
+/// Returns √λ / 2π.
 fn frequency(value: f64) -> Option<f64> {
     (value >= 0.0).then(|| value.sqrt() / std::f64::consts::TAU)
 }
 
-/// Applications of the operator in a solve: one an iteration, one for the first residual, and those of the levels.
+/// Returns the operator applications of a solve: one per iteration, one for the initial residual, and those of
+/// multigrid.
 fn applications(solution: &Solution) -> Option<usize> {
     let levels: usize = solution.multigrid.iter().map(|levels| levels.applications).sum();
     (!solution.multigrid.is_empty()).then_some(solution.linear_iterations + 1 + levels)
 }
 
-/// The levels of a preconditioner.
+/// Describes the multigrid hierarchy of a preconditioner.
 fn multigrid(solution: &Solution, levels: &Figures) -> String {
     let sizes: Vec<String> = levels.levels.iter().map(|level| level.unknowns.to_string()).collect();
     let (steps, applications) = (levels.steps, applications(solution).unwrap_or_default());
@@ -175,7 +176,7 @@ fn multigrid(solution: &Solution, levels: &Figures) -> String {
     )
 }
 
-/// The smallest and the largest value of each component of each field.
+/// Returns the smallest and the largest value of each component of each field.
 fn ranges<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Item = String> + 'a {
     let fields = problem.form.fields.iter().zip(&solution.ranges);
     fields.flat_map(|(field, ranges)| {
@@ -189,7 +190,7 @@ fn ranges<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Ite
     })
 }
 
-/// The levels of a preconditioner, for other programs.
+/// Returns the multigrid hierarchy of a preconditioner as JSON.
 fn levels(of: &Figures) -> Value {
     let level = |level: &runtime::solve::LevelFigures| json!({ "unknowns": level.unknowns, "largest_eigenvalue": level.largest });
     let mut value = json!({
@@ -205,7 +206,7 @@ fn levels(of: &Figures) -> Value {
     value
 }
 
-/// A report as a person reads it: of a line the number of points.
+/// Formats a report; for a line plot the number of points.
 fn figure(figure: &Figure) -> String {
     let list = |values: &[f64]| {
         let shown: Vec<String> = values.iter().map(|value| format!("{value:.10e}")).collect();
@@ -228,7 +229,7 @@ fn figure(figure: &Figure) -> String {
     }
 }
 
-/// The same as data: numbers, and arrays of numbers; of a line objects with its places and values.
+/// Returns a report as JSON: numbers, and arrays of numbers; for a line plot objects with points and values.
 fn figure_value(figure: &Figure) -> Value {
     let shaped = |shape: &Shape, values: &[f64]| match shape {
         Shape::Scalar => json!(values[0]),
@@ -244,7 +245,7 @@ fn figure_value(figure: &Figure) -> Value {
     }
 }
 
-/// As a program reads it.
+/// Returns the JSON object for programs.
 pub(super) fn value(
     problem: &Problem,
     solution: &Solution,
@@ -343,7 +344,7 @@ pub(super) fn value(
     value
 }
 
-/// A step of Newton's method as a program reads it: the residual norm before it, its length, and the linear iterations.
+/// Returns a Newton step as JSON: the residual norm before it, its length, and the linear iterations.
 fn newton_step(step: &NewtonStep) -> Value {
     json!({
         "residual": step.residual,
@@ -358,7 +359,7 @@ pub(super) fn reports_value(reports: &[Outcome]) -> Value {
     Value::Object(reports.collect())
 }
 
-/// A mode as a program reads it.
+/// Returns a mode as JSON.
 fn mode_value(mode: &Mode) -> Value {
     json!({
         "value": mode.value,
@@ -368,7 +369,7 @@ fn mode_value(mode: &Mode) -> Value {
     })
 }
 
-/// A step as a program reads it. What is not known is null.
+/// Returns a step as JSON. Unknown values are null.
 fn step_value(problem: &Problem, step: &Step, reports: &Value) -> Value {
     let mut value = json!({
         "kind": step.kind.word(),
@@ -387,7 +388,7 @@ fn step_value(problem: &Problem, step: &Step, reports: &Value) -> Value {
     value
 }
 
-/// The errors of all fields, and by themselves those of the only one.
+/// Inserts the errors of all fields, and separately those of a single field.
 fn insert_errors(object: &mut Map<String, Value>, problem: &Problem, errors: &[(usize, f64, f64)]) {
     if let [(_, l2, h1)] = errors {
         object.insert("error_l2".into(), json!(l2));

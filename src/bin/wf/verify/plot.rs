@@ -1,4 +1,4 @@
-//! `--plot`: errors over the size of cells, both logarithmic; dashed the slopes that are expected.
+//! `--plot`: errors over the cell size, both logarithmic; the expected slopes are dashed.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use weakform::verify::Verification;
 
 use crate::report::Failure;
 
-/// Errors below this are not drawn.
+/// The smallest error drawn.
 const LEAST: f64 = 1e-16;
 
 /// Draws a chart for each norm.
@@ -20,7 +20,7 @@ pub(super) fn draw(path: &Path, found: &[Verification]) -> Result<(), Failure> {
     Ok(write_charts(path, "Errors over the size of cells", &charts)?)
 }
 
-/// The errors of all fields and degrees in one norm.
+/// Returns the errors of all fields and degrees in one norm.
 fn series(found: &[Verification], norm: usize) -> Vec<Series> {
     let mut all = Vec::new();
     for verification in found {
@@ -50,7 +50,7 @@ fn series(found: &[Verification], norm: usize) -> Vec<Series> {
     all
 }
 
-/// From the finest error back with the expected slope.
+/// Returns a line from the finest error back with the expected slope.
 fn expected(points: &[(f64, f64)], slope: f64) -> Vec<(f64, f64)> {
     let (Some(&(coarse, _)), Some(&(fine, error))) = (points.first(), points.last()) else {
         return Vec::new();

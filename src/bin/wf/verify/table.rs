@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weakform::verify::{Compared, Degree, Findings, InTime, Level, Order, Verdict, Verification};
 
-/// `holds`, or not.
+/// Returns `holds`, or its negation.
 fn word(holds: bool) -> &'static str {
     if holds { "holds" } else { "DOES NOT HOLD" }
 }
 
-/// The table of a problem, which so many processes have verified.
+/// Formats the table of a problem, verified by a number of processes.
 pub(super) fn text(found: &Verification, processes: usize) -> String {
     let mut text = format!("{} ({}), {} cells\n", found.problem, found.form, found.cell.name());
     for (field, value) in &found.solution {
@@ -94,7 +94,7 @@ fn block(text: &mut String, fields: &[String], degree: usize, findings: &Finding
     }
 }
 
-/// A line a scheme: the order of each field.
+/// Adds a line per scheme: the order of each field.
 fn in_time(text: &mut String, findings: &Findings) {
     for (number, InTime { scheme, orders }) in findings.time.iter().enumerate() {
         let head = if number == 0 { "time" } else { "" };
@@ -140,7 +140,7 @@ fn jacobian(text: &mut String, findings: &Findings) {
     }
 }
 
-/// One line for all that agree, one for each that does not, one for all that there are not.
+/// Adds one line for all kernels that agree, one for each that does not, and one for all unavailable ones.
 fn kernels(text: &mut String, all: &[Compared]) {
     if all.is_empty() {
         return;
@@ -187,7 +187,7 @@ fn kernels(text: &mut String, all: &[Compared]) {
     }
 }
 
-/// Words in lines of a screen's width.
+/// Wraps words to the width of a screen.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split(' ') {
@@ -204,7 +204,7 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// The same as JSON.
+/// Returns the verification as JSON.
 pub(super) fn value(found: &Verification, processes: usize) -> Value {
     let degrees = found.degrees.iter().map(|degree| match &degree.outcome {
         Ok(findings) => findings_value(&found.fields, degree.degree, findings),

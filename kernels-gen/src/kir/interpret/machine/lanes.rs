@@ -1,15 +1,14 @@
 //! The arithmetic of one value in all lanes at once: slices in, a slice out.
 //!
-//! An operation is looked up once for all its lanes, and the common ones are plain loops that
-//! compilers turn into vector instructions.
+//! An operation is decoded once for all its lanes, and the common ones are plain loops that compilers vectorise.
 
 use crate::kir::{Op, Precision, ValueId};
 use fem_dsl::arena::Id;
 use fem_dsl::arithmetic;
 use fem_dsl::point::{Binary, Unary};
 
-/// Rounds to a precision. For + − · / and √ of singles, computing in double and rounding once more
-/// gives the correctly rounded single.
+/// Rounds to a precision. For + − · / and √ of singles, computing in double and rounding once more gives the correctly
+/// rounded single.
 pub(super) fn rounded(precision: Precision, number: f64) -> f64 {
     match precision {
         Precision::F64 => number,
@@ -17,8 +16,8 @@ pub(super) fn rounded(precision: Precision, number: f64) -> f64 {
     }
 }
 
-/// Evaluates an operation that reads no memory. `before` holds the values that precede `out`, each
-/// in as many lanes as `out` has.
+/// Evaluates an operation that reads no memory. `before` contains the values that precede `out`, each with as many
+/// lanes as `out`.
 pub(super) fn evaluate(op: &Op, precision: Precision, before: &[f64], out: &mut [f64]) {
     let lanes = out.len();
     let of = |id: ValueId| &before[id.index() * lanes..][..lanes];
@@ -43,7 +42,7 @@ pub(super) fn evaluate(op: &Op, precision: Precision, before: &[f64], out: &mut 
             }
         }
         Op::Broadcast(a) => out.copy_from_slice(of(a)),
-        // Set once, and by the machine.
+        // Set once by the machine.
         Op::Constant(_)
         | Op::LoadLocal(..)
         | Op::LoadShared(..)
@@ -84,7 +83,7 @@ fn binary(function: Binary, a: &[f64], b: &[f64], out: &mut [f64]) {
     }
 }
 
-/// a · b + c
+/// Computes a · b + c.
 fn fma(precision: Precision, a: &[f64], b: &[f64], c: &[f64], out: &mut [f64]) {
     let operands = out.iter_mut().zip(a).zip(b).zip(c);
     match precision {
@@ -95,7 +94,7 @@ fn fma(precision: Precision, a: &[f64], b: &[f64], c: &[f64], out: &mut [f64]) {
     }
 }
 
-/// c − a · b
+/// Computes c − a · b.
 fn fma_neg(precision: Precision, a: &[f64], b: &[f64], c: &[f64], out: &mut [f64]) {
     let operands = out.iter_mut().zip(a).zip(b).zip(c);
     match precision {

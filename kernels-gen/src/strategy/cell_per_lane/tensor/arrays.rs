@@ -1,4 +1,4 @@
-//! What the sum factorisation keeps: the arrays of each quantity, and the 1D factors.
+//! Data of the sum factorisation: the arrays of each quantity, and the 1D factors.
 
 use super::super::simplex::Evaluated;
 use crate::element::LinePoints;
@@ -16,7 +16,7 @@ use std::ops::Range;
 pub(in crate::strategy::cell_per_lane) struct Arrays {
     /// Nodal values, n^d.
     pub(in crate::strategy::cell_per_lane) nodal: LocalId,
-    /// Values at the points, q^d; the same array as `nodal` where they coincide.
+    /// Values at the points, q^d; the same array as `nodal` if they coincide.
     pub(in crate::strategy::cell_per_lane) value: LocalId,
     /// Derivatives in the last direction, q^d.
     pub(super) last: Option<LocalId>,
@@ -28,12 +28,12 @@ pub(in crate::strategy::cell_per_lane) struct Arrays {
     pub(super) row_value: LocalId,
 }
 
-/// Everything that stays the same through a kernel.
+/// Constant data of a kernel during its construction.
 pub(in crate::strategy::cell_per_lane) struct Tensor {
     pub(in crate::strategy::cell_per_lane) dim: usize,
     pub(in crate::strategy::cell_per_lane) q: usize,
-    /// From one layer of points to the next in private arrays: q^(d−1), and more where layers would
-    /// lie a multiple of 2 KiB apart, so that a column falls into few sets of the cache.
+    /// The distance of layers of points in private arrays: q^(d−1). It is larger if this is a multiple of 2 KiB, for
+    /// which a column maps to few sets of the cache.
     pub(in crate::strategy::cell_per_lane) plane: usize,
     pub(in crate::strategy::cell_per_lane) line: LinePoints,
     pub(super) points: TableId,
@@ -41,9 +41,9 @@ pub(in crate::strategy::cell_per_lane) struct Tensor {
     pub(super) unroll_row: bool,
     /// Factors and arrays of each quantity.
     pub(super) inputs: Vec<(Factors, Arrays)>,
-    /// For each quantity with n > q, how it is evaluated.
+    /// For each quantity with n > q, its dense evaluation.
     pub(super) dense: Vec<Option<Evaluated>>,
-    /// What the task computes, field by field.
+    /// The results of the task, field by field.
     pub(super) results: Vec<ElementVector>,
 }
 
@@ -54,18 +54,18 @@ pub(in crate::strategy::cell_per_lane) struct ElementVector {
     pub(in crate::strategy::cell_per_lane) rows: Range<usize>,
     pub(in crate::strategy::cell_per_lane) factors: Factors,
     pub(in crate::strategy::cell_per_lane) arrays: Arrays,
-    /// How it is tested where n > q.
+    /// Its dense test functions if n > q.
     pub(super) dense: Option<Tables>,
 }
 
 impl ElementVector {
-    /// Whether any component is tested against a gradient.
+    /// Returns whether any component is tested against a gradient.
     pub(super) fn has_gradient(&self, s: &Lowering<'_>) -> bool {
         self.rows.clone().any(|row| s.facts.tested(row).1)
     }
 }
 
-/// The distance of layers of points in private arrays.
+/// Returns the distance of layers of points in private arrays.
 fn plane(plan: &Plan, dim: usize, q: usize) -> usize {
     let layer = q.pow(dim as u32 - 1);
     let bytes = layer * plan.lanes * plan.precision.bytes();
@@ -115,14 +115,14 @@ impl Tensor {
         tensor
     }
 
-    /// The arrays of a field's result: those of its own values where it is evaluated, too.
+    /// Returns the arrays of a field's result: those of its own values if it is evaluated, too.
     fn outcome(&self, s: &mut Lowering<'_>, field: usize, rows: Range<usize>) -> ElementVector {
         let own = [Source::Direction(field), Source::State(field)];
         let shared = own.iter().find_map(|source| s.facts.quantity(*source));
         let factors = factors(self.line, s.facts.elements.fields[field]);
-        // The inputs are still read at later points while a dense result grows.
+        // The inputs are still read at later points while a dense result accumulates.
         let shared = shared.filter(|_| factors.n <= self.q);
-        // In a column of an element matrix a field can have several results, of which one may take them.
+        // In a column of an element matrix a field can have several results, one of which may reuse them.
         let alike = |index: &usize| s.facts.quantities[*index].components == rows.len();
         let taken = self.results.iter().any(|result| result.field == field);
         let shared = shared.filter(alike).filter(|_| !taken);
@@ -159,7 +159,7 @@ impl Tensor {
         let q_all = self.volume();
         let nodal_length = components * quantity.element.count();
         if factors.n > self.q {
-            // Dense tables need the nodes and nothing else.
+            // Dense tables only need the nodes.
             let nodal = s.b.local(&format!("{name}_nodal"), nodal_length);
             let (last, middle, row) = (None, None, None);
             return Arrays { nodal, value: nodal, last, middle, row, row_value: nodal };

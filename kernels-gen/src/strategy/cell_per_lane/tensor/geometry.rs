@@ -1,4 +1,4 @@
-//! The geometry of tensor cells: what is known of a layer, a row and a point.
+//! The geometry of tensor cells: data of a layer, a row and a point.
 
 use super::{Point, Tensor};
 use crate::abi::Role;
@@ -12,8 +12,8 @@ use crate::lower::lowering::Lowering;
 use crate::plan::Geometry;
 
 impl Tensor {
-    /// Bits of the monomials of the multilinear map, with the direction of the line of points as
-    /// the first.
+    /// Permutes the bits of the monomials of the multilinear map, with the direction of the line of points as the
+    /// first.
     fn renamed(&self, s: &Lowering<'_>, bits: usize) -> usize {
         if !self.column_only(s) {
             return bits;

@@ -1,4 +1,4 @@
-//! Gather and scatter of tensor cells: node by node, unknown by unknown, or in runs.
+//! Gather and scatter of tensor cells: by node, by DoF, or in runs.
 
 use super::super::matrix::Column;
 use super::{ElementVector, Tensor};
@@ -41,7 +41,7 @@ impl Tensor {
         }
     }
 
-    /// The nodes of an array, whose own ones may hang.
+    /// Returns the nodes of an array, which may hang.
     pub(in crate::strategy::cell_per_lane) fn nodes(
         &self,
         factors: &Factors,
@@ -53,7 +53,7 @@ impl Tensor {
         Nodes { array, line: factors.nodes, components, dim, strides, length: n * plane }
     }
 
-    /// Interpolates what hangs.
+    /// Interpolates hanging nodes.
     pub(super) fn resolve(&self, s: &mut Lowering<'_>) {
         for (quantity, (factors, arrays)) in s.facts.quantities.iter().zip(&self.inputs) {
             if s.facts.hangs(quantity.source, quantity.element) {
@@ -63,7 +63,7 @@ impl Tensor {
         }
     }
 
-    /// What was added to nodes that hang, to those of their parents.
+    /// Adds the results of hanging nodes to those of their parents.
     pub(super) fn resolve_back(&self, s: &mut Lowering<'_>) {
         for ElementVector { field, rows, factors, arrays, .. } in &self.results {
             if s.facts.result_hangs(*field) {
@@ -90,7 +90,7 @@ impl Tensor {
         });
     }
 
-    /// Puts what is in the array of each result, which belongs to the column of node `j`.
+    /// Processes the array of each result, which belongs to the column of node `j`.
     pub(super) fn put(&self, s: &mut Lowering<'_>, column: &Column<'_>, j: &Index) {
         for ElementVector { rows, factors, arrays, .. } in &self.results {
             let places = self.places(factors);
@@ -152,7 +152,7 @@ impl Tensor {
     }
 }
 
-/// Scatters the rows of nodes along the first axis: both ends at once, which the cell of the next thread may go on from.
+/// Scatters the rows of nodes along the first axis: both ends at once, where the cell of the next thread may continue.
 fn scatter_edges(
     s: &mut Lowering<'_>,
     nodal: Nodal,
@@ -180,23 +180,23 @@ fn scatter_edges(
     }
 }
 
-/// Where the nodes of a cell lie in the private array of one component.
+/// Positions of the nodes of a cell in the private array of one component.
 #[derive(Clone, Copy)]
 struct Places {
     dim: usize,
-    /// Nodes a direction.
+    /// Nodes per direction.
     n: usize,
-    /// From one layer of nodes to the next.
+    /// The distance of layers of nodes.
     plane: usize,
 }
 
 impl Places {
-    /// The extent of the array.
+    /// Returns the extent of the array.
     fn length(self) -> usize {
         self.n * self.plane
     }
 
-    /// Calls `body` with each node's number and place.
+    /// Calls `body` with each node's index and position.
     fn each<H: AsMut<Builder>>(
         self,
         b: &mut H,
@@ -216,8 +216,7 @@ impl Places {
     }
 }
 
-/// The runs of a tensor element: a table of positions, and (entity, first entry, length) of each
-/// that is not empty.
+/// Returns the runs of a tensor element: a table of positions, and (entity, first entry, length) of each nonempty run.
 fn runs(
     s: &mut Lowering<'_>,
     places: Places,

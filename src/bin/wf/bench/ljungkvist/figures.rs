@@ -1,4 +1,4 @@
-//! `--plot` of the suite `ljungkvist`: rows → figures 4 to 7, adaptive meshes dashed beside uniform ones.
+//! `--plot` of the suite `ljungkvist`: rows → figures 4 to 7, solid for uniform and dashed for adaptive meshes.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
 
 use crate::report::Failure;
 
-/// A mesh at a degree, as far as it is drawn.
+/// The plotted values of a mesh at a degree.
 #[derive(Clone, Copy)]
 struct Point {
     dim: u64,
     degree: u64,
     adaptive: bool,
     dofs: f64,
-    /// Million unknowns a second.
+    /// Million DoFs per second.
     rate: f64,
     /// The same with a sparse matrix.
     matrix: Option<f64>,
@@ -56,7 +56,7 @@ pub(in crate::bench) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure>
         let points = points.map(|point| (point.adaptive, (point.degree as f64, point.rate)));
         series(format!("{dim}D"), points.collect())
     });
-    // As in figures 6 and 7, the matrix has bars of its own.
+    // As in figures 6 and 7, the matrix has its own bars.
     let matrices = [2, 3].map(|dim| {
         let points = points.iter().filter(|point| point.dim == dim);
         let points = points.filter(|point| is_largest_matrix(point, all));
@@ -71,19 +71,19 @@ pub(in crate::bench) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure>
     Ok(write_charts(path, "Poisson on balls", &charts)?)
 }
 
-/// Whether no larger mesh of its kind was measured at its degree.
+/// Returns whether no larger mesh of its kind was measured at its degree.
 fn is_largest(point: &Point, points: &[Point]) -> bool {
     let kind = |point: &Point| (point.dim, point.degree, point.adaptive);
     points.iter().all(|other| kind(other) != kind(point) || other.dofs <= point.dofs)
 }
 
-/// Whether no larger matrix of its kind was made at its degree.
+/// Returns whether no larger matrix of its kind was assembled at its degree.
 fn is_largest_matrix(point: &Point, points: &[Point]) -> bool {
     let made = points.iter().filter(|other| other.matrix.is_some()).copied();
     point.matrix.is_some() && is_largest(point, &made.collect::<Vec<_>>())
 }
 
-/// A line of uniform meshes, dashed of adaptive ones.
+/// Returns a solid line for uniform meshes, dashed for adaptive ones.
 fn series(name: String, all: Vec<(bool, (f64, f64))>) -> Series {
     let of = |adaptive: bool| {
         let own = all.iter().filter(|(of, _)| *of == adaptive).map(|(_, at)| *at);

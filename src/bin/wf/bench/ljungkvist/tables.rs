@@ -1,4 +1,4 @@
-//! Rows of the suite `ljungkvist` → the paper's tables, ours beside them, and its figures as tables.
+//! Rows of the suite `ljungkvist` → the paper's tables with our values, and its figures as tables.
 
 use fem_bench::balls::{Ball, nodes};
 use fem_bench::ljungkvist::{TABLE, speedup};
@@ -10,7 +10,7 @@ pub(super) fn kind(adaptive: bool) -> &'static str {
     if adaptive { "adaptive" } else { "uniform" }
 }
 
-/// A row as it comes.
+/// Prints a row as soon as it is measured.
 pub(super) fn line(row: &Row) -> String {
     format!(
         "{}D, {}, degree {}: {} cells, {} unknowns, {:.1} million a second",
@@ -23,7 +23,7 @@ pub(super) fn line(row: &Row) -> String {
     )
 }
 
-/// All tables.
+/// Prints all tables.
 pub(super) fn text(rows: &[Row]) -> Result<String, Failure> {
     let parts = [
         batches(rows),
@@ -38,13 +38,13 @@ pub(super) fn text(rows: &[Row]) -> Result<String, Failure> {
     Ok(parts.concat())
 }
 
-/// The row of the largest mesh of a dimension, kind and degree.
+/// Returns the row of the largest mesh of a dimension, kind and degree.
 fn largest(rows: &[Row], dim: usize, adaptive: bool, degree: usize) -> Option<&Row> {
     let own = rows.iter().filter(|row| (row.dim, row.adaptive) == (dim, adaptive));
     own.filter(|row| row.degree == degree).max_by_key(|row| row.level)
 }
 
-/// The dimensions and degrees that were measured.
+/// Returns the dimensions and degrees that were measured.
 fn measured(rows: &[Row]) -> Vec<(usize, usize)> {
     let mut all: Vec<_> = rows.iter().map(|row| (row.dim, row.degree)).collect();
     all.sort_unstable();
@@ -52,12 +52,12 @@ fn measured(rows: &[Row]) -> Vec<(usize, usize)> {
     all
 }
 
-/// A number, or a dash.
+/// Returns a number, or a dash.
 fn shown<T: ToString>(number: Option<T>) -> String {
     number.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 
-/// Table 1.
+/// Prints table 1.
 fn batches(rows: &[Row]) -> String {
     let mut text = "\nTable 1: cells of a group of threads, or of a batch\n\
                     d p   paper   ours   ours, hanging\n"
@@ -75,7 +75,7 @@ fn batches(rows: &[Row]) -> String {
     text
 }
 
-/// Table 2a, which needs no mesh.
+/// Prints table 2a, which needs no mesh.
 fn uniform() -> Result<String, Failure> {
     let mut text = "\nTable 2a: uniform meshes\n\
                     d p    paper: cells    unknowns     ours: cells    unknowns\n"
@@ -94,7 +94,7 @@ fn uniform() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Table 2b: of meshes as large as the paper's its figures, too.
+/// Prints table 2b, with the paper's figures for meshes of equal size.
 fn adaptive(rows: &[Row]) -> String {
     let mut text = "\nTable 2b: adaptive meshes, unknowns with those of hanging nodes\n\
                     d p    paper: cells    unknowns   % HN     ours: cells    unknowns   % HN   cells off\n"
@@ -124,7 +124,7 @@ fn adaptive(rows: &[Row]) -> String {
     text
 }
 
-/// Figures 4 and 5, and the same of adaptive meshes.
+/// Prints figures 4 and 5, and the same for adaptive meshes.
 fn sizes(rows: &[Row], dim: usize) -> String {
     let mut text = format!(
         "\nFigure {}: {dim}D, million unknowns a second over size; a level's adaptive mesh beside its uniform one\n\
@@ -151,12 +151,12 @@ fn sizes(rows: &[Row], dim: usize) -> String {
     text
 }
 
-/// How much longer an unknown takes than on the uniform mesh.
+/// Returns the additional time per DoF in comparison with the uniform mesh.
 fn overhead(uniform: &Row, adaptive: &Row) -> String {
     format!("{:+.0} %", 100.0 * (uniform.rate() / adaptive.rate() - 1.0))
 }
 
-/// Figures 6 and 7.
+/// Prints figures 6 and 7.
 fn degrees(rows: &[Row]) -> String {
     let mut text = "\nFigures 6 and 7: million unknowns a second on the largest meshes; the paper's overhead is 10 to 40 %\n\
                     d p   uniform   adaptive   overhead   of unknowns without hanging ones\n"
@@ -176,7 +176,7 @@ fn degrees(rows: &[Row]) -> String {
     text
 }
 
-/// The sparse matrix of figures 4 to 7: of each degree the largest meshes whose matrix was made.
+/// Prints the sparse matrix of figures 4 to 7: for each degree the largest meshes with a matrix.
 fn matrices(rows: &[Row]) -> String {
     let mut text = "\nFigures 4 to 7: million unknowns a second matrix-free and with a sparse matrix (hanging nodes eliminated), bytes an\n\
                     unknown, milliseconds of assembling; how many times as fast as it, beside the paper's (K40, cuSPARSE)\n\
@@ -210,7 +210,7 @@ fn matrices(rows: &[Row]) -> String {
     if text.len() == before { String::new() } else { text }
 }
 
-/// What a cell costs.
+/// Prints the cost per cell.
 fn costs(rows: &[Row]) -> String {
     let mut text = "\nNanoseconds of a cell on the largest adaptive meshes: kernels of a class alone, and a constrained cell as what\n\
                     all cells take beyond those of the uniform mesh\n\
@@ -232,7 +232,7 @@ fn costs(rows: &[Row]) -> String {
     text
 }
 
-/// The cost of a constrained cell in cells of the uniform mesh: (T − free · t) / (constrained · t).
+/// Returns the cost of a constrained cell in cells of the uniform mesh: (T − free · t) / (constrained · t).
 fn subtracted(uniform: &Row, adaptive: &Row) -> f64 {
     let each = uniform.seconds / uniform.census.cells as f64;
     let constrained = adaptive.census.constrained as f64;

@@ -1,4 +1,5 @@
-//! `--plot` of the suite `settgast`: rows → figures 1 and 3 to 6 and 8 in one chart a problem, figure 7 in another, and the roof of 2 and 9.
+//! `--plot` of the suite `settgast`: rows → figures 1, 3 to 6 and 8 in one chart per problem, figure 7 in another, and
+//! the roofline of 2 and 9.
 
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub(in crate::bench) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure>
     Ok(write_charts(path, "Low-order operators", &charts)?)
 }
 
-/// The words that rows have at a key, in their order.
+/// Returns the distinct texts of a key, in the order of the rows.
 fn different<'a>(rows: &[&'a Value], key: &str) -> Vec<&'a str> {
     let mut all: Vec<&str> = Vec::new();
     for word in rows.iter().filter_map(|row| row[key].as_str()) {
@@ -41,7 +42,7 @@ fn different<'a>(rows: &[&'a Value], key: &str) -> Vec<&'a str> {
     all
 }
 
-/// A number over size, in millions, as far as rows have it.
+/// Returns a value over size, in millions, for the rows that have it.
 fn over_size<'a>(rows: impl Iterator<Item = &'a Value>, key: &str) -> Vec<(f64, f64)> {
     rows.filter_map(|row| Some((row["dofs"].as_f64()?, row[key].as_f64()? / 1e6))).collect()
 }
@@ -52,7 +53,7 @@ fn chart(x: String, y: &str, series: Vec<Series>, dashed: &str) -> Chart {
     Chart { x, y, series, dashed: dashed.to_owned() }
 }
 
-/// Products over size by each way, and dashed their iterations.
+/// Draws products over size for each representation, and dashed their iterations.
 fn sizes(problem: &str, rows: &[&Value]) -> Chart {
     let series = different(rows, "way").into_iter().map(|way| {
         let own = || rows.iter().copied().filter(|row| row["way"] == way);
@@ -66,7 +67,7 @@ fn sizes(problem: &str, rows: &[&Value]) -> Chart {
     chart(format!("unknowns of {problem}"), "MDoF/s", series.collect(), "an iteration")
 }
 
-/// Iterations over size by their passes over vectors, of the way that has all.
+/// Draws iterations over size by their vector passes, for the representation that has all.
 fn passes(problem: &str, rows: &[&Value]) -> Chart {
     let own = || rows.iter().copied().filter(|row| row["cg_separate_seconds"].is_number());
     let series = PASSES.map(|(key, name)| Series {
@@ -77,7 +78,8 @@ fn passes(problem: &str, rows: &[&Value]) -> Chart {
     chart(format!("unknowns of {problem}, iterations by their passes"), "MDoF/s", series.into(), "")
 }
 
-/// Operations a second over operations a byte on the largest meshes, below what a copy and multiply-adds allow.
+/// Draws operations per second over operations per byte on the largest meshes, below the limits of copy bandwidth and
+/// multiply-adds.
 fn roof(problems: &[&str], rows: &[&Value]) -> Chart {
     let mut series = Vec::new();
     let mut all: Vec<(f64, f64)> = Vec::new();

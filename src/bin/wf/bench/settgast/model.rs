@@ -1,4 +1,4 @@
-//! Tables 1 to 4 by the paper's counts, without a measurement but the bandwidth of a copy here: formulas → text and rows.
+//! Tables 1 to 4 by the paper's formulas, with the copy bandwidth as the only measurement: formulas → text and rows.
 
 use fem_bench::low_order_model::{
     Caching, ELASTICITY, LAPLACE, MEMORIES, MILLION, Memory, OWN_PASSES, Operator, PASSES, Pass,
@@ -17,7 +17,7 @@ const OPERATORS: [(Operator, &str); 3] = [
     (Operator::PartialAssembly, "partial assembly"),
 ];
 
-/// What the paper counts for a case of ours.
+/// Returns the paper's problem for one of our cases.
 pub(super) fn of_case(name: &str) -> &'static Problem {
     match name {
         "BP5" => &LAPLACE,
@@ -26,17 +26,17 @@ pub(super) fn of_case(name: &str) -> &'static Problem {
     }
 }
 
-/// Entries of a matrix with so many rows, as table 1 counts them.
+/// Returns the entries of a matrix with this many rows, as table 1 counts them.
 pub(super) fn entries(problem: &Problem, dofs: usize) -> f64 {
     (problem.row() * dofs) as f64
 }
 
-/// Bytes of a product on the box of the tables.
+/// Returns the bytes of a product on the box of the tables.
 pub(super) fn bytes(operator: Operator, problem: &Problem, caching: Caching) -> f64 {
     Traffic::of(operator, problem, MILLION, caching).total()
 }
 
-/// The operator that is of a family of ours.
+/// Returns the operator for one of our families.
 pub(super) fn operator(family: &str) -> Operator {
     match OPERATORS.iter().find(|(_, name)| *name == family) {
         Some((operator, _)) => *operator,
@@ -44,13 +44,13 @@ pub(super) fn operator(family: &str) -> Operator {
     }
 }
 
-/// How much longer one product takes than another by their bytes, with perfect caching and with none.
+/// Returns the ratio of two products' times by their bytes, with perfect caching and with none.
 pub(super) fn ratios(problem: &Problem, over: Operator, under: Operator) -> [f64; 2] {
     let ratio = |caching| bytes(over, problem, caching) / bytes(under, problem, caching);
     [ratio(Caching::Perfect), ratio(Caching::None)]
 }
 
-/// A matrix has no difference in caching.
+/// Returns the caching variants; caching makes no difference for a matrix.
 fn cachings(operator: Operator) -> Vec<(Caching, &'static str)> {
     match operator {
         Operator::Spmv => vec![(Caching::Perfect, "-")],
@@ -58,7 +58,7 @@ fn cachings(operator: Operator) -> Vec<(Caching, &'static str)> {
     }
 }
 
-/// Bytes as MB.
+/// Formats bytes as MB.
 fn mega(bytes: f64) -> String {
     match bytes {
         0.0 => "-".to_owned(),
@@ -67,7 +67,7 @@ fn mega(bytes: f64) -> String {
     }
 }
 
-/// Two digits.
+/// Formats with two digits.
 pub(super) fn digits(value: f64) -> String {
     if value <= 0.0 || !value.is_finite() {
         return format!("{value}");
@@ -76,7 +76,7 @@ pub(super) fn digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
-/// The tables.
+/// Prints the tables.
 pub(super) fn text(rates: &Rates) -> String {
     let here = Memory { name: "a copy here", bandwidth: rates.copy };
     let memories: Vec<Memory> = MEMORIES.into_iter().chain([here]).collect();
@@ -136,7 +136,7 @@ fn passes(whose: &str, passes: &[Pass]) -> String {
     text
 }
 
-/// The same as rows.
+/// Returns the tables as rows.
 pub(super) fn values() -> Vec<Value> {
     let mut values = Vec::new();
     for (number, (operator, name)) in OPERATORS.into_iter().enumerate() {

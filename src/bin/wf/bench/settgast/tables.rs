@@ -1,4 +1,5 @@
-//! Rows of the suite `settgast` → what ours stream beside tables 1 to 4, its figures as tables, and the paper's claims beside ours.
+//! Rows of the suite `settgast` → our traffic in comparison with tables 1 to 4, its figures as tables, and the paper's
+//! claims with our results.
 
 use fem_bench::low_order::{Passes, Way};
 use fem_bench::low_order_model::{Caching, ELASTICITY, Grid, MILLION, Operator, Traffic};
@@ -6,7 +7,7 @@ use fem_bench::low_order_model::{Caching, ELASTICITY, Grid, MILLION, Operator, T
 use super::model::{bytes, digits, of_case, operator, ratios};
 use super::{Measured, Row};
 
-/// A row as it comes.
+/// Prints a row as soon as it is measured.
 pub(super) fn line(row: &Row) -> String {
     let head = format!("{}, {} unknowns, {}", row.problem, row.dofs, row.way);
     match (&row.found, row.rate()) {
@@ -19,7 +20,7 @@ pub(super) fn line(row: &Row) -> String {
     }
 }
 
-/// All tables.
+/// Prints all tables.
 pub(super) fn text(measured: &Measured) -> String {
     let parts = [
         streamed(measured),
@@ -40,17 +41,17 @@ pub(super) fn text(measured: &Measured) -> String {
     parts.concat()
 }
 
-/// Million a second, or a dash.
+/// Returns million DoFs per second, or a dash.
 fn mega(rate: Option<f64>) -> String {
     rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.1}", rate / 1e6))
 }
 
-/// A ratio, or a dash.
+/// Returns a ratio, or a dash.
 fn ratio(over: Option<f64>, under: Option<f64>) -> String {
     over.zip(under).map_or_else(|| "-".to_owned(), |(over, under)| digits(over / under))
 }
 
-/// Tables 1 to 3 beside our kernels and matrices, on the largest meshes.
+/// Prints tables 1 to 3 with our kernels and matrices, on the largest meshes.
 fn streamed(measured: &Measured) -> String {
     let mut text = "\nTables 1 to 3, ours: B an element, as the cost model counts our kernels and as our matrices have entries, beside what the\n\
                     paper counts for the same mesh with perfect caching\n\
@@ -75,7 +76,7 @@ fn streamed(measured: &Measured) -> String {
     text
 }
 
-/// Table 4, measured.
+/// Prints table 4, measured.
 fn passes(measured: &Measured) -> String {
     let mut text = "\nTable 4, measured on the largest meshes: what is read and written; that of a long copy is 100 %, more where vectors stay in caches\n\
                     problem     unknowns   pass                          MB        ms    GB/s   of a copy\n"
@@ -98,7 +99,7 @@ fn passes(measured: &Measured) -> String {
     text
 }
 
-/// Million unknowns a second over size.
+/// Prints million DoFs per second over size.
 fn sizes(
     measured: &Measured,
     figures: &str,
@@ -132,7 +133,7 @@ fn sizes(
     text
 }
 
-/// Figure 6.
+/// Prints figure 6.
 fn shares(measured: &Measured) -> String {
     let mut text = format!(
         "\nFigure 6: the operator's part of an iteration's time, in per cent\n{:<11} {:>9} {:>9}",
@@ -159,7 +160,7 @@ fn shares(measured: &Measured) -> String {
     text
 }
 
-/// Figure 7.
+/// Prints figure 7.
 fn products(measured: &Measured) -> String {
     let mut text = "\nFigure 7: million unknowns a second of an iteration by its passes over vectors: one an operation, those of table 4, and\n\
                     our solver's, whose products a device does not wait for\n\
@@ -182,7 +183,7 @@ fn products(measured: &Measured) -> String {
     text
 }
 
-/// Figures 2 and 9: the roof is the copy bandwidth times operations a byte, or the rate of multiply-adds.
+/// Prints figures 2 and 9: the roof is the copy bandwidth times operations per byte, or the rate of multiply-adds.
 fn roofs(measured: &Measured) -> String {
     let mut text = "\nFigures 2 and 9: products under the roof of a copy's bandwidth and of multiply-adds, both as measured, on the largest\n\
                     meshes; bytes and operations as the cost model counts them, so that more than a copy is the work of caches, whose hit rates\n\
@@ -211,7 +212,7 @@ fn roofs(measured: &Measured) -> String {
     text
 }
 
-/// What the paper says of its ratios, beside ours.
+/// Prints the ratios claimed in the paper, and ours.
 fn claims(measured: &Measured) -> String {
     let mut text = "\nThe paper's claims beside ours, on the largest meshes\n".to_owned();
     let mut say = |what: &str, paper: &str, ours: &str| {
@@ -258,7 +259,7 @@ fn claims(measured: &Measured) -> String {
     text
 }
 
-/// Why there is no number where there is a dash.
+/// Prints the reasons for dashes.
 fn refused(measured: &Measured) -> String {
     let reasons = measured.rows.iter().filter_map(|row| {
         let reason = row.found.as_ref().err()?;

@@ -538,6 +538,90 @@ fn every_example_stands_in_the_gallery() {
 
 /// For each invariant, the architecture document names the tests of this file that check it; it stays short, and its
 /// links are valid.
+/// Documentation begins with a noun or a verb.
+#[test]
+fn documentation_begins_with_a_noun_or_a_verb() {
+    let (mut lines, mut found) = (0, Vec::new());
+    for file in files() {
+        for (number, line) in file.text.lines().enumerate() {
+            let line = line.trim_start();
+            let Some(text) = line.strip_prefix("///").or(line.strip_prefix("//!")) else {
+                continue;
+            };
+            lines += 1;
+            let first = text.split_whitespace().next().unwrap_or_default();
+            if ["What", "Where", "How", "Whether", "That"].contains(&first) {
+                found.push(format!("{}:{}: {}", file.path, number + 1, text.trim()));
+            }
+        }
+    }
+    // A question that is one may begin so.
+    if 100 * found.len() > lines {
+        report(
+            "at most 1 % of documentation lines begin with What, Where, How, Whether or That",
+            &found,
+        );
+    }
+}
+
+#[test]
+fn lines_of_the_readme_are_short() {
+    let text = fs::read_to_string(root().join("README.md")).expect("the README");
+    let lines = text.lines().enumerate();
+    let long = lines.filter(|(_, line)| line.chars().count() > 100);
+    let mut complaints: Vec<String> =
+        long.map(|(number, line)| format!("README.md:{}: {line}", number + 1)).collect();
+    if text.lines().count() > 200 {
+        complaints.push("README.md has more than 200 lines".to_owned());
+    }
+    report("README has at most 200 lines of at most 100 characters", &complaints);
+}
+
+#[test]
+fn sentences_of_pages_are_short() {
+    let mut pages = vec![root().join("README.md"), root().join("ARCHITECTURE.md")];
+    pages.extend(["CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    for folder in ["docs", "docs/design"] {
+        let entries = fs::read_dir(root().join(folder)).expect("the documents").flatten();
+        pages.extend(entries.map(|entry| entry.path()));
+    }
+    let mut complaints = Vec::new();
+    for page in pages.iter().filter(|page| page.extension().is_some_and(|of| of == "md")) {
+        let text = fs::read_to_string(page).expect("UTF-8");
+        let average = words_a_sentence(&text);
+        if average > 22.0 {
+            complaints.push(format!("{}: {average:.1} words a sentence", page.display()));
+        }
+    }
+    report("sentences have at most 22 words on average", &complaints);
+}
+
+/// Returns the average number of words a sentence of a Markdown text, without code, tables and headings.
+fn words_a_sentence(text: &str) -> f64 {
+    let (mut fenced, mut prose) = (false, String::new());
+    for line in text.lines() {
+        let start = line.trim_start();
+        fenced ^= start.starts_with("```");
+        let is_prose =
+            !fenced && !start.starts_with(['`', '|', '#', '<']) && !line.starts_with("    ");
+        // A list item or an empty line ends a sentence.
+        if start.is_empty() || start.starts_with("- ") {
+            prose.push_str(". ");
+        }
+        if is_prose {
+            prose.push_str(start);
+            prose.push(' ');
+        }
+    }
+    let ends = ["? ", "! "].iter().fold(prose, |prose, end| prose.replace(end, ". "));
+    let sentences: Vec<usize> = ends
+        .split(". ")
+        .map(|sentence| sentence.split_whitespace().count())
+        .filter(|&words| words > 1)
+        .collect();
+    sentences.iter().sum::<usize>() as f64 / sentences.len().max(1) as f64
+}
+
 #[test]
 fn the_map_says_what_is_checked() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");

@@ -19,6 +19,7 @@ mod fmt;
 mod fuzz;
 mod interpreter;
 mod language;
+mod levels;
 mod means;
 mod meeting;
 mod newton;

@@ -246,6 +246,23 @@ fn run(arguments: &[&str]) -> (bool, String, String) {
 }
 
 #[test]
+fn devices_make_the_predicted_levels() {
+    for device in devices() {
+        // OpenCL on processors takes long to compile.
+        let degrees =
+            if device.backend().word() == "opencl" { vec![2, 5] } else { (1..=8).collect() };
+        crate::levels::assert_predicted(degrees, |folder, arguments| {
+            let file = folder.join(arguments[0]);
+            let (backend, file) = (device.backend().word(), file.to_str().expect("UTF-8"));
+            let own = ["--backend", backend, "--device", &device.name(), "--json"];
+            let (success, out, errors) = run(&[&["run", file], &arguments[1..], &own].concat());
+            assert!(success, "{errors}");
+            serde_json::from_str(&out).expect("JSON")
+        });
+    }
+}
+
+#[test]
 fn the_command_line_names_the_backend_and_the_device() {
     for device in devices() {
         let backend = device.backend().word();

@@ -198,6 +198,17 @@ fn one_process_draws_what_all_have_found() {
     assert!(alone.0 == alone.1 && three.0 < alone.0 && three.1 > alone.1, "{alone:?}, {three:?}");
 }
 
+/// Levels of a partitioned mesh are those that a dry run of as many processes predicts.
+#[test]
+fn several_processes_make_the_predicted_levels() {
+    if is_there() {
+        crate::levels::assert_predicted(1..=8, |folder, arguments| {
+            let found = run(2, folder, arguments);
+            found.into_iter().next().expect("a problem")
+        });
+    }
+}
+
 /// Asserts that several processes have the results of one.
 #[track_caller]
 fn same(processes: usize, found: &[Value], alone: &[Value]) {

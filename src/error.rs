@@ -80,7 +80,7 @@ pub enum Error {
     },
     /// A condition on a part of the boundary that has no facets.
     #[error(
-        "the condition on `{field}` is on no tag, and holds nothing\nhelp: name tags of the mesh, or take `weakform::ALL`"
+        "the condition on `{field}` names no tag, and constrains nothing\nhelp: name tags of the mesh, or take `weakform::ALL`"
     )]
     NoBoundary {
         /// The field.

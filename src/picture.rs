@@ -107,7 +107,7 @@ const AXES: [&str; 3] = ["x", "y", "z"];
 #[non_exhaustive]
 pub enum PictureError {
     /// A file name with another extension.
-    #[error("a picture is PNG or SVG, which its name says\nhelp: name it {}", .0.with_extension("png").display())]
+    #[error("a picture is PNG or SVG, by the end of its name\nhelp: name it {}", .0.with_extension("png").display())]
     Ending(std::path::PathBuf),
     /// No such field.
     #[error("there is no field `{name}` to draw\nhelp: {}", instead(name, known))]

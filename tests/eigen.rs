@@ -147,7 +147,7 @@ fn what_cannot_be_found_is_said() {
     let notes = found.notes().join("\n");
     assert!(notes.contains("there are no 9 modes, but 4 free unknowns"), "{notes}");
     for (problem, said) in [
-        ("nothing", "none is left to move"),
+        ("nothing", "none is free to move"),
         ("lifted", "modes are 0 where there are conditions"),
         ("cut", "lobpcg did not converge in 2 iterations"),
     ] {

@@ -74,7 +74,7 @@ fn alike(b: &Vector, others: &[&Vector]) -> Result<(), OperatorError> {
     let Some(other) = others.iter().find(|other| of(other) != of(b)) else { return Ok(()) };
     let ((n, own), (other, unlike)) = (of(b), of(other));
     Err(OperatorError::new(format!(
-        "a right-hand side of {n} numbers in {own:?} goes with no vector of {other} in {unlike:?}\n\
+        "a right-hand side with {n} entries in {own:?} does not fit a vector with {other} in {unlike:?}\n\
          help: make all vectors of a solve by one system"
     )))
 }
@@ -433,7 +433,7 @@ pub enum SolveError {
     },
     /// See [`Outcome::Overflow`].
     #[error(
-        "{solver}: the solution or its load overflows, its numbers are larger than there are\n\
+        "{solver}: the solution or its load overflows, its entries exceed the range of the precision\n\
          help: choose units in which they are smaller"
     )]
     Overflow {

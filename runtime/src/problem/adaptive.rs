@@ -243,7 +243,7 @@ impl Steps<'_> {
         let unknowns: usize = unknowns.sum();
         if adapt.max_dofs.is_some_and(|most| unknowns > most) {
             return Ok(Next::End(Some(format!(
-                "`adapt` ends where the next step would have {unknowns} unknowns, more than `max_dofs`"
+                "`adapt` stops: the next step would have {unknowns} unknowns, more than `max_dofs`"
             ))));
         }
         self.adaptive = adaptive;

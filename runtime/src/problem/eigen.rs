@@ -260,7 +260,7 @@ pub(super) fn modes(
     let b = if alike { mass.jacobian() } else { &elsewhere };
     let of = (problem, eigen);
     if free_unknowns(operator)? == 0 {
-        let message = "all unknowns have conditions, and none is left to move";
+        let message = "all degrees of freedom are constrained: none is free to move";
         return Err(RunError::Setting(message.to_owned()));
     }
     let ways = match eigen.preconditioner.as_deref() {
@@ -540,7 +540,7 @@ fn inverse(
     };
     operator.precondition_by(None);
     let why = why.lines().next().unwrap_or_default().to_owned();
-    notes.push(format!("no multigrid: {why}; the diagonal preconditions"));
+    notes.push(format!("no multigrid: {why}; Jacobi's preconditioner is used"));
     diagonal(operator)
 }
 

@@ -57,7 +57,7 @@ pub enum Unsuited {
     },
     /// A field without a block, for which levels are requested.
     #[error(
-        "there are no levels for `{field}`, which has no term with itself or is not continuous"
+        "no multigrid hierarchy for `{field}`: it has no term with itself, or is not continuous"
     )]
     NoBlock {
         /// Name of the field.
@@ -67,10 +67,10 @@ pub enum Unsuited {
     #[error("multigrid is for continuous fields")]
     Discontinuous,
     /// Conditions on combinations of degrees of freedom.
-    #[error("multigrid does not know conditions on combinations of unknowns")]
+    #[error("multigrid does not support constraints between degrees of freedom")]
     Combined,
     /// Data known only on the problem's own mesh and for its own degree.
-    #[error("the problem's data is not known elsewhere")]
+    #[error("the problem's data is defined on its own mesh and degree only")]
     Data,
     /// A constant outside the range of single precision.
     #[error("multigrid computes in single precision, and the form has the number {0:e}")]

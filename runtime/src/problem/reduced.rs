@@ -47,7 +47,7 @@ pub(crate) fn check_rank(
         match report.outcome {
             Outcome::Singular { .. } => return singular(),
             outcome if !outcome.is_success() => {
-                let note = "whether the quadrature leaves the matrix regular on this mesh is not known: the solve that looks has not converged";
+                let note = "the quadrature may make the matrix singular on this mesh: the solve that checks this has not converged";
                 return Ok(Some(note.to_owned()));
             }
             _ => {}

@@ -421,7 +421,7 @@ fn precondition(
                 Err(error) => error.to_string(),
             };
             let why = why.lines().next().unwrap_or_default();
-            let note = format!("no multigrid: {why}; the diagonal preconditions");
+            let note = format!("no multigrid: {why}; Jacobi's preconditioner is used");
             Ok((Preconditioning::Jacobi, Some(note)))
         }
         PreconditionerPlan::Jacobi => Ok((Preconditioning::Jacobi, None)),

@@ -251,7 +251,7 @@ impl Direction {
                 let reason = reason.lines().next().unwrap_or_default();
                 report
                     .notes
-                    .push(format!("no factors: {reason}; {} was used instead", report.solver));
+                    .push(format!("no factorisation: {reason}; {} was used instead", report.solver));
                 Ok(report)
             }
             (InnerSolver::Automatic | InnerSolver::Indefinite, Factors::After { iterations }) => {
@@ -357,7 +357,7 @@ impl Direction {
         match left {
             Left::Failed(tried) => report.note_failure(&tried),
             Left::Unused(why) => {
-                report.notes.push(format!("no multigrid: {why}; the diagonal preconditions"));
+                report.notes.push(format!("no multigrid: {why}; Jacobi's preconditioner is used"));
             }
         }
         Ok(report)

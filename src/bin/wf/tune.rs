@@ -65,7 +65,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let Meant { program, names, overrides } = meant(&arguments.problem, console)?;
     if arguments.problem.interpret {
         return Err(Failure::input(
-            "what is interpreted cannot be tuned\nhelp: leave --interpret out",
+            "interpreted kernels cannot be tuned\nhelp: leave --interpret out",
         ));
     }
     let device = arguments.device.open()?;

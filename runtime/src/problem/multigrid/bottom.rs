@@ -28,7 +28,7 @@ const CYCLES: usize = 4;
 const PART: usize = 8;
 
 /// Label of progress messages.
-const OWN: &str = "what ends the levels";
+const OWN: &str = "the coarse-grid solver";
 
 /// Solution method.
 enum By {

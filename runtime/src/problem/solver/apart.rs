@@ -13,7 +13,7 @@ use crate::problem::plan::HierarchySettings;
 use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
 
 /// Error of a redundant factorisation without data on the whole mesh.
-pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not known on the whole mesh\n\
+pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not defined on the whole mesh\n\
      help: name another solver, or start one process";
 
 impl System<'_> {

@@ -37,13 +37,13 @@ pub(super) fn told(
     let stretch = exceeded(&system.on.mesh, SHARE);
     if stretch > STRETCHED {
         reasons.push(format!(
-            "a tenth of the cells or more are {stretch:.0} times as long as wide, across which levels smooth badly: divide them along their long \
+            "a tenth of the cells or more are {stretch:.0} times as long as wide, across which multigrid smooths poorly: divide them along their long \
              sides"
         ));
     }
     if !system.facts(false).is_symmetric {
         reasons.push(
-            "the form is not symmetric, and levels fit it only as far as its symmetric part rules inside a cell (for convection by b with the \
+            "the form is not symmetric, and multigrid suits it only where its symmetric part dominates in a cell (for convection by b with the \
              diffusion κ: |b| h < 2 κ): use smaller cells, or stabilise it"
                 .to_owned(),
         );
@@ -54,7 +54,7 @@ pub(super) fn told(
     }
     let what = match kept {
         true => format!("{} iterations are many for multigrid", report.iterations),
-        false => "multigrid did not serve".to_owned(),
+        false => "multigrid failed".to_owned(),
     };
     let direct = match report.solver {
         "direct" => "",
@@ -106,7 +106,7 @@ fn coefficients(system: System<'_>, u: &[f64]) -> Result<Vec<String>, RunError> 
             let varies = own().map(|(.., [least, most])| most / least).fold(1.0, f64::max);
             if varies > VARIES {
                 found.push(format!(
-                    "the coefficient of grad({name}) varies by a factor of {varies:.0e}, and levels correct badly across jumps"
+                    "the coefficient of grad({name}) varies by a factor of {varies:.0e}, and multigrid corrects poorly across jumps"
                 ));
             }
             let along = |axis: usize| {
@@ -120,7 +120,7 @@ fn coefficients(system: System<'_>, u: &[f64]) -> Result<Vec<String>, RunError> 
             let ratio = sizes.iter().copied().fold(0.0, f64::max) / least;
             if own().next().is_some() && ratio > DIRECTED {
                 found.push(format!(
-                    "the coefficient of grad({name}) differs by a factor of {ratio:.0e} between directions, and levels smooth badly across the \
+                    "the coefficient of grad({name}) differs by a factor of {ratio:.0e} between directions, and multigrid smooths poorly across the \
                      small ones: use cells that are longer along the large ones"
                 ));
             }

@@ -7,9 +7,10 @@ use fem_dsl::problem::Quadrature;
 use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::simplify::simplify;
 use fem_dsl::source::Source;
-use kernels_gen::abi::KernelAbi;
+use kernels_gen::abi::{ArgumentText, KernelAbi};
 use kernels_gen::ahead::TASKS;
 use kernels_gen::choose::{MeshFacts, Wishes, choose, choose_for_threads};
+use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{check_underflow, describe, elements, generate, generate_for_threads};
@@ -253,10 +254,7 @@ pub fn emit_program(program: &Program, emission: &Emission) -> Result<String, Er
         return Ok(format!("{:#?}\n", program.file()));
     }
     let checked = chosen(program, emission.form.as_deref())?;
-    let cell = emission.cell.unwrap_or(match checked.dimensions.form(3) {
-        Some(_) => Cell::Hexahedron,
-        None => Cell::Quadrilateral,
-    });
+    let cell = cell_of(checked, emission);
     let told = |found| Error::language(program.source(), found);
     let Some(form) = checked.dimensions.form(cell.dim()) else {
         // The error contains the token that determines the other dimension.
@@ -275,6 +273,47 @@ pub fn emit_program(program: &Program, emission: &Emission) -> Result<String, Er
     })
 }
 
+/// Returns the kernels of [`Stage::Print`] with their arguments, in the order of the text.
+///
+/// # Errors
+///
+/// See [`emit`].
+pub fn emit_interfaces(
+    program: &Program,
+    emission: &Emission,
+) -> Result<Vec<(KernelAbi, Vec<ArgumentText>)>, Error> {
+    let checked = chosen(program, emission.form.as_deref())?;
+    let cell = cell_of(checked, emission);
+    let form = program.point_form(&checked.name, cell.dim());
+    let form = form.map_err(|found| Error::language(program.source(), found))?;
+    let isa = emission.isa.unwrap_or_else(|| Target::native().isa);
+    let elements = elements(&form, cell, emission.degree, 1, emission.quadrature)?;
+    let plans = plans(&form, &elements, isa, emission)?;
+    let source = match vocabulary(emission.language) {
+        None => generate(&form, &elements, &plans, isa)?,
+        Some(words) => generate_for_threads(&form, &elements, &plans, words)?,
+    };
+    let kernels = source.into_file().kernels.into_iter();
+    Ok(kernels.map(|abi| (abi.clone(), abi.interface(&form))).collect())
+}
+
+/// Returns the cell of an emission: hexahedra where the form holds in three dimensions, unless it is named.
+fn cell_of(checked: &CheckedForm, emission: &Emission) -> Cell {
+    emission.cell.unwrap_or(match checked.dimensions.form(3) {
+        Some(_) => Cell::Hexahedron,
+        None => Cell::Quadrilateral,
+    })
+}
+
+/// Returns the words of a C dialect; none for Rust.
+fn vocabulary(language: Language) -> Option<&'static Words> {
+    match language {
+        Language::Rust => None,
+        Language::Cuda => Some(&CUDA),
+        Language::OpenCl => Some(&OPENCL),
+    }
+}
+
 /// Returns the form of this name, or the only one.
 fn chosen<'a>(program: &'a Program, name: Option<&str>) -> Result<&'a CheckedForm, Error> {
     let names = || program.forms().iter().map(|form| form.name.as_str());
@@ -291,11 +330,7 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
     let elements = elements(form, cell, emission.degree, 1, emission.quadrature)?;
     elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
     let plans = plans(form, &elements, isa, emission)?;
-    let words = match emission.language {
-        Language::Rust => None,
-        Language::Cuda => Some(&CUDA),
-        Language::OpenCl => Some(&OPENCL),
-    };
+    let words = vocabulary(emission.language);
     let mut text = String::new();
     match emission.stage {
         Stage::Plan => {

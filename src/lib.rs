@@ -75,7 +75,8 @@ mod threads;
 pub mod verify;
 
 pub use emit::{
-    Cell, Emission, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit, emit_program,
+    Cell, Emission, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit,
+    emit_interfaces, emit_program,
 };
 pub use error::Error;
 pub use fem_dsl::point::Shape;

@@ -30,9 +30,11 @@
 //! | [`Role::Stored`], and [`Role::Geometry`] stored at the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Target`] |
 
 pub mod hanging;
+mod interface;
 pub mod reach;
 
 pub use crate::kir::Precision;
+pub use interface::ArgumentText;
 use std::ops::Range;
 
 /// Addressing of a cell's degrees of freedom.

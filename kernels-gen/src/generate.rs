@@ -296,5 +296,6 @@ fn header(
     if plan.in_order {
         lines.push("to be assembled about in this order: it spills less so".to_owned());
     }
+    lines.extend(abi.interface(form).iter().map(ToString::to_string));
     lines
 }

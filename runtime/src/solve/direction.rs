@@ -249,9 +249,10 @@ impl Direction {
                 let mut report = self.iterate(system, rhs, settings, observe)?;
                 let reason = error.to_string();
                 let reason = reason.lines().next().unwrap_or_default();
-                report
-                    .notes
-                    .push(format!("no factorisation: {reason}; {} was used instead", report.solver));
+                report.notes.push(format!(
+                    "no factorisation: {reason}; {} was used instead",
+                    report.solver
+                ));
                 Ok(report)
             }
             (InnerSolver::Automatic | InnerSolver::Indefinite, Factors::After { iterations }) => {

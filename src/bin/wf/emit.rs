@@ -9,12 +9,13 @@ use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::program::Program;
 use fem_dsl::source::{Source, Span, seen};
+use kernels_gen::abi::{ArgumentText, KernelAbi};
 use kernels_gen::plan::PlanError;
 use runtime::files::output::{writable, write_text};
-use serde_json::json;
+use serde_json::{Value, json};
 use weakform::{
     Emission, Error, Isa, Language, Precision, Quadrature, Scatter, Stage, Strategy, Task,
-    emit_program,
+    emit_interfaces, emit_program,
 };
 
 use crate::arguments::CellArgument;
@@ -144,12 +145,40 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let text = emit_program(&program, &emission(arguments))
         .map_err(|error| refused(arguments, &program, &error))?;
     let Some(path) = output else {
-        let value = json!({ "stage": arguments.stage.name(), "text": text });
+        let mut value = json!({ "stage": arguments.stage.name(), "text": text });
+        if arguments.stage == Stage::Print {
+            let kernels = emit_interfaces(&program, &emission(arguments));
+            let kernels = kernels.map_err(|error| refused(arguments, &program, &error))?;
+            value["kernels"] = kernels.iter().map(interface).collect();
+        }
         return Ok(Report::new(text, value));
     };
     write_text(path, &text)?;
     let text = format!("{}\n", seen(&path.display().to_string()));
     Ok(Report::new(text, json!({ "output": called(path) })))
+}
+
+/// Returns the interface of a kernel, for other programs: see docs/abi.md.
+fn interface((abi, arguments): &(KernelAbi, Vec<ArgumentText>)) -> Value {
+    let argument = |argument: &ArgumentText| {
+        json!({
+            "name": argument.name,
+            "type": argument.kind,
+            "layout": argument.layout,
+            "access": argument.access,
+            "role": argument.role,
+        })
+    };
+    json!({
+        "name": abi.name,
+        "lanes": abi.lanes,
+        "threads": abi.threads,
+        "batches_a_group": abi.group,
+        "shared_bytes": abi.shared_bytes,
+        "tables": abi.tables,
+        "hash": format!("{:016x}", abi.hash),
+        "arguments": arguments.iter().map(argument).collect::<Vec<_>>(),
+    })
 }
 
 /// Warns about options without effect on the output.

@@ -39,6 +39,7 @@
 pub mod build;
 mod integer;
 pub mod interpret;
+pub mod read;
 mod show;
 mod threads;
 pub mod verify;

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 /// Levels of loops and conditions in each other.
 pub const DEEPEST: usize = 64;
 
-/// A text that is no kernel.
+/// The first mistake in the text of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: expected {expected}, found {found}\nhelp: {help}")]
 pub struct ReadError {
@@ -32,9 +32,9 @@ pub struct ReadError {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What can stand there.
+    /// The text that the grammar allows there.
     pub expected: String,
-    /// What stands there.
+    /// The text that was found there.
     pub found: String,
     /// A remedy.
     pub help: String,
@@ -72,7 +72,7 @@ pub fn read_all(text: &str) -> Result<Vec<Kernel>, ReadError> {
 /// The lines of a text that are not blank.
 struct Lines<'t> {
     lines: std::iter::Peekable<std::vec::IntoIter<Line<'t>>>,
-    /// Behind the last line.
+    /// The end of the text.
     end: Line<'t>,
 }
 
@@ -100,7 +100,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// A kernel that is being read.
+/// A kernel under construction.
 struct Reader {
     kernel: Kernel,
     vars: BTreeMap<usize, Var>,
@@ -273,7 +273,7 @@ impl Reader {
         line.end()
     }
 
-    /// Reads what a variable is of the thread's number.
+    /// Reads the rule by which a variable follows from the thread's number.
     fn thread(&mut self, line: &mut Line<'_>) -> Result<Thread, ReadError> {
         if line.eat("thread or lane") {
             return Ok(Thread::Member);

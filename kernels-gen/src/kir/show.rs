@@ -1,7 +1,7 @@
 //! The textual form of a kernel: what `wf emit --stage lower` prints and [`read`](super::read) reads back.
 //!
 //! The grammar is in `docs/design/kir.md`. The text is complete: it holds every field of a [`Kernel`], numbers bit by bit.
-//! [`Kernel::fingerprint`] is an older, shorter form of it, of which the hash of a kernel is taken: tables are digests, and
+//! [`Kernel::fingerprint`] is a shorter form of it, of which the hash of a kernel is taken: tables are digests, and
 //! constants, loop variables and values without a `Let` are not declared.
 
 use super::{
@@ -25,7 +25,8 @@ impl fmt::Display for Kernel {
 }
 
 impl Kernel {
-    /// The text that identifies a kernel; what it leaves out follows from the rest in kernels of this compiler.
+    /// The text that identifies a kernel. It leaves out the numbers of constants that are stored as they are: strategies
+    /// store only 0 and 1 in this way.
     pub fn fingerprint(&self) -> String {
         Fingerprint(self).to_string()
     }
@@ -48,7 +49,7 @@ pub(super) fn number(number: f64) -> String {
     if text.len() > DIGITS { format!("{number:e}") } else { text }
 }
 
-/// Whether a name can stand as it is; others are quoted.
+/// Returns whether a name needs no quotes.
 pub(super) fn is_plain(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -64,7 +65,7 @@ fn remark(text: &str) -> String {
     if plain { text.to_owned() } else { format!("{text:?}") }
 }
 
-/// Stands for a table's entries, which nobody reads digit by digit: FNV-1a of their bits.
+/// Returns the FNV-1a hash of the bits of a table's entries.
 fn digest(entries: impl Iterator<Item = u64>) -> u64 {
     entries.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -80,7 +81,7 @@ enum Form {
 struct Printer<'k> {
     kernel: &'k Kernel,
     form: Form,
-    /// Whether a `Let` places a value.
+    /// The values that a `Let` places.
     placed: IndexVec<ValueId, bool>,
     /// The constant that a number in the body stands for, by the number's bits.
     constants: BTreeMap<u64, ValueId>,
@@ -256,7 +257,7 @@ impl<'k> Printer<'k> {
         Ok(())
     }
 
-    /// Values that no `Let` places: constants, and what passes have left unused.
+    /// Values that no `Let` places: constants, and values that passes have dropped from the body.
     fn unplaced(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_constant = |id: ValueId| {
             let value = &self.kernel.values[id];

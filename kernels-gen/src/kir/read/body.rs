@@ -46,7 +46,7 @@ const COMPARISONS: [Comparison; 6] = [
     Comparison::Ne,
 ];
 
-/// What opens a block.
+/// The line that opens a block.
 #[derive(Default)]
 enum Opener {
     #[default]
@@ -55,7 +55,7 @@ enum Opener {
     When(Vec<Condition>),
 }
 
-/// A block that is open.
+/// An open block.
 #[derive(Default)]
 pub(super) struct Block {
     opener: Opener,
@@ -330,7 +330,7 @@ impl Reader {
         Ok(index)
     }
 
-    /// Reads how an argument is loaded from, behind `argN[`.
+    /// Reads a load from an argument, behind `argN[`.
     fn load(&mut self, source: ArgumentId, line: &mut Line<'_>) -> Result<Op, ReadError> {
         if let Some(map) = self.maybe_argument(line)? {
             let (at, scale) = (self.index(line)?, lane_scale(line)?);
@@ -354,7 +354,7 @@ impl Reader {
         Ok(Op::LoadLanes(source, at))
     }
 
-    /// Reads how an integer comes about.
+    /// Reads the definition of an integer.
     pub(super) fn integer(&mut self, line: &mut Line<'_>) -> Result<Integer, ReadError> {
         if let Some(map) = self.maybe_argument(line)? {
             return Ok(Integer::Element(map, self.only_index(line)?));
@@ -416,7 +416,7 @@ impl Reader {
         Ok(Condition::ActiveCell(cell))
     }
 
-    /// Reads how a value is written, up to the value.
+    /// Reads the mode in which a value is written, up to the value.
     fn write(&mut self, line: &mut Line<'_>) -> Result<Write, ReadError> {
         let start = *line;
         let write = if line.eat(" += (lane-serial)") {
@@ -519,7 +519,7 @@ impl Reader {
         Ok(Statement::Set(var))
     }
 
-    /// Reads what is asked for ahead, behind `prefetch `.
+    /// Reads a prefetch, behind `prefetch `.
     fn prefetch(&mut self, line: &mut Line<'_>) -> Result<Statement, ReadError> {
         let array = self.argument_id(line)?;
         let Some(map) = self.maybe_argument(line)? else {
@@ -544,7 +544,7 @@ impl Reader {
         Ok(Statement::PrefetchIndexed { array, map, entries, entry, scale, batches })
     }
 
-    /// Reads how an argument is written, behind `argN[`.
+    /// Reads a store to an argument, behind `argN[`.
     fn store(&mut self, target: ArgumentId, line: &mut Line<'_>) -> Result<Statement, ReadError> {
         if let Some(map) = self.maybe_argument(line)? {
             let at = self.index(line)?;

@@ -4,11 +4,11 @@ use super::ReadError;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The remedy where a line is not written as the printer writes it.
+/// The remedy for a line that differs from the form that is printed.
 const GRAMMAR: &str =
     "write the line as `wf emit --stage lower` prints it; the grammar is in docs/design/kir.md";
 
-/// A place of the text, for errors that are found later.
+/// A position in the text, for errors that are found later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     line: usize,
@@ -22,7 +22,7 @@ impl Position {
     }
 }
 
-/// A line without its end, and how far it has been read.
+/// A line without its end, with the position of the next character.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'t> {
     number: usize,
@@ -35,7 +35,7 @@ impl<'t> Line<'t> {
         Self { number, text, at: 0 }
     }
 
-    /// What has not been read.
+    /// The rest of the line.
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -45,7 +45,7 @@ impl<'t> Line<'t> {
         Position { line: self.number, column: before.chars().count() + 1 }
     }
 
-    /// An error at this place.
+    /// Returns an error at this position.
     pub(super) fn error(&self, expected: &str, help: &str) -> ReadError {
         let rest = self.rest();
         let word = rest.split(' ').find(|word| !word.is_empty()).unwrap_or_default();
@@ -57,12 +57,12 @@ impl<'t> Line<'t> {
         self.position().error(expected, &found, help)
     }
 
-    /// An error where the line differs from what the printer writes.
+    /// Returns an error where the line differs from the form that is printed.
     pub(super) fn unexpected(&self, expected: &str) -> ReadError {
         self.error(expected, GRAMMAR)
     }
 
-    /// Whether these characters come next; if so, they have been read.
+    /// Skips characters if they come next, and returns whether they do.
     pub(super) fn eat(&mut self, text: &str) -> bool {
         let comes = self.rest().starts_with(text);
         if comes {
@@ -71,17 +71,17 @@ impl<'t> Line<'t> {
         comes
     }
 
-    /// Reads characters that must come next.
+    /// Skips characters that must come next.
     pub(super) fn expect(&mut self, text: &str) -> Result<(), ReadError> {
         if self.eat(text) { Ok(()) } else { Err(self.unexpected(&format!("`{text}`"))) }
     }
 
-    /// Ends the line.
+    /// Checks that the line ends here.
     pub(super) fn end(&self) -> Result<(), ReadError> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.unexpected("the end of the line")) }
     }
 
-    /// Reads the indentation: how many levels of two spaces.
+    /// Reads the indentation as a number of levels of two spaces.
     pub(super) fn depth(&mut self) -> Result<usize, ReadError> {
         let spaces = self.rest().bytes().take_while(|&byte| byte == b' ').count();
         self.at += spaces;
@@ -91,7 +91,7 @@ impl<'t> Line<'t> {
         Err(self.error("an even number of spaces", "indent each level by two spaces"))
     }
 
-    /// Reads the longest run of characters that belong to something.
+    /// Reads the longest run of characters that satisfy a condition.
     fn run(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let length = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
@@ -120,7 +120,7 @@ impl<'t> Line<'t> {
         text.parse().map_err(|_| start.unexpected("a whole number of 64 bits"))
     }
 
-    /// Whether a real comes next.
+    /// Returns whether a real comes next.
     pub(super) fn is_at_number(&self) -> bool {
         let rest = self.rest();
         rest.strip_prefix('-').unwrap_or(rest).starts_with(|c: char| c.is_ascii_digit())
@@ -212,7 +212,7 @@ impl<'t> Line<'t> {
         Some(next)
     }
 
-    /// Reads what follows a backslash.
+    /// Reads the character that stands behind a backslash.
     fn escape(&mut self) -> Option<char> {
         match self.next()? {
             'n' => Some('\n'),
@@ -230,7 +230,7 @@ impl<'t> Line<'t> {
     }
 }
 
-/// A list of what may come, for messages.
+/// Lists alternatives for messages.
 pub(super) fn one_of(words: &[impl Display]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match words.split_last() {

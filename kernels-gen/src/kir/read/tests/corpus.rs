@@ -46,7 +46,7 @@ pub(crate) struct Case {
     pub(crate) kernels: Vec<Kernel>,
 }
 
-/// What kernels differ in; one of each is enough.
+/// The properties by which plans are selected: one plan of each kind.
 type Kind = (Task, String, Precision, Cell, Scatter, bool, bool);
 
 fn kind(cell: Cell, plan: &Plan) -> Kind {

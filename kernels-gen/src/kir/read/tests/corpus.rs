@@ -81,7 +81,11 @@ fn plans(form: &PointForm, elements: &Elements) -> Vec<Plan> {
     // Transfers are planned for a field alone.
     let alone = form.name == "mass";
     for task in Task::ALL.into_iter().filter(|task| alone || !task.transfers()) {
-        for (facts, precision) in [(plain, Precision::F64), (rich, Precision::F32)] {
+        let settings = [
+            (plain, Precision::F64, [Scatter::Atomic, Scatter::Block]),
+            (rich, Precision::F32, [Scatter::Coloured, Scatter::Owner]),
+        ];
+        for (facts, precision, scatters) in settings {
             let tasks = [task];
             let isa = if precision == Precision::F64 { Isa::Avx512 } else { Isa::Avx2 };
             for wishes in [Wishes::default(), stored] {
@@ -89,7 +93,7 @@ fn plans(form: &PointForm, elements: &Elements) -> Vec<Plan> {
                 found.extend(plans.unwrap_or_default());
             }
             for strategy in strategies {
-                for scatter in Scatter::ALL {
+                for scatter in scatters {
                     let (strategy, scatter) = (Some(strategy), Some(scatter));
                     let wishes = Wishes { strategy, scatter, ..Wishes::default() };
                     let plans =

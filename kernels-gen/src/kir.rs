@@ -37,6 +37,7 @@
 pub mod build;
 mod integer;
 pub mod interpret;
+pub mod read;
 mod show;
 mod threads;
 pub mod verify;

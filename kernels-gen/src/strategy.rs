@@ -61,7 +61,7 @@ pub fn lower(
         }
     };
     let kernel = simplify(kernel)?;
-    abi.hash = hash(&kernel.to_string());
+    abi.hash = hash(&kernel.fingerprint());
     let what = reaches(&kernel, &abi.arguments);
     abi.reaches = what.map_err(|what| VerifyError { kernel: kernel.name.clone(), what })?;
     Ok((kernel, abi))

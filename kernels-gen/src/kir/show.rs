@@ -1,278 +1,496 @@
-//! The textual form of a kernel, as `wf emit --stage kir` prints it.
+//! The textual form of a kernel: what `wf emit --stage lower` prints and [`read`](super::read) reads back.
+//!
+//! The grammar is in `docs/design/kir.md`. The text is complete: it holds every field of a [`Kernel`], numbers bit by bit.
+//! [`Kernel::fingerprint`] is a shorter form of it, of which the hash of a kernel is taken: tables are digests, and
+//! constants, loop variables and values without a `Let` are not declared.
 
 use super::{
-    Condition, Entries, Index, Indexed, Integer, Kernel, Op, Run, Statement, Thread, ValueId,
-    VarId, Write,
+    Condition, Entries, Index, Indexed, Integer, Kernel, Op, Rule, Run, Statement, Table, Thread,
+    ValueId, VarId, Write,
 };
-use fem_dsl::arena::Id;
+use fem_dsl::arena::{Id, IndexVec};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-fn var_name(kernel: &Kernel, id: VarId) -> String {
-    format!("{}.{}", kernel.vars[id].name, id.index())
-}
+/// Reals and positions of a table in a row; a table with no more of them stands on one line.
+const ROWS: [usize; 2] = [4, 16];
 
-struct Shown<'a>(&'a Kernel, &'a Index);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(kernel, index) = self;
-        let mut first = true;
-        for &(var, factor) in &index.terms {
-            if !first {
-                write!(f, " + ")?;
-            }
-            first = false;
-            let name = var_name(kernel, var);
-            if factor == 1 { write!(f, "{name}")? } else { write!(f, "{factor}*{name}")? }
-        }
-        match (first, index.constant) {
-            (true, constant) => write!(f, "{constant}"),
-            (false, 0) => Ok(()),
-            (false, constant) => write!(f, " + {constant}"),
-        }
-    }
-}
+/// Digits of a number beyond which it is written with an exponent.
+const DIGITS: usize = 24;
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kernel {} : {:?} x {}", self.name, self.precision, self.lanes)?;
-        if self.threads > 0 {
-            write!(f, ", {} threads for {} batches", self.threads, self.group)?;
-            if self.series > 1 {
-                write!(f, ", {} times", self.series)?;
-            }
-        }
-        if self.block > 1 {
-            write!(f, ", {} batches a stage", self.block)?;
-        }
-        writeln!(f)?;
-        for (id, argument) in self.arguments.iter_enumerated() {
-            let access = if argument.written { "inout" } else { "in" };
-            let mark = if self.active == Some(id) { " (active lanes)" } else { "" };
-            writeln!(f, "  {access} {id} {}: {:?}{mark}", argument.name, argument.element)?;
-        }
-        for (id, local) in self.locals.iter_enumerated() {
-            writeln!(f, "  {id} {}[{}]", local.name, local.length)?;
-        }
-        for (id, array) in self.integers.iter_enumerated() {
-            writeln!(f, "  {id} {}[{}]", array.name, array.length)?;
-        }
-        for (id, shared) in self.shared.iter_enumerated() {
-            writeln!(f, "  {id} {}[{}]", shared.name, shared.length)?;
-        }
-        for (id, var) in self.vars.iter_enumerated() {
-            let name = var_name(self, id);
-            match var.thread() {
-                Some(Thread::Digit { divisor, modulus }) => {
-                    writeln!(f, "  {name} = thread / {divisor} mod {modulus}")?;
-                }
-                Some(Thread::Member) => writeln!(f, "  {name} = thread or lane")?,
-                Some(Thread::Listed(table)) => writeln!(f, "  {name} = {table}[thread]")?,
-                Some(Thread::Border { digits: [a, b], last }) => {
-                    writeln!(f, "  {name} = {a} or {b} is 0 or {last}")?;
-                }
-                Some(Thread::Batch { divisor }) => {
-                    writeln!(f, "  {name} = the batch of cell thread / {divisor}")?;
-                }
-                None => {}
-            }
-        }
-        for (id, table) in self.tables.iter_enumerated() {
-            let (kind, length, hash) = match &table.entries {
-                Entries::Real(entries) => {
-                    ("real", entries.len(), digest(entries.iter().map(|entry| entry.to_bits())))
-                }
-                Entries::Position(entries) => {
-                    let entries = entries.iter().map(|&entry| u64::from(entry));
-                    ("position", entries.len(), digest(entries))
-                }
-            };
-            writeln!(f, "  {id} {}: {kind}[{length}] hash={hash:016x}", table.name)?;
-        }
-        show_block(self, &self.body, 1, f)
+        Printer::new(self, Form::Complete).kernel(f)
     }
 }
 
-/// Returns a digest that replaces a table's entries in the output: FNV-1a of their bits.
+impl Kernel {
+    /// The text that identifies a kernel. It leaves out the numbers of constants that are stored as they are: strategies
+    /// store only 0 and 1 in this way.
+    pub fn fingerprint(&self) -> String {
+        Fingerprint(self).to_string()
+    }
+}
+
+struct Fingerprint<'k>(&'k Kernel);
+
+impl fmt::Display for Fingerprint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Printer::new(self.0, Form::Fingerprint).kernel(f)
+    }
+}
+
+/// Writes a number so that it reads back bit by bit: the shortest decimal, or the bits where it is not finite.
+pub(super) fn number(number: f64) -> String {
+    if !number.is_finite() {
+        return format!("0x{:016x}", number.to_bits());
+    }
+    let text = number.to_string();
+    if text.len() > DIGITS { format!("{number:e}") } else { text }
+}
+
+/// Returns whether a name needs no quotes.
+pub(super) fn is_plain(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn quoted(name: &str) -> String {
+    if is_plain(name) { name.to_owned() } else { format!("{name:?}") }
+}
+
+/// The text of a comment, quoted where it would not read back as it is.
+fn remark(text: &str) -> String {
+    let plain = !text.starts_with('"') && !text.chars().any(char::is_control);
+    if plain { text.to_owned() } else { format!("{text:?}") }
+}
+
+/// Returns the FNV-1a hash of the bits of a table's entries.
 fn digest(entries: impl Iterator<Item = u64>) -> u64 {
     entries.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-fn show_block(
-    kernel: &Kernel,
-    body: &[Statement],
-    depth: usize,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    let at = |index| Shown(kernel, index);
-    let indent = "  ".repeat(depth);
-    for statement in body {
-        write!(f, "{indent}")?;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Complete,
+    Fingerprint,
+}
+
+struct Printer<'k> {
+    kernel: &'k Kernel,
+    form: Form,
+    /// The values that a `Let` places.
+    placed: IndexVec<ValueId, bool>,
+    /// The constant that a number in the body stands for, by the number's bits.
+    constants: BTreeMap<u64, ValueId>,
+}
+
+impl<'k> Printer<'k> {
+    fn new(kernel: &'k Kernel, form: Form) -> Self {
+        let mut placed: IndexVec<ValueId, bool> = kernel.values.iter().map(|_| false).collect();
+        let mut constants = BTreeMap::new();
+        if form == Form::Complete {
+            let mut mark = |statement: &Statement| match statement {
+                Statement::Let(id) if id.index() < placed.len() => placed[*id] = true,
+                _ => {}
+            };
+            kernel.body.iter().for_each(|statement| statement.for_each(&mut mark));
+            for (id, value) in kernel.values.iter_enumerated() {
+                if let (Op::Constant(number), false, false) = (&value.op, value.varying, placed[id])
+                {
+                    constants.entry(number.to_bits()).or_insert(id);
+                }
+            }
+        }
+        Self { kernel, form, placed, constants }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.form == Form::Complete
+    }
+
+    fn var(&self, id: VarId) -> String {
+        match self.kernel.vars.get(id) {
+            Some(var) if self.is_complete() => format!("{}.{}", quoted(&var.name), id.index()),
+            Some(var) => format!("{}.{}", var.name, id.index()),
+            None => format!("?.{}", id.index()),
+        }
+    }
+
+    /// A variable that a fingerprint has by its number alone.
+    fn bare(&self, id: VarId) -> String {
+        if self.is_complete() { self.var(id) } else { id.to_string() }
+    }
+
+    fn name(&self, name: &str) -> String {
+        if self.is_complete() { quoted(name) } else { name.to_owned() }
+    }
+
+    fn index(&self, index: &Index) -> String {
+        let terms = index.terms.iter().map(|&(var, factor)| match factor {
+            1 => self.var(var),
+            _ => format!("{factor}*{}", self.var(var)),
+        });
+        let mut parts: Vec<String> = terms.collect();
+        if parts.is_empty() || index.constant != 0 {
+            parts.push(index.constant.to_string());
+        }
+        parts.join(" + ")
+    }
+
+    /// An operand: a constant by its number, where only one can be meant.
+    fn operand(&self, id: ValueId) -> String {
+        match self.kernel.values.get(id).map(|value| &value.op) {
+            Some(Op::Constant(constant)) if !self.is_complete() => constant.to_string(),
+            Some(Op::Constant(constant))
+                if self.constants.get(&constant.to_bits()) == Some(&id) =>
+            {
+                number(*constant)
+            }
+            _ => id.to_string(),
+        }
+    }
+
+    /// A value that is stored, which a fingerprint has by its number in the kernel alone.
+    fn stored(&self, id: ValueId) -> String {
+        if self.is_complete() { self.operand(id) } else { id.to_string() }
+    }
+
+    fn kernel(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kernel { name, precision, lanes, threads, group, series, block, .. } = self.kernel;
+        write!(f, "kernel {} : {precision:?} x {lanes}", self.name(name))?;
+        let complete = self.is_complete();
+        if *threads > 0 || (complete && *group != 1) {
+            write!(f, ", {threads} threads for {group} batches")?;
+        }
+        if if complete { *series != 1 } else { *threads > 0 && *series > 1 } {
+            write!(f, ", {series} times")?;
+        }
+        if if complete { *block != 1 } else { *block > 1 } {
+            write!(f, ", {block} batches a stage")?;
+        }
+        writeln!(f)?;
+        self.arrays(f)?;
+        if complete {
+            self.tables(f)?;
+            self.vars(f)?;
+            self.unplaced(f)?;
+        } else {
+            self.vars(f)?;
+            self.tables(f)?;
+        }
+        self.block(&self.kernel.body, 1, f)
+    }
+
+    fn arrays(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = self.kernel;
+        for (id, argument) in kernel.arguments.iter_enumerated() {
+            let access = if argument.written { "inout" } else { "in" };
+            let mark = if kernel.active == Some(id) { " (active lanes)" } else { "" };
+            let name = self.name(&argument.name);
+            writeln!(f, "  {access} {id} {name}: {:?}{mark}", argument.element)?;
+        }
+        for (id, local) in kernel.locals.iter_enumerated() {
+            writeln!(f, "  {id} {}[{}]", self.name(&local.name), local.length)?;
+        }
+        for (id, array) in kernel.integers.iter_enumerated() {
+            writeln!(f, "  {id} {}[{}]", self.name(&array.name), array.length)?;
+        }
+        for (id, shared) in kernel.shared.iter_enumerated() {
+            writeln!(f, "  {id} {}[{}]", self.name(&shared.name), shared.length)?;
+        }
+        Ok(())
+    }
+
+    fn tables(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (id, table) in self.kernel.tables.iter_enumerated() {
+            write!(f, "  {id} {}: ", self.name(&table.name))?;
+            if self.is_complete() { entries(table, f)? } else { summary(table, f)? }
+        }
+        Ok(())
+    }
+
+    /// Variables that no statement declares.
+    fn vars(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let complete = self.is_complete();
+        if complete {
+            let counted =
+                self.kernel.vars.iter_enumerated().filter(|(_, var)| var.rule == Rule::Counted);
+            let names: Vec<String> = counted.map(|(id, _)| self.var(id)).collect();
+            if !names.is_empty() {
+                writeln!(f, "  counted {}", names.join(" "))?;
+            }
+        }
+        let mut set = BTreeSet::new();
+        let mut mark = |statement: &Statement| {
+            if let Statement::Set(var) = statement {
+                set.insert(*var);
+            }
+        };
+        self.kernel.body.iter().for_each(|statement| statement.for_each(&mut mark));
+        for (id, var) in self.kernel.vars.iter_enumerated() {
+            let (name, keyword) = (self.var(id), if complete { "thread " } else { "" });
+            match &var.rule {
+                Rule::Counted => {}
+                Rule::Integer(integer) if complete && !set.contains(&id) => {
+                    writeln!(f, "  unset {name} = {}", self.integer(integer))?;
+                }
+                Rule::Integer(_) => {}
+                Rule::Thread(thread) => match *thread {
+                    Thread::Digit { divisor, modulus } => {
+                        writeln!(f, "  {keyword}{name} = thread / {divisor} mod {modulus}")?;
+                    }
+                    Thread::Member => writeln!(f, "  {keyword}{name} = thread or lane")?,
+                    Thread::Listed(table) => writeln!(f, "  {keyword}{name} = {table}[thread]")?,
+                    Thread::Border { digits: [a, b], last } => {
+                        let (a, b) = (self.bare(a), self.bare(b));
+                        writeln!(f, "  {keyword}{name} = {a} or {b} is 0 or {last}")?;
+                    }
+                    Thread::Batch { divisor } => {
+                        writeln!(f, "  {keyword}{name} = the batch of cell thread / {divisor}")?;
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Values that no `Let` places: constants, and values that passes have dropped from the body.
+    fn unplaced(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_constant = |id: ValueId| {
+            let value = &self.kernel.values[id];
+            matches!(value.op, Op::Constant(_)) && !value.varying
+        };
+        let ids = || self.kernel.values.ids().filter(|&id| !self.placed[id]);
+        for id in ids().filter(|&id| is_constant(id)) {
+            let value = &self.kernel.values[id];
+            write!(f, "  const {id} = {}", self.operation(&value.op))?;
+            self.value_name(id, f)?;
+        }
+        for id in ids().filter(|&id| !is_constant(id)) {
+            write!(f, "  unplaced ")?;
+            self.value(id, f)?;
+        }
+        Ok(())
+    }
+
+    /// Recursive in the depth of loops and conditions, which strategies and [`read`](super::read) bound.
+    fn block(&self, body: &[Statement], depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for statement in body {
+            write!(f, "{}", "  ".repeat(depth))?;
+            self.statement(statement, f)?;
+            self.block(statement.body(), depth + 1, f)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&self, statement: &Statement, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match statement {
-            Statement::Let(value) => show_let(kernel, *value, f)?,
-            Statement::StoreLocal(local, index, value) => {
-                writeln!(f, "{local}[{}] = {value}", at(index))?;
+            Statement::Let(id) => self.value(*id, f),
+            Statement::StoreLocal(local, at, value) => {
+                writeln!(f, "{local}[{}] = {}", self.index(at), self.stored(*value))
             }
-            Statement::StoreLanes(argument, index, value) => {
-                writeln!(f, "{argument}[{}, lane] = {value}", at(index))?;
+            Statement::StoreShared(shared, at, value) => {
+                writeln!(f, "{shared}[{}] = {}", self.index(at), self.stored(*value))
             }
-            Statement::For { var, extent, body } => {
-                writeln!(f, "for {} < {extent}", var_name(kernel, *var))?;
-                show_block(kernel, body, depth + 1, f)?;
+            Statement::StoreLanes(argument, at, value) => {
+                writeln!(f, "{argument}[{}, lane] = {}", self.index(at), self.stored(*value))
             }
-            Statement::Scatter { target, to, value, write } => {
-                let Indexed { map, scale, offset, masked, .. } = to;
-                let (place, verb) = (at(&to.at), verb(*write));
-                let mask = if *masked { " masked" } else { "" };
-                writeln!(
-                    f,
-                    "{target}[{map}[{place}, lane] * {scale} + {offset}] {verb} {value}{mask}"
-                )?;
-            }
-            Statement::ScatterEdge { target, map, at: [near, far], scale, values } => {
-                let (near, far) = (at(near), at(far));
-                for (offset, [a, b]) in values {
-                    writeln!(
-                        f,
-                        "{target}[{map}[{near}|{far}, lane] * {scale} + {offset}] += {a}|{b} along an edge"
-                    )?;
-                }
-            }
-            Statement::GatherRun { source, run } => {
-                let Run { map, scale, local, positions, first, length, .. } = run;
-                let place = at(&run.at);
-                writeln!(
-                    f,
-                    "{local}[{positions}[{first}..+{length}]] = {source}[{map}[{place}, lane] * {scale}..]"
-                )?;
-            }
-            Statement::ScatterRun { target, run, write } => {
-                let Run { map, scale, local, positions, first, length, .. } = run;
-                let (place, verb) = (at(&run.at), verb(*write));
-                writeln!(
-                    f,
-                    "{target}[{map}[{place}, lane] * {scale}..] {verb} {local}[{positions}[{first}..+{length}]]"
-                )?;
-            }
-            Statement::Set(var) => {
-                let name = var_name(kernel, *var);
-                match kernel.integer(*var) {
-                    Some(Integer::Element(map, index)) => {
-                        writeln!(f, "{name} = {map}[{}]", at(index))?;
-                    }
-                    Some(Integer::Entry(array, index)) => {
-                        writeln!(f, "{name} = {array}[{}]", at(index))?;
-                    }
-                    Some(Integer::Rest(of, by)) => {
-                        writeln!(f, "{name} = {} mod {by}", var_name(kernel, *of))?;
-                    }
-                    None => writeln!(f, "{name} = ?")?,
-                }
-            }
-            Statement::StoreInteger(array, index, var) => {
-                writeln!(f, "{array}[{}] = {}", at(index), var_name(kernel, *var))?;
+            Statement::StoreInteger(array, at, var) => {
+                writeln!(f, "{array}[{}] = {}", self.index(at), self.var(*var))
             }
             Statement::StoreAt { target, var, scale, offset, value, write } => {
-                let (var, verb) = (var_name(kernel, *var), verb(*write));
-                writeln!(f, "{target}[{var} * {scale} + {offset}] {verb} {value}")?;
+                let (var, verb, value) = (self.var(*var), self.verb(*write), self.stored(*value));
+                writeln!(f, "{target}[{var} * {scale} + {offset}] {verb} {value}")
             }
-            Statement::Prefetch(argument, index, cache) => {
-                writeln!(f, "prefetch {argument}[{}] to {cache:?}", at(index))?;
+            Statement::For { var, extent, .. } => writeln!(f, "for {} < {extent}", self.var(*var)),
+            Statement::When { conditions, .. } => {
+                let conditions: Vec<String> =
+                    conditions.iter().map(|condition| self.condition(condition)).collect();
+                writeln!(f, "when {}:", conditions.join(" and "))
+            }
+            Statement::Set(var) => {
+                let integer = self.kernel.integer(*var).map(|integer| self.integer(integer));
+                writeln!(f, "{} = {}", self.var(*var), integer.unwrap_or_else(|| "?".to_owned()))
+            }
+            Statement::Scatter { target, to, value, write } => {
+                let (verb, value) = (self.verb(*write), self.stored(*value));
+                let mask = if to.masked { " masked" } else { "" };
+                writeln!(f, "{target}[{}] {verb} {value}{mask}", self.indexed(to))
+            }
+            Statement::ScatterEdge { target, map, at: [near, far], scale, values } => {
+                let (near, far) = (self.index(near), self.index(far));
+                let place = format!("{target}[{map}[{near}|{far}, lane] * {scale}");
+                if self.is_complete() {
+                    let ends = values.iter().map(|(offset, [a, b])| {
+                        format!("{offset}: {}|{}", self.stored(*a), self.stored(*b))
+                    });
+                    let ends: Vec<String> = ends.collect();
+                    return writeln!(f, "{place}] += ({}) along an edge", ends.join(", "));
+                }
+                values.iter().try_for_each(|(offset, [a, b])| {
+                    writeln!(f, "{place} + {offset}] += {a}|{b} along an edge")
+                })
+            }
+            Statement::GatherRun { source, run } => {
+                let (run, entries) = self.run(run);
+                writeln!(f, "{entries} = {source}[{run}]")
+            }
+            Statement::ScatterRun { target, run, write } => {
+                let (run, entries) = self.run(run);
+                writeln!(f, "{target}[{run}] {} {entries}", self.verb(*write))
+            }
+            Statement::Prefetch(argument, at, cache) => {
+                writeln!(f, "prefetch {argument}[{}] to {cache:?}", self.index(at))
             }
             Statement::PrefetchIndexed { array, map, entries, entry, scale, batches } => {
                 let place = format!("(batch + {batches}) * {entries} + {entry}");
-                writeln!(f, "prefetch {array}[{map}[{place}, lane] * {scale}]")?;
+                writeln!(f, "prefetch {array}[{map}[{place}, lane] * {scale}]")
             }
-            Statement::Barrier => writeln!(f, "barrier")?,
-            Statement::Fence => writeln!(f, "fence")?,
-            Statement::Recompute(var) => writeln!(f, "recompute {var}")?,
-            Statement::StoreShared(shared, index, value) => {
-                writeln!(f, "{shared}[{}] = {value}", at(index))?;
-            }
-            Statement::When { conditions, body } => {
-                let conditions: Vec<String> =
-                    conditions.iter().map(|condition| show_condition(kernel, condition)).collect();
-                writeln!(f, "when {}:", conditions.join(" and "))?;
-                show_block(kernel, body, depth + 1, f)?;
-            }
-            Statement::Stage => writeln!(f, "stage")?,
-            Statement::Comment(text) => writeln!(f, "// {text}")?,
+            Statement::Barrier => writeln!(f, "barrier"),
+            Statement::Fence => writeln!(f, "fence"),
+            Statement::Recompute(var) => writeln!(f, "recompute {}", self.bare(*var)),
+            Statement::Stage => writeln!(f, "stage"),
+            Statement::Comment(text) if self.is_complete() => writeln!(f, "// {}", remark(text)),
+            Statement::Comment(text) => writeln!(f, "// {text}"),
         }
     }
-    Ok(())
-}
 
-fn show_condition(kernel: &Kernel, condition: &Condition) -> String {
-    let name = condition.vars().next().map(|var| var_name(kernel, var)).unwrap_or_default();
-    match condition {
-        Condition::Below(_, bound) => format!("{name} < {bound}"),
-        Condition::Something(_) => format!("{name} is something"),
-        Condition::Equals(_, number) => format!("{name} is {number}"),
-        Condition::Bit(_, bit) => format!("{name} has bit {bit}"),
-        Condition::NoBit(_, bit) => format!("{name} has no bit {bit}"),
-        Condition::Meet(_, other) => format!("{name} meets {}", var_name(kernel, *other)),
-        Condition::Active => "active".to_owned(),
-        Condition::ActiveCell(cell) => format!("{} < active", Shown(kernel, cell)),
+    fn indexed(&self, place: &Indexed) -> String {
+        let Indexed { map, at, scale, offset, .. } = place;
+        format!("{map}[{}, lane] * {scale} + {offset}", self.index(at))
+    }
+
+    /// The elements of a run, and the entries that they belong to.
+    fn run(&self, run: &Run) -> (String, String) {
+        let Run { map, at, scale, local, positions, first, length } = run;
+        let elements = format!("{map}[{}, lane] * {scale}..", self.index(at));
+        (elements, format!("{local}[{positions}[{first}..+{length}]]"))
+    }
+
+    fn integer(&self, integer: &Integer) -> String {
+        match integer {
+            Integer::Element(map, at) => format!("{map}[{}]", self.index(at)),
+            Integer::Entry(array, at) => format!("{array}[{}]", self.index(at)),
+            Integer::Rest(of, by) => format!("{} mod {by}", self.var(*of)),
+        }
+    }
+
+    fn condition(&self, condition: &Condition) -> String {
+        match condition {
+            Condition::Below(var, bound) => format!("{} < {bound}", self.var(*var)),
+            Condition::Something(var) => format!("{} is something", self.var(*var)),
+            Condition::Equals(var, number) => format!("{} is {number}", self.var(*var)),
+            Condition::Bit(var, bit) => format!("{} has bit {bit}", self.var(*var)),
+            Condition::NoBit(var, bit) => format!("{} has no bit {bit}", self.var(*var)),
+            Condition::Meet(one, other) => format!("{} meets {}", self.var(*one), self.var(*other)),
+            Condition::Active => "active".to_owned(),
+            Condition::ActiveCell(cell) => format!("{} < active", self.index(cell)),
+        }
+    }
+
+    fn verb(&self, write: Write) -> String {
+        match write {
+            Write::LaneSerial => "+= (lane-serial)".to_owned(),
+            Write::Exclusive => "= (exclusive)".to_owned(),
+            Write::Atomic => "+= (atomic)".to_owned(),
+            Write::Alone => "+= (alone)".to_owned(),
+            Write::Inside(border) => {
+                format!("= (exclusive) where {} is 0, else += (atomic)", self.bare(border))
+            }
+        }
+    }
+
+    fn value(&self, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(value) = self.kernel.values.get(id) else {
+            return writeln!(f, "{id} = ?");
+        };
+        let kind = if value.varying { "" } else { " uniform" };
+        write!(f, "{id}{kind} = {}", self.operation(&value.op))?;
+        self.value_name(id, f)
+    }
+
+    /// The name of a value, which ends its line.
+    fn value_name(&self, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kernel.values[id].name {
+            Some(name) if self.is_complete() => writeln!(f, "  // {}", remark(name)),
+            Some(name) => writeln!(f, "  // {name}"),
+            None => writeln!(f),
+        }
+    }
+
+    fn operation(&self, op: &Op) -> String {
+        let mut text = match op {
+            Op::LoadShared(shared, at) => format!("{shared}[{}]", self.index(at)),
+            Op::LoadLocal(local, at) => format!("{local}[{}]", self.index(at)),
+            Op::LoadTable(table, at) => format!("{table}[{}]", self.index(at)),
+            Op::LoadUniform(argument, at) => format!("{argument}[{}]", self.index(at)),
+            Op::LoadLanes(argument, at) => format!("{argument}[{}, lane]", self.index(at)),
+            Op::Flag { masks, at, bit } => format!("{masks}[{}, lane] bit {bit}", self.index(at)),
+            Op::Gather { source, from } => {
+                let mask = if from.masked { " masked" } else { "" };
+                format!("{source}[{}]{mask}", self.indexed(from))
+            }
+            Op::LoadAt { source, var, scale, offset, masked } => {
+                let (mask, var) = (if *masked { " masked" } else { "" }, self.var(*var));
+                format!("{source}[{var} * {scale} + {offset}]{mask}")
+            }
+            Op::Unary(function, _) => format!("{function:?}"),
+            Op::Binary(function, ..) => format!("{function:?}"),
+            Op::Compare(comparison, ..) => format!("{comparison:?}"),
+            Op::Constant(constant) if self.is_complete() => number(*constant),
+            Op::Constant(constant) => constant.to_string(),
+            Op::Fma(..) => "Fma".to_owned(),
+            Op::FmaNeg(..) => "FmaNeg".to_owned(),
+            Op::Reciprocal(_) => "Reciprocal".to_owned(),
+            Op::Quotient(..) => "Quotient".to_owned(),
+            Op::And(..) => "And".to_owned(),
+            Op::Or(..) => "Or".to_owned(),
+            Op::Not(_) => "Not".to_owned(),
+            Op::Select(..) => "Select".to_owned(),
+            Op::Broadcast(_) => "Broadcast".to_owned(),
+        };
+        for item in op.operands() {
+            text.push(' ');
+            text.push_str(&self.operand(item));
+        }
+        text
     }
 }
 
-fn verb(write: Write) -> String {
-    match write {
-        Write::LaneSerial => "+= (lane-serial)".to_owned(),
-        Write::Exclusive => "= (exclusive)".to_owned(),
-        Write::Atomic => "+= (atomic)".to_owned(),
-        Write::Alone => "+= (alone)".to_owned(),
-        Write::Inside(border) => format!("= (exclusive) where {border} is 0, else += (atomic)"),
-    }
-}
-
-fn show_let(kernel: &Kernel, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let value = &kernel.values[id];
-    let kind = if value.varying { "" } else { " uniform" };
-    let operand = |operand: ValueId| match kernel.values[operand].op {
-        Op::Constant(number) => format!("{number}"),
-        _ => operand.to_string(),
+/// All entries of a table, in rows where there are many.
+fn entries(table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let [of_reals, of_positions] = ROWS;
+    let (kind, row, texts): (_, _, Vec<String>) = match &table.entries {
+        Entries::Real(entries) => {
+            ("real", of_reals, entries.iter().map(|&entry| number(entry)).collect())
+        }
+        Entries::Position(entries) => {
+            ("position", of_positions, entries.iter().map(u32::to_string).collect())
+        }
     };
-    write!(f, "{id}{kind} = ")?;
-    match &value.op {
-        Op::LoadShared(shared, index) => write!(f, "{shared}[{}]", Shown(kernel, index))?,
-        Op::LoadLocal(local, index) => write!(f, "{local}[{}]", Shown(kernel, index))?,
-        Op::LoadTable(table, index) => write!(f, "{table}[{}]", Shown(kernel, index))?,
-        Op::LoadUniform(argument, index) => write!(f, "{argument}[{}]", Shown(kernel, index))?,
-        Op::LoadLanes(argument, index) => write!(f, "{argument}[{}, lane]", Shown(kernel, index))?,
-        Op::Flag { masks, at, bit } => {
-            write!(f, "{masks}[{}, lane] bit {bit}", Shown(kernel, at))?;
-        }
-        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
-            let mask = if *masked { " masked" } else { "" };
-            let place = Shown(kernel, at);
-            write!(f, "{source}[{map}[{place}, lane] * {scale} + {offset}]{mask}")?;
-        }
-        Op::LoadAt { source, var, scale, offset, masked } => {
-            let (mask, var) = (if *masked { " masked" } else { "" }, var_name(kernel, *var));
-            write!(f, "{source}[{var} * {scale} + {offset}]{mask}")?;
-        }
-        Op::Unary(function, _) => write!(f, "{function:?}")?,
-        Op::Binary(function, ..) => write!(f, "{function:?}")?,
-        Op::Compare(comparison, ..) => write!(f, "{comparison:?}")?,
-        Op::Constant(number) => write!(f, "{number}")?,
-        Op::Fma(..) => write!(f, "Fma")?,
-        Op::FmaNeg(..) => write!(f, "FmaNeg")?,
-        Op::Reciprocal(_) => write!(f, "Reciprocal")?,
-        Op::Quotient(..) => write!(f, "Quotient")?,
-        Op::And(..) => write!(f, "And")?,
-        Op::Or(..) => write!(f, "Or")?,
-        Op::Not(_) => write!(f, "Not")?,
-        Op::Select(..) => write!(f, "Select")?,
-        Op::Broadcast(_) => write!(f, "Broadcast")?,
+    let spread = if table.spread { " spread" } else { "" };
+    write!(f, "{kind}[{}]{spread} =", texts.len())?;
+    if texts.len() <= row {
+        let space = if texts.is_empty() { "" } else { " " };
+        return writeln!(f, "{space}{}", texts.join(", "));
     }
-    for item in value.op.operands() {
-        write!(f, " {}", operand(item))?;
-    }
-    match &value.name {
-        Some(name) => writeln!(f, "  // {name}"),
-        None => writeln!(f),
-    }
+    let rows: Vec<String> = texts.chunks(row).map(|row| row.join(", ")).collect();
+    writeln!(f, "\n    {}", rows.join(",\n    "))
+}
+
+/// The length of a table and a digest of its entries.
+fn summary(table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (kind, length, hash) = match &table.entries {
+        Entries::Real(entries) => {
+            ("real", entries.len(), digest(entries.iter().map(|entry| entry.to_bits())))
+        }
+        Entries::Position(entries) => {
+            let entries = entries.iter().map(|&entry| u64::from(entry));
+            ("position", entries.len(), digest(entries))
+        }
+    };
+    writeln!(f, "{kind}[{length}] hash={hash:016x}")
 }

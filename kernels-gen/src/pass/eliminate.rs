@@ -3,8 +3,8 @@
 use crate::kir::{Kernel, Statement, ValueId};
 use fem_dsl::arena::IndexVec;
 
-/// Returns the kernel without unused values.
-pub(super) fn eliminate(mut kernel: Kernel) -> Kernel {
+/// Drops unused values from a kernel.
+pub(super) fn eliminate(kernel: &mut Kernel) {
     let mut used: IndexVec<ValueId, bool> = kernel.values.iter().map(|_| false).collect();
     let mut mark = |statement: &Statement| match statement {
         Statement::StoreLocal(_, _, value)
@@ -26,7 +26,6 @@ pub(super) fn eliminate(mut kernel: Kernel) -> Kernel {
         }
     }
     keep(&mut kernel.body, &used);
-    kernel
 }
 
 fn keep(body: &mut Vec<Statement>, used: &IndexVec<ValueId, bool>) {

@@ -7,15 +7,17 @@ use crate::kir::{ArgumentId, Index, Indexed, Kernel, Op, Statement, Value, Value
 use fem_dsl::arena::IndexVec;
 
 /// Makes every operand of a varying operation varying.
-pub(super) fn legalise(kernel: Kernel) -> Kernel {
+pub(super) fn legalise(kernel: &mut Kernel) {
     let mut pass = Pass {
-        old: kernel.values.clone(),
+        old: std::mem::take(&mut kernel.values),
         values: IndexVec::new(),
-        new: kernel.values.iter().map(|_| None).collect(),
-        wide: kernel.values.iter().map(|_| None).collect(),
+        new: IndexVec::new(),
+        wide: IndexVec::new(),
     };
-    let body = pass.block(&kernel.body);
-    Kernel { body, values: pass.values, ..kernel }
+    pass.new = pass.old.iter().map(|_| None).collect();
+    pass.wide = pass.old.iter().map(|_| None).collect();
+    kernel.body = pass.block(&kernel.body);
+    kernel.values = pass.values;
 }
 
 struct Pass {

@@ -1,4 +1,6 @@
-//! A broken statement after each pass, and the stage that rejects it.
+//! A broken statement after each pass, and who refuses it; the list of passes in the documentation.
+
+mod texts;
 
 use super::*;
 use crate::ahead;
@@ -57,7 +59,8 @@ fn what_a_pass_breaks_is_refused_by_all_who_make_kernels() {
     });
     let setting =
         ahead::Setting { cell: Cell::Quadrilateral, degree: 2, order: 1, quadrature: None };
-    for pass in PASSES {
+    let passes = PASSES.iter().map(|pass| (pass.name, pass.targets));
+    for (pass, targets) in std::iter::once((LOWER, Targets::All)).chain(passes) {
         let compiled =
             Isa::ALL.map(|isa| refused(pass, || generate(&form, &elements, &plans, isa)));
         let words = [&CUDA, &OPENCL];
@@ -65,13 +68,22 @@ fn what_a_pass_breaks_is_refused_by_all_who_make_kernels() {
             .map(|words| refused(pass, || generate_for_threads(&form, &elements, &plans, words)));
         let interpreted = refused(pass, || interpret(&form, &elements, &plans));
         let ahead = refused(pass, || ahead::kernels(&form, setting, Isa::Avx2));
-        let (vectors, devices) = match pass {
-            "legalise" => (true, false),
-            "share" | "place" => (false, true),
-            _ => (true, true),
-        };
+        let vectors = targets != Targets::Threads;
+        let devices = targets != Targets::Vectors;
         assert_eq!(compiled, [vectors; 3], "{pass}");
         assert_eq!(threads, [devices; 2], "{pass}");
         assert_eq!((interpreted, ahead), (vectors && devices, vectors), "{pass}");
     }
+}
+
+#[test]
+fn the_documentation_lists_the_passes() {
+    let page = include_str!("../../../docs/design/kir.md");
+    let rows: Vec<String> = PASSES.iter().map(Pass::to_string).collect();
+    let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    for row in &rows {
+        assert!(page.contains(row.as_str()), "docs/design/kir.md needs the row\n{row}");
+    }
+    let first = listed.iter().position(|line| *line == rows[0]).expect("the first pass");
+    assert_eq!(listed[first..first + rows.len()], rows, "docs/design/kir.md lists them in order");
 }

@@ -1,6 +1,6 @@
 //! Convergence: what is returned as solved is solved, each field by the scale of its own equations, and what is small is not taken for 0.
 
-use weakform::{Execution, Figure, Form, Solution};
+use weakform::{Execution, Form, ReportValue, Solution};
 
 /// Solves a problem of a form of the same name, with a text put in place of `HERE`.
 fn solve(text: &str, name: &str, here: &str) -> Result<Solution, String> {
@@ -15,7 +15,7 @@ fn solved(text: &str, name: &str, here: &str) -> Solution {
 }
 
 fn number(solution: &Solution, name: &str) -> f64 {
-    solution.report(name).and_then(Figure::number).expect("a number")
+    solution.report(name).and_then(ReportValue::number).expect("a number")
 }
 
 /// No u has u = 2 where it is below 1 and u = 1/2 elsewhere; the derivative does not depend on u.

@@ -2,10 +2,10 @@
 
 use super::setup::checked;
 use super::{FieldName, FieldOf, System, Value};
-use crate::{Error, Figure, Vector, threads};
-use runtime::mesh::locate::{Located, Locator};
+use crate::{Error, ReportValue, Vector, threads};
+use runtime::mesh::locate::{LocatedPoint, Locator};
 use runtime::operator::functional::{errors_of, field_at, measuring_rule};
-use runtime::problem::{RunError, State, report};
+use runtime::problem::{EvaluationState, RunError, report};
 use std::sync::OnceLock;
 
 /// Writes what is known at a point.
@@ -144,11 +144,11 @@ impl System {
     ///
     /// What is wrong with the text, the vector does not fit, the mesh has no such tag, or kernels cannot be made. A point
     /// outside of the mesh has the value NaN, with a warning.
-    pub fn measure(&self, u: &Vector, text: &str) -> Result<Figure, Error> {
+    pub fn measure(&self, u: &Vector, text: &str) -> Result<ReportValue, Error> {
         self.fits(u)?;
         let reports = self.source.reports(self.form.dim, text)?;
         let numbers = u.to_vec();
-        let of = State {
+        let of = EvaluationState {
             form: &self.form,
             on: &self.on,
             elements: &self.elements,
@@ -197,7 +197,7 @@ impl System {
         self.fits(u)?;
         let locator = Locator::new(&self.on.mesh).map_err(RunError::from)?;
         let find = |point: &[f64; 3]| locator.find(point).ok_or(Error::Outside { point: *point });
-        let located: Vec<Located> = points.iter().map(find).collect::<Result<_, _>>()?;
+        let located: Vec<LocatedPoint> = points.iter().map(find).collect::<Result<_, _>>()?;
         Ok(field_at(&self.on, index, &u.to_vec(), &located).map_err(RunError::from)?)
     }
 }

@@ -4,13 +4,13 @@ use super::{Device, DeviceError, Recording};
 use std::error::Error;
 
 /// Work that is the same each time, and its execution mode.
-pub(crate) struct Repeated {
+pub(crate) struct RepeatedWork {
     /// The number of runs before recording.
     worth: usize,
-    way: Way,
+    way: RepeatMode,
 }
 
-enum Way {
+enum RepeatMode {
     /// Kernel by kernel, with the number of runs so far.
     Singly(usize),
     Recorded(Recording),
@@ -18,16 +18,16 @@ enum Way {
     Never,
 }
 
-impl Repeated {
+impl RepeatedWork {
     /// Creates work that is recorded after `worth` runs.
     pub(crate) fn worth(worth: usize) -> Self {
-        Self { worth, way: Way::Singly(0) }
+        Self { worth, way: RepeatMode::Singly(0) }
     }
 
     /// Discards the recording: the work has changed.
     pub(crate) fn forget(&mut self) {
-        if !matches!(self.way, Way::Never) {
-            self.way = Way::Singly(0);
+        if !matches!(self.way, RepeatMode::Never) {
+            self.way = RepeatMode::Singly(0);
         }
     }
 
@@ -37,16 +37,16 @@ impl Repeated {
         device: &dyn Device,
         mut work: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
-        if let Way::Singly(runs) = &mut self.way {
+        if let RepeatMode::Singly(runs) = &mut self.way {
             if *runs < self.worth {
                 *runs += 1;
                 return work();
             }
             let recording = device.record(&mut || Ok(work()?))?;
-            self.way = recording.map_or(Way::Never, Way::Recorded);
+            self.way = recording.map_or(RepeatMode::Never, RepeatMode::Recorded);
         }
         match &self.way {
-            Way::Recorded(recording) => Ok(device.replay(recording)?),
+            RepeatMode::Recorded(recording) => Ok(device.replay(recording)?),
             _ => work(),
         }
     }

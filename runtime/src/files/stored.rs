@@ -1,6 +1,6 @@
 //! Data and states from files: an array of a `.vtu` or `.npy` file → values on cells, or at the nodes of a space.
 //!
-//! Values follow the order of the mesh file ([`crate::mesh::Places`]). A `.vtu` also has the positions of cells and
+//! Values follow the order of the mesh file ([`crate::mesh::SourceNumbering`]). A `.vtu` also has the positions of cells and
 //! points, which are compared with the mesh. This verifies the order, and also permits files of `wf run`, whose cells
 //! have another order. Nodal values are interpolated. A state with stored coefficients ([`state`]) is restored exactly.
 
@@ -13,9 +13,9 @@ pub mod system;
 
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
-use crate::mesh::places::Rows;
-use crate::mesh::read::Format;
-use crate::mesh::read::vtk::data::{Array, Data, Section, data};
+use crate::mesh::read::MeshFormat;
+use crate::mesh::read::vtk::data::{Association, DataArray, VtuData, data};
+use crate::mesh::source_order::DataRows;
 use crate::space::Space;
 use crate::support::input::{self, InputError};
 pub use error::FileError;
@@ -24,8 +24,8 @@ use fem_dsl::problem::Stored;
 use fem_dsl::source::shortened;
 use kernels_gen::element::Lagrange;
 pub use npy::NpyError;
-use npy::Table;
-use state::State;
+use npy::NpyTable;
+use state::StoredField;
 use std::path::Path;
 
 /// Tolerance of positions, relative to the largest coordinate: files may have single precision.
@@ -33,7 +33,7 @@ const SINGLE: f64 = 1e-6;
 
 /// Nodal values, and a note on their origin.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AtNodes {
+pub struct NodalValues {
     /// Values node by node, with interleaved components.
     pub values: Vec<f64>,
     /// The conversion of the file's numbers, if any.
@@ -42,7 +42,7 @@ pub struct AtNodes {
 
 /// Request of an array for a mesh.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct ArrayRequest<'a> {
     stored: &'a Stored,
     /// The name of the array.
     name: &'a str,
@@ -50,7 +50,7 @@ pub struct Wanted<'a> {
     mesh: &'a Mesh,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ArrayRequest<'a> {
     /// Requests data or a state with this name and shape; `own` is the default array name.
     pub fn new(stored: &'a Stored, own: &'a str, shape: Shape, mesh: &'a Mesh) -> Self {
         Self { stored, name: stored.array.as_deref().unwrap_or(own), shape, mesh }
@@ -61,7 +61,7 @@ impl<'a> Wanted<'a> {
     /// # Errors
     ///
     /// The file cannot be read, or is damaged.
-    pub fn read(self) -> Result<Found<'a>, FileError> {
+    pub fn read(self) -> Result<ParsedFile<'a>, FileError> {
         self.read_bytes(&bytes(&self.stored.path)?)
     }
 
@@ -70,40 +70,44 @@ impl<'a> Wanted<'a> {
     /// # Errors
     ///
     /// The file is damaged.
-    pub fn read_bytes(self, bytes: &[u8]) -> Result<Found<'a>, FileError> {
+    pub fn read_bytes(self, bytes: &[u8]) -> Result<ParsedFile<'a>, FileError> {
         if npy::is_one(bytes) {
             return match &self.stored.array {
                 Some(name) => Err(FileError::Named { name: name.clone() }),
-                None => Ok(Found { wanted: self, contents: Contents::Npy(npy::read(bytes)?) }),
+                None => {
+                    Ok(ParsedFile { wanted: self, contents: FileContents::Npy(npy::read(bytes)?) })
+                }
             };
         }
-        if Format::of(&self.stored.path, bytes) != Some(Format::Vtu) {
+        if MeshFormat::of(&self.stored.path, bytes) != Some(MeshFormat::Vtu) {
             return Err(FileError::Format);
         }
         let of_state = state::names(self.name);
-        let wanted = |section: Section, name: &str| match section {
-            Section::File => name == state::mesh_name() || of_state.iter().any(|own| own == name),
-            Section::Points | Section::Cells => name == self.name,
+        let wanted = |section: Association, name: &str| match section {
+            Association::File => {
+                name == state::mesh_name() || of_state.iter().any(|own| own == name)
+            }
+            Association::Points | Association::Cells => name == self.name,
         };
-        Ok(Found { wanted: self, contents: Contents::Vtu(data(bytes, wanted)?) })
+        Ok(ParsedFile { wanted: self, contents: FileContents::Vtu(data(bytes, wanted)?) })
     }
 }
 
 /// Contents of a file.
 #[derive(Debug)]
-enum Contents {
-    Npy(Table),
-    Vtu(Data),
+enum FileContents {
+    Npy(NpyTable),
+    Vtu(VtuData),
 }
 
 /// A parsed file.
 #[derive(Debug)]
-pub struct Found<'a> {
-    wanted: Wanted<'a>,
-    contents: Contents,
+pub struct ParsedFile<'a> {
+    wanted: ArrayRequest<'a>,
+    contents: FileContents,
 }
 
-impl Found<'_> {
+impl ParsedFile<'_> {
     /// Returns the values on the cells of the mesh, in cell order.
     ///
     /// # Errors
@@ -118,10 +122,10 @@ impl Found<'_> {
     /// # Errors
     ///
     /// The file has no such values, or belongs to another mesh.
-    pub fn at_nodes(&self, space: &Space, partition: &Partition) -> Result<AtNodes, FileError> {
+    pub fn at_nodes(&self, space: &Space, partition: &Partition) -> Result<NodalValues, FileError> {
         let wanted = self.wanted;
-        if let Contents::Vtu(data) = &self.contents
-            && let Some(state) = State::of(data, wanted.name, wanted.mesh)?
+        if let FileContents::Vtu(data) = &self.contents
+            && let Some(state) = StoredField::of(data, wanted.name, wanted.mesh)?
         {
             return wanted.state(&state, space, partition);
         }
@@ -131,43 +135,44 @@ impl Found<'_> {
             let (geometry, values) = wanted.at_points(&self.contents)?;
             fit::interpolated(geometry, wanted.mesh.nodes(), &values, space)
         };
-        Ok(AtNodes { values, note: None })
+        Ok(NodalValues { values, note: None })
     }
 }
 
-impl Wanted<'_> {
+impl ArrayRequest<'_> {
     /// Returns the values on the cells of the mesh; values of its coarse mesh are inherited.
-    fn on_cells(self, contents: &Contents) -> Result<Vec<f64>, FileError> {
+    fn on_cells(self, contents: &FileContents) -> Result<Vec<f64>, FileError> {
         let count = match contents {
-            Contents::Npy(table) => table.rows,
-            Contents::Vtu(data) => data.n_cells(),
+            FileContents::Npy(table) => table.rows,
+            FileContents::Vtu(data) => data.n_cells(),
         };
         if let Some(refined) = self.mesh.refined_from().filter(|_| count != self.mesh.n_cells()) {
-            let coarse = Wanted { mesh: &refined.coarse, ..self }.on_cells(contents)?;
+            let coarse = ArrayRequest { mesh: &refined.coarse, ..self }.on_cells(contents)?;
             return Ok(refine::on_cells(refined, &coarse, self.shape.components()));
         }
         match contents {
-            Contents::Npy(table) => self.rows_of_cells(table),
-            Contents::Vtu(data) => self.array_of_cells(data),
+            FileContents::Npy(table) => self.rows_of_cells(table),
+            FileContents::Vtu(data) => self.array_of_cells(data),
         }
     }
 
     /// Returns the values at the geometry nodes of the mesh, and their element; values of its coarse mesh are
     /// interpolated.
-    fn at_points(self, contents: &Contents) -> Result<(Lagrange, Vec<f64>), FileError> {
+    fn at_points(self, contents: &FileContents) -> Result<(Lagrange, Vec<f64>), FileError> {
         let count = match contents {
-            Contents::Npy(table) => table.rows,
-            Contents::Vtu(data) => data.points.len(),
+            FileContents::Npy(table) => table.rows,
+            FileContents::Vtu(data) => data.points.len(),
         };
         if let Some(refined) = self.mesh.refined_from()
             && (count != self.mesh.points().len() || self.mesh.order() > 1)
         {
-            let (from, values) = Wanted { mesh: &refined.coarse, ..self }.at_points(contents)?;
+            let (from, values) =
+                ArrayRequest { mesh: &refined.coarse, ..self }.at_points(contents)?;
             return Ok(refine::at_points(self.mesh, refined, (from, &values), self.shape));
         }
         let (rows, values) = match contents {
-            Contents::Npy(table) => self.rows_of_points(table)?,
-            Contents::Vtu(data) => self.array_of_points(data)?,
+            FileContents::Npy(table) => self.rows_of_points(table)?,
+            FileContents::Vtu(data) => self.array_of_points(data)?,
         };
         fit::at_points(self.mesh, &rows, &values, self.shape.components())
     }
@@ -175,16 +180,16 @@ impl Wanted<'_> {
     /// Returns a state of this mesh in the numbering of a space, interpolated if the elements differ.
     fn state(
         self,
-        state: &State,
+        state: &StoredField,
         space: &Space,
         partition: &Partition,
-    ) -> Result<AtNodes, FileError> {
+    ) -> Result<NodalValues, FileError> {
         let (found, expected) = (state.components, space.components());
         if found != expected {
             return Err(FileError::Components { found, expected });
         }
         if state.element == space.element() {
-            return Ok(AtNodes { values: state.numbered(space), note: None });
+            return Ok(NodalValues { values: state.numbered(space), note: None });
         }
         let [there, here] = [state.element, space.element()];
         if here.is_continuous() && !there.is_continuous() {
@@ -196,16 +201,16 @@ impl Wanted<'_> {
         let [from, to] = [there, here].map(|element| element.degree());
         let how = if to >= from { "" } else { ", which leaves something out" };
         let note = format!("was of degree {from} and is interpolated to degree {to}{how}");
-        Ok(AtNodes { values, note: Some(note) })
+        Ok(NodalValues { values, note: Some(note) })
     }
 
     /// Returns the cell array of a `.vtu`, in the order of the mesh.
-    fn array_of_cells(self, data: &Data) -> Result<Vec<f64>, FileError> {
+    fn array_of_cells(self, data: &VtuData) -> Result<Vec<f64>, FileError> {
         let count = data.n_cells();
-        let (components, values) = self.array(data, Section::Cells, count)?;
+        let (components, values) = self.array(data, Association::Cells, count)?;
         let (mesh, of_source) = (self.mesh, self.of_cells());
         let vertices = mesh.cell().vertex_count();
-        let off = |rows: &Rows| {
+        let off = |rows: &DataRows| {
             // The parts of split cells have other centres.
             let cut = rows.count < rows.of.len();
             let places = rows.of.iter().enumerate().filter(|_| !cut);
@@ -219,11 +224,11 @@ impl Wanted<'_> {
     }
 
     /// Returns the point array of a `.vtu`: the row of each geometry node, and the values.
-    fn array_of_points(self, data: &Data) -> Result<(Rows, Vec<f64>), FileError> {
+    fn array_of_points(self, data: &VtuData) -> Result<(DataRows, Vec<f64>), FileError> {
         let count = data.points.len();
-        let (_, values) = self.array(data, Section::Points, count)?;
+        let (_, values) = self.array(data, Association::Points, count)?;
         let (mesh, of_source) = (self.mesh, vec![self.of_points()?]);
-        let off = |rows: &Rows| {
+        let off = |rows: &DataRows| {
             let vertices = rows.of[..mesh.n_vertices()].iter().zip(mesh.points());
             self.farthest(vertices.filter_map(|(&row, &here)| {
                 Some((row as usize, *data.points.get(row as usize)?, here))
@@ -240,14 +245,14 @@ impl Wanted<'_> {
         self,
         what: &'static str,
         count: usize,
-        of_source: Vec<Rows>,
+        of_source: Vec<DataRows>,
         own: usize,
-        off: impl Fn(&Rows) -> Option<Place>,
-    ) -> Result<Rows, FileError> {
+        off: impl Fn(&DataRows) -> Option<RowDeviation>,
+    ) -> Result<DataRows, FileError> {
         let expected = of_source.iter().map(|rows| rows.count).collect();
-        let own = (own == count).then(|| Rows::own(count));
+        let own = (own == count).then(|| DataRows::own(count));
         let all = of_source.into_iter().chain(own).filter(|rows| rows.count == count);
-        let mut best: Option<(f64, Option<Place>, Rows)> = None;
+        let mut best: Option<(f64, Option<RowDeviation>, DataRows)> = None;
         for rows in all {
             let farthest = off(&rows);
             let far = farthest.map_or(0.0, |(far, ..)| far);
@@ -267,7 +272,10 @@ impl Wanted<'_> {
     }
 
     /// Returns the row with the largest deviation, and its position in the file and in the mesh.
-    fn farthest(self, places: impl Iterator<Item = (usize, [f64; 3], [f64; 3])>) -> Option<Place> {
+    fn farthest(
+        self,
+        places: impl Iterator<Item = (usize, [f64; 3], [f64; 3])>,
+    ) -> Option<RowDeviation> {
         let far = |(row, there, here): (usize, [f64; 3], [f64; 3])| {
             let most = (0..self.mesh.dim()).map(|axis| (there[axis] - here[axis]).abs());
             // What is no number is as far as can be.
@@ -277,16 +285,16 @@ impl Wanted<'_> {
         places.map(far).reduce(|most, next| if next.0 > most.0 { next } else { most })
     }
 
-    fn of_cells(self) -> Vec<Rows> {
+    fn of_cells(self) -> Vec<DataRows> {
         self.mesh.cell_rows()
     }
 
-    fn of_points(self) -> Result<Rows, FileError> {
+    fn of_points(self) -> Result<DataRows, FileError> {
         self.mesh.point_rows().ok_or(FileError::Unnumbered { order: self.mesh.order() })
     }
 
     /// Returns the rows of a `.npy` for the cells of the mesh.
-    fn rows_of_cells(self, table: &Table) -> Result<Vec<f64>, FileError> {
+    fn rows_of_cells(self, table: &NpyTable) -> Result<Vec<f64>, FileError> {
         let all = self.of_cells();
         let fits = all.iter().find(|rows| rows.count == table.rows);
         let rows = fits.ok_or_else(|| miscounted("cells", table.rows, &all))?;
@@ -294,7 +302,7 @@ impl Wanted<'_> {
     }
 
     /// Returns the rows of a `.npy` for the nodes of the mesh.
-    fn rows_of_points(self, table: &Table) -> Result<(Rows, Vec<f64>), FileError> {
+    fn rows_of_points(self, table: &NpyTable) -> Result<(DataRows, Vec<f64>), FileError> {
         if self.mesh.refined_from().is_some() {
             return Err(FileError::Refined);
         }
@@ -305,20 +313,20 @@ impl Wanted<'_> {
         }
     }
 
-    fn columns(self, table: &Table) -> Result<Vec<f64>, FileError> {
+    fn columns(self, table: &NpyTable) -> Result<Vec<f64>, FileError> {
         fit::components(&table.values, table.columns, self.shape, self.mesh.dim())
     }
 
     /// Finds the array; returns its number of components and its `count` values.
     fn array(
         self,
-        data: &Data,
-        section: Section,
+        data: &VtuData,
+        section: Association,
         count: usize,
     ) -> Result<(usize, Vec<f64>), FileError> {
         let Some(array) = data.array(section, self.name) else {
             let place = match section {
-                Section::Cells => "on cells",
+                Association::Cells => "on cells",
                 _ => "at points",
             };
             return Err(FileError::NoArray {
@@ -339,21 +347,24 @@ impl Wanted<'_> {
 }
 
 /// Deviation of a row: distance, row number, position in the file, and position in the mesh.
-type Place = (f64, usize, [f64; 3], [f64; 3]);
+type RowDeviation = (f64, usize, [f64; 3], [f64; 3]);
 
-fn miscounted(what: &'static str, found: usize, expected: &[Rows]) -> FileError {
+fn miscounted(what: &'static str, found: usize, expected: &[DataRows]) -> FileError {
     FileError::Count { what, found, expected: expected.iter().map(|rows| rows.count).collect() }
 }
 
 /// Returns the arrays of a file, formatted for messages.
-fn names(data: &Data) -> Vec<String> {
-    let shown = |array: &Array, place: &str| format!("\"{}\" {place}", shortened(&array.name));
+fn names(data: &VtuData) -> Vec<String> {
+    let shown = |array: &DataArray, place: &str| format!("\"{}\" {place}", shortened(&array.name));
     let of = |section, place| {
         let own = data.arrays.iter().filter(move |array| array.section == section);
         own.map(move |array| shown(array, place))
     };
     let fields = state::fields(data).map(|field| format!("the field \"{}\"", shortened(field)));
-    fields.chain(of(Section::Points, "at points")).chain(of(Section::Cells, "on cells")).collect()
+    fields
+        .chain(of(Association::Points, "at points"))
+        .chain(of(Association::Cells, "on cells"))
+        .collect()
 }
 
 /// Reads the numbers of a `.npy`, row by row.

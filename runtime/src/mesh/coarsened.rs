@@ -10,26 +10,26 @@
 //! its first child, the one with the least number, and is ordered by it. It has the tags that all of its children have,
 //! likewise its facets. If tags end inside a coarse cell or facet, there is no coarser mesh ([`labels`]).
 
+mod child_position;
 mod labels;
 mod links;
 mod nodes;
 mod patches;
-mod place;
 
-use super::assemble::{Joined, Sign, assemble};
+use super::assemble::{Conformity, JacobianSign, assemble};
 use super::periodic::PeriodicError;
-use super::{Affine, Arrange, Counts, Mesh, MeshError};
-use crate::support::memory::{Room, TooMuch};
-use labels::Labels;
-use links::Links;
+use super::{AffineMap, CellOrdering, EntityCounts, Mesh, MeshError};
+use crate::support::memory::{InsufficientMemory, MemoryBudget};
+use child_position::ChildPosition;
+use labels::TagLabels;
+use links::FacetLinks;
 use patches::{Patches, Refusal};
-use place::Place;
 use std::sync::Arc;
 use thiserror::Error;
 
 /// Reason for the absence of a coarser mesh.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum NotCoarser {
+pub enum CoarseningError {
     /// Triangles and tetrahedra without a recorded uniform refinement.
     #[error(
         "triangles and tetrahedra have a coarser mesh only where they came of it by uniform refinement"
@@ -37,10 +37,10 @@ pub enum NotCoarser {
     Simplices,
     /// Hanging nodes.
     #[error("nodes hang in the mesh: its cells are of different levels")]
-    Hanging,
+    HangingNodes,
     /// Too few cells for all processes.
     #[error("a coarser mesh would have too few cells for all processes")]
-    Cut,
+    TooFewCells,
     /// The number of cells is not a multiple of the patch size.
     #[error("{cells} cells are no multiple of {each}")]
     Count {
@@ -89,12 +89,12 @@ pub enum NotCoarser {
     Forest(String),
     /// Insufficient memory.
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] InsufficientMemory),
 }
 
 /// A coarser mesh, and the position of the fine cells in its cells.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Coarsened {
+pub struct CoarsenedMesh {
     /// The coarser mesh.
     pub mesh: Arc<Mesh>,
     /// The cells of the finer mesh, `[coarse cell][child]`. On tensor cells, bit a of the child number is its side of
@@ -104,10 +104,10 @@ pub struct Coarsened {
     /// For each child, the index in `maps` of the map from its reference cell to that of its parent.
     pub places: Vec<u16>,
     /// The distinct maps.
-    pub maps: Vec<Affine>,
+    pub maps: Vec<AffineMap>,
 }
 
-impl Coarsened {
+impl CoarsenedMesh {
     /// Returns the number of children per cell.
     pub fn each(&self) -> usize {
         1 << self.mesh.dim()
@@ -120,7 +120,7 @@ impl Coarsened {
     }
 
     /// Returns the map of a child's reference cell to that of its coarse cell.
-    pub fn map(&self, cell: usize, child: usize) -> &Affine {
+    pub fn map(&self, cell: usize, child: usize) -> &AffineMap {
         &self.maps[usize::from(self.places[cell * self.each() + child])]
     }
 
@@ -129,9 +129,9 @@ impl Coarsened {
         mesh: Arc<Mesh>,
         children: Vec<u32>,
         keys: impl Iterator<Item = u32>,
-        map: impl Fn(u32) -> Affine,
+        map: impl Fn(u32) -> AffineMap,
     ) -> Self {
-        let (mut known, mut maps) = (Vec::new(), Vec::<Affine>::new());
+        let (mut known, mut maps) = (Vec::new(), Vec::<AffineMap>::new());
         let place = |key: u32| {
             if known.len() <= key as usize {
                 known.resize(key as usize + 1, u16::MAX);
@@ -153,65 +153,67 @@ impl Coarsened {
 
 impl Mesh {
     /// Coarsens a mesh of squares or cubes whose cells form patches.
-    pub(crate) fn of_patches(&self) -> Result<Coarsened, NotCoarser> {
+    pub(crate) fn of_patches(&self) -> Result<CoarsenedMesh, CoarseningError> {
         let each = self.cell.vertex_count();
         if !self.cell.is_tensor() {
-            return Err(NotCoarser::Simplices);
+            return Err(CoarseningError::Simplices);
         }
         if self.hanging().is_some() {
-            return Err(NotCoarser::Hanging);
+            return Err(CoarseningError::HangingNodes);
         }
         if !self.n_cells().is_multiple_of(each) {
-            return Err(NotCoarser::Count { cells: self.n_cells(), each });
+            return Err(CoarseningError::Count { cells: self.n_cells(), each });
         }
         self.check_room_to_coarsen()?;
-        let labels = Labels::new(self);
-        let links = Links::new(self, &labels);
+        let labels = TagLabels::new(self);
+        let links = FacetLinks::new(self, &labels);
         let at = |cell: u32| self.centre(cell as usize);
         let patches = Patches::find(self, &links, &labels).map_err(|refusal| match refusal {
-            Refusal::Patches(cell) => NotCoarser::Patches { at: at(cell), each },
-            Refusal::Tags(cell) => NotCoarser::Tags { at: at(cell) },
+            Refusal::Patches(cell) => CoarseningError::Patches { at: at(cell), each },
+            Refusal::Tags(cell) => CoarseningError::Tags { at: at(cell) },
         })?;
         drop(links);
         let mesh = self.coarse(&patches, &labels)?;
         let Patches { children, places } = patches;
         let keys = places.iter().map(|place| u32::from(place.key()));
-        let map = |key: u32| Place::of(key as u16).map(self.dim());
-        Ok(Coarsened::with_maps(Arc::new(mesh), children, keys, map))
+        let map = |key: u32| ChildPosition::of(key as u16).map(self.dim());
+        Ok(CoarsenedMesh::with_maps(Arc::new(mesh), children, keys, map))
     }
 
     /// Builds the mesh of the patches.
-    fn coarse(&self, patches: &Patches, labels: &Labels) -> Result<Mesh, NotCoarser> {
+    fn coarse(&self, patches: &Patches, labels: &TagLabels) -> Result<Mesh, CoarseningError> {
         let mut parts = nodes::nodes(self, patches)?;
         (parts.facets, parts.cells) = labels.coarse(self, patches);
         let firsts = patches.firsts(self.cell.vertex_count());
         let negative: Vec<bool> = self.mirrored_of(firsts.map(|cell| cell as usize));
-        let (arrange, sign) = (Arrange::AsGiven, Sign::Negative(&negative));
-        let mut mesh = assemble(self.cell, self.order, parts, arrange, sign, Joined::Facets)?;
+        let (arrange, sign) = (CellOrdering::Original, JacobianSign::Negative(&negative));
+        let mut mesh =
+            assemble(self.cell, self.order, parts, arrange, sign, Conformity::Conforming)?;
         mesh.spheres = self.spheres.clone();
         mesh.skeleton = self.skeleton.clone();
         if self.is_periodic() {
             mesh.make_periodic(self.periodic_sides())?;
         }
         // Refining the coarse mesh can only produce entities of the fine one: equal numbers mean the same entities.
-        let counts =
-            |mesh: &Mesh| [mesh.topology(), mesh.connectivity()].map(|t| Counts::seen(mesh, t));
+        let counts = |mesh: &Mesh| {
+            [mesh.topology(), mesh.connectivity()].map(|t| EntityCounts::seen(mesh, t))
+        };
         if counts(&mesh).map(|counts| counts.refined(1)) != counts(self) {
-            return Err(NotCoarser::Contact);
+            return Err(CoarseningError::Contact);
         }
         Ok(mesh)
     }
 
     /// Checks that memory suffices for the data of cells and facets, and for the coarser mesh.
-    fn check_room_to_coarsen(&self) -> Result<(), TooMuch> {
+    fn check_room_to_coarsen(&self) -> Result<(), InsufficientMemory> {
         let (cells, facets) = (self.n_cells() as f64, self.topology.facets().len() as f64);
         let sides = self.cell.facets().len() as f64;
         let labels = if self.facet_tags.is_empty() { 0.0 } else { 4.0 * facets };
         let own = cells * (5.0 * sides + 16.0) + 8.0 * facets + labels;
-        let mut counts = Counts::of(self);
+        let mut counts = EntityCounts::of(self);
         counts.entities = counts.entities.map(|count| count / self.cell.vertex_count() as u64);
         let points = 32.0 * self.points.len() as f64;
         let what = || format!("a mesh coarser than {cells} cells ({})", self.cell.name());
-        Room::check(what, own + points + counts.bytes() + counts.bytes_of_making())
+        MemoryBudget::check(what, own + points + counts.bytes() + counts.bytes_of_making())
     }
 }

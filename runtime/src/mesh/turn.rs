@@ -6,11 +6,11 @@
 
 use super::measure::{Gradients, rule};
 use super::orient::{IDENTITY, Renumbering};
-use super::shape::Shape;
+use super::shape::CellShape;
 use crate::support::parallel::*;
 
 /// Renumbers each cell with negative measure. Returns the number of these cells.
-pub(super) fn turn_negative(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32]) -> usize {
+pub(super) fn turn_negative(shape: &CellShape, points: &[[f64; 3]], nodes: &mut [u32]) -> usize {
     let (at, weights) = match shape.element.degree() {
         1 => (vec![shape.cell.centre()], vec![1.0]),
         order => {
@@ -45,7 +45,7 @@ pub(super) fn note(count: usize, all: usize) -> Option<String> {
 }
 
 /// Exchanges the first two axes.
-fn mirror(shape: &Shape) -> Renumbering {
+fn mirror(shape: &CellShape) -> Renumbering {
     let mut mirror = IDENTITY;
     mirror.swap(1, 2);
     if shape.cell.is_tensor() {

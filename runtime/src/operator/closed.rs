@@ -14,7 +14,7 @@
 use super::Operator;
 use super::oblique;
 use crate::algebra::csr::Csr;
-use crate::device::{Combinations, NONE};
+use crate::device::{CombinationTables, NONE};
 use crate::solve::OperatorError;
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ impl Operator {
 }
 
 /// Returns P.
-fn held(n: usize, nodes: &Combinations) -> Csr {
+fn held(n: usize, nodes: &CombinationTables) -> Csr {
     let mut of_dof: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     for (node, dofs) in nodes.dofs.iter().enumerate() {
         for (c, &dof) in dofs.iter().enumerate().filter(|(_, dof)| **dof != NONE) {

@@ -9,9 +9,9 @@
 //! nodes carry no DoFs. A field that is free up to a constant makes J singular. One of its DoFs i is then pinned, J + α
 //! e_i e_iᵀ and b + α u_i e_i, so that x has the field's mean.
 //!
-//! An eigenvalue problem has two matrices instead, J φ = λ M φ, at its initial state ([`Pencil`]).
+//! An eigenvalue problem has two matrices instead, J φ = λ M φ, at its initial state ([`MatrixPencil`]).
 //!
-//! With several processes, each assembles its own cells; [`Assembled::of_all`] sums the contributions on rank 0, in the
+//! With several processes, each assembles its own cells; [`AssembledSystem::of_all`] sums the contributions on rank 0, in the
 //! numbering of the whole mesh.
 
 use super::{RunError, Solution, compile_operator, initial};
@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A linear system.
-pub struct Assembled {
+pub struct AssembledSystem {
     /// J(u).
     pub matrix: Csr,
     /// True for a symmetric matrix.
@@ -43,7 +43,7 @@ pub struct Assembled {
 }
 
 /// Matrices and solutions of an eigenvalue problem J φ = λ M φ.
-pub struct Pencil {
+pub struct MatrixPencil {
     /// J.
     pub stiffness: Csr,
     /// M. Rows and columns of constrained DoFs are 0 in M and the identity in J.
@@ -97,7 +97,7 @@ pub fn assembled_pencil(
     problem: &Problem,
     solution: &Solution,
     target: &Target,
-) -> Result<Pencil, RunError> {
+) -> Result<MatrixPencil, RunError> {
     let Some(eigen) = &problem.eigen else {
         let message = "only a problem with `eigen` has a stiffness and a mass";
         return Err(RunError::Setting(message.to_owned()));
@@ -120,7 +120,7 @@ pub fn assembled_pencil(
         mass.values[mass.starts[row]..mass.starts[row + 1]].fill(0.0);
     }
     mass.drop_zeros();
-    Ok(Pencil {
+    Ok(MatrixPencil {
         stiffness,
         mass,
         values: solution.modes.iter().map(|mode| mode.value).collect(),
@@ -148,7 +148,7 @@ pub fn assembled(
     problem: &Problem,
     solution: &Solution,
     target: &Target,
-) -> Result<Assembled, RunError> {
+) -> Result<AssembledSystem, RunError> {
     has_one_system(problem)?;
     let (form, on, elements) = (&problem.form, &solution.on, &solution.elements);
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
@@ -172,7 +172,7 @@ pub fn assembled(
         matrix = made;
         pins.iter().zip(alphas).for_each(|(&at, alpha)| rhs[at] += alpha * solution.u[at]);
     }
-    Ok(Assembled {
+    Ok(AssembledSystem {
         matrix,
         symmetric,
         rhs,
@@ -194,7 +194,7 @@ fn points(on: &Discretisation) -> Result<Vec<[f64; 3]>, RunError> {
     Ok(points)
 }
 
-impl Assembled {
+impl AssembledSystem {
     /// Sums the contributions of all processes on rank 0, numbered as in a serial run; the others return `None`. A
     /// serial run returns `self`. Collective: each process numbers the whole mesh, and rank 0 holds all entries.
     ///
@@ -228,12 +228,12 @@ impl Assembled {
     }
 }
 
-impl Pencil {
-    /// Sums the matrices of all processes, like [`Assembled::of_all`].
+impl MatrixPencil {
+    /// Sums the matrices of all processes, like [`AssembledSystem::of_all`].
     ///
     /// # Errors
     ///
-    /// As for [`Assembled::of_all`].
+    /// As for [`AssembledSystem::of_all`].
     pub fn of_all(self, solution: &Solution) -> Result<Option<Self>, RunError> {
         let on = &solution.on;
         let (Some(sharing), Some(whole)) = (on.sharing(), on.on_whole()?) else {

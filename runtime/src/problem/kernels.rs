@@ -1,9 +1,11 @@
 //! Compiles a form's kernels for the host or a device and builds the operator, whose interface hides the difference.
 
-use super::{RunError, Setup};
+use super::{ProblemSetup, RunError};
 use crate::device::{Backend, Device};
-use crate::kernels::compile::{Origin, Target, Why, compile, compile_for_device, facts};
-use crate::operator::{Operator, Shelf};
+use crate::kernels::compile::{
+    InterpretationReason, Origin, Target, compile, compile_for_device, facts,
+};
+use crate::operator::{Operator, TableCache};
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
 use kernels_gen::ahead::TASKS;
@@ -54,7 +56,7 @@ pub fn compile_operator(
     let others = TASKS.into_iter().filter(|&task| task != Task::Action);
     let tasks: Vec<Task> = others.chain(how.tasks().iter().copied()).collect();
     let target = &target.representing(how);
-    let shelf = Shelf::default();
+    let shelf = TableCache::default();
     let (mut operator, kernels) =
         compile_for(form, elements, on, params, &tasks, target, device, shelf)?;
     operator.represent(how)?;
@@ -68,13 +70,13 @@ pub fn compile_operator(
 /// As [`compile_operator`].
 pub fn compile_operator_for(
     form: &PointForm,
-    setup: &Setup,
+    setup: &ProblemSetup,
     tasks: &[Task],
     target: &Target,
     device: Option<Arc<dyn Device>>,
 ) -> Result<(Operator, Kernels), RunError> {
     let params = &setup.parameters.values;
-    let shelf = Shelf::default();
+    let shelf = TableCache::default();
     compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, shelf)
 }
 
@@ -87,7 +89,7 @@ pub(super) fn compile_for(
     tasks: &[Task],
     target: &Target,
     device: Option<Arc<dyn Device>>,
-    shelf: Shelf,
+    shelf: TableCache,
 ) -> Result<(Operator, Kernels), RunError> {
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let (facts, precision) = (facts(on), target.precision);
@@ -108,7 +110,7 @@ pub(super) fn compile_for(
             device: None,
             word: compiled.word(),
             origin: compiled.origin,
-            notes: compiled.interpreted.iter().filter_map(Why::note).collect(),
+            notes: compiled.interpreted.iter().filter_map(InterpretationReason::note).collect(),
             plans: compiled.plans,
             seconds: compiled.seconds,
         };

@@ -1,11 +1,11 @@
-//! Cell-local degrees of freedom ([`Local`]) of a form, for static condensation.
+//! Cell-local degrees of freedom ([`LocalDofs`]) of a form, for static condensation.
 
-use crate::solve::Local;
+use crate::solve::LocalDofs;
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::{Coefficient, PointForm, Slot, eliminated, is_read, is_symmetric_without};
 
 /// Returns the degrees of freedom to eliminate, if there are any.
-pub(super) fn local(form: &PointForm, on: &Discretisation) -> Option<Local> {
+pub(super) fn local(form: &PointForm, on: &Discretisation) -> Option<LocalDofs> {
     let fields = eliminated(form);
     if fields.is_empty() {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn local(form: &PointForm, on: &Discretisation) -> Option<Local> {
             }
         }
     }
-    Some(Local {
+    Some(LocalDofs {
         dofs,
         of_cell: kind_of.len(),
         clusters,

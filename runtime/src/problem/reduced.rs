@@ -6,7 +6,7 @@
 //! remains.
 
 use super::RunError;
-use super::solver::System;
+use super::solver::DiscreteProblem;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::solve::{
@@ -25,7 +25,7 @@ const STAYS: f64 = 0.5;
 /// The matrix is singular; an operator that cannot be applied.
 pub(crate) fn check_rank(
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &Vector,
 ) -> Result<Option<String>, RunError> {
     let Some(lost) = system.levels.and_then(|levels| levels.elements.lost.clone()) else {
@@ -42,7 +42,7 @@ pub(crate) fn check_rank(
         operator.jacobian().apply(&z, &mut b)?;
         let linear = system.default_linear(operator);
         let mut x = u.like();
-        let mut fixed = Fixed { operator: &mut *operator, b };
+        let mut fixed = LinearisedSystem { operator: &mut *operator, b };
         let report = solve_affine(&mut fixed, &mut x, CgSettings::default(), linear, &mut silent)?;
         match report.outcome {
             Outcome::Singular { .. } => return singular(),
@@ -67,12 +67,12 @@ pub(crate) fn check_rank(
 }
 
 /// J x = b with the Jacobian at one state.
-struct Fixed<'a> {
+struct LinearisedSystem<'a> {
     operator: &'a mut Operator,
     b: Vector,
 }
 
-impl Wrapper for Fixed<'_> {
+impl Wrapper for LinearisedSystem<'_> {
     fn inner(&self) -> &dyn NonlinearSystem {
         self.operator
     }

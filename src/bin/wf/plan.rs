@@ -19,7 +19,7 @@ use runtime::device::Device;
 use runtime::kernels::compile::{Target, facts};
 use runtime::kernels::rates::kept;
 use runtime::kernels::rates::named;
-use runtime::problem::{RunError, Setup, set_up};
+use runtime::problem::{ProblemSetup, RunError, set_up};
 
 use crate::arguments::{Backend, DeviceArguments, ProblemArguments};
 use crate::blame::Blame;
@@ -85,7 +85,7 @@ pub(crate) struct Predicted {
 pub(crate) struct Planned<'a> {
     pub(crate) name: &'a str,
     pub(crate) problem: &'a Problem,
-    pub(crate) setup: &'a Setup,
+    pub(crate) setup: &'a ProblemSetup,
     pub(crate) task: Task,
     pub(crate) backend: Backend,
     pub(crate) on: &'a Predicted,
@@ -157,7 +157,7 @@ fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
 /// A problem that is set up, with the kernels that it may have for a task.
 pub(crate) struct Found {
     pub(crate) problem: Problem,
-    pub(crate) setup: Setup,
+    pub(crate) setup: ProblemSetup,
     pub(crate) on: Predicted,
     pub(crate) target: Target,
     pub(crate) candidates: Candidates,

@@ -14,7 +14,7 @@ use kernels_gen::plan::{Scatter, Strategy, Target as Runs, Task};
 use runtime::device::{self, Device};
 use runtime::kernels::compile::{Target, facts, tuned};
 use runtime::kernels::rates::named;
-use runtime::problem::Setup;
+use runtime::problem::ProblemSetup;
 use serde_json::{Value, json};
 
 use crate::arguments::{DeviceArguments, ProblemArguments};
@@ -92,7 +92,7 @@ struct Run {
 /// What is tuned.
 struct Tuning<'a> {
     problem: &'a Problem,
-    setup: &'a Setup,
+    setup: &'a ProblemSetup,
     target: Target,
     device: Option<&'a Arc<dyn Device>>,
     until: Instant,

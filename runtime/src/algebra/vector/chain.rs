@@ -1,17 +1,18 @@
-//! Conjugate gradient iterations on device vectors without host synchronisation: see [`Recurrence`]. Failures are
-//! returned at once; [`Chain::read`] also returns earlier failures.
+//! Conjugate gradient iterations on device vectors without host synchronisation: see [`CgRecurrence`]. Failures are
+//! returned at once; [`DeviceIterations::read`] also returns earlier failures.
 
-use super::{Step, Vector};
+use super::{CgStep, Vector};
 use crate::device::{
-    Arithmetic, Array, DeviceError, Record, Recording, Recurrence, Summed, Toward,
+    Arithmetic, Array, CgRecurrence, DeviceError, RecordedWork, Recording, SearchDirection,
+    SumValues,
 };
 use std::sync::Arc;
 
 /// Steps and directions with scalars in device memory.
 #[derive(Debug)]
-pub struct Chain {
+pub struct DeviceIterations {
     arithmetic: Arc<Arithmetic>,
-    recurrence: Recurrence,
+    recurrence: CgRecurrence,
 }
 
 fn array(vector: &Vector) -> Result<&Array, DeviceError> {
@@ -22,9 +23,9 @@ fn array_mut(vector: &mut Vector) -> Result<&mut Array, DeviceError> {
     vector.array_mut().ok_or(DeviceError::Foreign)
 }
 
-impl Chain {
+impl DeviceIterations {
     /// Maximum number of iterations before a read.
-    pub const MOST: usize = Recurrence::MOST;
+    pub const MOST: usize = CgRecurrence::MOST;
 
     /// Creates a chain for vectors like this one; `None` for host vectors, or if messages pass through the host.
     ///
@@ -35,7 +36,7 @@ impl Chain {
         let (Some((arithmetic, _)), true) = (like.array(), like.stays_on_devices()) else {
             return Ok(None);
         };
-        let recurrence = Recurrence::new(arithmetic, like.joint())?;
+        let recurrence = CgRecurrence::new(arithmetic, like.joint())?;
         let arithmetic = Arc::clone(arithmetic);
         Ok(Some(Self { arithmetic, recurrence }))
     }
@@ -76,18 +77,18 @@ impl Chain {
             (Some(z), _) => {
                 let z = array(z)?;
                 self.recurrence.weigh(r, z)?;
-                Toward::Preconditioned(z)
+                SearchDirection::Preconditioned(z)
             }
-            (None, Some(d)) => Toward::Scaled(r, array(d)?),
-            (None, None) => Toward::Residual(r),
+            (None, Some(d)) => SearchDirection::Scaled(r, array(d)?),
+            (None, None) => SearchDirection::Residual(r),
         };
         self.recurrence.advance(toward, array_mut(p)?)
     }
 
     /// Waits for the results of the iterations since the last read.
-    pub fn read(&mut self) -> Result<Vec<Step>, DeviceError> {
+    pub fn read(&mut self) -> Result<Vec<CgStep>, DeviceError> {
         self.arithmetic.check()?;
-        let step = |Summed { first, second, curvature }| Step {
+        let step = |SumValues { first, second, curvature }| CgStep {
             curvature,
             square: first,
             weighted: second,
@@ -96,7 +97,7 @@ impl Chain {
     }
 
     /// Records device work: [`Device::record`](crate::device::Device::record).
-    pub fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
+    pub fn record(&self, work: RecordedWork<'_>) -> Result<Option<Recording>, DeviceError> {
         self.arithmetic.device().record(work)
     }
 

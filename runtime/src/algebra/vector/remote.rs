@@ -4,19 +4,21 @@
 //! ([`Arithmetic::keep`]): sums are NaN from then on, and the next operator application returns the error.
 
 use super::Precision;
-use crate::device::{Arithmetic, Array, DeviceError, Joint, Kind, Summed, Sums};
+use crate::device::{
+    Arithmetic, Array, DeviceError, ElementKind, PendingSums, SharedEntries, SumValues,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Entries on a device.
-pub(super) struct Remote {
+pub(super) struct DeviceEntries {
     arithmetic: Arc<Arithmetic>,
     array: Array,
     /// Interface entries.
-    joint: Option<Arc<Joint>>,
+    joint: Option<Arc<SharedEntries>>,
 }
 
-impl Clone for Remote {
+impl Clone for DeviceEntries {
     fn clone(&self) -> Self {
         let mut copy = Self::of(&self.arithmetic, self.array.len());
         copy.joint = self.joint.clone();
@@ -25,7 +27,7 @@ impl Clone for Remote {
     }
 }
 
-impl Remote {
+impl DeviceEntries {
     /// Creates zeros for a number of degrees of freedom.
     pub(super) fn zeros(arithmetic: &Arc<Arithmetic>, unknowns: usize) -> Self {
         Self::of(arithmetic, arithmetic.layout().len(unknowns))
@@ -34,7 +36,7 @@ impl Remote {
     /// Creates an array of zeros.
     fn of(arithmetic: &Arc<Arithmetic>, len: usize) -> Self {
         let array = arithmetic.keep(arithmetic.zeros(len));
-        let kind: Kind = arithmetic.precision().into();
+        let kind: ElementKind = arithmetic.precision().into();
         let array = array.unwrap_or_else(|| Array::nowhere(kind));
         Self { arithmetic: Arc::clone(arithmetic), array, joint: None }
     }
@@ -44,12 +46,12 @@ impl Remote {
     }
 
     /// Returns the interface entries.
-    pub(super) fn joint(&self) -> Option<&Arc<Joint>> {
+    pub(super) fn joint(&self) -> Option<&Arc<SharedEntries>> {
         self.joint.as_ref()
     }
 
     /// Sets the interface entries.
-    pub(super) fn join(&mut self, joint: Result<Arc<Joint>, DeviceError>) {
+    pub(super) fn join(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>) {
         self.joint = self.arithmetic.keep(joint);
     }
 
@@ -73,11 +75,11 @@ impl Remote {
     }
 
     /// Sets each y_i to the value of the first process in its list.
-    pub(super) fn agree_by(&mut self, joint: Result<Arc<Joint>, DeviceError>) {
+    pub(super) fn agree_by(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>) {
         self.exchange(joint, false);
     }
 
-    fn exchange(&mut self, joint: Result<Arc<Joint>, DeviceError>, add: bool) {
+    fn exchange(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>, add: bool) {
         let failed = |error: Box<dyn std::error::Error>| match error.downcast::<DeviceError>() {
             Ok(error) => *error,
             Err(_) => DeviceError::Foreign,
@@ -325,39 +327,39 @@ impl Remote {
         self.act(|_, y| checked.and_then(|()| by.convert(a, (&x.array, from), (y, into), n)));
     }
 
-    pub(super) fn axpy_dot(&mut self, a: f64, x: &Self) -> Pending {
+    pub(super) fn axpy_dot(&mut self, a: f64, x: &Self) -> PendingProducts {
         let sums = self.arithmetic.check();
         let joint = self.joint.as_ref();
         let sums =
             sums.and_then(|()| self.arithmetic.axpy_dot(a, &x.array, &mut self.array, joint));
-        Pending::new(&self.arithmetic, sums)
+        PendingProducts::new(&self.arithmetic, sums)
     }
 
-    pub(super) fn dot(&self, x: &Self) -> Pending {
+    pub(super) fn dot(&self, x: &Self) -> PendingProducts {
         let sums = self.arithmetic.check();
-        Pending::new(
+        PendingProducts::new(
             &self.arithmetic,
             sums.and_then(|()| self.arithmetic.dot(&self.array, &x.array, self.joint.as_ref())),
         )
     }
 
-    pub(super) fn weighted_square(&self, d: &Self) -> Pending {
+    pub(super) fn weighted_square(&self, d: &Self) -> PendingProducts {
         let sums = self.arithmetic.check();
         let joint = self.joint.as_ref();
         let sums = sums.and_then(|()| self.arithmetic.weighted(&self.array, &d.array, joint));
-        Pending::new(&self.arithmetic, sums)
+        PendingProducts::new(&self.arithmetic, sums)
     }
 
     /// See [`Arithmetic::conjugate`].
     pub(super) fn conjugate(
         &mut self,
         rz: f64,
-        curvature: &Pending,
+        curvature: &PendingProducts,
         p: &Self,
         q: &Self,
         d: Option<&Self>,
         r: &mut Self,
-    ) -> Pending {
+    ) -> PendingProducts {
         let (on, x) = (&self.arithmetic, &mut self.array);
         let sums = on.check().and_then(|()| {
             let curvature = curvature.sums.as_ref().ok_or(DeviceError::Foreign)?;
@@ -365,25 +367,25 @@ impl Remote {
             let written = [x, &mut r.array];
             on.conjugate((rz, curvature), &p.array, &q.array, d, written, self.joint.as_ref())
         });
-        Pending::new(on, sums)
+        PendingProducts::new(on, sums)
     }
 }
 
 /// Sums, possibly still pending on a device; `None` after a failure.
-pub(super) struct Pending {
+pub(super) struct PendingProducts {
     arithmetic: Arc<Arithmetic>,
-    sums: Option<Sums>,
+    sums: Option<PendingSums>,
 }
 
-impl Pending {
-    fn new(arithmetic: &Arc<Arithmetic>, sums: Result<Sums, DeviceError>) -> Self {
+impl PendingProducts {
+    fn new(arithmetic: &Arc<Arithmetic>, sums: Result<PendingSums, DeviceError>) -> Self {
         Self { arithmetic: Arc::clone(arithmetic), sums: arithmetic.keep(sums) }
     }
 
     /// Waits for the sums; NaN after a failure.
-    pub(super) fn values(&self) -> Summed {
-        let values = self.sums.as_ref().map(Sums::values);
-        let lost = Summed { first: f64::NAN, second: f64::NAN, curvature: f64::NAN };
+    pub(super) fn values(&self) -> SumValues {
+        let values = self.sums.as_ref().map(PendingSums::values);
+        let lost = SumValues { first: f64::NAN, second: f64::NAN, curvature: f64::NAN };
         values.and_then(|values| self.arithmetic.keep(values)).unwrap_or(lost)
     }
 }

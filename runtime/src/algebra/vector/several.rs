@@ -4,7 +4,7 @@
 //! Chunks of all vectors pass through the caches together, so that k × m products of n entries have the memory traffic
 //! of k + m vectors. On a device they are computed one by one, without synchronisation in between.
 
-use super::{Product, Real, Vector};
+use super::{Real, ScalarProduct, Vector};
 use crate::algebra::vector::Precision;
 use crate::support::parallel::*;
 use std::ops::Range;
@@ -37,8 +37,9 @@ pub(crate) fn symmetric_products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
 fn of_pairs(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
     let Some(first) = x.first().filter(|_| !pairs.is_empty()) else { return Vec::new() };
     if first.array().is_some() {
-        let pending: Vec<Product> = pairs.iter().map(|&(i, j)| x[i].dot_later(y[j])).collect();
-        return pending.iter().map(Product::value).collect();
+        let pending: Vec<ScalarProduct> =
+            pairs.iter().map(|&(i, j)| x[i].dot_later(y[j])).collect();
+        return pending.iter().map(ScalarProduct::value).collect();
     }
     match first.precision() {
         Precision::F64 => on_host::<f64>(x, y, pairs),

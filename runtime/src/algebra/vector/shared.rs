@@ -1,9 +1,9 @@
-//! Vectors with interface entries: [`Sharing`].
+//! Vectors with interface entries: [`InterfaceExchange`].
 
-use super::{Data, Precision, Real, Vector};
-use crate::device::Joint;
-use crate::processes::sharing::Sharing;
-use crate::processes::{Reduce, any, total};
+use super::{Precision, Real, Vector, VectorData};
+use crate::device::SharedEntries;
+use crate::processes::interface_exchange::InterfaceExchange;
+use crate::processes::{Reduction, any, total};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ impl Vector {
     /// Attaches the interface degrees of freedom: sums extend over the entries of all processes. Copies and vectors
     /// like it inherit them.
     #[must_use]
-    pub fn shared(mut self, sharing: Arc<Sharing>) -> Self {
-        if let Data::Remote(remote) = &mut self.data {
+    pub fn shared(mut self, sharing: Arc<InterfaceExchange>) -> Self {
+        if let VectorData::Remote(remote) = &mut self.data {
             let joint = remote.arithmetic().joint(&sharing, self.len);
             remote.join(joint);
         }
@@ -22,14 +22,14 @@ impl Vector {
     /// Detaches the interface: a vector of this process alone.
     #[must_use]
     pub fn unshared(mut self) -> Self {
-        if let Data::Remote(remote) = &mut self.data {
+        if let VectorData::Remote(remote) = &mut self.data {
             remote.unshare();
         }
         Self { sharing: None, ..self }
     }
 
     /// Returns the interface degrees of freedom.
-    pub fn sharing(&self) -> Option<&Arc<Sharing>> {
+    pub fn sharing(&self) -> Option<&Arc<InterfaceExchange>> {
         self.sharing.as_ref()
     }
 
@@ -50,7 +50,7 @@ impl Vector {
     }
 
     /// Sets interface entries to the value of their owner, which is given instead of the lowest rank.
-    pub(crate) fn agree_by(&mut self, sharing: &Arc<Sharing>) {
+    pub(crate) fn agree_by(&mut self, sharing: &Arc<InterfaceExchange>) {
         let (unknowns, y) = (self.len, self);
         on_device!((y), (), y.agree_by(y.arithmetic().joint(sharing, unknowns)));
         with_entries!((y), (), sharing.agree(y));
@@ -60,19 +60,19 @@ impl Vector {
     /// them directly.
     pub(crate) fn stays_on_devices(&self) -> bool {
         match (&self.data, &self.sharing) {
-            (Data::Remote(own), Some(_)) => {
+            (VectorData::Remote(own), Some(_)) => {
                 own.joint().is_some_and(|joint| joint.is_on_devices(own.arithmetic()))
             }
-            (Data::Remote(_), None) => true,
+            (VectorData::Remote(_), None) => true,
             _ => false,
         }
     }
 
     /// Returns the interface entries on a device.
-    pub(crate) fn joint(&self) -> Option<&Arc<Joint>> {
+    pub(crate) fn joint(&self) -> Option<&Arc<SharedEntries>> {
         match &self.data {
-            Data::Remote(remote) => remote.joint(),
-            Data::Double(_) | Data::Single(_) => None,
+            VectorData::Remote(remote) => remote.joint(),
+            VectorData::Double(_) | VectorData::Single(_) => None,
         }
     }
 
@@ -105,7 +105,7 @@ impl Vector {
     pub fn largest(&self, own: f64) -> f64 {
         let mut largest = [own];
         if let Some(sharing) = &self.sharing {
-            sharing.group().reduce(Reduce::Largest, &mut largest);
+            sharing.group().reduce(Reduction::Largest, &mut largest);
         }
         largest[0]
     }
@@ -117,7 +117,9 @@ impl Vector {
 
     /// Returns the number of entries over all processes.
     pub(crate) fn entries_in_all(&self) -> usize {
-        let count = |sharing: &Arc<Sharing>| total(&**sharing.group(), sharing.counted(self.len()));
+        let count = |sharing: &Arc<InterfaceExchange>| {
+            total(&**sharing.group(), sharing.counted(self.len()))
+        };
         self.sharing.as_ref().map_or(self.len(), count)
     }
 

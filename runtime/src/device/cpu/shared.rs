@@ -1,7 +1,7 @@
 //! A vector that several threads write concurrently in parts: the result of an operator.
 
 use super::argument::Access;
-use super::{Argument, Plain};
+use super::{Argument, PlainNumber};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// use runtime::device::cpu::Shared;
 /// ```
 #[derive(Debug)]
-pub(crate) struct Shared<'a, T: Plain> {
+pub(crate) struct SharedSlice<'a, T: PlainNumber> {
     pointer: *mut T,
     len: usize,
     borrows: PhantomData<&'a mut [T]>,
@@ -21,11 +21,11 @@ pub(crate) struct Shared<'a, T: Plain> {
 
 // SAFETY: a borrowed slice of plain numbers, which any thread may write. Only `fill` writes it; its callers guarantee
 // exclusive access to the elements.
-unsafe impl<T: Plain> Send for Shared<'_, T> {}
+unsafe impl<T: PlainNumber> Send for SharedSlice<'_, T> {}
 // SAFETY: as for `Send`.
-unsafe impl<T: Plain> Sync for Shared<'_, T> {}
+unsafe impl<T: PlainNumber> Sync for SharedSlice<'_, T> {}
 
-impl<'a, T: Plain> Shared<'a, T> {
+impl<'a, T: PlainNumber> SharedSlice<'a, T> {
     /// Borrows `values`.
     pub(super) fn new(values: &'a mut [T]) -> Self {
         Self { pointer: values.as_mut_ptr(), len: values.len(), borrows: PhantomData }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn parts_are_filled_apart() {
         let mut values = vec![1.0_f64; 100];
-        let shared = Shared::new(&mut values);
+        let shared = SharedSlice::new(&mut values);
         std::thread::scope(|scope| {
             // SAFETY: the parts are disjoint.
             scope.spawn(|| unsafe { shared.fill(0..40, 2.0) });
@@ -110,6 +110,6 @@ mod tests {
     #[should_panic(expected = "10..21 of 20")]
     fn a_range_outside_is_refused() {
         // SAFETY: nobody else accesses the numbers.
-        unsafe { Shared::new(&mut [0u32; 20]).fill(10..21, 1) };
+        unsafe { SharedSlice::new(&mut [0u32; 20]).fill(10..21, 1) };
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, DriverError, result, sys};
 
 /// GPU memory that is never freed: other processes may keep it open.
-pub(super) struct Plain {
+pub(super) struct ShareableMemory {
     context: Arc<CudaContext>,
     start: sys::CUdeviceptr,
 }
 
-impl Plain {
+impl ShareableMemory {
     /// Allocates memory; it must be written before it is read.
     pub(super) fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Self, DriverError> {
         context.bind_to_thread()?;

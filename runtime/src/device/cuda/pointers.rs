@@ -15,29 +15,33 @@ use cudarc::driver::{
     CudaContext, CudaEvent, CudaSlice, CudaStream, DevicePtr, DriverError, result, sys,
 };
 
-use crate::device::mpi::direct::Direct;
+use crate::device::mpi::direct::DirectMessages;
 use crate::device::mpi::{takes_device_pointers, version};
-use crate::device::{Apart, Kind};
-use crate::processes::Group;
+use crate::device::{ElementKind, TransportError};
+use crate::processes::ProcessGroup;
 
+use super::connection::{agreed, numbers};
 use super::error::text;
-use super::plain::Plain;
-use super::reach::{agreed, numbers};
+use super::plain::ShareableMemory;
 
 /// Minimal size of the MPI buffers in bytes.
 const LEAST: usize = 1 << 16;
 
 /// The send and the receive buffer of MPI.
-struct Memory {
-    out: Plain,
-    come: Plain,
+struct MpiBuffers {
+    out: ShareableMemory,
+    come: ShareableMemory,
     /// The size of each in bytes.
     bytes: usize,
 }
 
-impl Memory {
+impl MpiBuffers {
     fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Self, DriverError> {
-        Ok(Self { out: Plain::new(context, bytes)?, come: Plain::new(context, bytes)?, bytes })
+        Ok(Self {
+            out: ShareableMemory::new(context, bytes)?,
+            come: ShareableMemory::new(context, bytes)?,
+            bytes,
+        })
     }
 
     /// Returns the addresses of both.
@@ -55,51 +59,58 @@ impl Memory {
 }
 
 /// A group of GPUs connected by MPI.
-pub(super) struct Pointers {
-    direct: Direct,
-    memory: Mutex<Memory>,
+pub(super) struct MpiGroup {
+    direct: DirectMessages,
+    memory: Mutex<MpiBuffers>,
     /// Events: the send buffer is filled, the receive buffer has been read.
     ready: CudaEvent,
     taken: CudaEvent,
 }
 
 /// Messages not yet passed to MPI.
-pub(super) struct Sent<'a> {
-    pointers: &'a Pointers,
-    memory: MutexGuard<'a, Memory>,
+pub(super) struct UnsentMessages<'a> {
+    pointers: &'a MpiGroup,
+    memory: MutexGuard<'a, MpiBuffers>,
     stream: &'a CudaStream,
     neighbours: &'a [(usize, Range<usize>)],
     received: &'a CudaSlice<u8>,
-    kind: Kind,
+    kind: ElementKind,
     bytes: usize,
 }
 
-impl Pointers {
+impl MpiGroup {
     /// Connects the GPUs of all processes of a group. Collective.
-    pub(super) fn connect(stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<Self, Apart> {
-        let direct = Direct::of(group).ok_or(Apart::NoMpi)?;
+    pub(super) fn connect(
+        stream: &Arc<CudaStream>,
+        group: &Arc<dyn ProcessGroup>,
+    ) -> Result<Self, TransportError> {
+        let direct = DirectMessages::of(group).ok_or(TransportError::NoMpi)?;
         let takes = agreed(group, takes_device_pointers().filter(|&yes| yes).ok_or_else(version));
-        takes.map_err(|library| Apart::NoPointers { library })?;
+        takes.map_err(|library| TransportError::NoPointers { library })?;
         let context = stream.context();
         // MPI closes the opened memory when it is finalised, after everything here: the context must live until then.
         std::mem::forget(Arc::clone(context));
-        let made = Memory::new(context, LEAST).and_then(|memory| {
+        let made = MpiBuffers::new(context, LEAST).and_then(|memory| {
             let [ready, taken] = [context.new_event(None)?, context.new_event(None)?];
             Ok(Self { direct, memory: Mutex::new(memory), ready, taken })
         });
-        let pointers = |error| Apart::Pointers { error };
+        let pointers = |error| TransportError::Pointers { error };
         let made = agreed(group, made.map_err(text)).map_err(pointers)?;
         let tried = made.try_out(stream, group);
         agreed(group, tried).map_err(pointers)?;
         Ok(made)
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, MpiBuffers> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Exchanges test messages: an MPI that treats addresses as host memory would transfer wrong data silently.
-    fn try_out(&self, stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<(), String> {
+    fn try_out(
+        &self,
+        stream: &Arc<CudaStream>,
+        group: &Arc<dyn ProcessGroup>,
+    ) -> Result<(), String> {
         let (own, size) = (group.rank(), group.size());
         let mut neighbours = vec![((own + 1) % size, 0..1), ((own + size - 1) % size, 1..2)];
         if size == 2 {
@@ -111,7 +122,7 @@ impl Pointers {
         let come = stream.alloc_zeros::<u8>(bytes.len()).map_err(text);
         // Errors are reported first: a failing process would leave the others waiting for a message.
         let (out, come) = agreed(group, out.and_then(|out| Ok((out, come?))))?;
-        let sent = agreed(group, self.send(stream, &neighbours, [&out, &come], Kind::F64))?;
+        let sent = agreed(group, self.send(stream, &neighbours, [&out, &come], ElementKind::F64))?;
         let found = agreed(group, sent.receive().and_then(|()| numbers(stream, &come)))?;
         // The next process gets the first number, the previous one the second; two processes exchange only the first.
         let known = |(with, range): &(usize, Range<usize>)| match (size, range.start) {
@@ -119,7 +130,7 @@ impl Pointers {
             _ => *with as f64 + 0.25,
         };
         let right = neighbours.iter().all(|own| found[own.1.start] == known(own));
-        self.sum(stream, &out, (1, Kind::F64))?;
+        self.sum(stream, &out, (1, ElementKind::F64))?;
         let (found, all) =
             (numbers(stream, &out)?[0], (0..size).map(|rank| rank as f64 + 0.5).sum::<f64>());
         match right && found == all {
@@ -133,7 +144,7 @@ impl Pointers {
         &self,
         stream: &CudaStream,
         memory: &CudaSlice<u8>,
-        (n, kind): (usize, Kind),
+        (n, kind): (usize, ElementKind),
     ) -> Result<(), String> {
         let (bytes, mut own) = (n * kind.width(), self.memory());
         stream.context().bind_to_thread().map_err(text)?;
@@ -164,8 +175,8 @@ impl Pointers {
         stream: &'a CudaStream,
         neighbours: &'a [(usize, Range<usize>)],
         [sent, received]: [&'a CudaSlice<u8>; 2],
-        kind: Kind,
-    ) -> Result<Sent<'a>, String> {
+        kind: ElementKind,
+    ) -> Result<UnsentMessages<'a>, String> {
         let end = neighbours.iter().map(|(_, range)| range.end).max().unwrap_or(0);
         let (bytes, mut memory) = (end * kind.width(), self.memory());
         stream.context().bind_to_thread().map_err(text)?;
@@ -174,11 +185,11 @@ impl Pointers {
         // SAFETY: both have this many bytes; MPI has read earlier messages, because each transfer is completed at once.
         unsafe { copy(stream, start, memory.out.start(), bytes)? };
         self.ready.record(stream).map_err(text)?;
-        Ok(Sent { pointers: self, memory, stream, neighbours, received, kind, bytes })
+        Ok(UnsentMessages { pointers: self, memory, stream, neighbours, received, kind, bytes })
     }
 }
 
-impl Sent<'_> {
+impl UnsentMessages<'_> {
     /// Waits for the copy, passes the data to MPI and waits for the messages. Later work on the stream sees the
     /// received data.
     pub(super) fn receive(self) -> Result<(), String> {

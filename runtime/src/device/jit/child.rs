@@ -25,7 +25,7 @@ pub(super) fn run(
     bound: Duration,
     slow: impl FnOnce(),
 ) -> io::Result<Option<Output>> {
-    let group = Group::start();
+    let group = CompilerGroup::start();
     group.take(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
@@ -48,7 +48,7 @@ pub(super) fn run(
 
 fn wait(
     child: &mut Child,
-    pieces: &Receiver<Piece>,
+    pieces: &Receiver<OutputPiece>,
     streams: &mut Streams,
     bound: Duration,
     slow: impl FnOnce(),
@@ -84,7 +84,7 @@ fn wait(
 }
 
 /// Output of a process: stream number and bytes.
-type Piece = (usize, Vec<u8>);
+type OutputPiece = (usize, Vec<u8>);
 
 /// The standard output and the standard error so far.
 #[derive(Default)]
@@ -99,7 +99,7 @@ impl Streams {
 }
 
 /// Reads both streams, each on its own thread.
-fn listen(child: &mut Child) -> io::Result<Receiver<Piece>> {
+fn listen(child: &mut Child) -> io::Result<Receiver<OutputPiece>> {
     let (sender, pieces) = sync_channel(16);
     if let Some(stream) = child.stdout.take() {
         read(0, stream, sender.clone())?;
@@ -113,7 +113,7 @@ fn listen(child: &mut Child) -> io::Result<Receiver<Piece>> {
 fn read(
     number: usize,
     mut stream: impl Read + Send + 'static,
-    to: SyncSender<Piece>,
+    to: SyncSender<OutputPiece>,
 ) -> io::Result<()> {
     let copy = move || {
         let mut buffer = [0; 8192];
@@ -134,10 +134,10 @@ fn read(
 
 /// A process group that ends with this value and with this program.
 #[cfg(unix)]
-struct Group(Option<(crate::support::scratch::Pipe, Child)>);
+struct CompilerGroup(Option<(crate::support::scratch::Pipe, Child)>);
 
 #[cfg(unix)]
-impl Group {
+impl CompilerGroup {
     /// Starts the leader. Without a shell there is no group, and only the compiler itself is killed when late.
     fn start() -> Self {
         use std::os::unix::process::CommandExt as _;
@@ -158,7 +158,7 @@ impl Group {
 }
 
 #[cfg(unix)]
-impl Drop for Group {
+impl Drop for CompilerGroup {
     fn drop(&mut self) {
         let Some((pipe, mut leader)) = self.0.take() else { return };
         drop(pipe);
@@ -168,10 +168,10 @@ impl Drop for Group {
 
 /// Without process groups, only the compiler itself is killed when late.
 #[cfg(not(unix))]
-struct Group;
+struct CompilerGroup;
 
 #[cfg(not(unix))]
-impl Group {
+impl CompilerGroup {
     fn start() -> Self {
         Self
     }

@@ -3,7 +3,7 @@
 use super::NpyError;
 use crate::mesh::read::ReadError;
 use crate::space::SpaceError;
-use crate::support::memory::TooMuch;
+use crate::support::memory::InsufficientMemory;
 use fem_dsl::source::shortened;
 use thiserror::Error;
 
@@ -19,7 +19,7 @@ pub enum FileError {
     NoFile,
     /// Insufficient memory.
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] InsufficientMemory),
     /// An unknown format.
     #[error(
         "it is neither a `.vtu` of VTK nor a `.npy` of NumPy\nhelp: ParaView saves data as `.vtu`, `numpy.save` as `.npy`"

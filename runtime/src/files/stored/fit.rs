@@ -2,7 +2,7 @@
 
 use super::FileError;
 use crate::mesh::Mesh;
-use crate::mesh::places::{NOWHERE, Rows};
+use crate::mesh::source_order::{DataRows, NOWHERE};
 use crate::space::Space;
 use fem_dsl::point::Shape;
 use kernels_gen::element::{Lagrange, interpolation};
@@ -37,7 +37,7 @@ pub(super) fn components(
 }
 
 /// Returns the rows in the order of the mesh.
-pub(super) fn taken(rows: &Rows, values: &[f64], components: usize) -> Vec<f64> {
+pub(super) fn taken(rows: &DataRows, values: &[f64], components: usize) -> Vec<f64> {
     let own = |&row: &u32| &values[row as usize * components..][..components];
     rows.of.iter().flat_map(own).copied().collect()
 }
@@ -55,7 +55,7 @@ pub(super) fn by_cell(space: &Space, values: &[f64]) -> Vec<f64> {
 /// Values at the geometry nodes of a mesh, by rows, and their element.
 pub(super) fn at_points(
     mesh: &Mesh,
-    rows: &Rows,
+    rows: &DataRows,
     values: &[f64],
     components: usize,
 ) -> Result<(Lagrange, Vec<f64>), FileError> {
@@ -71,7 +71,7 @@ pub(super) fn at_points(
 
 /// Completes nodal values of serendipity cells at face and interior nodes. There the functions of vertices are −1/4,
 /// those of edges 1/2 at a face centre and 1/4 at the centre of a hexahedron. `None` if other nodes have no row either.
-fn completed(mesh: &Mesh, rows: &Rows, values: &[f64], components: usize) -> Option<Vec<f64>> {
+fn completed(mesh: &Mesh, rows: &DataRows, values: &[f64], components: usize) -> Option<Vec<f64>> {
     if mesh.order() != 2 || !mesh.cell().is_tensor() {
         return None;
     }

@@ -1,17 +1,17 @@
-//! NumPy array files (`.npy`): bytes → [`Table`].
+//! NumPy array files (`.npy`): bytes → [`NpyTable`].
 //!
 //! The format consists of six magic bytes, two version bytes, the length of the header, the header and the numbers. The
 //! header is a Python dictionary with the type (`descr`), the order (`fortran_order`) and the extents (`shape`)
 //! (numpy.org, "numpy.lib.format").
 
-use crate::mesh::read::vtk::numbers::Type;
+use crate::mesh::read::vtk::numbers::NumberType;
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// A table of numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Table {
+pub(super) struct NpyTable {
     pub(super) rows: usize,
     /// The number of columns.
     pub(super) columns: usize,
@@ -48,7 +48,7 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Table, NpyError> {
+pub(super) fn read(bytes: &[u8]) -> Result<NpyTable, NpyError> {
     let damaged = NpyError::Header;
     let rest = bytes.strip_prefix(MAGIC).ok_or(damaged("it does not begin as one"))?;
     let cut = damaged("the file ends in it");
@@ -77,7 +77,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Table, NpyError> {
         let at = |i: usize| values[i % columns * rows + i / columns];
         values = (0..values.len()).map(at).collect();
     }
-    Ok(Table { rows, columns, values })
+    Ok(NpyTable { rows, columns, values })
 }
 
 /// Returns the rest of the text after a key of the dictionary.
@@ -89,7 +89,7 @@ fn value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// Parses `'<f8'`: byte order, kind and size.
-fn number_type(text: &str) -> Result<(Type, bool), NpyError> {
+fn number_type(text: &str) -> Result<(NumberType, bool), NpyError> {
     let other = || {
         let end = text.find("'fortran_order'").unwrap_or(text.len());
         let shown: String = text[..end].trim_end_matches([',', ' ']).chars().take(40).collect();
@@ -103,15 +103,15 @@ fn number_type(text: &str) -> Result<(Type, bool), NpyError> {
         _ => return Err(other()),
     };
     let kind = match name {
-        "f4" | "f8" => Type::Real(if name == "f4" { 4 } else { 8 }),
-        "i1" => Type::Signed(1),
-        "i2" => Type::Signed(2),
-        "i4" => Type::Signed(4),
-        "i8" => Type::Signed(8),
-        "u1" | "b1" => Type::Unsigned(1),
-        "u2" => Type::Unsigned(2),
-        "u4" => Type::Unsigned(4),
-        "u8" => Type::Unsigned(8),
+        "f4" | "f8" => NumberType::Real(if name == "f4" { 4 } else { 8 }),
+        "i1" => NumberType::Signed(1),
+        "i2" => NumberType::Signed(2),
+        "i4" => NumberType::Signed(4),
+        "i8" => NumberType::Signed(8),
+        "u1" | "b1" => NumberType::Unsigned(1),
+        "u2" => NumberType::Unsigned(2),
+        "u4" => NumberType::Unsigned(4),
+        "u8" => NumberType::Unsigned(8),
         _ => return Err(other()),
     };
     Ok((kind, big))
@@ -149,12 +149,12 @@ mod tests {
         let reals: Vec<u8> =
             [1.0_f64, -0.1, 3.0, 4.0].iter().flat_map(|x| x.to_le_bytes()).collect();
         let table = read(&file(&header("<f8", "False", "(4,)"), &reals)).expect("a column");
-        assert_eq!(table, Table { rows: 4, columns: 1, values: vec![1.0, -0.1, 3.0, 4.0] });
+        assert_eq!(table, NpyTable { rows: 4, columns: 1, values: vec![1.0, -0.1, 3.0, 4.0] });
         let table = read(&file(&header("<f8", "True", "(2, 2)"), &reals)).expect("columns");
-        assert_eq!(table, Table { rows: 2, columns: 2, values: vec![1.0, 3.0, -0.1, 4.0] });
+        assert_eq!(table, NpyTable { rows: 2, columns: 2, values: vec![1.0, 3.0, -0.1, 4.0] });
         let floats: Vec<u8> = [1.5_f32, -2.0].iter().flat_map(|x| x.to_be_bytes()).collect();
         let table = read(&file(&header(">f4", "False", "(1, 2)"), &floats)).expect("a row");
-        assert_eq!(table, Table { rows: 1, columns: 2, values: vec![1.5, -2.0] });
+        assert_eq!(table, NpyTable { rows: 1, columns: 2, values: vec![1.5, -2.0] });
         for (kind, bytes) in
             [("|u1", vec![7, 255]), ("|b1", vec![0, 1]), ("<i2", vec![254, 255, 3, 0])]
         {

@@ -4,9 +4,9 @@
 //! evaluated at the nodes of its children. These have the same degree, so nothing is lost.
 
 use crate::mesh::Mesh;
-use crate::mesh::refine::bisect::{Path, Steps};
-use crate::mesh::refine::forest::{Affine, Children, Key, Layout};
-use crate::mesh::refined::{Descendants, Refined};
+use crate::mesh::refine::bisect::{BisectionMaps, CellPath};
+use crate::mesh::refine::forest::{AffineMap, CellKey, ChildMaps, KeyLayout};
+use crate::mesh::refined::{Descendants, RefinedMesh};
 use fem_dsl::point::Shape;
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::BTreeMap;
@@ -15,21 +15,21 @@ use std::collections::BTreeMap;
 const KEPT: usize = 4096;
 
 /// Returns the values of all children of the coarse cells.
-pub(super) fn on_cells(refined: &Refined, values: &[f64], components: usize) -> Vec<f64> {
+pub(super) fn on_cells(refined: &RefinedMesh, values: &[f64], components: usize) -> Vec<f64> {
     refined.parents().flat_map(|cell| &values[cell * components..][..components]).copied().collect()
 }
 
 /// Interpolates a function given at the geometry nodes of the coarse mesh to those of the refined mesh.
 pub(super) fn at_points(
     mesh: &Mesh,
-    refined: &Refined,
+    refined: &RefinedMesh,
     (from, values): (Lagrange, &[f64]),
     shape: Shape,
 ) -> (Lagrange, Vec<f64>) {
     let (coarse, components) = (&refined.coarse, shape.components());
     // INVARIANT: the geometry's element exists for the order of a mesh.
     let to = Lagrange::continuous(mesh.cell(), mesh.order()).unwrap_or(from);
-    let (places, points) = (Places::of(refined), to.points());
+    let (places, points) = (CellMaps::of(refined), to.points());
     let mut tables: BTreeMap<(u128, [u8; 4]), Vec<f64>> = BTreeMap::new();
     let mut all = vec![0.0; mesh.points().len() * components];
     let mut done = vec![false; mesh.points().len()];
@@ -59,37 +59,37 @@ pub(super) fn at_points(
 }
 
 /// Maps of cells into those of the coarser mesh.
-enum Places {
-    Divided { children: Children, times: usize },
-    Bisected(Steps),
-    Leaves { children: Children, layout: Layout },
+enum CellMaps {
+    Divided { children: ChildMaps, times: usize },
+    Bisected(BisectionMaps),
+    Leaves { children: ChildMaps, layout: KeyLayout },
 }
 
-impl Places {
-    fn of(refined: &Refined) -> Self {
+impl CellMaps {
+    fn of(refined: &RefinedMesh) -> Self {
         let cell = refined.coarse.cell();
         match refined.cells {
             Descendants::Uniform { times, .. } => {
-                Self::Divided { children: Children::new(cell), times }
+                Self::Divided { children: ChildMaps::new(cell), times }
             }
-            Descendants::Leaves { .. } => Self::Bisected(Steps::new(cell)),
+            Descendants::Leaves { .. } => Self::Bisected(BisectionMaps::new(cell)),
             Descendants::Forest { layout, .. } => {
-                Self::Leaves { children: Children::new(cell), layout }
+                Self::Leaves { children: ChildMaps::new(cell), layout }
             }
         }
     }
 
     /// Returns the map for a position number.
-    fn at(&self, number: u128) -> Affine {
+    fn at(&self, number: u128) -> AffineMap {
         match self {
             Self::Divided { children, times } => {
                 children.descendant(&children.path(*times, number as usize))
             }
             Self::Leaves { children, layout } => {
-                let path: Vec<usize> = layout.path(Key::of_place(number)).collect();
+                let path: Vec<usize> = layout.path(CellKey::of_place(number)).collect();
                 children.descendant(&path)
             }
-            Self::Bisected(steps) => steps.place(Path::from_bits(number)),
+            Self::Bisected(steps) => steps.place(CellPath::from_bits(number)),
         }
     }
 }

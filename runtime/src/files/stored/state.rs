@@ -13,8 +13,8 @@
 
 use super::FileError;
 use crate::mesh::Mesh;
-use crate::mesh::read::vtk::data::{Data, Section};
-use crate::mesh::read::vtk::numbers::Numbers;
+use crate::mesh::read::vtk::data::{Association, VtuData};
+use crate::mesh::read::vtk::numbers::ArrayValues;
 use crate::space::Space;
 use crate::support::fingerprint::Fingerprint;
 use kernels_gen::element::Lagrange;
@@ -36,8 +36,8 @@ pub(crate) fn names(field: &str) -> [String; 2] {
 }
 
 /// Returns the fields with stored coefficients.
-pub(super) fn fields(data: &Data) -> impl Iterator<Item = &str> {
-    data.arrays.iter().filter(|array| array.section == Section::File).filter_map(|array| {
+pub(super) fn fields(data: &VtuData) -> impl Iterator<Item = &str> {
+    data.arrays.iter().filter(|array| array.section == Association::File).filter_map(|array| {
         array.name.strip_prefix(NAME)?.strip_prefix(':')?.strip_suffix(":coefficients")
     })
 }
@@ -76,20 +76,20 @@ pub(crate) fn order(space: &Space) -> Vec<u32> {
 }
 
 /// A field stored in a file.
-pub(super) struct State {
+pub(super) struct StoredField {
     pub(super) element: Lagrange,
     pub(super) components: usize,
     /// Coefficients by node, in file order.
     coefficients: Vec<f64>,
 }
 
-impl State {
+impl StoredField {
     /// Reads the coefficients of a field, if the file has them, and checks that its mesh is this one.
-    pub(super) fn of(data: &Data, field: &str, mesh: &Mesh) -> Result<Option<Self>, FileError> {
+    pub(super) fn of(data: &VtuData, field: &str, mesh: &Mesh) -> Result<Option<Self>, FileError> {
         let [space, coefficients] = names(field);
-        let of = |name: &str| data.array(Section::File, name)?.numbers.as_ref();
+        let of = |name: &str| data.array(Association::File, name)?.numbers.as_ref();
         let Some(numbers) = of(&coefficients) else { return Ok(None) };
-        let whole = |name: &str| of(name).and_then(Numbers::whole).unwrap_or_default();
+        let whole = |name: &str| of(name).and_then(ArrayValues::whole).unwrap_or_default();
         let [version, hash, cells, vertices, order] = whole(&mesh_name())[..] else {
             return Err(FileError::Damaged { array: mesh_name() });
         };
@@ -106,7 +106,7 @@ impl State {
         };
         let make = if continuous == 1 { Lagrange::continuous } else { Lagrange::discontinuous };
         let element = usize::try_from(degree).ok().and_then(|k| make(mesh.cell(), k).ok());
-        let (Some(element), Numbers::Reals(all)) = (element, numbers) else {
+        let (Some(element), ArrayValues::Reals(all)) = (element, numbers) else {
             return Err(FileError::Damaged { array: space });
         };
         let count = Space::count(mesh, element);

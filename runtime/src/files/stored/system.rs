@@ -1,4 +1,4 @@
-//! Linear systems of any program from files: matrix, right-hand side and solution → [`Residual`].
+//! Linear systems of any program from files: matrix, right-hand side and solution → [`ResidualNorms`].
 //!
 //! ```text
 //! r = b − A x        relative: ‖r‖₂ / ‖b‖₂, backward: ‖r‖_∞ / (‖A‖_∞ ‖x‖_∞ + ‖b‖_∞)
@@ -12,7 +12,7 @@ use super::npy::{self, NpyError};
 use crate::algebra::csr::Csr;
 use crate::algebra::vector::norm;
 use crate::support::input::{self, InputError};
-use crate::support::memory::TooMuch;
+use crate::support::memory::InsufficientMemory;
 use crate::support::parallel::*;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -41,7 +41,7 @@ pub enum SystemError {
         /// The file.
         path: PathBuf,
         /// The allocation.
-        error: TooMuch,
+        error: InsufficientMemory,
     },
     /// An invalid line.
     #[error("{}:{line}: {what}", path.display())]
@@ -75,7 +75,7 @@ pub enum SystemError {
 
 /// Residual norms of a solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Residual {
+pub struct ResidualNorms {
     /// The norm ‖b − A x‖₂.
     pub absolute: f64,
     /// The ratio ‖b − A x‖₂ / ‖b‖₂; 0 for a zero residual, infinite if only b is 0.
@@ -87,7 +87,7 @@ pub struct Residual {
     pub worst: usize,
 }
 
-impl Residual {
+impl ResidualNorms {
     /// Creates the residual of x; x and b have one entry per row of A.
     pub fn new(matrix: &Csr, x: &[f64], b: &[f64]) -> Self {
         let rows = (0..matrix.size()).into_par_iter().with_min_len(1 << 12);
@@ -164,7 +164,7 @@ fn text_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, SystemError> {
 }
 
 /// A line number and the defect.
-type Wrong = (usize, String);
+type LineDefect = (usize, String);
 
 /// Returns the numbered lines without comments and empty lines.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -173,7 +173,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Returns the words after `%%MatrixMarket matrix`, in lower case.
-fn banner(text: &str) -> Result<Vec<String>, Wrong> {
+fn banner(text: &str) -> Result<Vec<String>, LineDefect> {
     let first = text.lines().next().unwrap_or_default().to_ascii_lowercase();
     let words: Vec<&str> = first.split_whitespace().collect();
     match words[..] {
@@ -188,13 +188,13 @@ fn banner(text: &str) -> Result<Vec<String>, Wrong> {
 
 /// Relation of the upper to the lower triangle.
 #[derive(Clone, Copy, PartialEq)]
-enum Other {
+enum TriangleRelation {
     Given,
     Same,
     Opposite,
 }
 
-fn matrix(text: &str) -> Result<Csr, Wrong> {
+fn matrix(text: &str) -> Result<Csr, LineDefect> {
     let words = banner(text)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let ["coordinate", sort, symmetry] = words[..] else {
@@ -205,9 +205,9 @@ fn matrix(text: &str) -> Result<Csr, Wrong> {
         return Err((1, format!("entries are real, integer or pattern, not `{sort}`")));
     }
     let other = match symmetry {
-        "general" => Other::Given,
-        "symmetric" => Other::Same,
-        "skew-symmetric" => Other::Opposite,
+        "general" => TriangleRelation::Given,
+        "symmetric" => TriangleRelation::Same,
+        "skew-symmetric" => TriangleRelation::Opposite,
         _ => {
             let what = "a matrix is general, symmetric or skew-symmetric";
             return Err((1, format!("{what}, not `{symmetry}`")));
@@ -240,14 +240,18 @@ fn matrix(text: &str) -> Result<Csr, Wrong> {
         found += 1;
         let (row, column, value) = entry(line, sort, rows).map_err(|what| (at, what))?;
         triples.push((row, column, value));
-        if row == column && other == Other::Opposite {
+        if row == column && other == TriangleRelation::Opposite {
             return Err((at, "a skew-symmetric matrix has nothing on its diagonal".into()));
         }
-        if row < column && other != Other::Given {
+        if row < column && other != TriangleRelation::Given {
             return Err((at, format!("of a {symmetry} matrix the lower triangle is written")));
         }
-        if row != column && other != Other::Given {
-            triples.push((column, row, if other == Other::Same { value } else { -value }));
+        if row != column && other != TriangleRelation::Given {
+            triples.push((
+                column,
+                row,
+                if other == TriangleRelation::Same { value } else { -value },
+            ));
         }
     }
     if found < count {
@@ -298,7 +302,7 @@ fn rows_of(n: usize, mut triples: Vec<(u32, u32, f64)>) -> Csr {
     Csr { starts, columns, values }
 }
 
-fn vector(text: &str) -> Result<Vec<f64>, Wrong> {
+fn vector(text: &str) -> Result<Vec<f64>, LineDefect> {
     let market = text.get(..BANNER.len()).is_some_and(|own| own.eq_ignore_ascii_case(BANNER));
     let mut lines = lines(text);
     let mut announced = None;
@@ -409,13 +413,13 @@ mod tests {
     fn residuals_are_relative_to_the_right_hand_side_and_to_all_numbers() {
         let matrix =
             Csr { starts: vec![0, 1, 3], columns: vec![0, 0, 1], values: vec![2.0, 1.0, -3.0] };
-        let residual = Residual::new(&matrix, &[1.0, 2.0], &[2.0, -1.0]);
+        let residual = ResidualNorms::new(&matrix, &[1.0, 2.0], &[2.0, -1.0]);
         // b − A x = (0, 4), ‖b‖₂ = √5, ‖A‖_∞ = 4.
         assert_eq!((residual.absolute, residual.worst), (4.0, 1));
         assert_eq!(residual.relative, 4.0 / 5.0_f64.sqrt());
         assert_eq!(residual.backward, 4.0 / (4.0 * 2.0 + 2.0));
-        assert_eq!(Residual::new(&matrix, &[1.0, 1.0], &[2.0, -2.0]).absolute, 0.0);
-        let broken = Residual::new(&matrix, &[f64::NAN, 1.0], &[2.0, -2.0]);
+        assert_eq!(ResidualNorms::new(&matrix, &[1.0, 1.0], &[2.0, -2.0]).absolute, 0.0);
+        let broken = ResidualNorms::new(&matrix, &[f64::NAN, 1.0], &[2.0, -2.0]);
         assert!(broken.absolute.is_nan() && broken.backward.is_nan());
     }
 
@@ -423,11 +427,11 @@ mod tests {
     fn residuals_whose_squares_underflow_are_told() {
         let matrix = Csr { starts: vec![0, 1], columns: vec![0], values: vec![1.0] };
         for size in [1e-200, 1.0, 1e200] {
-            let residual = Residual::new(&matrix, &[3.8 * size], &[size]);
+            let residual = ResidualNorms::new(&matrix, &[3.8 * size], &[size]);
             assert!((residual.absolute / size - 2.8).abs() < 1e-15, "{residual:?}");
             assert!((residual.relative - 2.8).abs() < 1e-15, "{residual:?}");
         }
-        let solved = Residual::new(&matrix, &[0.0], &[0.0]);
+        let solved = ResidualNorms::new(&matrix, &[0.0], &[0.0]);
         assert_eq!((solved.absolute, solved.relative, solved.backward), (0.0, 0.0, 0.0));
     }
 }

@@ -9,13 +9,13 @@ use crate::mesh::{Cell, Mesh};
 use std::collections::{BTreeMap, HashMap};
 
 /// Numbered sets of tags.
-struct Sets {
+struct TagSets {
     /// The tag numbers of each set.
     all: Vec<Vec<u32>>,
     known: HashMap<(u32, u32), u32>,
 }
 
-impl Sets {
+impl TagSets {
     fn new() -> Self {
         Self { all: vec![Vec::new()], known: HashMap::new() }
     }
@@ -32,17 +32,17 @@ impl Sets {
 }
 
 /// Tag sets of cells and facets.
-pub(super) struct Labels {
-    sets: [Sets; 2],
+pub(super) struct TagLabels {
+    sets: [TagSets; 2],
     /// The set of each cell; empty without cell tags.
     cells: Vec<u32>,
     /// The set of each facet.
     facets: Vec<u32>,
 }
 
-impl Labels {
+impl TagLabels {
     pub(super) fn new(mesh: &Mesh) -> Self {
-        let mut sets = [Sets::new(), Sets::new()];
+        let mut sets = [TagSets::new(), TagSets::new()];
         let (mut cells, mut facets) = (Vec::new(), Vec::new());
         for (tag, tagged) in (0..).zip(mesh.cell_tags().values()) {
             cells.resize(mesh.n_cells(), 0);
@@ -63,7 +63,7 @@ impl Labels {
 
     /// Creates labels without tags.
     pub(super) fn none() -> Self {
-        Self { sets: [Sets::new(), Sets::new()], cells: Vec::new(), facets: Vec::new() }
+        Self { sets: [TagSets::new(), TagSets::new()], cells: Vec::new(), facets: Vec::new() }
     }
 
     /// Returns the set of a cell.

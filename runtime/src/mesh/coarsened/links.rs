@@ -1,11 +1,11 @@
-//! Facet neighbours of each cell with their relative orientation, across periodic sides ([`Links`]).
+//! Facet neighbours of each cell with their relative orientation, across periodic sides ([`FacetLinks`]).
 //!
 //! ```text
 //! corner p of a facet in a cell's numbering: bits along the facet's axes, the lower axis first
 //! the same corner in the neighbour's numbering: p, its bits exchanged or not, ⊕ flips
 //! ```
 
-use super::labels::Labels;
+use super::labels::TagLabels;
 use crate::mesh::{Mesh, Topology};
 
 /// No cell.
@@ -19,7 +19,7 @@ const FACET: u8 = 5;
 const OTHERS: [[usize; 2]; 3] = [[1, 2], [0, 2], [0, 1]];
 
 /// Facets of cells, with number 2d · cell + facet.
-pub(super) struct Links {
+pub(super) struct FacetLinks {
     dim: usize,
     /// The neighbour across each facet.
     across: Vec<u32>,
@@ -30,13 +30,13 @@ pub(super) struct Links {
 
 /// The neighbour across a facet, with relative orientation.
 #[derive(Clone, Copy)]
-pub(super) struct Link {
+pub(super) struct FacetLink {
     pub(super) cell: u32,
     how: u8,
 }
 
-impl Links {
-    pub(super) fn new(mesh: &Mesh, labels: &Labels) -> Self {
+impl FacetLinks {
+    pub(super) fn new(mesh: &Mesh, labels: &TagLabels) -> Self {
         let (connectivity, topology) = (mesh.connectivity(), mesh.topology());
         let (facets, surface) = (connectivity.facets(), topology.facets());
         let sides = mesh.cell().facets().len();
@@ -69,10 +69,10 @@ impl Links {
     }
 
     /// Returns the neighbour across a facet; `None` on the boundary.
-    pub(super) fn across(&self, cell: u32, facet: usize) -> Option<Link> {
+    pub(super) fn across(&self, cell: u32, facet: usize) -> Option<FacetLink> {
         let here = cell as usize * 2 * self.dim + facet;
         let cell = self.across[here];
-        (cell != NONE).then_some(Link { cell, how: self.how[here] })
+        (cell != NONE).then_some(FacetLink { cell, how: self.how[here] })
     }
 
     /// Returns whether a facet lies on the geometric boundary and so cannot lie inside a patch.
@@ -86,7 +86,7 @@ impl Links {
     }
 }
 
-impl Labels {
+impl TagLabels {
     /// Returns the bit that prevents a facet between two cells from lying inside a patch.
     fn bind(&self, cells: [usize; 2], facet: u32) -> u8 {
         let bound = self.cell(cells[0]) != self.cell(cells[1]) || self.facet(facet) != 0;
@@ -94,7 +94,7 @@ impl Labels {
     }
 }
 
-impl Link {
+impl FacetLink {
     /// Returns the axis normal to the facet in the neighbour, and the end of that axis.
     fn facet(self) -> (usize, u8) {
         let facet = self.how >> FACET;

@@ -7,22 +7,22 @@
 //! Up to order 2 the nodes of a patch are vertices of its children. For higher orders, nodes on edges and faces of
 //! patches are numbered in the frames of these, and the first cell that contains them computes them.
 
+use super::child_position::ChildPosition;
 use super::patches::Patches;
-use super::place::Place;
-use crate::mesh::shape::Shape;
-use crate::mesh::{Mesh, MeshError, Parts, Topology};
+use crate::mesh::shape::CellShape;
+use crate::mesh::{Mesh, MeshData, MeshError, Topology};
 use kernels_gen::element::{Node, interpolation};
 use std::collections::HashMap;
 
 /// Returns the points and the connectivity of the coarse mesh. Its points follow the vertices of the fine mesh.
-pub(super) fn nodes(mesh: &Mesh, patches: &Patches) -> Result<Parts, MeshError> {
-    let shape = Shape::new(mesh.cell(), mesh.order())?;
+pub(super) fn nodes(mesh: &Mesh, patches: &Patches) -> Result<MeshData, MeshError> {
+    let shape = CellShape::new(mesh.cell(), mesh.order())?;
     let vertices = || mesh.points()[..mesh.n_vertices()].to_vec();
     match mesh.order() {
         order @ (1 | 2) => {
             let all: Vec<_> = shape.element.nodes().iter().map(|node| node.lattice).collect();
             let nodes = at_vertices(mesh, patches, &all, order);
-            Ok(Parts { points: vertices(), nodes, ..Parts::default() })
+            Ok(MeshData { points: vertices(), nodes, ..MeshData::default() })
         }
         _ => {
             let corners: Vec<_> = (0..mesh.cell().vertex_count())
@@ -60,10 +60,10 @@ fn at_vertices(mesh: &Mesh, patches: &Patches, places: &[[usize; 3]], order: usi
 fn above(
     mesh: &Mesh,
     patches: &Patches,
-    shape: &Shape,
+    shape: &CellShape,
     topology: &Topology,
     mut points: Vec<[f64; 3]>,
-) -> Result<Parts, MeshError> {
+) -> Result<MeshData, MeshError> {
     let (dim, each) = (mesh.dim(), mesh.cell().vertex_count());
     let own = shape.element.nodes();
     let child = |node: &Node| {
@@ -97,11 +97,11 @@ fn above(
             }
         }
     }
-    Ok(Parts { points, nodes, ..Parts::default() })
+    Ok(MeshData { points, nodes, ..MeshData::default() })
 }
 
 /// Returns the basis of a child at a node of its patch.
-fn row_of(shape: &Shape, place: Place, node: &Node, dim: usize) -> Vec<f64> {
+fn row_of(shape: &CellShape, place: ChildPosition, node: &Node, dim: usize) -> Vec<f64> {
     interpolation(shape.element, &[place.inverse(node.point, dim)])
 }
 

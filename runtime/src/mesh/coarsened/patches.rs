@@ -11,9 +11,9 @@
 //! cells surround the patch centre as in a cube, for any structure of the mesh elsewhere. The time is proportional to
 //! the number of cells.
 
-use super::labels::Labels;
-use super::links::{Links, NONE};
-use super::place::{Axes, Place};
+use super::child_position::{Axes, ChildPosition};
+use super::labels::TagLabels;
+use super::links::{FacetLinks, NONE};
 use crate::mesh::{Facet, Mesh};
 
 /// The even corner is not known yet.
@@ -30,18 +30,22 @@ pub(super) enum Refusal {
 pub(super) struct Patches {
     /// `[patch][child]`.
     pub(super) children: Vec<u32>,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ChildPosition>,
 }
 
 impl Patches {
-    pub(super) fn find(mesh: &Mesh, links: &Links, labels: &Labels) -> Result<Self, Refusal> {
-        let mut search = Search::new(mesh, links, labels);
+    pub(super) fn find(
+        mesh: &Mesh,
+        links: &FacetLinks,
+        labels: &TagLabels,
+    ) -> Result<Self, Refusal> {
+        let mut search = PatchSearch::new(mesh, links, labels);
         for cell in 0..mesh.n_cells() as u32 {
             if search.even[cell as usize] == UNKNOWN {
                 search.component(cell)?;
             }
         }
-        let Search { children, places, components, .. } = search;
+        let PatchSearch { children, places, components, .. } = search;
         let patches = Self { children, places };
         Ok(if components > 1 { patches.sorted(mesh.cell().vertex_count()) } else { patches })
     }
@@ -82,10 +86,10 @@ impl Patches {
 }
 
 /// State of the search.
-struct Search<'a> {
+struct PatchSearch<'a> {
     mesh: &'a Mesh,
-    links: &'a Links,
-    labels: &'a Labels,
+    links: &'a FacetLinks,
+    labels: &'a TagLabels,
     dim: usize,
     /// For each cell, its corner that is even along all axes.
     even: Vec<u8>,
@@ -95,11 +99,11 @@ struct Search<'a> {
     cells: Vec<u32>,
     components: usize,
     children: Vec<u32>,
-    places: Vec<Place>,
+    places: Vec<ChildPosition>,
 }
 
-impl<'a> Search<'a> {
-    fn new(mesh: &'a Mesh, links: &'a Links, labels: &'a Labels) -> Self {
+impl<'a> PatchSearch<'a> {
+    fn new(mesh: &'a Mesh, links: &'a FacetLinks, labels: &'a TagLabels) -> Self {
         let count = mesh.n_cells();
         Self {
             mesh,
@@ -124,9 +128,9 @@ impl<'a> Search<'a> {
             Err(refusal) => refusal,
         };
         // The error names tags if there are patches without them.
-        let none = Labels::none();
-        let links = Links::new(self.mesh, &none);
-        Search::new(self.mesh, &links, &none).tried(first).and(Err(refusal))
+        let none = TagLabels::none();
+        let links = FacetLinks::new(self.mesh, &none);
+        PatchSearch::new(self.mesh, &links, &none).tried(first).and(Err(refusal))
     }
 
     /// Tries all corners of a cell.
@@ -236,7 +240,7 @@ impl<'a> Search<'a> {
         for (child, (&cell, &axes)) in cells.iter().zip(&axes).enumerate().take(each) {
             let even = self.even[cell as usize];
             self.children.push(cell);
-            self.places.push(Place::new(child, axes, even, self.dim));
+            self.places.push(ChildPosition::new(child, axes, even, self.dim));
         }
         if !self.labels.has_facets() {
             return Ok(());

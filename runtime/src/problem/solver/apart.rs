@@ -1,34 +1,34 @@
 //! Direct solvers with several processes: redundant factorisation of the whole matrix, on request or as a last resort.
 
 use super::super::RunError;
-use super::super::fixed::in_any;
-use super::super::multigrid::{AtEach, Problem};
+use super::super::multigrid::{HierarchyInput, RedundantFactors};
 use super::super::plan::cost::factorisation;
-use super::super::plan::{Facts, LinearPlan, Requirement};
-use super::{Levels, System};
+use super::super::plan::{LinearPlan, ProblemProperties, Requirement};
+use super::super::structural_null_space::in_any;
+use super::{DiscreteProblem, MultigridInput};
 use crate::algebra::factor::FactorError;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
-use crate::solve::{Approximation, Factors, InnerSolver, Linear, Preconditioning};
+use crate::solve::{Approximation, DirectFallback, InnerSolver, LinearSettings, Preconditioning};
 
 /// Error of a redundant factorisation without data on the whole mesh.
 pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not known on the whole mesh\n\
      help: name another solver, or start one process";
 
-impl System<'_> {
+impl DiscreteProblem<'_> {
     /// Decides when a serial run would factorise the matrix that is distributed here; `Never` in a serial run.
-    pub(crate) fn factors_of_one(&self) -> Factors {
+    pub(crate) fn factors_of_one(&self) -> DirectFallback {
         if self.on.mesh.cut().is_none() {
-            return Factors::Never;
+            return DirectFallback::Never;
         }
         // Those of one state serve others: Newton's method may begin with them, too.
-        let facts = Facts { is_linear: true, ..self.facts(false).at_one_process() };
+        let facts = ProblemProperties { is_linear: true, ..self.facts(false).at_one_process() };
         let found = factorisation(&facts);
         // Each has looked at its own memory.
-        let mut never = [found == Factors::Never];
+        let mut never = [found == DirectFallback::Never];
         in_any(&self.on.mesh, &mut never);
-        if never[0] { Factors::Never } else { found }
+        if never[0] { DirectFallback::Never } else { found }
     }
 
     /// Returns a linear solver with redundant factors at a state; `None` if these are unavailable. A singular matrix of
@@ -37,26 +37,30 @@ impl System<'_> {
         &self,
         operator: &mut Operator,
         u: &Vector,
-    ) -> Result<Option<Linear>, RunError> {
+    ) -> Result<Option<LinearSettings>, RunError> {
         let (solver, preconditioning) = (InnerSolver::Fgmres, Preconditioning::Multigrid);
-        let defaults = Linear::default();
-        let linear = Linear { solver, preconditioning, factors: Factors::Never, ..defaults };
+        let defaults = LinearSettings::default();
+        let linear =
+            LinearSettings { solver, preconditioning, factors: DirectFallback::Never, ..defaults };
         let Some(mut made) = self.at_each()? else { return Ok(None) };
         if let (true, Err(FactorError::Singular { unknown, condition })) =
             (self.is_linear(), made.take(u)?)
         {
-            return Err(System { on: made.whole(), ..*self }.singular(unknown, condition));
+            return Err(DiscreteProblem { on: made.whole(), ..*self }.singular(unknown, condition));
         }
         operator.precondition_by(Some(Box::new(made)));
         Ok(Some(linear))
     }
 
     /// Builds the redundant factorisation.
-    pub(in crate::problem) fn at_each(&self) -> Result<Option<AtEach>, RunError> {
-        let Some(Levels { elements, target, device }) = self.levels else { return Ok(None) };
+    pub(in crate::problem) fn at_each(&self) -> Result<Option<RedundantFactors>, RunError> {
+        let Some(MultigridInput { elements, target, device }) = self.levels else {
+            return Ok(None);
+        };
         let Self { form, on, parameters, prescribed, .. } = *self;
         let settings = &HierarchySettings::default();
-        Problem { form, elements, on, parameters, prescribed, target, device, settings }.at_each()
+        HierarchyInput { form, elements, on, parameters, prescribed, target, device, settings }
+            .at_each()
     }
 
     /// Preconditions an operator by redundant factors; returns whether these are available.

@@ -1,11 +1,11 @@
 //! Diagnosis of slow multigrid convergence from the form and the mesh, with a remedy.
 
 use super::super::plan::is_saddle;
-use super::System;
+use super::DiscreteProblem;
 use crate::mesh::Mesh;
 use crate::operator::functional::extrema;
 use crate::problem::RunError;
-use crate::processes::Reduce;
+use crate::processes::Reduction;
 use crate::solve::Report;
 use crate::support::parallel::*;
 use fem_dsl::point::{Input, NodeId, Part, eval};
@@ -25,7 +25,7 @@ const SHARE: f64 = 0.1;
 
 /// Returns a note on a slow multigrid solve, or on one that dropped its levels, if a cause is found; `u` is any state.
 pub(super) fn told(
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &[f64],
     report: &Report,
     kept: bool,
@@ -64,8 +64,8 @@ pub(super) fn told(
 }
 
 /// Describes gradient coefficients that vary in space or with direction beyond the limits.
-fn coefficients(system: System<'_>, u: &[f64]) -> Result<Vec<String>, RunError> {
-    let System { form, on, parameters, .. } = system;
+fn coefficients(system: DiscreteProblem<'_>, u: &[f64]) -> Result<Vec<String>, RunError> {
+    let DiscreteProblem { form, on, parameters, .. } = system;
     let mut found = Vec::new();
     for integral in form.integrals.iter().filter(|integral| integral.region.is_of_cells()) {
         let entries = integral.jacobian.iter().filter_map(|entry| match entry.trial.part {
@@ -85,8 +85,8 @@ fn coefficients(system: System<'_>, u: &[f64]) -> Result<Vec<String>, RunError> 
             let own = extrema(on, (integral, &roots), u, parameters)?;
             let mut least: Vec<f64> = own.iter().map(|of| of.least.0).collect();
             let mut most: Vec<f64> = own.iter().map(|of| of.most.0).collect();
-            on.mesh.reduce_in_all(Reduce::Least, &mut least);
-            on.mesh.reduce_in_all(Reduce::Largest, &mut most);
+            on.mesh.reduce_in_all(Reduction::Least, &mut least);
+            on.mesh.reduce_in_all(Reduction::Largest, &mut most);
             let size = |(least, most): (f64, f64)| {
                 let of = [least.abs(), most.abs()];
                 [of[0].min(of[1]), of[0].max(of[1])]

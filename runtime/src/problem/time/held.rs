@@ -10,21 +10,21 @@
 //! program.
 
 use super::super::RunError;
-use super::super::fixed::in_any;
-use super::super::solver::{System, values};
-use super::stages::{Moving, Staged};
+use super::super::solver::{DiscreteProblem, values};
+use super::super::structural_null_space::in_any;
+use super::stages::{ConditionValues, ProblemStages};
 use crate::algebra::vector::Vector;
-use crate::solve::time::{Stage, State, derivative};
+use crate::solve::time::{Stage, TimeState, derivative};
 use crate::space::constraint::Constraints;
 use std::rc::Rc;
 
 /// Relative tolerance of equal rates.
 const SAME: f64 = 1e-9;
 
-impl Staged<'_> {
+impl ProblemStages<'_> {
     /// Sets conditions and data at a time.
     pub(super) fn prescribe(&mut self, time: f64) -> Result<(), RunError> {
-        let System { on, prescribed, .. } = self.system();
+        let DiscreteProblem { on, prescribed, .. } = self.system();
         let [conditions, data] = self.settings.timed;
         if conditions {
             match self.moving(time)? {
@@ -48,8 +48,8 @@ impl Staged<'_> {
 
     /// Returns the condition values with derivatives at a time; `None` if no value depends on t, or nothing is
     /// constrained.
-    fn moving(&mut self, time: f64) -> Result<Option<Rc<Moving>>, RunError> {
-        let System { on, prescribed, .. } = self.system();
+    fn moving(&mut self, time: f64) -> Result<Option<Rc<ConditionValues>>, RunError> {
+        let DiscreteProblem { on, prescribed, .. } = self.system();
         if !prescribed.conditions_read_time() {
             return Ok(None);
         }
@@ -69,7 +69,7 @@ impl Staged<'_> {
         let mut parameters = self.parameters().clone();
         parameters.values[0] = time;
         let moving = match prescribed.conditions_with_rates(on, &parameters)? {
-            Some(all) => Moving(all.map(|of| values(&of))),
+            Some(all) => ConditionValues(all.map(|of| values(&of))),
             None => self.by_differences(time, values(&prescribed.conditions(on, &parameters)?))?,
         };
         let moving = Rc::new(moving);
@@ -79,7 +79,7 @@ impl Staged<'_> {
 
     /// Approximates the derivatives by finite differences with five times around `time`, or from it onwards at the
     /// initial time.
-    fn by_differences(&self, time: f64, own: Vec<f64>) -> Result<Moving, RunError> {
+    fn by_differences(&self, time: f64, own: Vec<f64>) -> Result<ConditionValues, RunError> {
         // Conditions may be undefined before the initial time.
         let at = if time - self.length >= self.begins { 2 } else { 0 };
         let part = |i: usize| 0.5 * self.length * (i as f64 - at as f64);
@@ -93,7 +93,7 @@ impl Staged<'_> {
             }
         }
         let [first, second] = rates;
-        Ok(Moving([own, first, second]))
+        Ok(ConditionValues([own, first, second]))
     }
 
     /// Sets the constrained DoFs of a rate of some order from their conditions at a time. Afterwards the operator has
@@ -109,7 +109,7 @@ impl Staged<'_> {
             None => {
                 let own = values(&self.conditions_at(time)?);
                 let still = vec![0.0; own.len()];
-                Rc::new(Moving([own, still.clone(), still]))
+                Rc::new(ConditionValues([own, still.clone(), still]))
             }
         };
         self.operator.impose_rate(&moving.0[order], rate)?;
@@ -132,7 +132,7 @@ impl Staged<'_> {
     /// Sets the constrained DoFs of the initial state; adds a note if their velocity differs from the given one.
     pub(super) fn start(
         &mut self,
-        state: &mut State,
+        state: &mut TimeState,
         notes: &mut Vec<String>,
     ) -> Result<(), RunError> {
         self.prescribe(state.time)?;
@@ -155,9 +155,9 @@ impl Staged<'_> {
     }
 
     /// Sets the constrained DoFs of a state at its time; does nothing for constant conditions.
-    pub(super) fn hold_state(&mut self, state: &mut State) -> Result<(), RunError> {
+    pub(super) fn hold_state(&mut self, state: &mut TimeState) -> Result<(), RunError> {
         let Some(moving) = self.moving(state.time)? else { return Ok(()) };
-        let Moving([own, first, second]) = &*moving;
+        let ConditionValues([own, first, second]) = &*moving;
         self.operator.impose_rate(first, &mut state.v)?;
         if let Some(a) = &mut state.a {
             self.operator.impose_rate(second, a)?;

@@ -9,24 +9,25 @@ use std::time::Duration;
 const REMOVALS: (usize, Duration) = (50, Duration::from_millis(10));
 
 /// The registry.
-static LIVE: Mutex<Live> = Mutex::new(Live { paths: Vec::new(), pipes: Vec::new(), next: 0 });
+static LIVE: Mutex<LiveResources> =
+    Mutex::new(LiveResources { paths: Vec::new(), pipes: Vec::new(), next: 0 });
 
-pub(super) struct Live {
+pub(super) struct LiveResources {
     paths: Vec<PathBuf>,
     pipes: Vec<(u64, ChildStdin)>,
     next: u64,
 }
 
 /// Locks the registry.
-pub(super) fn live() -> MutexGuard<'static, Live> {
+pub(super) fn live() -> MutexGuard<'static, LiveResources> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Live {
+impl LiveResources {
     /// Registers a file or folder.
-    pub(super) fn note(&mut self, path: &Path) -> Noted {
+    pub(super) fn note(&mut self, path: &Path) -> Registration {
         self.paths.push(path.to_owned());
-        Noted(path.to_owned())
+        Registration(path.to_owned())
     }
 
     /// Ends the child processes, then removes the files.
@@ -55,9 +56,9 @@ pub fn end() {
 
 /// Registration of a file or folder while this value lives.
 #[derive(Debug)]
-pub(super) struct Noted(PathBuf);
+pub(super) struct Registration(PathBuf);
 
-impl Drop for Noted {
+impl Drop for Registration {
     fn drop(&mut self) {
         live().paths.retain(|known| *known != self.0);
     }
@@ -93,7 +94,7 @@ mod tests {
         let (file, sub) = (folder.path().join("file"), folder.path().join("sub"));
         std::fs::write(&file, "text").expect("written");
         std::fs::create_dir_all(sub.join("deeper")).expect("made");
-        let mut live = Live { paths: vec![file, sub], pipes: Vec::new(), next: 0 };
+        let mut live = LiveResources { paths: vec![file, sub], pipes: Vec::new(), next: 0 };
         live.end();
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
     }

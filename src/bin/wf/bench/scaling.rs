@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fem_bench::scaling::{Product, product};
+use fem_bench::scaling::{ProductTimes, product};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::compile;
@@ -15,9 +15,9 @@ use fem_dsl::source::Source;
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::Mesh;
-use runtime::mesh::parted::begin;
+use runtime::mesh::initial::begin;
 use runtime::problem::{RunError, Solution, compile_operator, run_on, set_up};
-use runtime::processes::{Group, Reduce};
+use runtime::processes::{ProcessGroup, Reduction};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
 use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
@@ -80,7 +80,7 @@ impl Size {
 #[derive(Clone, Default)]
 struct Found {
     unknowns: usize,
-    product: Product,
+    product: ProductTimes,
     /// Iterations by the diagonal, and seconds of one.
     diagonal: (usize, f64),
     /// Iterations by levels, and seconds of a solve without making them.
@@ -96,7 +96,7 @@ impl Found {
 
 /// What one process takes to do.
 struct Member<'a> {
-    group: &'a Arc<dyn Group>,
+    group: &'a Arc<dyn ProcessGroup>,
     device: Option<Arc<dyn Device>>,
 }
 
@@ -139,7 +139,7 @@ impl Member<'_> {
             let made = own.multigrid.iter().map(|own| own.seconds).sum();
             // Who has made its levels waits for the others, which is no part of the solve.
             let mut seconds = [own.seconds.solve, made];
-            self.group.reduce(Reduce::Largest, &mut seconds);
+            self.group.reduce(Reduction::Largest, &mut seconds);
             unknowns = own.size[1];
             levels.push((own.linear_iterations, seconds[0] - seconds[1]));
         }

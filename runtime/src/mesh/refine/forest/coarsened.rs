@@ -1,12 +1,12 @@
 //! Coarser meshes for any cell type: patches of squares and cubes ([`crate::mesh::coarsened`]), families of forest
 //! leaves ([`super::families`]), and recorded uniform refinement of simplices.
 
-use super::children::Children;
-use super::families::Rooted;
+use super::children::ChildMaps;
+use super::families::LeafCells;
 use super::refined::RefineError;
 use crate::mesh::refined::Descendants;
 use crate::mesh::shape::vertex_function;
-use crate::mesh::{Affine, Cell, Coarsened, Facet, Mesh, NotCoarser};
+use crate::mesh::{AffineMap, Cell, CoarsenedMesh, CoarseningError, Facet, Mesh};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,21 +36,21 @@ impl Mesh {
     /// assert_eq!(coarser.map(0, 1).at(&[1.0, 1.0, 0.0]), [1.0, 0.5, 0.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+    pub fn coarsened(&self) -> Result<CoarsenedMesh, CoarseningError> {
         if let Some(cut) = self.cut().filter(|cut| !cut.is_refined()) {
             return cut.coarsened();
         }
         if !self.cell().is_tensor() {
             return simplices(self);
         }
-        match Rooted::of(self) {
+        match LeafCells::of(self) {
             Some(leaves) => leaves.coarsened(),
             None => self.of_patches(),
         }
     }
 }
 
-impl From<RefineError> for NotCoarser {
+impl From<RefineError> for CoarseningError {
     fn from(error: RefineError) -> Self {
         match error {
             RefineError::Mesh(error) => Self::Mesh(error),
@@ -60,10 +60,10 @@ impl From<RefineError> for NotCoarser {
 }
 
 /// Undoes one uniform refinement of triangles or tetrahedra.
-fn simplices(mesh: &Mesh) -> Result<Coarsened, NotCoarser> {
-    let refined = mesh.refined_from().ok_or(NotCoarser::Simplices)?;
+fn simplices(mesh: &Mesh) -> Result<CoarsenedMesh, CoarseningError> {
+    let refined = mesh.refined_from().ok_or(CoarseningError::Simplices)?;
     let Descendants::Uniform { times, numbers } = &refined.cells else {
-        return Err(NotCoarser::Simplices);
+        return Err(CoarseningError::Simplices);
     };
     let coarse = match times {
         1 => Arc::clone(&refined.coarse),
@@ -79,15 +79,15 @@ fn simplices(mesh: &Mesh) -> Result<Coarsened, NotCoarser> {
     for (own, &number) in (0..).zip(numbers) {
         children[of[number as usize / each] as usize * each + number as usize % each] = own;
     }
-    let kinds = Children::new(mesh.cell());
+    let kinds = ChildMaps::new(mesh.cell());
     let places = (0..children.len()).map(|place| (place % each) as u32);
     let map = |child: u32| *kinds.child(child as usize);
-    let coarsened = Coarsened::with_maps(coarse, children, places, map);
+    let coarsened = CoarsenedMesh::with_maps(coarse, children, places, map);
     like(coarsened, mesh)
 }
 
 /// Transfers the tags and periodic sides of the finer mesh, which may have changed since its refinement.
-fn like(mut coarsened: Coarsened, fine: &Mesh) -> Result<Coarsened, NotCoarser> {
+fn like(mut coarsened: CoarsenedMesh, fine: &Mesh) -> Result<CoarsenedMesh, CoarseningError> {
     let (facets, cells) = tags(&coarsened, fine)?;
     let coarse = &coarsened.mesh;
     if *coarse.facet_tags() != facets || *coarse.cell_tags() != cells {
@@ -101,20 +101,23 @@ fn like(mut coarsened: Coarsened, fine: &Mesh) -> Result<Coarsened, NotCoarser> 
     Ok(coarsened)
 }
 
-type Tags<T> = BTreeMap<String, Vec<T>>;
+type TagMap<T> = BTreeMap<String, Vec<T>>;
 
 /// Returns the tags of coarse facets and cells; all their parts must have them.
-fn tags(coarsened: &Coarsened, fine: &Mesh) -> Result<(Tags<Facet>, Tags<u32>), NotCoarser> {
+fn tags(
+    coarsened: &CoarsenedMesh,
+    fine: &Mesh,
+) -> Result<(TagMap<Facet>, TagMap<u32>), CoarseningError> {
     let (mesh, each) = (&coarsened.mesh, coarsened.each());
     let mut places = vec![0u32; coarsened.children.len()];
     (0..).zip(&coarsened.children).for_each(|(place, &child)| places[child as usize] = place);
-    let ends = |cell: u32| NotCoarser::Tags { at: fine.centre(cell as usize) };
-    let mut cells = Tags::new();
+    let ends = |cell: u32| CoarseningError::Tags { at: fine.centre(cell as usize) };
+    let mut cells = TagMap::new();
     for (tag, tagged) in fine.cell_tags() {
         let parents = tagged.iter().map(|&cell| (places[cell as usize] / each as u32, cell));
         cells.insert(tag.clone(), whole(parents.collect(), each).map_err(ends)?);
     }
-    let mut facets = Tags::new();
+    let mut facets = TagMap::new();
     for (tag, tagged) in fine.facet_tags() {
         let parent = |facet: &Facet| {
             let place = places[facet.cell as usize] as usize;
@@ -123,7 +126,7 @@ fn tags(coarsened: &Coarsened, fine: &Mesh) -> Result<(Tags<Facet>, Tags<u32>), 
             let local = local.ok_or_else(|| ends(facet.cell))? as u8;
             Ok((mesh.topology().facet_entity(Facet { cell: cell as u32, local }), facet.cell))
         };
-        let parents = tagged.iter().map(parent).collect::<Result<Vec<_>, NotCoarser>>()?;
+        let parents = tagged.iter().map(parent).collect::<Result<Vec<_>, CoarseningError>>()?;
         let of = |facet: u32| {
             let (cell, local) = mesh.topology().facets().first_cell(facet as usize);
             Facet { cell: cell as u32, local: local as u8 }
@@ -144,7 +147,7 @@ fn whole(mut parents: Vec<(u32, u32)>, each: usize) -> Result<Vec<u32>, u32> {
 }
 
 /// Returns the facet of a cell that contains a facet of a child, if any.
-fn lies_on(cell: Cell, map: &Affine, facet: usize) -> Option<usize> {
+fn lies_on(cell: Cell, map: &AffineMap, facet: usize) -> Option<usize> {
     let corners = cell.facets()[facet].iter().map(|&vertex| map.at(&cell.vertex(vertex)));
     let corners: Vec<[f64; 3]> = corners.collect();
     cell.facets().iter().position(|own| {

@@ -4,16 +4,16 @@
 //! ([`super::red`]). Children inherit the map of their parent ([`super::descent`]), its tags and those of its facets.
 //! Cells follow the order of their parents, in Morton order within each, and are gathered into chains as usual.
 
-use super::children::Children;
+use super::children::ChildMaps;
 use super::descent::Descent;
-use super::lattice::Lattice;
+use super::lattice::CellLattice;
 use super::nodes::{geometry, placed};
 use super::red::Simplices;
 use super::{Forest, ForestError};
 use crate::mesh::order::chain_order;
 use crate::mesh::periodic::PeriodicError;
-use crate::mesh::refined::{Descendants, Refined};
-use crate::mesh::{Cell, Counts, LoadError, Mesh, MeshError, Parts, Topology};
+use crate::mesh::refined::{Descendants, RefinedMesh};
+use crate::mesh::{Cell, EntityCounts, LoadError, Mesh, MeshData, MeshError, Topology};
 use kernels_gen::element::Lagrange;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Mesh {
         if times == 0 {
             return Ok(self);
         }
-        let counts = Counts::of(&self).refined(times);
+        let counts = EntityCounts::of(&self).refined(times);
         counts.check_indices()?;
         counts.check_room()?;
         let (is_part, sides) = (self.cut().is_some(), self.periodic_sides().to_vec());
@@ -120,7 +120,7 @@ impl Mesh {
         };
         let negative: Vec<bool> = descendants.iter().map(is_negative).collect();
         let cells = Descendants::Uniform { times, numbers: descendants };
-        let refined = Refined { coarse: Arc::new(self), cells, seen: Vec::new() };
+        let refined = RefinedMesh { coarse: Arc::new(self), cells, seen: Vec::new() };
         let mut mesh = Mesh::of_descendants(parts, &negative, refined)?;
         if is_part {
             mesh.inherit_red(times);
@@ -143,17 +143,17 @@ fn in_forest(mesh: Mesh, times: usize) -> Result<Mesh, RefineError> {
 }
 
 /// Points, nodes and facets of the refined squares or cubes, and the descendant number of each cell.
-fn tensor(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
+fn tensor(mesh: &Mesh, times: usize) -> Result<(MeshData, Vec<u32>), RefineError> {
     let mut forest = Forest::new(mesh)?;
     for _ in 0..times {
         forest.refine(|_| true)?;
     }
     let element = geometry(mesh)?;
     let (n, order) = (1usize << times, mesh.order());
-    let lattice = Lattice::new(mesh.topology(), n * order);
+    let lattice = CellLattice::new(mesh.topology(), n * order);
     let local: Vec<[usize; 3]> = element.nodes().iter().map(|node| node.lattice).collect();
-    let mut descent = Descent::new(mesh, element, &Children::new(mesh.cell()));
-    let mut points = Points::default();
+    let mut descent = Descent::new(mesh, element, &ChildMaps::new(mesh.cell()));
+    let mut points = PointNumbering::default();
     let mut nodes = Vec::with_capacity(forest.n_leaves() * local.len());
     let layout = forest.coarse().layout;
     let mut path = vec![0; times];
@@ -174,17 +174,17 @@ fn tensor(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
     let facets = facets(mesh, &lattice, n, &points);
     let count = nodes.len() / local.len();
     let ordered = chained(mesh.cell(), &element, &mut nodes, count);
-    Ok((Parts { points: points.all, nodes, facets, ..Parts::default() }, ordered))
+    Ok((MeshData { points: points.all, nodes, facets, ..MeshData::default() }, ordered))
 }
 
 /// Points by lattice number, in order of first touch.
 #[derive(Default)]
-struct Points {
+struct PointNumbering {
     known: Vec<u32>,
     all: Vec<[f64; 3]>,
 }
 
-impl Points {
+impl PointNumbering {
     fn number(&mut self, lattice: usize, at: [f64; 3]) -> u32 {
         if self.known.len() <= lattice {
             self.known.resize(lattice + 1, u32::MAX);
@@ -223,9 +223,9 @@ fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -
 /// Returns the parts of tagged facets, by their vertices.
 fn facets(
     mesh: &Mesh,
-    lattice: &Lattice<'_>,
+    lattice: &CellLattice<'_>,
     n: usize,
-    points: &Points,
+    points: &PointNumbering,
 ) -> BTreeMap<String, Vec<[u32; 4]>> {
     let (cell, order) = (mesh.cell(), mesh.order());
     let corners = cell.facet_cell().map_or(2, Cell::vertex_count);
@@ -255,7 +255,7 @@ fn facets(
 }
 
 /// Points, nodes and facets of the refined simplices, and the descendant number of each cell.
-fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
+fn simplices(mesh: &Mesh, times: usize) -> Result<(MeshData, Vec<u32>), RefineError> {
     let cell = mesh.cell();
     let of = |facet: &crate::mesh::Facet| {
         let all = mesh.vertices(facet.cell as usize);
@@ -279,15 +279,15 @@ fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError
         path.extend((0..times).map(digit));
         number / each
     };
-    let (points, nodes) = placed(mesh, &Children::new(cell), &topology, path)?;
+    let (points, nodes) = placed(mesh, &ChildMaps::new(cell), &topology, path)?;
     let facets = mesh.facet_tags().keys().cloned().zip(level.facets).collect();
-    let parts = Parts { points, nodes, facets, ..Parts::default() };
+    let parts = MeshData { points, nodes, facets, ..MeshData::default() };
     Ok((parts, (0..count as u32).collect()))
 }
 
 /// Returns for each descendant of a cell whether its orientation is reversed; empty if none is.
 fn turned(mesh: &Mesh, times: usize) -> Vec<bool> {
-    let children = Children::new(mesh.cell());
+    let children = ChildMaps::new(mesh.cell());
     let own: Vec<bool> =
         (0..children.count()).map(|child| children.child(child).is_negative()).collect();
     if !own.contains(&true) {

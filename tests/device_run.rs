@@ -194,29 +194,30 @@ fn what_is_measured_takes_tables_from_the_solve() {
         vector: None,
         load: None,
     };
-    let numbers =
-        |of: EvaluationState<'_>, device: Option<&Arc<dyn Device>>, shelf: &mut TableCache| {
-            let found = report(&problem.reports, of, &target, device, shelf);
-            let (found, _) = found.unwrap_or_else(|error| panic!("{device:?}: {error}"));
-            let number = |found: &ReportResult| match &found.value {
-                ReportValue::Value(_, values) => values[0],
-                ReportValue::Line(..) => f64::NAN,
-            };
-            found.iter().map(number).collect::<Vec<f64>>()
+    let numbers = |of: EvaluationState<'_>,
+                   device: Option<&Arc<dyn Device>>,
+                   table_cache: &mut TableCache| {
+        let found = report(&problem.reports, of, &target, device, table_cache);
+        let (found, _) = found.unwrap_or_else(|error| panic!("{device:?}: {error}"));
+        let number = |found: &ReportResult| match &found.value {
+            ReportValue::Value(_, values) => values[0],
+            ReportValue::Line(..) => f64::NAN,
         };
+        found.iter().map(number).collect::<Vec<f64>>()
+    };
     let wanted = numbers(alone, None, &mut TableCache::default());
     for device in devices() {
         let params = &parameters.values;
         let made = compile_operator(form, &elements, &on, params, &target, Some(device.clone()));
         let (operator, _) = made.expect("an operator");
-        let (mut vector, mut shelf) = (operator.vector(), operator.shelf());
+        let (mut vector, mut table_cache) = (operator.vector(), operator.table_cache());
         vector.set(&u);
         let beside = EvaluationState { vector: Some(&vector), ..alone };
-        let first = numbers(beside, Some(&device), &mut shelf);
-        let tables = shelf.tables();
-        let again = numbers(beside, Some(&device), &mut shelf);
+        let first = numbers(beside, Some(&device), &mut table_cache);
+        let tables = table_cache.tables();
+        let again = numbers(beside, Some(&device), &mut table_cache);
         // The places of what is measured, in cells without and with conditions.
-        assert_eq!(shelf.tables() - tables, 2, "{device:?}");
+        assert_eq!(table_cache.tables() - tables, 2, "{device:?}");
         let other = numbers(alone, Some(&device), &mut TableCache::default());
         for found in [first, again, other] {
             for (found, wanted) in found.iter().zip(&wanted) {

@@ -23,7 +23,8 @@ pub mod topology;
 
 mod affine;
 pub(crate) mod assemble;
-pub(crate) mod coarsened;
+mod cell_orientation;
+pub(crate) mod coarsening;
 mod conformity;
 mod counts;
 pub mod distributed;
@@ -42,12 +43,11 @@ pub(crate) mod source_order;
 mod statistics;
 mod stretch;
 mod tree;
-mod turn;
 mod untangle;
 pub(crate) mod vtk_order;
 
 pub use affine::AffineMap;
-pub use coarsened::{CoarsenedMesh, CoarseningError};
+pub use coarsening::{CoarsenedMesh, CoarseningError};
 pub use counts::EntityCounts;
 pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;

@@ -8,13 +8,13 @@ mod affine;
 pub mod assemble;
 pub mod batch;
 mod blocks;
-mod closed;
 mod combinations;
+mod compatibility;
 mod constants;
+mod constrained_matrix;
 mod device;
 mod element;
 mod engine;
-mod fits;
 mod fluxes;
 pub mod functional;
 pub mod geometry;
@@ -221,8 +221,8 @@ impl Operator {
         params: &[f64],
         symmetric: bool,
     ) -> Result<Self, BuildError> {
-        let shelf = TableCache::default();
-        Self::on_host_with(on, module, kernels, precision, params, symmetric, shelf)
+        let table_cache = TableCache::default();
+        Self::on_host_with(on, module, kernels, precision, params, symmetric, table_cache)
     }
 
     /// Builds a host operator with shared tables of other operators on the same mesh.
@@ -233,14 +233,14 @@ impl Operator {
         precision: Precision,
         params: &[f64],
         symmetric: bool,
-        shelf: TableCache,
+        table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let shelf = shelf.suiting(&on.mesh, precision, None);
+        let table_cache = table_cache.suiting(&on.mesh, precision, None);
         let engine = Box::new(host::HostEngine::new(&on, Arc::clone(&module), precision)?);
         let abi =
             |kernel: &CellKernel| Ok((kernel.clone(), module.kernel(&kernel.name)?.abi().clone()));
         let kernels = kernels.iter().map(abi).collect::<Result<_, LaunchError>>()?;
-        Self::new(engine, on, kernels, precision, params, symmetric, shelf)
+        Self::new(engine, on, kernels, precision, params, symmetric, table_cache)
     }
 
     /// Builds an operator of a device's kernels; copies its tables to the device.
@@ -263,14 +263,15 @@ impl Operator {
         compiled: Arc<DeviceKernels>,
         params: &[f64],
         symmetric: bool,
-        shelf: TableCache,
+        table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let mut shelf = shelf.suiting(&on.mesh, compiled.precision, Some(&compiled.device));
+        let mut table_cache =
+            table_cache.suiting(&on.mesh, compiled.precision, Some(&compiled.device));
         let kernels = compiled.kernels();
         let kernels = kernels.map(|(kernel, loaded)| (kernel.clone(), loaded.abi().clone()));
         let (kernels, precision) = (kernels.collect(), compiled.precision);
-        let engine = Box::new(device::DeviceEngine::new(&on, compiled, &mut shelf)?);
-        Self::new(engine, on, kernels, precision, params, symmetric, shelf)
+        let engine = Box::new(device::DeviceEngine::new(&on, compiled, &mut table_cache)?);
+        Self::new(engine, on, kernels, precision, params, symmetric, table_cache)
     }
 
     fn new(
@@ -280,9 +281,9 @@ impl Operator {
         precision: Precision,
         params: &[f64],
         symmetric: bool,
-        shelf: TableCache,
+        table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let blocks = KernelBlocks::new(&*engine, on, kernels, precision, params, shelf)?;
+        let blocks = KernelBlocks::new(&*engine, on, kernels, precision, params, table_cache)?;
         engine.prepare(&blocks)?;
         let (numbering, first, sharing) = (OnceLock::new(), None, blocks.on.sharing());
         let (state, load, combined, represented) = (None, None, None, None);
@@ -329,8 +330,8 @@ impl Operator {
     }
 
     /// Returns the tables that operators on the same mesh can share.
-    pub fn shelf(&self) -> TableCache {
-        self.blocks.shelf.clone()
+    pub fn table_cache(&self) -> TableCache {
+        self.blocks.table_cache.clone()
     }
 
     /// Returns the number of tables built for this operator, without shared ones.

@@ -5,16 +5,17 @@
 //! ```
 
 mod adaptive;
-mod assembled;
 mod assess;
 mod clock;
+mod collective_errors;
 mod difficulty;
 mod eigen;
 mod files;
 mod initial;
 mod integrals;
 mod kernels;
-mod local;
+mod linear_system;
+mod local_dofs;
 mod mean;
 mod memory;
 pub mod multigrid;
@@ -22,10 +23,9 @@ mod not_finite;
 mod numerical_null_space;
 mod plan;
 mod prescribed;
-mod reduced;
+mod reduced_integration;
 mod reports;
 pub mod scaling;
-mod several;
 mod singular;
 mod solver;
 mod step;
@@ -35,15 +35,16 @@ mod testing;
 mod time;
 
 pub use adaptive::InterruptedRun;
-pub use assembled::{AssembledSystem, MatrixPencil, assembled, assembled_pencil, has_matrices};
 use assess::{IntegrationBackend, assess};
 pub use clock::Seconds;
 use clock::{Clock, Phase};
+pub(crate) use collective_errors::together;
 use difficulty::unconverged;
 pub use difficulty::{DegenerateJacobian, NewtonDifficulty};
 pub use eigen::{Mode, side_by_side};
 pub use files::{FileData, FileStatement};
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
+pub use linear_system::{AssembledSystem, MatrixPencil, assembled, assembled_pencil, has_matrices};
 pub use memory::{check_room, estimate};
 pub use not_finite::{NonFiniteOrigin, NonFinitePoint};
 pub use numerical_null_space::check_unique;
@@ -56,11 +57,10 @@ pub use prescribed::{
     CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PrescribedData, ProblemData,
     conditions, data, datum, discretise, meetings,
 };
-pub(crate) use reduced::check_rank;
+pub(crate) use reduced_integration::check_rank;
 use reports::ranges;
 pub use reports::{EvaluationState, ReportResult, ReportValue, report};
-pub(crate) use several::together;
-pub use singular::Singular;
+pub use singular::SingularMatrix;
 use solver::solve_planned;
 pub use solver::{DiscreteProblem, MultigridInput, solve, values};
 pub use step::{Monitor, NullMonitor, Step, StepKind, run_steps};
@@ -72,7 +72,7 @@ use crate::algebra::vector::Vector;
 use crate::device::{Device, DeviceError};
 use crate::estimate::EstimateError;
 use crate::estimate::adapt::{AdaptError, AdaptiveMesh};
-use crate::files::stored::FileError;
+use crate::files::input::FileError;
 use crate::kernels::compile::{CompileError, Target};
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::refine::mark::MarkError;
@@ -241,7 +241,7 @@ pub enum RunError {
     Time(#[from] TimeError),
     /// A matrix that is singular to working precision.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
-    Singular(Singular),
+    Singular(SingularMatrix),
     /// Two fields with spaces that violate the inf-sup condition.
     #[error("the matrix is singular: {}\nhelp: {}", .0, .0.remedy())]
     Unstable(UnstablePair),
@@ -548,9 +548,9 @@ fn run_started(
     let mut u = operator.initial()?;
     let moved = match start_at {
         StartState::OtherMesh(before, u) => {
-            let mut laps = Timers::new(adaptive::STEP);
+            let mut timers = Timers::new(adaptive::STEP);
             let moved = AdaptiveMesh::transfer(before, u, &on);
-            laps.tell("the last solution is on the new mesh");
+            timers.tell("the last solution is on the new mesh");
             moved
         }
         StartState::Problem | StartState::Solution(_) => None,
@@ -635,9 +635,9 @@ fn run_started(
         vector: Some(&vector),
         load: None,
     };
-    let (means, mut shelf) =
-        (IntegrationBackend::new(target, reporting.as_ref()), operator.shelf());
-    let (errors, energy) = assess(problem, of, means, &mut shelf)?;
+    let (means, mut table_cache) =
+        (IntegrationBackend::new(target, reporting.as_ref()), operator.table_cache());
+    let (errors, energy) = assess(problem, of, means, &mut table_cache)?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,
         Some(how) => {
@@ -646,7 +646,7 @@ fn run_started(
         }
     });
     let device = reporting.as_ref();
-    let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+    let (reports, said) = reports::report(&problem.reports, of, target, device, &mut table_cache)?;
     notes.extend(said);
     let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
     drop(assessing);

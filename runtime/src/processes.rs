@@ -6,9 +6,9 @@
 //! gather     bytes of each process, for all
 //! ```
 //!
-//! Callers do not know the transport: none ([`SingleProcess`]), shared memory between threads of one program ([`threads`]), or
-//! MPI ([`crate::device::mpi`]). All functions are collective, in one order. As in MPI, a failed message ends the
-//! program.
+//! Callers do not know the transport: none ([`SingleProcess`]), shared memory between threads of one program
+//! ([`threads`]), or MPI ([`crate::device::mpi`]). All functions are collective, in one order. As in MPI, a failed
+//! message ends the program.
 
 pub mod interface_exchange;
 pub mod threads;
@@ -55,8 +55,8 @@ pub trait ProcessGroup: Debug + Send + Sync {
     /// Returns the bytes of each process, by rank.
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>>;
 
-    /// Waits for all processes, at most `within`; returns whether all arrived. Otherwise only [`ProcessGroup::end_all`] is
-    /// possible.
+    /// Waits for all processes, at most `within`; returns whether all arrived. Otherwise only [`ProcessGroup::end_all`]
+    /// is possible.
     fn meet(&self, within: Option<Duration>) -> bool;
 
     /// Returns the number of processes on this host, and the index of this one among them.

@@ -1,8 +1,8 @@
 //! Numerical verification of a form on a problem with a known solution.
 //!
-//! [`VerificationProblem`] sets up the problem and interpolates the solution at the nodes. [`series`] solves and measures errors,
-//! [`jacobian`] checks the derivative, [`agreement`] compares kernels with the reference. The caller judges the
-//! results.
+//! [`VerificationProblem`] sets up the problem and interpolates the solution at the nodes. [`series`] solves and
+//! measures errors, [`jacobian`] checks the derivative, [`agreement`] compares kernels with the reference. The caller
+//! judges the results.
 
 pub mod agreement;
 pub mod jacobian;

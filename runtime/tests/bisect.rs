@@ -9,7 +9,7 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Stored;
 use kernels_gen::element::Lagrange;
 use meshes::{Random, all, boxes, curved, round, tagged, turned};
-use runtime::files::stored::ArrayRequest;
+use runtime::files::input::ArrayRequest;
 use runtime::mesh::partition::Partition;
 use runtime::mesh::refine::bisect::{BisectError, Bisection, CellPath, FINEST};
 use runtime::mesh::{Cell, Facet, Mesh};

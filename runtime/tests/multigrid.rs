@@ -79,7 +79,7 @@ fn discretised(mesh: &Arc<Mesh>, degree: usize, components: usize, held: bool) -
 
 fn place(execution: Execution, precision: Precision) -> TransferEnvironment {
     let target = Target { execution, precision, ..Target::native() };
-    TransferEnvironment { target, device: None, shelf: TableCache::default(), fine: None }
+    TransferEnvironment { target, device: None, table_cache: TableCache::default(), fine: None }
 }
 
 /// Returns a linear function with different slopes per component, at the nodes of a space.

@@ -118,7 +118,7 @@ impl System {
     /// tag (n is known there), extrema, norms, values at points, reactions, lines. All names of the form are known.
     ///
     /// ```
-    /// use weakform::{Figure, mesh, weak_form};
+    /// use weakform::{ReportValue, mesh, weak_form};
     ///
     /// weak_form! { form heat { field u: scalar; param kappa = 3; f1[u] = kappa * grad(u); } }
     ///
@@ -132,7 +132,7 @@ impl System {
     /// assert!((number("integral(u) / integral(1)")? - 0.5).abs() < 1e-9);
     /// assert!((number("reaction(u, on: \"x1\")")? - 3.0).abs() < 1e-9);
     /// let line = system.measure(&u, "line(u, from: [0, 0.5], to: [1, 0.5], points: 3)")?;
-    /// let Figure::Line(_, line) = line else { unreachable!("a line") };
+    /// let ReportValue::Line(_, line) = line else { unreachable!("a line") };
     /// assert_eq!(line.len(), 3);
     /// # Ok::<(), weakform::Error>(())
     /// ```
@@ -158,9 +158,9 @@ impl System {
             load: self.load.as_deref(),
         };
         let device = self.device.as_ref();
-        let mut shelf = self.operator.shelf();
+        let mut table_cache = self.operator.table_cache();
         let (outcomes, notes) =
-            threads::roomy(|| report(&reports, of, &self.target, device, &mut shelf))?;
+            threads::roomy(|| report(&reports, of, &self.target, device, &mut table_cache))?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
         let found = outcomes.into_iter().next().map(|outcome| outcome.value);
         Ok(found.unwrap_or_else(|| unreachable!("a report that was checked")))

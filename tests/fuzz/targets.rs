@@ -18,7 +18,7 @@ use fem_dsl::source::Source;
 use fem_dsl::verify::Phase;
 use kernels_gen::element::Lagrange;
 use runtime::device::jit::{Environment, ForeignSource, Jit};
-use runtime::files::stored::ArrayRequest;
+use runtime::files::input::ArrayRequest;
 use runtime::mesh::Statistics;
 use runtime::mesh::partition::Partition;
 use runtime::mesh::read::{self, MeshFormat};

@@ -1,5 +1,5 @@
-//! Low-order operators on boxes of hexahedra, for a case, a mesh and a [`OperatorVariant`]: products, conjugate gradient
-//! iterations, and single vector passes are timed.
+//! Low-order operators on boxes of hexahedra, for a case, a mesh and a [`OperatorVariant`]: products, conjugate
+//! gradient iterations, and single vector passes are timed.
 //!
 //! ```text
 //! corners, vertices        matrix-free: J from gathered corner coordinates, or from the cell's own 24 coefficients

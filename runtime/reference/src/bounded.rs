@@ -247,8 +247,8 @@ pub fn assert_all_close(got: &[f64], want: &[BoundedValue], epsilon: f64, contex
 }
 
 /// `assert_close!(got, want, epsilon)` asserts that `got`, computed in a precision with unit roundoff `epsilon`, agrees
-/// with the [`BoundedValue`] `want` up to the common tolerance, 4 · epsilon · Σ|terms|. A format string with arguments may
-/// follow.
+/// with the [`BoundedValue`] `want` up to the common tolerance, 4 · epsilon · Σ|terms|. A format string with arguments
+/// may follow.
 #[macro_export]
 macro_rules! assert_close {
     ($got:expr, $want:expr, $epsilon:expr $(,)?) => {

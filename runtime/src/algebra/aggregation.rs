@@ -245,22 +245,22 @@ fn descend(
     let (mut matrix, mut nodes, mut near_null) = (matrix, nodes, near_null);
     let mut theta = settings.strength;
     while matrix.size() > settings.coarsest {
-        let mut laps = Timers::new("a level of a matrix");
+        let mut timers = Timers::new("a level of a matrix");
         let Some((graph, coarse)) = coarsened(&matrix, &nodes, &near_null, &mut theta) else {
             break;
         };
-        laps.tell("aggregates");
+        timers.tell("aggregates");
         let inverse = inverse_diagonal(&matrix);
         let largest = spectrum::largest(&matrix, &inverse);
-        laps.tell("the largest eigenvalue");
+        timers.tell("the largest eigenvalue");
         let scalar = nodes.len() == matrix.size() && near_null.len() == 1;
         let filter = scalar.then(|| (&graph, near_null[0].as_slice()));
         let prolongator =
             prolongator::smoothed(&matrix, &coarse.prolongator, (&inverse, largest), filter);
         let restrictor = prolongator.transposed()?;
-        laps.tell("transfers");
+        timers.tell("transfers");
         let next = sparse::galerkin(&restrictor, &matrix, &prolongator);
-        laps.tell("the coarser matrix");
+        timers.tell("the coarser matrix");
         levels.push(AggregationLevel { matrix, prolongator, restrictor, inverse, largest });
         (matrix, nodes, near_null) = (next, coarse.nodes, coarse.near_null);
         theta *= settings.weaker;

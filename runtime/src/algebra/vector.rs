@@ -11,20 +11,20 @@
 //! reads and writes each of its vectors once.
 
 mod blas;
-mod chain;
+mod device_entries;
+mod device_iterations;
+pub(crate) mod multi_vector;
 mod norm;
-mod remote;
-pub(crate) mod several;
 
 use crate::support::random::random_signs;
-pub use chain::DeviceIterations;
+pub use device_iterations::DeviceIterations;
 pub use kernels_gen::abi::Precision;
 pub(crate) use norm::{norm, powers, root_of_squares};
 
 use crate::device::cpu::{Buffer, PlainNumber};
 use crate::device::{Arithmetic, Array, SumValues};
 use crate::processes::interface_exchange::{InterfaceExchange, MessageNumber};
-use remote::{DeviceEntries, PendingProducts};
+use device_entries::{DeviceEntries, PendingProducts};
 use std::convert::Infallible;
 use std::fmt;
 use std::ops::Range;
@@ -210,7 +210,7 @@ macro_rules! on_device {
 }
 
 mod fused;
-mod shared;
+mod interface;
 
 /// Rounds to the precision required by the context.
 fn real<T: Real>(value: f64) -> T {

@@ -12,7 +12,7 @@ mod linked;
 mod machine;
 mod module;
 mod schedule;
-mod shared;
+mod shared_slice;
 
 pub use argument::Argument;
 pub(super) use argument::indices_fit;
@@ -25,4 +25,4 @@ pub use machine::{Machine, Simd, VendorLibrary, limit};
 pub use module::{Kernel, Launch, LaunchError, Module};
 pub use schedule::UnorderedChunks;
 pub(crate) use schedule::{BatchWrites, Schedule};
-pub(crate) use shared::SharedSlice;
+pub(crate) use shared_slice::SharedSlice;

@@ -1,21 +1,21 @@
 //! NVIDIA's GPUs: CUDA source → NVRTC → a module of kernels on one device.
 //!
 //! The driver and NVRTC are loaded at run time; the error names a missing library. One stream orders all work.
-//! Recordings use a second stream (`record`), independent work further ones (`second_stream`). Memory is untyped; [`Array`]
-//! stores the type.
+//! Recordings use a second stream (`record`), independent work further ones (`second_stream`). Memory is untyped;
+//! [`Array`] stores the type.
 
 mod compile;
 mod connection;
 mod error;
+#[cfg(feature = "mpi")]
+mod mpi_group;
 mod nccl;
 mod peers;
 mod pinned;
-mod plain;
-#[cfg(feature = "mpi")]
-mod pointers;
 mod pool;
 mod record;
 mod second_stream;
+mod shareable_memory;
 mod sparse;
 
 use std::error::Error;
@@ -32,7 +32,7 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
 
-use super::interface::{BackendData, DeviceIdentity};
+use super::interface::{BackendData, OwnerId};
 use super::{
     Array, Backend, Device, DeviceError, DeviceGroup, ElementKind, Kernel, KernelArgument, Module,
     QueuePosition, RecordedWork, Recording, SelectedTransport, SparseMatrix, StagingBuffer,
@@ -55,7 +55,7 @@ use pool::Pool;
 
 /// A GPU with one work stream.
 pub struct Cuda {
-    owner: DeviceIdentity,
+    owner: OwnerId,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     recorder: Arc<Recorder>,
@@ -129,7 +129,7 @@ impl Cuda {
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
         let pool = Pool::keep(&context).map_err(driver("ask for the GPU's memory"))?;
-        let (owner, reach) = (DeviceIdentity::new(), OnceLock::new());
+        let (owner, reach) = (OwnerId::new(), OnceLock::new());
         Ok(Self {
             owner,
             context,

@@ -100,9 +100,9 @@ pub(super) type BackendData = Arc<dyn Any + Send + Sync>;
 
 /// Identity of a device, which prevents the use of another device's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DeviceIdentity(u64);
+pub(super) struct OwnerId(u64);
 
-impl DeviceIdentity {
+impl OwnerId {
     /// Creates a new identity.
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -114,21 +114,21 @@ impl DeviceIdentity {
 pub struct Array {
     kind: ElementKind,
     len: usize,
-    owner: DeviceIdentity,
+    owner: OwnerId,
     pub(super) memory: BackendData,
     /// Properties of indices that were uploaded and not changed since.
-    indices: Option<IndexProperties>,
+    indices: Option<IndexBounds>,
 }
 
 /// Properties of the indices in an array.
 #[derive(Clone, Copy, Debug)]
-struct IndexProperties {
+struct IndexBounds {
     largest: LargestIndex,
     /// The position from which all entries equal the last one.
     settled: usize,
 }
 
-impl IndexProperties {
+impl IndexBounds {
     fn of(values: &[u32]) -> Self {
         let last = values.last();
         let settled = values.iter().rposition(|value| Some(value) != last);
@@ -140,24 +140,19 @@ impl IndexProperties {
 
 impl Array {
     /// Wraps device memory of `len` elements.
-    pub(super) fn new(
-        owner: DeviceIdentity,
-        kind: ElementKind,
-        len: usize,
-        memory: BackendData,
-    ) -> Self {
+    pub(super) fn new(owner: OwnerId, kind: ElementKind, len: usize, memory: BackendData) -> Self {
         Self { kind, len, owner, memory, indices: None }
     }
 
     /// Creates an array without memory, of no device.
     pub(crate) fn nowhere(kind: ElementKind) -> Self {
-        Self::new(DeviceIdentity(0), kind, 0, Arc::new(()))
+        Self::new(OwnerId(0), kind, 0, Arc::new(()))
     }
 
     /// Declares the indices that a kernel has written: at most `largest`, and constant from position `settled` on.
     pub(crate) fn with_indices(self, largest: u32, settled: usize) -> Self {
         Self {
-            indices: Some(IndexProperties { largest: LargestIndex::of(&[largest]), settled }),
+            indices: Some(IndexBounds { largest: LargestIndex::of(&[largest]), settled }),
             ..self
         }
     }
@@ -197,7 +192,7 @@ impl Array {
     }
 
     /// Returns the backend's memory; an error if the array belongs to another device.
-    pub(super) fn memory<M: 'static>(&self, owner: DeviceIdentity) -> Result<&M, DeviceError> {
+    pub(super) fn memory<M: 'static>(&self, owner: OwnerId) -> Result<&M, DeviceError> {
         let own = self.memory.downcast_ref().filter(|_| self.owner == owner);
         own.ok_or(DeviceError::Foreign)
     }
@@ -551,7 +546,7 @@ impl dyn Device + '_ {
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Array, DeviceError> {
         let mut array = self.zeros(T::KIND, values.len())?;
         self.write(&mut array, 0, bytes(values))?;
-        array.indices = T::as_indices(values).map(IndexProperties::of);
+        array.indices = T::as_indices(values).map(IndexBounds::of);
         Ok(array)
     }
 

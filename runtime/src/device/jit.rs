@@ -7,8 +7,8 @@
 //! exceeds `$WF_COMPILE_SECONDS`, or whose output cannot be loaded, is not used again in this process.
 
 mod cache;
-mod child;
 mod compiler;
+mod compiler_process;
 mod environment;
 mod foreign;
 mod load;
@@ -388,7 +388,7 @@ impl Jit {
                 waiting(compiler.path(), &task, bound);
             }
         };
-        let output = child::run(&mut command, bound, slow);
+        let output = compiler_process::run(&mut command, bound, slow);
         if own {
             waited_for().remove(&options.name);
         }

@@ -2,10 +2,10 @@
 //!
 //! On the host, nodes are numbered entity by entity with interleaved components. On a device, the nodes of neighbouring
 //! threads should be adjacent: threads that access 32 consecutive numbers touch 8 memory sectors, and 32 sectors if
-//! these are scattered. Nodes are therefore renumbered ([`VectorLayout::in_strips`]), and multiple components are stored in
-//! tiles ([`in_tiles`]). A [`VectorLayout`] converts between both orders for vectors and index lists. The last tile has full
-//! length. Padding entries, in it or before the interior nodes of cells ([`VectorLayout::in_strips_apart`]), are 0 and do not
-//! affect sums or solvers.
+//! these are scattered. Nodes are therefore renumbered ([`VectorLayout::in_strips`]), and multiple components are
+//! stored in tiles ([`in_tiles`]). A [`VectorLayout`] converts between both orders for vectors and index lists. The
+//! last tile has full length. Padding entries, in it or before the interior nodes of cells
+//! ([`VectorLayout::in_strips_apart`]), are 0 and do not affect sums or solvers.
 
 use crate::space::Space;
 use crate::support::parallel::*;

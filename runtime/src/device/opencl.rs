@@ -18,7 +18,7 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::opencl::OPENCL;
 
-use super::interface::DeviceIdentity;
+use super::interface::OwnerId;
 use super::{
     Array, Backend, Device, DeviceError, ElementKind, Kernel, KernelArgument, Module, QueuePosition,
 };
@@ -33,7 +33,7 @@ pub use error::OpenClError;
 /// A device with one command queue.
 pub struct OpenCl {
     facts: DeviceProperties,
-    owner: DeviceIdentity,
+    owner: OwnerId,
     context: Context,
     queue: Queue,
     /// A custom compilation cache; that of the process without it.
@@ -66,7 +66,7 @@ impl OpenCl {
         let facts = choice::choose(devices()?, name)?;
         let context = Context::new(facts.id).map_err(driver("open the device"))?;
         let queue = context.queue(facts.id).map_err(driver("make a queue"))?;
-        Ok(Self { facts, owner: DeviceIdentity::new(), context, queue, jit: None, optimises: true })
+        Ok(Self { facts, owner: OwnerId::new(), context, queue, jit: None, optimises: true })
     }
 
     /// Sets the compilation cache and the dump folder.

@@ -12,22 +12,22 @@ pub(crate) struct RepeatedWork {
 
 enum RepeatMode {
     /// Kernel by kernel, with the number of runs so far.
-    Singly(usize),
+    KernelByKernel(usize),
     Recorded(Recording),
     /// Recording is impossible.
-    Never,
+    Unrecordable,
 }
 
 impl RepeatedWork {
     /// Creates work that is recorded after `worth` runs.
     pub(crate) fn worth(worth: usize) -> Self {
-        Self { worth, way: RepeatMode::Singly(0) }
+        Self { worth, way: RepeatMode::KernelByKernel(0) }
     }
 
     /// Discards the recording: the work has changed.
     pub(crate) fn forget(&mut self) {
-        if !matches!(self.way, RepeatMode::Never) {
-            self.way = RepeatMode::Singly(0);
+        if !matches!(self.way, RepeatMode::Unrecordable) {
+            self.way = RepeatMode::KernelByKernel(0);
         }
     }
 
@@ -37,13 +37,13 @@ impl RepeatedWork {
         device: &dyn Device,
         mut work: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
-        if let RepeatMode::Singly(runs) = &mut self.way {
+        if let RepeatMode::KernelByKernel(runs) = &mut self.way {
             if *runs < self.worth {
                 *runs += 1;
                 return work();
             }
             let recording = device.record(&mut || Ok(work()?))?;
-            self.way = recording.map_or(RepeatMode::Never, RepeatMode::Recorded);
+            self.way = recording.map_or(RepeatMode::Unrecordable, RepeatMode::Recorded);
         }
         match &self.way {
             RepeatMode::Recorded(recording) => Ok(device.replay(recording)?),

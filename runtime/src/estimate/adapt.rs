@@ -9,15 +9,15 @@
 //! criterion.
 //!
 //! ```
-//! use runtime::estimate::adapt::Adaptive;
-//! use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+//! use runtime::estimate::adapt::AdaptiveMesh;
+//! use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 //!
-//! let parts = Parts {
+//! let parts = MeshData {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
 //!     nodes: vec![0, 1, 2, 3],
-//!     ..Parts::default()
+//!     ..MeshData::default()
 //! };
-//! let mut adaptive = Adaptive::new(Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted)?)?;
+//! let mut adaptive = AdaptiveMesh::new(Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Sorted)?)?;
 //! for _ in 0..4 {
 //!     let mesh = adaptive.mesh()?;
 //!     // The cells at the origin are divided.

@@ -5,7 +5,7 @@
 
 mod ahead_of_time;
 mod spills;
-pub mod tuned;
+pub mod tuning;
 
 use crate::device::cpu::{LinkedKernels, Machine, Module};
 use crate::device::jit::{self, CompilerError, Jit, JitError, warn_once};
@@ -289,7 +289,7 @@ pub fn compile_for_device(
     let start = Instant::now();
     let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
     let wishes = Wishes { shared_bytes, ..*wishes };
-    let mut plans = tuned::planned(
+    let mut plans = tuning::planned(
         (form, elements, facts),
         tasks,
         (precision, &device.name()),
@@ -404,8 +404,8 @@ fn make_compiled(
     wishes: &Wishes,
 ) -> Result<ExecutableKernels, CompileError> {
     let Target { isa, precision, .. } = *target;
-    let wishes = &Wishes { machine: wishes.machine.or_else(tuned::measured), ..*wishes };
-    let plans = tuned::planned(
+    let wishes = &Wishes { machine: wishes.machine.or_else(tuning::measured), ..*wishes };
+    let plans = tuning::planned(
         (form, elements, facts),
         tasks,
         (precision, &named()),

@@ -1,7 +1,7 @@
 //! Measured rates of this machine: copy bandwidth and fused multiply-adds, for lower bounds of run times.
 
 pub mod device;
-pub mod kept;
+pub mod stored_rates;
 
 use crate::device::cpu::{Argument, Buffer, LaunchError, Module};
 use crate::device::jit::{self, JitError};

@@ -5,8 +5,8 @@ use super::shape::CellShape;
 use super::skeleton::Skeleton;
 use super::source_order::{NOWHERE, SourceNumbering, SourceOrder};
 use super::{
-    Cell, CellOrdering, Facet, Mesh, MeshData, MeshError, Topology, conformity, index, measure,
-    order, seams, sides, turn, untangle,
+    Cell, CellOrdering, Facet, Mesh, MeshData, MeshError, Topology, cell_orientation, conformity,
+    index, measure, order, seams, sides, untangle,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -47,8 +47,8 @@ pub(crate) fn assemble(
             Some(SourceNumbering::given(parts.nodes.len() / shape.nodes, parts.points.len()));
     }
     if joined == Conformity::Unknown {
-        let turned = turn::turn_negative(&shape, &parts.points, &mut parts.nodes);
-        notes.extend(turn::note(turned, parts.nodes.len() / shape.nodes));
+        let turned = cell_orientation::turn_negative(&shape, &parts.points, &mut parts.nodes);
+        notes.extend(cell_orientation::note(turned, parts.nodes.len() / shape.nodes));
     }
     if matches!(sign, JacobianSign::Positive)
         && let Some(done) = untangle::unfold(&shape, &mut parts)?

@@ -2,11 +2,11 @@
 //!
 //! A node of one cell inside a facet of another slits the domain: both sides count as boundary. If cells overlap
 //! without a common facet, integrals count a part of the domain twice. Both show at facets of exactly one cell. The
-//! vertices of these facets and the centres of their cells form a bounding-box tree ([`BoundingTree`]). Each such facet queries
-//! the vertices in its bounding box, and each cell all points. The Gauss–Newton method then searches the candidate on
-//! the (curved) facet or cell. It minimises ‖x(o + A s) − p‖ over s, where o + A s parametrises the facet or cell in
-//! reference coordinates. Only points found in this way count. Cells that overlap without a vertex or centre inside
-//! each other have crossing facets: [`crossing`].
+//! vertices of these facets and the centres of their cells form a bounding-box tree ([`BoundingTree`]). Each such facet
+//! queries the vertices in its bounding box, and each cell all points. The Gauss–Newton method then searches the
+//! candidate on the (curved) facet or cell. It minimises ‖x(o + A s) − p‖ over s, where o + A s parametrises the facet
+//! or cell in reference coordinates. Only points found in this way count. Cells that overlap without a vertex or centre
+//! inside each other have crossing facets: [`crossing`].
 
 mod crossing;
 

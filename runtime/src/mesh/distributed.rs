@@ -1,9 +1,10 @@
 //! Distributed meshes: each process owns a part of the cells, and knows the entities that it shares with others
 //! ([`PartInterface`]).
 //!
-//! A part is a segment of the space-filling curve, or a region of space ([`mod@partitioning`]); cells with hanging nodes have
-//! weight 2. Entities of a part are numbered by first touch. Orientations and cell counts of entities are those of the
-//! whole mesh: all processes order the nodes of an edge or face alike, and no interface facet counts as boundary.
+//! A part is a segment of the space-filling curve, or a region of space ([`mod@partitioning`]); cells with hanging
+//! nodes have weight 2. Entities of a part are numbered by first touch. Orientations and cell counts of entities are
+//! those of the whole mesh: all processes order the nodes of an edge or face alike, and no interface facet counts as
+//! boundary.
 //!
 //! The coarsest mesh with enough cells for each process is distributed. Finer cells follow their ancestors, so that
 //! transfer between the meshes is local to each process.

@@ -121,14 +121,14 @@ impl Mesh {
     /// Unknown tags, and facets with no partner or with two.
     ///
     /// ```
-    /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+    /// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
     ///
-    /// let parts = Parts {
+    /// let parts = MeshData {
     ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [1.0, 2.0, 0.0]],
     ///     nodes: vec![0, 1, 2, 3],
-    ///     ..Parts::default()
+    ///     ..MeshData::default()
     /// };
-    /// let mut mesh = Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted)?;
+    /// let mut mesh = Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Sorted)?;
     /// mesh.tag_boundary("left", |x| x.iter().all(|x| x[0] == 0.0));
     /// mesh.tag_boundary("right", |x| x.iter().all(|x| x[0] == 1.0));
     /// assert_eq!(mesh.boundary().len(), 4);

@@ -1,8 +1,8 @@
 //! Mesh files: from bytes to a [`Mesh`], for all formats.
 //!
-//! [`MeshFormat`] is detected from the first bytes, else from the file name. One reader per format (`gmsh`, `abaqus`; `vtk`
-//! for both VTK formats) turns the bytes into `Contents`: nodes, and blocks of elements of one kind with their tags.
-//! The remaining steps are common. `serendipity` adds the face nodes that quadratic serendipity elements lack.
+//! [`MeshFormat`] is detected from the first bytes, else from the file name. One reader per format (`gmsh`, `abaqus`;
+//! `vtk` for both VTK formats) turns the bytes into `Contents`: nodes, and blocks of elements of one kind with their
+//! tags. The remaining steps are common. `serendipity` adds the face nodes that quadratic serendipity elements lack.
 //! `node_sets` finds the facets of named node sets. `convert` selects the cells and moves equispaced nodes to the
 //! Lagrange nodes. Elements of the cells' dimension give cell tags, those of one dimension less boundary tags. `quads`
 //! splits triangles among quadrilaterals into quadrilaterals; any other mixture is an error.

@@ -1,7 +1,7 @@
 //! Kernels of an operator with their cells and input tables ([`KernelBlocks`]).
 //!
-//! A block contains the cells of one class in batches of one width, with the tables that its kernels read. A [`KernelRun`] is
-//! a kernel over its block; a [`KernelPass`] is a set of runs that sum into one vector.
+//! A block contains the cells of one class in batches of one width, with the tables that its kernels read. A
+//! [`KernelRun`] is a kernel over its block; a [`KernelPass`] is a set of runs that sum into one vector.
 
 use super::engine::{Engine, EngineArray};
 use super::matrix::UnitEntries;
@@ -73,7 +73,7 @@ pub(super) struct KernelBlocks {
     /// Nodal data copied from vectors.
     taken: BTreeMap<usize, NodalEntries>,
     /// Table cache shared with other operators.
-    pub(super) shelf: TableCache,
+    pub(super) table_cache: TableCache,
     /// Number of tables built.
     pub(super) made: usize,
 }
@@ -93,7 +93,7 @@ pub(super) enum ArgumentValue<'a> {
     /// The degrees of freedom of a field.
     Unknowns(&'a Vector, usize),
     /// A whole vector.
-    Whole(&'a Vector),
+    WholeVector(&'a Vector),
 }
 
 /// A kernel over its block, with its inputs.
@@ -189,13 +189,15 @@ fn shares(on: &Discretisation, kernels: &[(CellKernel, KernelAbi)]) -> bool {
 fn at_nodes(
     engine: &dyn Engine,
     values: &[AuxValues],
-    shelf: &mut TableCache,
+    table_cache: &mut TableCache,
 ) -> Result<BTreeMap<usize, Arc<EngineArray>>, DeviceError> {
     let at_nodes = values.iter().enumerate().filter_map(|(index, values)| match values {
         AuxValues::Nodes(_, values) => Some((index, values)),
         AuxValues::Cells(_) | AuxValues::Points(_) => None,
     });
-    at_nodes.map(|(index, values)| Ok((index, shelf.data(values, |v| engine.reals(v))?))).collect()
+    at_nodes
+        .map(|(index, values)| Ok((index, table_cache.data(values, |v| engine.reals(v))?)))
+        .collect()
 }
 
 impl KernelBlocks {
@@ -206,16 +208,16 @@ impl KernelBlocks {
         kernels: Vec<(CellKernel, KernelAbi)>,
         precision: Precision,
         params: &[f64],
-        mut shelf: TableCache,
+        mut table_cache: TableCache,
     ) -> Result<Self, BuildError> {
         let parts: Arc<[CellSubset]> = parts_of_cells(&on).into();
-        shelf.keep_parts(&parts);
+        table_cache.keep_parts(&parts);
         let parted = !parts.contains(&CellSubset::Constrained) && !shares(&on, &kernels);
-        let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux, &mut shelf)?);
+        let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux, &mut table_cache)?);
         let (works, blocks, fluxes) = (Vec::new(), Vec::new(), Vec::new());
         let taken = BTreeMap::new();
         let mut all =
-            Self { on, precision, works, blocks, fluxes, params, aux, taken, shelf, made: 0 };
+            Self { on, precision, works, blocks, fluxes, params, aux, taken, table_cache, made: 0 };
         let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
             CellClass::Cells(CellSubset::All, integral) => Some((kernel.task, integral)),
             _ => None,
@@ -240,7 +242,7 @@ impl KernelBlocks {
                 continue;
             }
             let own = || (vec![kernel.class], Arc::clone(&parts));
-            let known = all.shelf.parted(kernel.class).filter(|_| parted);
+            let known = all.table_cache.parted(kernel.class).filter(|_| parted);
             let (classes, parts) = known.unwrap_or_else(own);
             for class in classes {
                 let block = all.block_of(engine, class, &abi, &parts)?;
@@ -275,7 +277,7 @@ impl KernelBlocks {
             CellClass::Facets(_) => 0,
             _ => batches.active().iter().map(|&active| active as usize).sum(),
         };
-        let (rack, batches) = self.shelf.rack(batches, slots);
+        let (rack, batches) = self.table_cache.rack(batches, slots);
         let slots = slots.to_vec();
         self.blocks.push(CellBlock { slots, cells, ..CellBlock::of(class, batches, rack) });
         Ok(self.blocks.len() - 1)
@@ -284,8 +286,8 @@ impl KernelBlocks {
     /// Builds the tables that a kernel's ABI lists.
     fn make_tables(&mut self, engine: &dyn Engine, work: usize) -> Result<(), BuildError> {
         let (on, precision, work) = (&self.on, self.precision, &self.works[work]);
-        let shelf = Some(&mut self.shelf);
-        self.made += self.blocks[work.block].fill(engine, on, precision, work, shelf)?;
+        let table_cache = Some(&mut self.table_cache);
+        self.made += self.blocks[work.block].fill(engine, on, precision, work, table_cache)?;
         Ok(())
     }
 
@@ -371,8 +373,8 @@ impl KernelBlocks {
         engine: &dyn Engine,
         values: &[AuxValues],
     ) -> Result<(), BuildError> {
-        self.shelf.forget_data();
-        self.aux.extend(at_nodes(engine, values, &mut self.shelf)?);
+        self.table_cache.forget_data();
+        self.aux.extend(at_nodes(engine, values, &mut self.table_cache)?);
         // All data is new, including zeroed data.
         self.taken.values_mut().for_each(|taken| taken.zero = false);
         let mut done = BTreeSet::new();
@@ -536,7 +538,7 @@ impl CellBlock {
         on: &Discretisation,
         precision: Precision,
         work: &AssignedKernel,
-        mut shelf: Option<&mut TableCache>,
+        mut table_cache: Option<&mut TableCache>,
     ) -> Result<usize, BuildError> {
         let mut count = 0;
         let plain = VectorLayout::plain(1);
@@ -550,17 +552,19 @@ impl CellBlock {
                 continue;
             }
             let (extent, batches, slots) = (argument.extent, &self.batches, &self.slots);
-            let of = shelf.as_ref().and_then(|_| TableKey::new(key, extent, on, layout));
-            let known = shelf.as_ref().zip(of.as_ref());
-            if let Some(known) = known.and_then(|(shelf, of)| shelf.table(self.rack, of)) {
+            let of = table_cache.as_ref().and_then(|_| TableKey::new(key, extent, on, layout));
+            let known = table_cache.as_ref().zip(of.as_ref());
+            if let Some(known) =
+                known.and_then(|(table_cache, of)| table_cache.table(self.rack, of))
+            {
                 self.tables.insert(key, known);
                 continue;
             }
             let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
             if let Some(table) = made {
                 let table = Arc::new(engine.array(table)?);
-                if let Some((shelf, of)) = shelf.as_mut().zip(of) {
-                    shelf.keep_table(self.rack, of, &table);
+                if let Some((table_cache, of)) = table_cache.as_mut().zip(of) {
+                    table_cache.keep_table(self.rack, of, &table);
                 }
                 self.tables.insert(key, table);
                 count += 1;
@@ -626,7 +630,7 @@ impl<'a> KernelRun<'a> {
         Some(match role {
             Role::State(field) => ArgumentValue::Unknowns(self.inputs.state?, field),
             Role::Direction(field) => ArgumentValue::Unknowns(self.inputs.direction?, field),
-            Role::Fine => ArgumentValue::Whole(self.inputs.fine?),
+            Role::Fine => ArgumentValue::WholeVector(self.inputs.fine?),
             Role::Params => ArgumentValue::Array(&self.blocks.params),
             Role::AuxNodes(aux) => ArgumentValue::Array(self.blocks.aux.get(&aux)?),
             role => ArgumentValue::Array(self.block.array(role, self.work.kernel.geometry)?),

@@ -149,7 +149,7 @@ impl DeviceEngine {
     pub(super) fn new(
         on: &Discretisation,
         compiled: Arc<DeviceKernels>,
-        shelf: &mut TableCache,
+        table_cache: &mut TableCache,
     ) -> Result<Self, BuildError> {
         let (device, precision) = (Arc::clone(&compiled.device), compiled.precision);
         let stores_inside = |(_, loaded): (_, &Kernel)| loaded.abi().stores_inside;
@@ -157,13 +157,13 @@ impl DeviceEngine {
         let tiled = compiled.plans.iter().any(|plan| plan.tiles);
         places(&fields.collect::<Vec<_>>(), tiled)?;
         let apart = compiled.kernels().any(stores_inside);
-        let layout = layout(on, &compiled.plans, apart, shelf);
-        shelf.keep_places(&on.fields, &layout);
-        let arithmetic = shelf.arithmetic(&device, precision, &layout)?;
+        let layout = layout(on, &compiled.plans, apart, table_cache);
+        table_cache.keep_places(&on.fields, &layout);
+        let arithmetic = table_cache.arithmetic(&device, precision, &layout)?;
         let constraints = on.conditions().map(|(dof, value)| (layout.place(dof), value));
         let constraints: Vec<(usize, f64)> = constraints.collect();
         let chunks = || Arc::new(Partition::for_device(&on.mesh, CHUNK));
-        let partition = shelf.partition.get_or_insert_with(chunks);
+        let partition = table_cache.partition.get_or_insert_with(chunks);
         let len = layout.len(on.n_dofs());
         let own_rows = on.sharing().map(|sharing| {
             let own = on.conditions().filter(|(dof, _)| !sharing.is_of_others(*dof));
@@ -209,7 +209,7 @@ impl DeviceEngine {
             _ if wanted.written || wanted.role == Role::Entries => own(wanted.role),
             Some(ArgumentValue::Array(array)) => array.there(),
             // Indices contain the offset of the field.
-            Some(ArgumentValue::Unknowns(vector, _) | ArgumentValue::Whole(vector)) => {
+            Some(ArgumentValue::Unknowns(vector, _) | ArgumentValue::WholeVector(vector)) => {
                 remote(vector)
             }
             None => None,
@@ -315,12 +315,17 @@ impl DeviceEngine {
 
 /// Returns the layout of an operator's vectors: that of earlier operators if possible, otherwise one adapted to the
 /// threads of these plans; `apart` separates the entries that kernels store inside cells.
-fn layout(on: &Discretisation, plans: &[Plan], apart: bool, shelf: &TableCache) -> VectorLayout {
+fn layout(
+    on: &Discretisation,
+    plans: &[Plan],
+    apart: bool,
+    table_cache: &TableCache,
+) -> VectorLayout {
     // With several fields, components keep their tiles, whatever they had alone.
     let several = on.fields.len() > 1;
     let tiled = |field: &Field| plans.iter().any(|plan| plan.tiles) && field.space.components() > 1;
     let known = |field: &Field| {
-        let known = shelf.places(field);
+        let known = table_cache.places(field);
         known.filter(|part| several || part.is_tiled() == tiled(field))
     };
     let own = |field: &Field| {

@@ -218,7 +218,7 @@ impl CellwiseKernel<'_> {
             Role::Coordinates => coordinates.as_ref().map(|x| Argument::read(x)),
             role => match run.read(role)? {
                 ArgumentValue::Array(array) => array.here().map(HostTable::read),
-                ArgumentValue::Unknowns(..) | ArgumentValue::Whole(_) => None,
+                ArgumentValue::Unknowns(..) | ArgumentValue::WholeVector(_) => None,
             },
         })?;
         let loaded = module.kernel(&run.work.kernel.name).map_err(refused)?;

@@ -99,7 +99,7 @@ impl HostEngine {
         match run.read(role)? {
             ArgumentValue::Array(array) => array.here().map(HostTable::read),
             ArgumentValue::Unknowns(vector, field) => part(&run.blocks.on, vector, field),
-            ArgumentValue::Whole(vector) => entries(vector, 0..vector.len()),
+            ArgumentValue::WholeVector(vector) => entries(vector, 0..vector.len()),
         }
     }
 

@@ -12,7 +12,7 @@
 //! solution values of those leaves. Triangles and tetrahedra are bisected redundantly on every process.
 
 use super::clock::{Clock, Phase, Seconds};
-use super::several::{together, told};
+use super::collective_errors::{together, told};
 use super::step::{Monitor, Step, StepKind};
 use super::{LastState, RunError, Solution, StartState, run_started, with_periodic_sides};
 use crate::device::Device;
@@ -146,22 +146,22 @@ impl AdaptiveLoop<'_> {
         monitor: &mut dyn Monitor,
     ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
         let begun = Instant::now();
-        let mut laps = Timers::new(STEP);
+        let mut timers = Timers::new(STEP);
         let start =
             last.map_or(StartState::Problem, |last| StartState::OtherMesh(&last.on, &last.u));
         let mut solution = self.solve(mesh, start, monitor)?;
-        laps.tell("it is solved");
+        timers.tell("it is solved");
         let mut clock = Clock::start();
         clock.after(before);
         clock.after(solution.seconds);
         let on = Arc::clone(&solution.on);
         let estimate = together(&on.mesh, self.estimate(&solution.elements, &on, &solution.u))?;
-        laps.tell("its error is estimated");
+        timers.tell("its error is estimated");
         let next = match self.end(&estimate) {
             Some(note) => AdaptiveOutcome::End(note),
             None => self.refine(&on, &estimate)?,
         };
-        laps.tell("the next mesh is made");
+        timers.tell("the next mesh is made");
         let next = match next {
             AdaptiveOutcome::Mesh(mesh) => Some(mesh),
             AdaptiveOutcome::End(note) => {

@@ -62,8 +62,8 @@ impl<'a> IntegrationBackend<'a> {
     }
 }
 
-/// Returns the errors against known solutions, (field, L2, H1), and the energy if the form has one. `shelf` caches
-/// operator tables.
+/// Returns the errors against known solutions, (field, L2, H1), and the energy if the form has one. `table_cache`
+/// caches operator tables.
 ///
 /// # Errors
 ///
@@ -72,13 +72,14 @@ pub(super) fn assess(
     problem: &Problem,
     of: EvaluationState<'_>,
     means: IntegrationBackend<'_>,
-    shelf: &mut TableCache,
+    table_cache: &mut TableCache,
 ) -> Result<(Vec<(usize, f64, f64)>, Option<f64>), RunError> {
     let form = of.form;
     // Tables of another precision or device cannot be shared.
     let mut other = TableCache::default();
-    let shelf = if means.target.precision == Precision::F64 { shelf } else { &mut other };
-    let known = errors(&problem.exact, of, means, shelf)?;
+    let table_cache =
+        if means.target.precision == Precision::F64 { table_cache } else { &mut other };
+    let known = errors(&problem.exact, of, means, table_cache)?;
     for &(field, l2, h1) in &known {
         if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
             let field = form.fields[field].name.clone();
@@ -86,7 +87,7 @@ pub(super) fn assess(
         }
     }
     let energy = match form.integrals.as_slice() {
-        [integral] if integral.symmetric => Some(energy(integral, of, means, shelf)?),
+        [integral] if integral.symmetric => Some(energy(integral, of, means, table_cache)?),
         _ => None,
     };
     Ok((known, energy))
@@ -97,7 +98,7 @@ fn errors(
     known: &[(usize, Expression)],
     of: EvaluationState<'_>,
     means: IntegrationBackend<'_>,
-    shelf: &mut TableCache,
+    table_cache: &mut TableCache,
 ) -> Result<Vec<(usize, f64, f64)>, RunError> {
     let EvaluationState { on, u, parameters, .. } = of;
     if known.is_empty() {
@@ -105,7 +106,8 @@ fn errors(
     }
     let rule = measuring_rule(on, of.elements.rule);
     if let Some((target, device)) = means.kernels(of, rule) {
-        match errors_by_kernels(known, of, SharedResources { target: &target, device, shelf }) {
+        match errors_by_kernels(known, of, SharedResources { target: &target, device, table_cache })
+        {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("errors are interpreted: {error}"),
         }
@@ -146,12 +148,16 @@ fn energy(
     integral: &Integral,
     of: EvaluationState<'_>,
     means: IntegrationBackend<'_>,
-    shelf: &mut TableCache,
+    table_cache: &mut TableCache,
 ) -> Result<f64, RunError> {
     let EvaluationState { on, u, elements, parameters, .. } = of;
     let rule = rule_of_data(on, elements.rule);
     if let Some((target, device)) = means.kernels(of, rule) {
-        match energy_by_kernels(integral, of, SharedResources { target: &target, device, shelf }) {
+        match energy_by_kernels(
+            integral,
+            of,
+            SharedResources { target: &target, device, table_cache },
+        ) {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("the energy is interpreted: {error}"),
         }

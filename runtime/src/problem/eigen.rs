@@ -207,7 +207,7 @@ impl LinearOperator for DeflatedPreconditioner<'_> {
 
 /// Approximation of J⁻¹.
 enum ApproximateInverse {
-    Nothing,
+    Identity,
     Diagonal(Vector),
     /// The operator's own approximation.
     Approximation,
@@ -235,7 +235,7 @@ pub(super) fn modes(
     let settings = &HierarchySettings::default();
     let of = OfLevels { form, elements, on, parameters, prescribed, target, device, settings };
     let mass_on = of.restricted(&eigen.mass, on.fields.clone())?;
-    let (tasks, shelf) = ([Task::Action, Task::Diagonal], operator.shelf());
+    let (tasks, table_cache) = ([Task::Action, Task::Diagonal], operator.table_cache());
     let (mut mass, _) = compile_for(
         &eigen.mass,
         elements,
@@ -244,7 +244,7 @@ pub(super) fn modes(
         &tasks,
         target,
         device.cloned(),
-        shelf,
+        table_cache,
     )?;
     // The mass is linear: the same at all states.
     mass.linearise(&mass.zeros())?;
@@ -322,7 +322,7 @@ pub(super) fn modes(
     let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
     operator.precondition_by(None);
     let mut modes = Vec::new();
-    let mut shelf = operator.shelf();
+    let mut table_cache = operator.table_cache();
     for ((value, residual), mut vector) in values.into_iter().zip(residuals).zip(vectors) {
         let numbers = vector.to_vec();
         let largest = numbers.iter().fold(0.0, |most: f64, &entry| {
@@ -342,7 +342,8 @@ pub(super) fn modes(
             vector: Some(&vector),
             load: None,
         };
-        let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+        let (reports, said) =
+            reports::report(&problem.reports, of, target, device, &mut table_cache)?;
         notes.extend(said);
         let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
         modes.push(Mode { value, residual, u, reports, ranges });
@@ -462,7 +463,7 @@ fn by_lobpcg(
     let mut start = start(of.1, operator)?;
     let inverse = inverse(of, (operator, mass), system, notes)?;
     let preconditioner = match &inverse {
-        ApproximateInverse::Nothing => Preconditioner::Identity,
+        ApproximateInverse::Identity => Preconditioner::Identity,
         ApproximateInverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
         ApproximateInverse::Approximation => match NonlinearSystem::preconditioner(operator) {
             Some(levels) => Preconditioner::Operator(levels),
@@ -528,7 +529,7 @@ fn inverse(
         Ok(ApproximateInverse::Diagonal(diagonal))
     };
     match eigen.preconditioner.as_deref() {
-        Some("none") => return Ok(ApproximateInverse::Nothing),
+        Some("none") => return Ok(ApproximateInverse::Identity),
         Some("jacobi") => return diagonal(operator),
         _ => {}
     }

@@ -3,7 +3,7 @@
 //! Files refer to the whole mesh. Each process reads the whole file and extracts the values of its subdomain.
 
 use super::RunError;
-use crate::files::stored::{ArrayRequest, FileError, NodalValues, ParsedFile};
+use crate::files::input::{ArrayRequest, FileError, NodalValues, ParsedFile};
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
 use crate::space::discretisation::Discretisation;

@@ -2,10 +2,10 @@
 //! override it.
 
 use super::RunError;
+use super::collective_errors::together;
 use super::files::{FileStatement, at_nodes, failed, whole};
-use super::several::together;
 use crate::algebra::vector::Vector;
-use crate::files::stored::ArrayRequest;
+use crate::files::input::ArrayRequest;
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
 use crate::operator::Operator;

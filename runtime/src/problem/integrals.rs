@@ -36,7 +36,7 @@ pub(super) struct SharedResources<'a> {
     /// Device that runs them.
     pub(super) device: Option<&'a Arc<dyn Device>>,
     /// Shared table cache.
-    pub(super) shelf: &'a mut TableCache,
+    pub(super) table_cache: &'a mut TableCache,
 }
 
 impl<'a> Integrals<'a> {
@@ -98,12 +98,12 @@ pub(super) fn residual_of(
     params: &[f64],
     beside: SharedResources<'_>,
 ) -> Result<Operator, RunError> {
-    let SharedResources { target, device, shelf } = beside;
+    let SharedResources { target, device, table_cache } = beside;
     let target = Target { linked: &[], ..*target };
-    let (on, device, known) = (Arc::new(on), device.cloned(), shelf.clone());
+    let (on, device, known) = (Arc::new(on), device.cloned(), table_cache.clone());
     let (operator, _) =
         compile_for(form, elements, &on, params, &[Task::Residual], &target, device, known)?;
-    shelf.keep(operator.shelf());
+    table_cache.keep(operator.table_cache());
     Ok(operator)
 }
 

@@ -56,9 +56,9 @@ pub fn compile_operator(
     let others = TASKS.into_iter().filter(|&task| task != Task::Action);
     let tasks: Vec<Task> = others.chain(how.tasks().iter().copied()).collect();
     let target = &target.representing(how);
-    let shelf = TableCache::default();
+    let table_cache = TableCache::default();
     let (mut operator, kernels) =
-        compile_for(form, elements, on, params, &tasks, target, device, shelf)?;
+        compile_for(form, elements, on, params, &tasks, target, device, table_cache)?;
     operator.represent(how)?;
     Ok((operator, kernels))
 }
@@ -76,8 +76,8 @@ pub fn compile_operator_for(
     device: Option<Arc<dyn Device>>,
 ) -> Result<(Operator, Kernels), RunError> {
     let params = &setup.parameters.values;
-    let shelf = TableCache::default();
-    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, shelf)
+    let table_cache = TableCache::default();
+    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, table_cache)
 }
 
 /// Compiles kernels with tables shared from another operator on the same mesh.
@@ -89,7 +89,7 @@ pub(super) fn compile_for(
     tasks: &[Task],
     target: &Target,
     device: Option<Arc<dyn Device>>,
-    shelf: TableCache,
+    table_cache: TableCache,
 ) -> Result<(Operator, Kernels), RunError> {
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let (facts, precision) = (facts(on), target.precision);
@@ -103,7 +103,7 @@ pub(super) fn compile_for(
             precision,
             params,
             symmetric,
-            shelf,
+            table_cache,
         )?;
         let kernels = Kernels {
             backend: Backend::Cpu,
@@ -121,7 +121,7 @@ pub(super) fn compile_for(
     let compiled = compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
     let compiled = Arc::new(compiled);
     let operator =
-        Operator::on_device_with(on.clone(), compiled.clone(), params, symmetric, shelf)?;
+        Operator::on_device_with(on.clone(), compiled.clone(), params, symmetric, table_cache)?;
     let kernels = Kernels {
         backend,
         device: Some(name),

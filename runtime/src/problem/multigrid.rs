@@ -170,13 +170,13 @@ impl HierarchyInput<'_> {
     fn level(
         &self,
         (elements, on): (Elements, Arc<Discretisation>),
-        shelf: TableCache,
+        table_cache: TableCache,
     ) -> Result<UnlinkedLevel, RunError> {
         let target = self.target();
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
         let device = self.device.cloned();
         let (operator, _) =
-            compile_for(self.form, &elements, &on, params, &tasks, &target, device, shelf)?;
+            compile_for(self.form, &elements, &on, params, &tasks, &target, device, table_cache)?;
         Ok(UnlinkedLevel { operator, on, elements })
     }
 
@@ -196,7 +196,7 @@ impl HierarchyInput<'_> {
         let (start, before) = (Instant::now(), seconds_of_kernels());
         let _said = doing("setting up multigrid levels");
         let own = (self.elements.clone(), Arc::clone(self.on));
-        let mut made = self.level(own, operator.shelf().without_reals())?;
+        let mut made = self.level(own, operator.table_cache().without_reals())?;
         let mut levels = Vec::new();
         let below = |made: &UnlinkedLevel| match settings.is_algebraic {
             true => Ok(None),
@@ -292,7 +292,7 @@ impl HierarchyInput<'_> {
         TransferEnvironment {
             target: self.target(),
             device: self.device.cloned(),
-            shelf: own.operator.shelf(),
+            table_cache: own.operator.table_cache(),
             fine: other.operator.arithmetic().map(|own| own.layout().clone()),
         }
     }

@@ -10,8 +10,8 @@
 //! There is one vector z per connected part of the mesh; one product serves all parts. A row counts as 0 below the
 //! rounding error of its terms, whose size follows from a product with random numbers. A curved wall with mesh normals
 //! restrains a rotation slightly, as far as the mesh is not round. Such a motion counts as free as well, or yields a
-//! note ([`rigid_motions`]). Constants and motions of a component are not checked if a term with its value occurs in its own
-//! equations, even with a small coefficient. The structural check [`super::structural_null_space`] runs before.
+//! note ([`rigid_motions`]). Constants and motions of a component are not checked if a term with its value occurs in
+//! its own equations, even with a small coefficient. The structural check [`super::structural_null_space`] runs before.
 
 mod rigid_motions;
 

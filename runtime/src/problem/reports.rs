@@ -101,7 +101,8 @@ impl<'a> EvaluationState<'a> {
 }
 
 /// Evaluates the reports at a state; returns results and notes. A point outside the mesh has the value NaN. Every value
-/// that is not finite is reported as a warning. `shelf` caches operator tables ([`Operator::shelf`]); it may be empty.
+/// that is not finite is reported as a warning. `table_cache` caches operator tables ([`Operator::table_cache`]); it
+/// may be empty.
 ///
 /// # Errors
 ///
@@ -111,7 +112,7 @@ pub fn report(
     of: EvaluationState<'_>,
     target: &Target,
     device: Option<&Arc<dyn Device>>,
-    shelf: &mut TableCache,
+    table_cache: &mut TableCache,
 ) -> Result<(Vec<ReportResult>, Vec<String>), RunError> {
     if reports.items.is_empty() {
         return Ok((Vec::new(), Vec::new()));
@@ -121,7 +122,7 @@ pub fn report(
         of,
         target,
         device,
-        shelf,
+        table_cache,
         integrals: Vec::new(),
         pointwise: reports.pointwise.as_ref().map(|form| PointwiseExpressions::new(form, of)),
         extrema: Vec::new(),
@@ -217,7 +218,7 @@ struct Reporter<'a> {
     of: EvaluationState<'a>,
     target: &'a Target,
     device: Option<&'a Arc<dyn Device>>,
-    shelf: &'a mut TableCache,
+    table_cache: &'a mut TableCache,
     /// Integrated components.
     integrals: Vec<f64>,
     pointwise: Option<PointwiseExpressions<'a>>,
@@ -243,7 +244,8 @@ impl<'a> Reporter<'a> {
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
         let target = self.target_of(&own);
-        let beside = SharedResources { target: &target, device: self.device, shelf: self.shelf };
+        let beside =
+            SharedResources { target: &target, device: self.device, table_cache: self.table_cache };
         // The form of norms has an additional parameter, which scales the squared quantity.
         let scalable = form.params.len() > self.of.form.params.len();
         let params = |scale: f64| -> Vec<f64> {
@@ -277,7 +279,8 @@ impl<'a> Reporter<'a> {
     fn residual(&mut self) -> Result<Vec<f64>, RunError> {
         let EvaluationState { form, on, elements, .. } = self.of;
         let (params, target) = (&self.of.parameters.values, self.target_of(elements));
-        let beside = SharedResources { target: &target, device: self.device, shelf: self.shelf };
+        let beside =
+            SharedResources { target: &target, device: self.device, table_cache: self.table_cache };
         let free = on.with_fields(form, &[])?;
         let operator = residual_of(form, elements, free, params, beside)?;
         let operator = operator.of_first(on.fields.len());

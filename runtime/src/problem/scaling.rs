@@ -1,5 +1,6 @@
-//! Parallel performance model: the [`ProcessShare`] of each process in a partitioned discretisation. From the rates of cores
-//! and of a [`Network`] it predicts the time of an operator application, a reduction and a multigrid cycle ([`PerformanceModel`]).
+//! Parallel performance model: the [`ProcessShare`] of each process in a partitioned discretisation. From the rates of
+//! cores and of a [`Network`] it predicts the time of an operator application, a reduction and a multigrid cycle
+//! ([`PerformanceModel`]).
 //!
 //! ```text
 //! product    max over processes of  launches + t (outer cells) + max(t (inner cells), L · neighbours + 8 · sent / B)

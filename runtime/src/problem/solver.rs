@@ -1,11 +1,12 @@
 //! Execution of a [`SolvePlan`]: an operator, its system and a start → the solution and a report.
 
-mod apart;
 mod ramp;
+mod redundant_direct;
 mod sequence;
-mod slow;
+mod slow_convergence;
 
-use super::local::local;
+use super::collective_errors::told;
+use super::local_dofs::local;
 use super::mean::{Compatibility, check_constants, not_constant};
 use super::multigrid::{HierarchyInput, MultigridError};
 use super::not_finite::{NonFiniteOrigin, cause};
@@ -14,9 +15,8 @@ use super::plan::{
     LinearPlan, NewtonPlan, PreconditionerPlan, ProblemProperties, SolvePlan, plan_linear,
     plan_solve,
 };
-use super::reduced::check_rank;
-use super::several::told;
-use super::singular::Singular;
+use super::reduced_integration::check_rank;
+use super::singular::SingularMatrix;
 use super::{PrescribedData, RunError};
 use crate::algebra::vector::Vector;
 use crate::device::Device;
@@ -39,8 +39,8 @@ use kernels_gen::plan::Elements;
 use std::fmt::Display;
 use std::sync::Arc;
 
-pub(super) use apart::UNKNOWN_DATA;
 use ramp::{LoadQuantity, LoadedSystem, ParameterSweep};
+pub(super) use redundant_direct::UNKNOWN_DATA;
 pub(super) use sequence::LinearSolveSequence;
 
 /// What is solved.
@@ -141,7 +141,7 @@ impl DiscreteProblem<'_> {
         let value =
             |term: &Coefficient| Some(term.trial.field) == field && term.trial.part == Part::Value;
         let read = entries.any(value);
-        RunError::Singular(Singular { place, name, condition, held, free: !held && !read })
+        RunError::Singular(SingularMatrix { place, name, condition, held, free: !held && !read })
     }
 
     /// Returns the field of a degree of freedom with its component in words, the field's index, and its name.
@@ -280,7 +280,7 @@ fn solve_linear(
     report.notes.extend(note);
     if preconditioning == Preconditioning::Multigrid {
         let kept = operator.approximation().is_some();
-        report.notes.extend(slow::told(system, &u.to_vec(), &report, kept)?);
+        report.notes.extend(slow_convergence::told(system, &u.to_vec(), &report, kept)?);
     }
     Ok(report)
 }

@@ -9,9 +9,9 @@
 //! on t or the solution. A step with a failed solve is repeated with half its length.
 
 mod checkpoint;
+mod constrained_dofs;
 mod error;
 mod explicit;
-mod held;
 mod identity;
 mod mass;
 mod recorded_steps;
@@ -225,7 +225,7 @@ pub(super) fn march(
         }
     };
     let times = Times::new(stepping);
-    let mut pace =
+    let mut controller =
         StepSizeController::new(stepping, first, restart.as_ref().map(|left| left.length));
     let mut count_shown = restart.as_ref().map_or(0, |left| left.shown);
     let mut going = Continue::Yes;
@@ -237,7 +237,7 @@ pub(super) fn march(
                 "the checkpoint is at t = {now}, where the time of the problem has ended\nhelp: write a later `to` in `time`"
             )));
         }
-        way.prepare(pace.length(), &mut staged)?;
+        way.prepare(controller.length(), &mut staged)?;
         notes.push(format!("the run goes on from t = {now}"));
     } else if times.shows_start() {
         count_shown += 1;
@@ -250,20 +250,20 @@ pub(super) fn march(
     while going == Continue::Yes
         && let Some(next) = times.next(way.state().time)
     {
-        let (own, ends) = pace.towards(next - way.state().time);
+        let (own, ends) = controller.towards(next - way.state().time);
         let taken = match way.step(own, &mut staged) {
             Ok(taken) => taken,
             Err(error) if staged.cancelled() => return Err(error),
-            Err(_) if !stepping.scheme.is_explicit() && pace.halve(own) => continue,
+            Err(_) if !stepping.scheme.is_explicit() && controller.halve(own) => continue,
             Err(error) => return Err(failed(error, way.state(), own, &staged)),
         };
         let estimate = taken.as_ref().and_then(|taken| taken.estimate);
-        let stands = pace.judge(own, way.order(), estimate);
+        let stands = controller.judge(own, way.order(), estimate);
         if !stands.map_err(|error| failed(error, way.state(), own, &staged))? {
             continue;
         }
         way.accept(taken, ends.then_some(next));
-        pace.take(own);
+        controller.take(own);
         let now = way.state().time;
         staged.monitor().time(now, stepping.to);
         if times.shows(now) || now >= stepping.to {
@@ -277,7 +277,7 @@ pub(super) fn march(
                 going = shown.tell(&solution, now, staged.monitor());
                 if let Some(whole) = whole.as_ref().filter(|_| staged.monitor().wants_checkpoints())
                 {
-                    let point = (pace.length(), count_shown);
+                    let point = (controller.length(), count_shown);
                     let left = Checkpoint::leave(&mut way, who, point, &mut staged, whole)?;
                     going = if going == Continue::Yes {
                         staged.monitor().checkpoint(&left)
@@ -296,7 +296,7 @@ pub(super) fn march(
         None => shown.solution(way.state(), &staged, &mut clock)?,
     };
     notes.extend(staged.notes().iter().cloned());
-    notes.push(pace.told(stepping.scheme));
+    notes.push(controller.told(stepping.scheme));
     solution.notes = [on.mesh.notes(), &elements.notes, &kernels.notes, &notes].concat();
     solution.report = staged.report();
     solution.linear_iterations = staged.iterations();

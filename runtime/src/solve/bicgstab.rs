@@ -36,8 +36,8 @@ pub fn bicgstab(
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    stopping::solve("bicgstab", b, x, settings, observe, |b, x, goal, observe, history| {
-        let system = LinearSystem { a, b, preconditioner, goal };
+    stopping::solve("bicgstab", b, x, settings, observe, |b, x, criterion, observe, history| {
+        let system = LinearSystem { a, b, preconditioner, criterion };
         let mut work = WorkVectors::new(b);
         runs(system, x, settings.max_iterations, &mut work, observe, history)
     })
@@ -82,7 +82,7 @@ fn runs(
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
-    let LinearSystem { a, b, goal, .. } = system;
+    let LinearSystem { a, b, criterion, .. } = system;
     let (mut last, mut end) = (f64::INFINITY, RunEnd::Breakdown);
     loop {
         let norm = residual(a, b, x, &mut work.r)?;
@@ -93,12 +93,12 @@ fn runs(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= goal.asked {
+        if norm <= criterion.asked {
             return Ok(Outcome::Converged);
         }
         let helped = norm <= 0.5 * last;
         if (matches!(end, RunEnd::RecurrenceConverged) || !helped && last.is_finite())
-            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+            && let Some(outcome) = criterion.claimed(a, x, norm, last)?
         {
             let broken = outcome == Outcome::Stagnated && matches!(end, RunEnd::Breakdown);
             return Ok(if broken { Outcome::BrokeDown } else { outcome });
@@ -113,7 +113,7 @@ fn runs(
 
 /// Runs the recurrence from r = b − A x.
 fn run(
-    LinearSystem { a, b, preconditioner, goal }: LinearSystem<'_>,
+    LinearSystem { a, b, preconditioner, criterion }: LinearSystem<'_>,
     x: &mut Vector,
     first: f64,
     max_iterations: usize,
@@ -155,11 +155,11 @@ fn run(
             return Ok(RunEnd::Final(Outcome::NotFinite));
         }
         let progress =
-            Progress { iteration: history.len() - 1, residual: norm, target: goal.asked };
+            Progress { iteration: history.len() - 1, residual: norm, target: criterion.asked };
         if observe(progress) == Continue::No {
             return Ok(RunEnd::Final(Outcome::Cancelled));
         }
-        if norm <= goal.claim() {
+        if norm <= criterion.claim() {
             return Ok(RunEnd::RecurrenceConverged);
         }
         if omega == 0.0 || next.abs() <= tiny * first * norm || norm > GROWN * first {
@@ -171,7 +171,7 @@ fn run(
             looked_at = history.len();
             // The next iteration overwrites t.
             let norm = residual(a, b, x, t)?;
-            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+            if let Some(outcome) = criterion.unmoved(a, x, norm)? {
                 history.last_mut().into_iter().for_each(|last| *last = norm);
                 return Ok(RunEnd::Final(outcome));
             }
@@ -181,5 +181,5 @@ fn run(
         p.axpy(-omega, v);
         p.axpby(1.0, r, beta);
     }
-    Ok(RunEnd::Final(goal.limit(history.len() - best_at)))
+    Ok(RunEnd::Final(criterion.limit(history.len() - best_at)))
 }

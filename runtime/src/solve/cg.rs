@@ -72,9 +72,9 @@ pub fn cg(
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    stopping::solve("cg", b, x, settings, observe, |b, x, goal, observe, history| {
+    stopping::solve("cg", b, x, settings, observe, |b, x, criterion, observe, history| {
         let system = PreconditionedSystem { a, preconditioner };
-        iterate(system, b, x, goal, settings.max_iterations, observe, history)
+        iterate(system, b, x, criterion, settings.max_iterations, observe, history)
     })
 }
 
@@ -141,7 +141,7 @@ fn iterate(
     system: PreconditionedSystem<'_>,
     b: &Vector,
     x: &mut Vector,
-    goal: StoppingCriterion,
+    criterion: StoppingCriterion,
     max_iterations: usize,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
@@ -158,11 +158,11 @@ fn iterate(
     if !norm.is_finite() {
         return Ok(Outcome::NotFinite);
     }
-    if norm <= goal.asked {
+    if norm <= criterion.asked {
         return Ok(Outcome::Converged);
     }
     let mut rz = work.restart(preconditioner)?;
-    let mut batches = IterationBatches::new(system, b, goal.claim())?;
+    let mut batches = IterationBatches::new(system, b, criterion.claim())?;
     if let Some(batches) = &mut batches {
         batches.start(rz)?;
     }
@@ -189,7 +189,7 @@ fn iterate(
             return Ok(Outcome::Indefinite { curvature });
         }
         norm = square.sqrt();
-        let claimed = norm <= goal.claim() && goal.doubtful(iteration);
+        let claimed = norm <= criterion.claim() && criterion.doubtful(iteration);
         if claimed {
             norm = residual(a, b, x, &mut work.r)?;
         }
@@ -197,14 +197,15 @@ fn iterate(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= goal.asked {
+        if norm <= criterion.asked {
             return Ok(Outcome::Converged);
         }
-        if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
+        if observe(Progress { iteration, residual: norm, target: criterion.asked }) == Continue::No
+        {
             return Ok(Outcome::Cancelled);
         }
         if claimed {
-            if let Some(outcome) = goal.claimed(a, x, norm, last_true)? {
+            if let Some(outcome) = criterion.claimed(a, x, norm, last_true)? {
                 return Ok(outcome);
             }
             (best, best_at, last_true) = (norm, iteration, norm);
@@ -220,7 +221,7 @@ fn iterate(
             looked_at = iteration;
             // The next iteration overwrites q.
             norm = residual(a, b, x, &mut work.q)?;
-            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+            if let Some(outcome) = criterion.unmoved(a, x, norm)? {
                 history[iteration] = norm;
                 return Ok(outcome);
             }
@@ -230,5 +231,5 @@ fn iterate(
             None => work.advance(preconditioner, rz, step)?,
         };
     }
-    Ok(goal.limit(max_iterations - best_at))
+    Ok(criterion.limit(max_iterations - best_at))
 }

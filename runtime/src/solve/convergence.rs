@@ -8,9 +8,9 @@
 //! ‖R_f(u + δ)‖ > rtol · s_f                          its equations are not solved,
 //! ```
 //!
-//! with the last step δ and the scale s_f of the field's own equations ([`FieldScales`]). The next step is smaller than δ by
-//! about the reduction of the residual. Residuals at the rounding-error level, estimated by [`noise`], are accepted.
-//! u_f in the first line contains the free DoFs only, those changed by the step: prescribed values contain no
+//! with the last step δ and the scale s_f of the field's own equations ([`FieldScales`]). The next step is smaller than
+//! δ by about the reduction of the residual. Residuals at the rounding-error level, estimated by [`noise`], are
+//! accepted. u_f in the first line contains the free DoFs only, those changed by the step: prescribed values contain no
 //! information about the unknown ones.
 //!
 //! A field that tends to 0 never converges relative to itself. Its equations may be homogeneous in it: R_f(s u_f) = s^m

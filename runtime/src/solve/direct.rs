@@ -84,10 +84,10 @@ impl DirectSolver {
             },
         };
         let factors = self.factors.insert(factors);
-        stopping::solve("direct", b, x, settings, observe, |b, x, goal, observe, history| {
+        stopping::solve("direct", b, x, settings, observe, |b, x, criterion, observe, history| {
             x.fill(0.0);
-            history.push(goal.scale);
-            refine(a, factors, b, x, goal, observe, history)
+            history.push(criterion.scale);
+            refine(a, factors, b, x, criterion, observe, history)
         })
     }
 
@@ -165,11 +165,11 @@ fn refine(
     factors: &Factors,
     b: &Vector,
     x: &mut Vector,
-    goal: StoppingCriterion,
+    criterion: StoppingCriterion,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
-    let scale = goal.scale;
+    let scale = criterion.scale;
     let (mut r, mut step, mut refined) = (b.clone(), b.like(), b.like());
     let mut norm = scale;
     for iteration in 1..=REFINEMENTS + 1 {
@@ -186,18 +186,19 @@ fn refine(
         std::mem::swap(x, &mut refined);
         norm = next;
         history.push(norm);
-        if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
+        if observe(Progress { iteration, residual: norm, target: criterion.asked }) == Continue::No
+        {
             return Ok(Outcome::Cancelled);
         }
         // At least one refinement, unless the residual is at the rounding-error level.
-        if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= goal.asked) {
+        if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= criterion.asked) {
             break;
         }
     }
-    Ok(if norm <= goal.asked {
+    Ok(if norm <= criterion.asked {
         Outcome::Converged
     } else if norm <= USELESS * scale {
-        goal.met_rounding(norm)
+        criterion.met_rounding(norm)
     } else {
         Outcome::Stagnated
     })

@@ -88,9 +88,9 @@ fn run(
     at_least_one("restart", restart)?;
     let stop = CgSettings { rtol, atol, max_iterations, strict };
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    stopping::solve(solver, b, x, stop, observe, |b, x, goal, observe, history| {
+    stopping::solve(solver, b, x, stop, observe, |b, x, criterion, observe, history| {
         let spaces = CycleVectors { basis: Vec::new(), flexible: flexible.then(Vec::new) };
-        cycles(a, b, x, (preconditioner, spaces), settings, goal, observe, history)
+        cycles(a, b, x, (preconditioner, spaces), settings, criterion, observe, history)
     })
 }
 
@@ -159,7 +159,7 @@ fn cycles(
     x: &mut Vector,
     (preconditioner, mut spaces): (Preconditioner<'_>, CycleVectors),
     settings: GmresSettings,
-    goal: StoppingCriterion,
+    criterion: StoppingCriterion,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
@@ -167,7 +167,7 @@ fn cycles(
     let mut last = f64::INFINITY;
     loop {
         let norm = residual(a, b, x, &mut work)?;
-        let claimed = history.last().is_some_and(|&norm| norm <= goal.claim());
+        let claimed = history.last().is_some_and(|&norm| norm <= criterion.claim());
         match history.last_mut() {
             Some(end) => *end = norm,
             None => history.push(norm),
@@ -175,13 +175,13 @@ fn cycles(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= goal.asked {
+        if norm <= criterion.asked {
             return Ok(Outcome::Converged);
         }
         // A cycle without reduction would repeat forever.
         let in_vain = norm > last * (1.0 - 1e-6);
         if (claimed || in_vain)
-            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+            && let Some(outcome) = criterion.claimed(a, x, norm, last)?
         {
             return Ok(outcome);
         }
@@ -205,10 +205,10 @@ fn cycles(
                 return Ok(Outcome::NotFinite);
             }
             let progress =
-                Progress { iteration: history.len() - 1, residual: left, target: goal.asked };
+                Progress { iteration: history.len() - 1, residual: left, target: criterion.asked };
             if observe(progress) == Continue::No {
                 ended = Some(Outcome::Cancelled);
-            } else if left <= goal.claim() || history.len() > settings.max_iterations {
+            } else if left <= criterion.claim() || history.len() > settings.max_iterations {
                 break;
             }
             if triangle.broke_down() {

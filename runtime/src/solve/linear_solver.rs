@@ -16,8 +16,8 @@ const SAMPLES: usize = 8;
 /// A linear solver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InnerSolver {
-    /// [`cg()`] for symmetric J, [`gmres()`] otherwise and after the first direction of negative curvature; [`DirectSolver`]
-    /// before or after these, as [`LinearSettings::factors`] allows.
+    /// [`cg()`] for symmetric J, [`gmres()`] otherwise and after the first direction of negative curvature;
+    /// [`DirectSolver`] before or after these, as [`LinearSettings::factors`] allows.
     #[default]
     Automatic,
     /// For indefinite systems: [`fgmres()`] if the system has its own preconditioner, otherwise [`minres()`] for

@@ -17,7 +17,7 @@ use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
 use crate::algebra::factor::{FactorError, symmetric_eigen};
-use crate::algebra::vector::several::{combine, products, symmetric_products};
+use crate::algebra::vector::multi_vector::{combine, products, symmetric_products};
 use crate::algebra::vector::{Vector, epsilon};
 use std::time::Instant;
 

@@ -35,8 +35,8 @@ pub fn minres(
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    stopping::solve("minres", b, x, settings, observe, |b, x, goal, observe, history| {
-        let system = LinearSystem { a, b, preconditioner, goal };
+    stopping::solve("minres", b, x, settings, observe, |b, x, criterion, observe, history| {
+        let system = LinearSystem { a, b, preconditioner, criterion };
         let mut work = WorkVectors::new(b);
         runs(system, x, settings.max_iterations, &mut work, observe, history)
     })
@@ -94,11 +94,11 @@ fn runs(
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
-    let LinearSystem { a, b, goal, .. } = system;
+    let LinearSystem { a, b, criterion, .. } = system;
     let mut last = f64::INFINITY;
     loop {
         let norm = residual(a, b, x, &mut work.r)?;
-        let claimed = history.last().is_some_and(|&norm| norm <= goal.claim());
+        let claimed = history.last().is_some_and(|&norm| norm <= criterion.claim());
         match history.last_mut() {
             Some(end) => *end = norm,
             None => history.push(norm),
@@ -106,11 +106,11 @@ fn runs(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= goal.asked {
+        if norm <= criterion.asked {
             return Ok(Outcome::Converged);
         }
         if (claimed || norm > 0.5 * last)
-            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+            && let Some(outcome) = criterion.claimed(a, x, norm, last)?
         {
             return Ok(outcome);
         }
@@ -130,7 +130,7 @@ fn run(
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Option<Outcome>, OperatorError> {
-    let LinearSystem { a, b, preconditioner, goal } = system;
+    let LinearSystem { a, b, preconditioner, criterion } = system;
     work.next.copy_from(&work.r);
     preconditioner.apply(&work.next, &mut work.z)?;
     let square = work.next.dot(&work.z);
@@ -160,11 +160,11 @@ fn run(
             }));
         }
         let progress =
-            Progress { iteration: history.len() - 1, residual: norm, target: goal.asked };
+            Progress { iteration: history.len() - 1, residual: norm, target: criterion.asked };
         if observe(progress) == Continue::No {
             return Ok(Some(Outcome::Cancelled));
         }
-        if norm <= goal.claim() || exhausted {
+        if norm <= criterion.claim() || exhausted {
             return Ok(None);
         }
         if norm < FALL * best {
@@ -173,13 +173,13 @@ fn run(
             looked_at = history.len();
             // The next iteration overwrites q.
             let norm = residual(a, b, x, &mut work.q)?;
-            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+            if let Some(outcome) = criterion.unmoved(a, x, norm)? {
                 history.last_mut().into_iter().for_each(|last| *last = norm);
                 return Ok(Some(outcome));
             }
         }
     }
-    Ok(Some(goal.limit(history.len() - best_at)))
+    Ok(Some(criterion.limit(history.len() - best_at)))
 }
 
 /// Runs one iteration; returns whether the Krylov space is exhausted.

@@ -185,8 +185,11 @@ impl Newton {
         };
         let (at, balanced) = ((&*u, &state.r), state.direction.balance.is_some());
         let asked = state.plain <= settings.atol;
-        let outcome =
-            if asked { outcome } else { state.doubt.settled(system, at, outcome, balanced)? };
+        let outcome = if asked {
+            outcome
+        } else {
+            state.convergence.settled(system, at, outcome, balanced)?
+        };
         state.notes.extend(state.watchdog.note());
         system.complete(u)?;
         let mut report = Report {
@@ -264,7 +267,7 @@ fn solve_with(
     direction.begin();
     let mut r = u.like();
     system.residual(u, &mut r)?;
-    let mut doubt = ConvergenceCheck::new(system, settings.rtol, &r);
+    let mut convergence = ConvergenceCheck::new(system, settings.rtol, &r);
     let mut report = direction.solve(system, u, &negative(&r), settings, observe)?;
     let target = report.target;
     for pass in 1.. {
@@ -273,7 +276,7 @@ fn solve_with(
         }
         if !report.outcome.is_success() || r.norm() == 0.0 {
             let balanced = direction.balance.is_some();
-            report.outcome = doubt.settled(system, (u, &r), report.outcome, balanced)?;
+            report.outcome = convergence.settled(system, (u, &r), report.outcome, balanced)?;
             break;
         }
         let mut after = u.like();
@@ -285,11 +288,11 @@ fn solve_with(
             break;
         }
         let step = CompletedStep { before: &r, delta: &direction.delta, u, after: &after };
-        let reason = doubt.of(system, &step)?;
+        let reason = convergence.of(system, &step)?;
         // The linear solve's residual does not apply to a system that is not affine.
         let kept = left <= claimed || left <= FAR * noise(system, u, &after)?.norm();
         if kept && (reason.is_none() || pass > AGAIN) {
-            report.outcome = doubt.settled(system, (u, &after), report.outcome, true)?;
+            report.outcome = convergence.settled(system, (u, &after), report.outcome, true)?;
             break;
         }
         if pass > AGAIN || !left.is_finite() {
@@ -298,8 +301,8 @@ fn solve_with(
         }
         let mut next = settings;
         if reason == Some(RejectionReason::Unsolved) {
-            let balance = doubt.scales.balance(u);
-            let rtol = 0.5 * doubt.rtol() * balance.size / balance.norm(&after);
+            let balance = convergence.scales.balance(u);
+            let rtol = 0.5 * convergence.rtol() * balance.size / balance.norm(&after);
             next.rtol = rtol.clamp(epsilon(u.precision()), 0.5);
             direction.balance = Some(balance);
         }
@@ -343,7 +346,7 @@ struct NewtonState<'a> {
     steps: Vec<NewtonStep>,
     /// Notes of linear solves, without duplicates.
     notes: Vec<String>,
-    doubt: ConvergenceCheck,
+    convergence: ConvergenceCheck,
     /// Reason to continue although the residual is within the tolerance.
     doubtful: Option<RejectionReason>,
     watchdog: Watchdog,
@@ -362,7 +365,7 @@ impl<'a> NewtonState<'a> {
         Ok(Self {
             settings,
             direction,
-            doubt: ConvergenceCheck::new(system, settings.rtol, &r),
+            convergence: ConvergenceCheck::new(system, settings.rtol, &r),
             doubtful: None,
             watchdog: Watchdog::default(),
             r,
@@ -483,7 +486,7 @@ impl<'a> NewtonState<'a> {
             let (before, after) = (&self.trial_r, &self.r);
             let step = CompletedStep { before, delta: &self.direction.delta, u, after };
             let asked = noise || self.plain <= self.settings.atol;
-            self.doubtful = if asked { None } else { self.doubt.of(system, &step)? };
+            self.doubtful = if asked { None } else { self.convergence.of(system, &step)? };
             if self.doubtful == Some(RejectionReason::Unsolved) {
                 self.balanced(u);
             }
@@ -507,13 +510,13 @@ impl<'a> NewtonState<'a> {
 
     /// Switches to a norm weighted by the scales of all fields.
     fn balanced(&mut self, u: &Vector) {
-        self.direction.balance = Some(self.doubt.scales.balance(u));
+        self.direction.balance = Some(self.convergence.scales.balance(u));
         self.norm = self.direction.norm(&self.r);
     }
 
     /// Does so if the equations of a field are not solved; returns whether it did.
     fn balance(&mut self, system: &dyn NonlinearSystem, u: &Vector) -> Result<bool, OperatorError> {
-        let unsolved = self.doubt.is_unsolved(system, u, &self.r)?;
+        let unsolved = self.convergence.is_unsolved(system, u, &self.r)?;
         if unsolved {
             self.doubtful = Some(RejectionReason::Unsolved);
             self.balanced(u);

@@ -19,7 +19,7 @@ use super::{
     Progress, Report,
 };
 use crate::algebra::factor::{FactorError, symmetric_eigen};
-use crate::algebra::vector::several::{combine, products, symmetric_products};
+use crate::algebra::vector::multi_vector::{combine, products, symmetric_products};
 use crate::algebra::vector::{Vector, epsilon};
 use std::time::Instant;
 

@@ -49,7 +49,7 @@ pub(super) struct LinearSystem<'a> {
     pub(super) a: &'a dyn LinearOperator,
     pub(super) b: &'a Vector,
     pub(super) preconditioner: Preconditioner<'a>,
-    pub(super) goal: StoppingCriterion,
+    pub(super) criterion: StoppingCriterion,
 }
 
 impl StoppingCriterion {
@@ -147,7 +147,8 @@ pub(super) fn solve(
     let scale = b.norm();
     let target = settings.target(scale);
     let mut history = Vec::new();
-    let mut goal = StoppingCriterion { scale, asked: target, strict: settings.strict, precision };
+    let mut criterion =
+        StoppingCriterion { scale, asked: target, strict: settings.strict, precision };
     let outcome = if scale == 0.0 {
         x.fill(0.0);
         history.push(0.0);
@@ -166,18 +167,18 @@ pub(super) fn solve(
         let mut own = b.clone();
         own.scale(inverse);
         x.scale(inverse);
-        (goal.scale, goal.asked) = (scale * inverse, target * inverse);
+        (criterion.scale, criterion.asked) = (scale * inverse, target * inverse);
         let told = &mut |progress: Progress| {
             let (residual, target) = (progress.residual * unit, progress.target * unit);
             observe(Progress { residual, target, ..progress })
         };
-        let outcome = method(&own, x, goal, told, &mut history)?;
+        let outcome = method(&own, x, criterion, told, &mut history)?;
         history.iter_mut().for_each(|norm| *norm *= unit);
         let size = x.norm();
         x.scale(unit);
         representable(outcome, size, x.norm())
     } else {
-        method(b, x, goal, observe, &mut history)?
+        method(b, x, criterion, observe, &mut history)?
     };
     Ok(Report::ended(solver, start, target, (outcome, history)))
 }

@@ -1,9 +1,9 @@
 //! Memory budget: planned allocations are compared with the available memory, so that exceeding it gives an error with
 //! numbers and a remedy.
 //!
-//! [`MemoryBudget`] is the minimum of the machine's free memory, the limits of the process (`ulimit -v`, `ulimit -d`) and those
-//! of its control groups, on Linux. On other systems nothing is known, and nothing is rejected. [`MemoryEstimate`] is a lower
-//! bound of a problem's memory, by part.
+//! [`MemoryBudget`] is the minimum of the machine's free memory, the limits of the process (`ulimit -v`, `ulimit -d`)
+//! and those of its control groups, on Linux. On other systems nothing is known, and nothing is rejected.
+//! [`MemoryEstimate`] is a lower bound of a problem's memory, by part.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

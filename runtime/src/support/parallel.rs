@@ -65,11 +65,11 @@ impl<I: IndexedParallelIterator> ParallelLoop for I {}
 
 /// Processing of a part's items, and combination of two adjacent parts.
 trait Consumer<T>: Sync {
-    type Of: Send;
+    type Partial: Send;
 
-    fn of(&self, part: impl Iterator<Item = T>) -> Self::Of;
+    fn of(&self, part: impl Iterator<Item = T>) -> Self::Partial;
 
-    fn both(&self, left: Self::Of, right: Self::Of) -> Self::Of;
+    fn both(&self, left: Self::Partial, right: Self::Partial) -> Self::Partial;
 }
 
 struct EachConsumer<B, F> {
@@ -78,7 +78,7 @@ struct EachConsumer<B, F> {
 }
 
 impl<T, S, B: Fn() -> S + Sync, F: Fn(&mut S, T) + Sync> Consumer<T> for EachConsumer<B, F> {
-    type Of = ();
+    type Partial = ();
 
     fn of(&self, part: impl Iterator<Item = T>) {
         let mut own = (self.begin)();
@@ -92,7 +92,7 @@ impl<T, S, B: Fn() -> S + Sync, F: Fn(&mut S, T) + Sync> Consumer<T> for EachCon
 struct ListConsumer;
 
 impl<T: Send> Consumer<T> for ListConsumer {
-    type Of = Vec<Vec<T>>;
+    type Partial = Vec<Vec<T>>;
 
     fn of(&self, part: impl Iterator<Item = T>) -> Vec<Vec<T>> {
         vec![part.collect()]
@@ -107,7 +107,7 @@ impl<T: Send> Consumer<T> for ListConsumer {
 struct FirstConsumer<F>(F);
 
 impl<T, R: Send, F: Fn(T) -> Option<R> + Sync> Consumer<T> for FirstConsumer<F> {
-    type Of = Option<R>;
+    type Partial = Option<R>;
 
     fn of(&self, mut part: impl Iterator<Item = T>) -> Option<R> {
         part.find_map(&self.0)
@@ -121,7 +121,7 @@ impl<T, R: Send, F: Fn(T) -> Option<R> + Sync> Consumer<T> for FirstConsumer<F> 
 struct MergeConsumer<F>(F);
 
 impl<T: Send, F: Fn(T, T) -> T + Sync> Consumer<T> for MergeConsumer<F> {
-    type Of = Option<T>;
+    type Partial = Option<T>;
 
     fn of(&self, part: impl Iterator<Item = T>) -> Option<T> {
         part.reduce(&self.0)
@@ -136,13 +136,13 @@ impl<T: Send, F: Fn(T, T) -> T + Sync> Consumer<T> for MergeConsumer<F> {
 }
 
 /// Processes a loop in parts.
-fn go_through<I: IndexedParallelIterator, E: Consumer<I::Item>>(items: I, end: &E) -> E::Of {
+fn go_through<I: IndexedParallelIterator, E: Consumer<I::Item>>(items: I, end: &E) -> E::Partial {
     struct SplitConsumer<'a, E>(usize, &'a E);
 
     impl<T, E: Consumer<T>> ProducerCallback<T> for SplitConsumer<'_, E> {
-        type Output = E::Of;
+        type Output = E::Partial;
 
-        fn callback<P: Producer<Item = T>>(self, items: P) -> E::Of {
+        fn callback<P: Producer<Item = T>>(self, items: P) -> E::Partial {
             let Self(count, end) = self;
             let parts = parts(count, items.min_len());
             divide(items, count, parts, end)
@@ -166,7 +166,7 @@ fn divide<P: Producer, E: Consumer<P::Item>>(
     count: usize,
     parts: usize,
     end: &E,
-) -> E::Of {
+) -> E::Partial {
     if parts <= 1 {
         return end.of(items.into_iter());
     }

@@ -1,10 +1,10 @@
 //! Temporary files and folders with guaranteed removal.
 //!
 //! Each is removed with its value, by [`end`], which a program calls on a signal, or by the next [`sweep`] after a
-//! kill. A [`ScratchFolder`] or a [`ScratchFile`] is locked while its program lives. The system releases the locks of dead programs,
-//! so unlocked ones are stale. Without file locks, anything unchanged for a day counts as stale.
+//! kill. A [`ScratchFolder`] or a [`ScratchFile`] is locked while its program lives. The system releases the locks of
+//! dead programs, so unlocked ones are stale. Without file locks, anything unchanged for a day counts as stale.
 
-mod live;
+mod registry;
 
 use std::fs::{self, TryLockError};
 use std::io::{Error, Result, Write};
@@ -13,9 +13,9 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-pub(crate) use live::Pipe;
-pub use live::end;
-use live::{Registration, live};
+pub(crate) use registry::Pipe;
+pub use registry::end;
+use registry::{Registration, live};
 
 /// Prefix and suffix of folder names, and the number of random characters between them.
 const FOLDER: (&str, &str, usize) = ("weakform-", ".tmp", 12);

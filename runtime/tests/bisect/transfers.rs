@@ -49,7 +49,7 @@ fn check(from: &Mesh, to: &Mesh, name: &str) -> [usize; 3] {
     let (mut next, mut counts) = (0, [0; 3]);
     for cell in 0..to.n_cells() {
         match transfer.source(cell) {
-            CellSource::Within { cell: source, place: map } => {
+            CellSource::Contained { cell: source, place: map } => {
                 let places: Vec<[f64; 3]> = points.iter().map(|at| map.at(at)).collect();
                 let weights = interpolation(element, &places);
                 for (row, expected) in weights.chunks_exact(element.count()).zip(&there[cell]) {
@@ -63,7 +63,7 @@ fn check(from: &Mesh, to: &Mesh, name: &str) -> [usize; 3] {
                 counts[usize::from(!whole)] += 1;
                 next = source;
             }
-            CellSource::Of { cells } => {
+            CellSource::Union { cells } => {
                 assert!(cells.len() > 1 && cells.start >= next, "{name}");
                 let mut size = 0.0;
                 for part in cells.clone() {

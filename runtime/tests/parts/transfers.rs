@@ -46,7 +46,7 @@ fn place(device: Option<&Arc<dyn Device>>) -> TransferEnvironment {
     TransferEnvironment {
         target,
         device: device.cloned(),
-        shelf: TableCache::default(),
+        table_cache: TableCache::default(),
         fine: None,
     }
 }

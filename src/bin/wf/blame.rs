@@ -9,7 +9,7 @@ use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
-use runtime::files::stored::FileError;
+use runtime::files::input::FileError;
 use runtime::mesh::initial::PartError;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{MeshFormat, ReadError};

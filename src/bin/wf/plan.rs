@@ -17,8 +17,8 @@ use kernels_gen::cost::Machine;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
 use runtime::kernels::compile::{Target, facts};
-use runtime::kernels::rates::kept;
 use runtime::kernels::rates::named;
+use runtime::kernels::rates::stored_rates;
 use runtime::problem::{ProblemSetup, RunError, set_up};
 
 use crate::arguments::{Backend, DeviceArguments, ProblemArguments};
@@ -148,7 +148,7 @@ fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
         (_, Some(device)) => (device.name(), 0, Machine::H200),
         (_, None) => ("an H200".to_owned(), 0, Machine::H200),
     };
-    match kept::rates(&name, threads) {
+    match stored_rates::rates(&name, threads) {
         Some(rates) => Predicted { name, measured: true, machine: rates.machine(&like) },
         None => Predicted { name, measured: false, machine: like },
     }

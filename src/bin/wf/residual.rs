@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fem_dsl::source::seen;
-use runtime::files::stored::system::{ResidualNorms, SystemError, read_matrix, read_vector};
+use runtime::files::input::system::{ResidualNorms, SystemError, read_matrix, read_vector};
 use serde_json::json;
 
 use crate::console::Console;

@@ -54,7 +54,7 @@ enum CholeskyFallback {
     Lu,
     /// LU without trying Cholesky.
     LuAtOnce,
-    Nothing,
+    NoFallback,
 }
 
 /// Returns the rounding error of the smallest pivot of a scaled matrix of size n.
@@ -81,7 +81,7 @@ impl SymbolicAnalysis {
     ///
     /// As for [`factorise`](Self::factorise).
     pub fn definite(&mut self, matrix: &Csc) -> Result<Option<Factors>, FactorError> {
-        let found = self.factorised(matrix, CholeskyFallback::Nothing)?;
+        let found = self.factorised(matrix, CholeskyFallback::NoFallback)?;
         Ok(found.filter(Factors::is_definite))
     }
 
@@ -103,11 +103,11 @@ impl SymbolicAnalysis {
         let norm = one_norm(&scaled);
         let cholesky = match otherwise {
             CholeskyFallback::LuAtOnce => None,
-            CholeskyFallback::Lu | CholeskyFallback::Nothing => self.cholesky(&scaled)?,
+            CholeskyFallback::Lu | CholeskyFallback::NoFallback => self.cholesky(&scaled)?,
         };
         let kind = match (cholesky, otherwise) {
             (Some(factors), _) => FactorKind::Cholesky(factors),
-            (None, CholeskyFallback::Nothing) => return Ok(None),
+            (None, CholeskyFallback::NoFallback) => return Ok(None),
             (None, _) => FactorKind::Lu(Box::new(self.lu(&scaled)?)),
         };
         let mut factors = Factors { kind, rows, columns, inverse: 0.0 };

@@ -41,8 +41,8 @@ impl EntrySelection {
         Ok(Self { dofs: device.upload(&dofs)?, values, mask: Some(mask), len, end })
     }
 
-    /// Uploads the entries of vectors of length `len`, without values and without support for [`EntrySelection::begin`]: 4
-    /// bytes each.
+    /// Uploads the entries of vectors of length `len`, without values and without support for
+    /// [`EntrySelection::begin`]: 4 bytes each.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@
 //! [`super::Schedule`] handles concurrent additions to one vector.
 //!
 //! Modules are created from text and interfaces printed together by `kernels-gen` (`Jit::load`), from kernels of the
-//! program ([`LinkedKernels`]), or from interpreted kernels. Code outside this crate cannot create a module with other code or
-//! another interface, so that launches can rely on interfaces.
+//! program ([`LinkedKernels`]), or from interpreted kernels. Code outside this crate cannot create a module with other
+//! code or another interface, so that launches can rely on interfaces.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Connection of GPUs of several processes ([`GpuConnection`]): the first [`Transport`] that works on all of them, or the requested
-//! one.
+//! Connection of GPUs of several processes ([`GpuConnection`]): the first [`Transport`] that works on all of them, or
+//! the requested one.
 
 use std::error::Error;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use cudarc::driver::{CudaSlice, CudaStream};
 
 use super::Cuda;
 use super::error::{CudaError, text};
+#[cfg(feature = "mpi")]
+use super::mpi_group::{MpiGroup, UnsentMessages};
 use super::nccl::Nccl;
 use super::peers::Peers;
-#[cfg(feature = "mpi")]
-use super::pointers::{MpiGroup, UnsentMessages};
 use super::pool::Pool;
 use crate::device::{
     Array, DeviceError, DeviceGroup, ElementKind, MESSAGES, RecordedWork, SelectedTransport,

@@ -24,7 +24,7 @@ use kernels_gen::dialect::{Language, SourceFile};
 use super::compile::compile_through;
 use super::connection::{agreed, numbers};
 use super::error::text;
-use super::plain::ShareableMemory;
+use super::shareable_memory::ShareableMemory;
 use crate::device::jit::Jit;
 use crate::device::{ElementKind, SharedEntryTables, TransportError};
 use crate::processes::ProcessGroup;
@@ -376,8 +376,8 @@ impl Peers {
         let mut builder = stream.launch_builder(kernel);
         builder.arg(dofs).arg(starts).arg(sources).arg(&n).arg(memory);
         builder.arg(&messages).arg(&all).arg(&self.state);
-        // SAFETY: entries lie in y, and sources among the sent values, as `SharedEntryTables` requires. Slots have space for each
-        // neighbour's words, and all GPUs start the same messages in the same order.
+        // SAFETY: entries lie in y, and sources among the sent values, as `SharedEntryTables` requires. Slots have
+        // space for each neighbour's words, and all GPUs start the same messages in the same order.
         unsafe { builder.launch(self.shape(common.dofs.len())) }.map_err(text)?;
         Ok(true)
     }

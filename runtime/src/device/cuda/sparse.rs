@@ -12,7 +12,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 
 use super::error::{CudaError, driver};
 use super::record::Recorder;
-use crate::device::interface::{BackendData, DeviceIdentity};
+use crate::device::interface::{BackendData, OwnerId};
 use crate::device::{Array, DeviceError, SparseMatrix};
 
 /// Data type of the entries.
@@ -32,7 +32,7 @@ fn refused(what: &str) -> impl Fn(result::CusparseError) -> CudaError + '_ {
 
 /// A matrix in the memory of a GPU.
 pub(super) struct CusparseMatrix {
-    owner: DeviceIdentity,
+    owner: OwnerId,
     stream: Arc<CudaStream>,
     recorder: Arc<Recorder>,
     handle: sys::cusparseHandle_t,
@@ -53,7 +53,7 @@ impl CusparseMatrix {
     /// Creates the square matrix with these row starts, columns and values, without copying them. Returns `None` if
     /// cuSPARSE is not installed, or if row or entry counts exceed 32-bit indices or are zero.
     pub(super) fn new(
-        owner: DeviceIdentity,
+        owner: OwnerId,
         (stream, recorder): (&Arc<CudaStream>, &Arc<Recorder>),
         rows: usize,
         arrays: [&Array; 3],

@@ -225,12 +225,12 @@ impl Cache {
         workplace: ScratchFolder,
     ) -> Result<PathBuf, (CacheError, ScratchFolder)> {
         match self.place(key, &workplace) {
-            Ok(EntryCreator::Ours) => {
+            Ok(EntryCreator::ThisProcess) => {
                 // The folder has moved: nothing is left to remove.
                 workplace.keep();
                 Ok(self.entry(key).join(MODULE))
             }
-            Ok(EntryCreator::Theirs) => Ok(self.entry(key).join(MODULE)),
+            Ok(EntryCreator::OtherProcess) => Ok(self.entry(key).join(MODULE)),
             Err(error) => Err((error, workplace)),
         }
     }
@@ -247,14 +247,14 @@ impl Cache {
         let mut last = None;
         for _ in 0..TRIES {
             match fs::rename(workplace.path(), &entry) {
-                Ok(()) => return Ok(EntryCreator::Ours),
+                Ok(()) => return Ok(EntryCreator::ThisProcess),
                 Err(error) => last = Some(error),
             }
             if !entry.exists() {
                 break;
             }
             if self.is_whole(key) {
-                return Ok(EntryCreator::Theirs);
+                return Ok(EntryCreator::OtherProcess);
             }
             self.discard(key);
         }
@@ -307,8 +307,8 @@ impl Cache {
 
 /// The creator of an entry.
 enum EntryCreator {
-    Ours,
-    Theirs,
+    ThisProcess,
+    OtherProcess,
 }
 
 /// Appends a checksum line to a text.

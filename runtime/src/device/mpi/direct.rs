@@ -76,8 +76,8 @@ impl DirectMessages {
     ///
     /// # Safety
     ///
-    /// As for [`DirectMessages::sum`], for entries up to the ends of the ranges, which do not overlap. Each neighbour passes a
-    /// range of the same length for this process.
+    /// As for [`DirectMessages::sum`], for entries up to the ends of the ranges, which do not overlap. Each neighbour
+    /// passes a range of the same length for this process.
     pub(in crate::device) unsafe fn exchange(
         &self,
         neighbours: &[(usize, Range<usize>)],

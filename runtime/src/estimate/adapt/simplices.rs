@@ -33,12 +33,12 @@ fn field(cells: &BisectionTransfer, (old, values): (&Space, &[f64]), new: &Space
     let of_cell = |cell: usize| {
         let mut own = vec![0.0; points.len() * components];
         match cells.source(cell) {
-            CellSource::Within { cell: within, place } => {
+            CellSource::Contained { cell: within, place } => {
                 let places: Vec<[f64; 3]> = points.iter().map(|point| place.at(point)).collect();
                 let nodes: Vec<usize> = (0..points.len()).collect();
                 evaluate(old, values, within, (&nodes, &places), &mut own);
             }
-            CellSource::Of { cells: parts } => {
+            CellSource::Union { cells: parts } => {
                 for part in parts {
                     let map = cells.part(cell, part);
                     let places =

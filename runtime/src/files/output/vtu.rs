@@ -2,7 +2,7 @@
 
 use super::sample::SamplePoints;
 use super::{Output, StateField};
-use crate::files::stored::state;
+use crate::files::input::state;
 use crate::mesh::{Cell, vtk_order};
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;

@@ -4,8 +4,8 @@
 //! Segments of the curve are as even as the weights allow, but have rough surfaces. Recursive bisection across a long
 //! side (Berger and Bokhari, "A partitioning strategy for nonuniform problems on multiprocessors", IEEE Trans.
 //! Computers C-36, 1987) gives smooth interfaces, above all on boxes. On other meshes a plane zigzags between the
-//! cells, and [`super::fiduccia_mattheyses`] straightens it. On unstructured meshes the number of interface facets is close to that
-//! of METIS (docs/design/scaling.md).
+//! cells, and [`super::fiduccia_mattheyses`] straightens it. On unstructured meshes the number of interface facets is
+//! close to that of METIS (docs/design/scaling.md).
 
 use super::fiduccia_mattheyses::{APART, CellBisection, FacetGraph};
 use crate::mesh::{Mesh, Topology};

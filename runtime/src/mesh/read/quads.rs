@@ -9,8 +9,8 @@ use super::ReadError;
 use super::contents::Contents;
 use super::convert::{DuplicateCells, NodeMap};
 use super::source_order::CellElements;
+use crate::mesh::cell_orientation;
 use crate::mesh::shape::{CellShape, vertex_function};
-use crate::mesh::turn;
 use crate::mesh::{Cell, MeshData};
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ pub(super) fn quadrilaterals(
                 nodes.push(numbers.index(number, node)?);
             }
         }
-        turned += turn::turn_negative(&parent.shape, &contents.points, &mut nodes);
+        turned += cell_orientation::turn_negative(&parent.shape, &contents.points, &mut nodes);
         let mut members = Vec::new();
         let cells = block.numbers.iter().zip(nodes.chunks_exact(parent.shape.nodes));
         for (i, (&number, cell)) in cells.enumerate() {
@@ -68,7 +68,7 @@ pub(super) fn quadrilaterals(
     }
     cutter.facets(contents, numbers)?;
     let all = contents.blocks_of(2).map(|block| block.numbers.len()).sum();
-    cutter.parts.notes.extend(turn::note(turned, all));
+    cutter.parts.notes.extend(cell_orientation::note(turned, all));
     cutter.points(contents, numbers);
     let mut points = vec![None; cutter.parts.points.len()];
     for (on, &point) in &cutter.known {

@@ -1,8 +1,8 @@
 //! Unstructured grids of VTK: its XML files (`.vtu`) and its legacy files (`.vtk`).
 //!
-//! `xml` and `legacy` turn bytes into a [`UnstructuredGrid`]: points, cells with their types, and the numbers that become tags
-//! (`tags`). [`contents`] sorts the cells into blocks; `cells` maps VTK's cell types. Points and cells are numbered
-//! from 0, as in ParaView.
+//! `xml` and `legacy` turn bytes into a [`UnstructuredGrid`]: points, cells with their types, and the numbers that
+//! become tags (`tags`). [`contents`] sorts the cells into blocks; `cells` maps VTK's cell types. Points and cells are
+//! numbered from 0, as in ParaView.
 //!
 //! The VTK User's Guide, "VTK File Formats" (docs.vtk.org), describes both formats.
 
@@ -68,7 +68,7 @@ enum Conversion {
     /// A polyline.
     Lines,
     /// No cells, or single points.
-    Nothing,
+    Ignored,
 }
 
 struct CellSorter<'a> {
@@ -129,7 +129,7 @@ impl CellSorter<'_> {
         };
         let tag = grid.tags.as_ref().and_then(|tags| tags.of(cell));
         match found {
-            Conversion::Nothing => {}
+            Conversion::Ignored => {}
             Conversion::Lines => {
                 let kind = ElementKind::Cell(crate::mesh::Cell::Interval, 1);
                 let block = block(&mut self.known, &mut self.blocks, kind, tag);

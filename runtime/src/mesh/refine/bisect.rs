@@ -3,19 +3,19 @@
 //!
 //! The input is any [`Mesh`] of simplices: straight or curved, with any numbering, with or without periodic sides.
 //! Triangles are bisected by newest vertex, tetrahedra by marked edges ([`rule`]). The closure of a bisection is found
-//! through edges ([`divide`]). Bisections are undone where the mesh stays conforming ([`coarsen`]). [`BisectionTransfer`]
-//! locates the cells of one mesh of the trees in another.
+//! through edges ([`divide`]). Bisections are undone where the mesh stays conforming ([`coarsen`]).
+//! [`BisectionTransfer`] locates the cells of one mesh of the trees in another.
 //!
 //! ```
 //! use runtime::mesh::refine::bisect::Bisection;
-//! use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+//! use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 //!
-//! let parts = Parts {
+//! let parts = MeshData {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
 //!     nodes: vec![0, 1, 2, 1, 3, 2],
-//!     ..Parts::default()
+//!     ..MeshData::default()
 //! };
-//! let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::AsGiven)?;
+//! let mesh = Mesh::new(Cell::Triangle, 1, parts, CellOrdering::Original)?;
 //! let mut bisection = Bisection::new(&mesh)?;
 //! // Both triangles have the longest edge.
 //! assert_eq!(bisection.refine(|leaf| leaf == 0)?, 2);

@@ -1,19 +1,20 @@
 //! Forests of quadtrees or octrees: each cell of a mesh is a root; a sorted array of leaves defines the forest.
 //!
-//! The input is any [`Mesh`] of quadrilaterals or hexahedra, straight or curved, in any orientation. [`TreeAdjacency`] is its
-//! connectivity, with periodic sides identified. Leaves are a sorted array of [`CellKey`]s without pointers. Refinement,
-//! coarsening and balancing traverse the leaves in order. [`Mesh::refined`] refines the cells of any mesh uniformly.
+//! The input is any [`Mesh`] of quadrilaterals or hexahedra, straight or curved, in any orientation. [`TreeAdjacency`]
+//! is its connectivity, with periodic sides identified. Leaves are a sorted array of [`CellKey`]s without pointers.
+//! Refinement, coarsening and balancing traverse the leaves in order. [`Mesh::refined`] refines the cells of any mesh
+//! uniformly.
 //!
 //! ```
 //! use runtime::mesh::refine::forest::Forest;
-//! use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+//! use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 //!
-//! let parts = Parts {
+//! let parts = MeshData {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
 //!     nodes: vec![0, 1, 2, 3],
-//!     ..Parts::default()
+//!     ..MeshData::default()
 //! };
-//! let mesh = Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted)?;
+//! let mesh = Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Sorted)?;
 //! let mut forest = Forest::new(&mesh)?;
 //! for _ in 0..3 {
 //!     // The cell at the upper right corner is the last.
@@ -28,7 +29,7 @@
 mod adjacency;
 mod balance;
 mod children;
-mod coarsened;
+mod coarsening;
 mod descent;
 mod distributed;
 mod entities;
@@ -37,9 +38,9 @@ mod lattice;
 mod leaf_mesh;
 mod nodes;
 mod red;
-mod refined;
 #[cfg(test)]
 mod tests;
+mod uniform;
 mod visit;
 
 pub use adjacency::{IncidentTree, TreeAdjacency};
@@ -49,7 +50,7 @@ pub(crate) use key::KeyLayout;
 pub(crate) use key::UNITS;
 pub use key::{CellKey, FINEST};
 pub(crate) use nodes::placed;
-pub use refined::{RefineError, refined};
+pub use uniform::{RefineError, refined};
 
 pub use crate::mesh::AffineMap;
 

@@ -27,8 +27,8 @@ fn state(problem: &Problem, setup: &ProblemSetup, beside: f64) -> Vec<f64> {
     u
 }
 
-fn here<'a>(target: &'a Target, shelf: &'a mut TableCache) -> SharedResources<'a> {
-    SharedResources { target, device: None, shelf }
+fn here<'a>(target: &'a Target, table_cache: &'a mut TableCache) -> SharedResources<'a> {
+    SharedResources { target, device: None, table_cache }
 }
 
 /// Compares kernels and interpreter: errors and energy; `size` is the magnitude of the solution.
@@ -45,11 +45,13 @@ fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
         vector: None,
         load: None,
     };
-    let (native, shelf) = (Target { execution, ..Target::native() }, &mut TableCache::default());
-    let found = errors_by_kernels(&problem.exact, of, here(&native, shelf)).expect("errors");
+    let (native, table_cache) =
+        (Target { execution, ..Target::native() }, &mut TableCache::default());
+    let found = errors_by_kernels(&problem.exact, of, here(&native, table_cache)).expect("errors");
     let interpreted = Target { execution: Execution::Interpreted, ..native };
     let (wanted, energy) =
-        assess(&problem, of, IntegrationBackend::new(&interpreted, None), shelf).expect("numbers");
+        assess(&problem, of, IntegrationBackend::new(&interpreted, None), table_cache)
+            .expect("numbers");
     // Rounding error of values and gradients: a nodal value divided by the cell size.
     let slopes = 100.0 * size * (on.mesh.n_cells() as f64).sqrt();
     for (found, wanted) in found.iter().zip(&wanted) {
@@ -62,7 +64,7 @@ fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
     let integral = &problem.form.integrals[0];
     assert_eq!(energy.is_some(), integral.symmetric, "{text}");
     if let Some(energy) = energy {
-        let found = energy_by_kernels(integral, of, here(&native, shelf)).expect("an energy");
+        let found = energy_by_kernels(integral, of, here(&native, table_cache)).expect("an energy");
         let scale = energy.abs().max(slopes * slopes);
         assert_close!(found, BoundedValue::with_scale(energy, scale), f64::EPSILON, "{text}");
     }

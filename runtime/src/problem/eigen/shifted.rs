@@ -1,4 +1,5 @@
-//! Factors of J + σ M for shift and invert, with a shift σ for which J + σ M is positive definite ([`DefiniteInverse`]).
+//! Factors of J + σ M for shift and invert, with a shift σ for which J + σ M is positive definite
+//! ([`DefiniteInverse`]).
 //!
 //! ```text
 //! J positive definite, and well above rounding       σ = 0

@@ -17,14 +17,14 @@ problem p solves f { mesh = box(dim: 3, cells: 4, deform: 0.1); degree = 2; aux 
 fn integrated(
     form: &PointForm,
     of: EvaluationState<'_>,
-    shelf: &mut TableCache,
+    table_cache: &mut TableCache,
 ) -> (Vec<f64>, usize, bool) {
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     let EvaluationState { elements, parameters, .. } = of;
     let elements = Elements::new(form, elements.cell, elements.degree, elements.rule);
     let mut params = parameters.values.clone();
     params.resize(1 + form.params.len(), 1.0);
-    let beside = SharedResources { target: &target, device: None, shelf };
+    let beside = SharedResources { target: &target, device: None, table_cache };
     let integrals = Integrals::new(form, &elements.expect("elements"), of, &params, beside);
     let mut integrals = integrals.expect("kernels");
     let numbers = integrals.evaluate().expect("numbers");
@@ -52,9 +52,9 @@ fn tables_are_made_once() {
     // The solve has two batches of cells, with and without conditions. Each needs new indices of the additional field;
     // facets need everything.
     let wanted = [(&energy, 2), (&errors, 2), (&energy, 2), (&integrals, 2 + 4)];
-    let mut shelf = operator.shelf();
+    let mut table_cache = operator.table_cache();
     for (form, wanted) in wanted {
-        let (numbers, made, borrowed) = integrated(form, beside, &mut shelf);
+        let (numbers, made, borrowed) = integrated(form, beside, &mut table_cache);
         let (same, all, copied) = integrated(form, alone, &mut TableCache::default());
         assert_eq!(made, wanted, "{} of {all}", form.name);
         assert_eq!(numbers, same, "{}", form.name);

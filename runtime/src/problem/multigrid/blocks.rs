@@ -1,5 +1,5 @@
-//! Block preconditioner ([`BlockPreconditioner`]) of several fields: multigrid for each field with a diagonal block, a mass as Schur
-//! complement for the others.
+//! Block preconditioner ([`BlockPreconditioner`]) of several fields: multigrid for each field with a diagonal block, a
+//! mass as Schur complement for the others.
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
@@ -97,9 +97,17 @@ impl HierarchyInput<'_> {
     ) -> Result<SchurMass, RunError> {
         let on = self.restricted(form, self.on.fields.clone())?;
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
-        let (device, shelf) = (self.device.cloned(), operator.shelf());
-        let (mass, _) =
-            compile_for(form, self.elements, &on, params, &tasks, self.target, device, shelf)?;
+        let (device, table_cache) = (self.device.cloned(), operator.table_cache());
+        let (mass, _) = compile_for(
+            form,
+            self.elements,
+            &on,
+            params,
+            &tasks,
+            self.target,
+            device,
+            table_cache,
+        )?;
         let like = mass.zeros();
         let condition = match self.elements.fields[number].degree() {
             0 => 1.0,

@@ -88,9 +88,9 @@ impl CoarseSolver {
         };
         let target = Target { precision: Precision::F64, ..*of.target }.representing(how);
         let (params, device) = (&of.parameters.values, of.device.cloned());
-        let mut laps = Timers::new(OWN);
+        let mut timers = Timers::new(OWN);
         let (operator, _) = compile_operator(of.form, elements, &on, params, &target, device)?;
-        laps.tell("its operator is made");
+        timers.tell("its operator is made");
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = SymbolicAnalysis::default();
         let work = Mutex::new(CycleVectors { r: like.like(), z: like.like() });
@@ -168,9 +168,9 @@ impl CoarseSolver {
         let components = space.components();
         let held = |unknown| field.constraints.is_constrained(unknown);
         let fixed: Vec<bool> = (0..space.n_dofs()).map(held).collect();
-        let mut laps = Timers::new(OWN);
+        let mut timers = Timers::new(OWN);
         let mut matrix = Csr::of(&self.operator)?;
-        laps.tell("its matrix is here");
+        timers.tell("its matrix is here");
         if !self.symmetric {
             matrix = matrix.symmetric_part();
         }
@@ -193,13 +193,13 @@ impl CoarseSolver {
             Ok(made) => made,
             Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
         };
-        laps.tell("its levels are made");
+        timers.tell("its levels are made");
         // A single level is factorised exactly: one cycle suffices.
         if made.levels().is_empty() {
             self.cycles = 1;
         }
         let there = matrices::on_device(&made, &self.like)?;
-        laps.tell("they are where vectors live");
+        timers.tell("they are where vectors live");
         Ok(Ok(match there {
             Some(levels) => CoarseMethod::Levels(Box::new(levels), words(&made)),
             None => CoarseMethod::Aggregation(Box::new(made)),
@@ -214,9 +214,9 @@ impl CoarseGridSolver for CoarseSolver {
         }
         let mut state = self.operator.vector();
         state.convert_from(u);
-        let mut laps = Timers::new(OWN);
+        let mut timers = Timers::new(OWN);
         self.operator.linearise(&state)?;
-        laps.tell("its matrix is assembled");
+        timers.tell("its matrix is assembled");
         let made = match self.factorised {
             true => self.factors(&state)?,
             false => self.aggregation()?,

@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Messages of small levels take longer than their work. The transfer to the first small level therefore ends in the
-//! whole level ([`RedundantTransfer`]), and coarser levels are serial. [`RedundantCoarseSolver`] is the coarse-grid solver if the finest
-//! level is also the coarsest. Hosts compute identical bits on all processes. Devices add in varying order; the lowest
-//! rank of each finer DoF determines its value. Devices with direct communication keep all data in device memory.
+//! whole level ([`RedundantTransfer`]), and coarser levels are serial. [`RedundantCoarseSolver`] is the coarse-grid
+//! solver if the finest level is also the coarsest. Hosts compute identical bits on all processes. Devices add in
+//! varying order; the lowest rank of each finer DoF determines its value. Devices with direct communication keep all
+//! data in device memory.
 
 use super::super::RunError;
 use super::transfer::LevelTransfer;

@@ -58,7 +58,7 @@ pub struct TransferEnvironment {
     /// The device; `None` for the host.
     pub device: Option<Arc<dyn Device>>,
     /// Tables shared with the coarse operator; on a device, with its layout.
-    pub shelf: TableCache,
+    pub table_cache: TableCache,
     /// Layout of fine vectors, if it is not the natural order.
     pub fine: Option<VectorLayout>,
 }
@@ -299,7 +299,7 @@ impl KernelTransfer {
             targets: Some(Arc::new(targets)),
         };
         let tasks = [Task::Prolong, Task::Restrict];
-        let TransferEnvironment { target, device, shelf, .. } = place;
+        let TransferEnvironment { target, device, table_cache, .. } = place;
         let (operator, _) = compile_for(
             &form,
             &elements,
@@ -308,7 +308,7 @@ impl KernelTransfer {
             &tasks,
             target,
             device.clone(),
-            shelf.clone(),
+            table_cache.clone(),
         )?;
         Ok(Self { operator, naming })
     }

@@ -191,10 +191,11 @@ impl ExplicitIntegrator {
         let form = still(staged.system().form);
         let levels = staged.system().levels.filter(|_| self.mass.kind == Kind::Lumped);
         let Some(MultigridInput { elements, target, device }) = levels else { return Ok(()) };
-        let (params, shelf) = (&staged.parameters().values, staged.operator.shelf());
+        let (params, table_cache) = (&staged.parameters().values, staged.operator.table_cache());
         let tasks = [Task::Residual, Task::Action];
         let (on, device) = (staged.on(), device.cloned());
-        let made = kernels::compile_for(&form, elements, on, params, &tasks, target, device, shelf);
+        let made =
+            kernels::compile_for(&form, elements, on, params, &tasks, target, device, table_cache);
         *staged.operator = made?.0;
         Ok(())
     }

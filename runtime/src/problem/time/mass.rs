@@ -84,10 +84,18 @@ impl FormMass {
         let parameters = |s: f64| parameters_with(s, staged.parameters().values[0], staged);
         let made = |s: f64| {
             let (params, tasks) = (parameters(s), [Task::Action, Task::Diagonal]);
-            let (on, shelf) = (staged.on(), staged.operator.shelf());
+            let (on, table_cache) = (staged.on(), staged.operator.table_cache());
             let device = device.cloned();
-            let made =
-                kernels::compile_for(form, elements, on, &params, &tasks, target, device, shelf);
+            let made = kernels::compile_for(
+                form,
+                elements,
+                on,
+                &params,
+                &tasks,
+                target,
+                device,
+                table_cache,
+            );
             let (mut made, _) = made?;
             made.linearise(u)?;
             Ok::<_, RunError>(made)

@@ -45,9 +45,11 @@ impl StateOutput<'_> {
             vector: None,
             load: None,
         };
-        let mut shelf = TableCache::default();
-        let (errors, _) = assess(problem, of, IntegrationBackend::new(target, device), &mut shelf)?;
-        let (found, notes) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+        let mut table_cache = TableCache::default();
+        let (errors, _) =
+            assess(problem, of, IntegrationBackend::new(target, device), &mut table_cache)?;
+        let (found, notes) =
+            reports::report(&problem.reports, of, target, device, &mut table_cache)?;
         clock.end(Phase::Measure);
         let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
         Ok(Solution {

@@ -20,7 +20,7 @@ pub(super) struct StepSizeController {
     tolerance: Option<f64>,
     /// Number of consecutive halvings.
     halvings: usize,
-    tally: StepCounters,
+    counters: StepCounters,
 }
 
 /// Step statistics.
@@ -35,7 +35,7 @@ struct StepCounters {
 impl StepSizeController {
     /// Creates the controller with a first step length; `length` is that of a restarted run.
     pub(super) fn new(stepping: &Stepping, first: f64, length: Option<f64>) -> Self {
-        let tally = StepCounters {
+        let counters = StepCounters {
             steps: 0,
             halved: 0,
             rejected: 0,
@@ -49,7 +49,7 @@ impl StepSizeController {
             // A restart may request shorter steps.
             (Some(length), None) => length.min(first),
         };
-        Self { length, first, all, tolerance, halvings: 0, tally }
+        Self { length, first, all, tolerance, halvings: 0, counters }
     }
 
     /// Returns the maximum length of the next step.
@@ -69,7 +69,7 @@ impl StepSizeController {
     /// Records a failed step; returns whether a shorter one is allowed.
     pub(super) fn halve(&mut self, own: f64) -> bool {
         (self.halvings, self.length) = (self.halvings + 1, own / 2.0);
-        self.tally.halved += 1;
+        self.counters.halved += 1;
         self.halvings <= HALVINGS && !self.is_none()
     }
 
@@ -102,7 +102,7 @@ impl StepSizeController {
         let factor = 0.9 * (tolerance / estimate.max(1e-300)).powf(power);
         if estimate > tolerance {
             self.length = own * factor.clamp(0.2, 0.9);
-            self.tally.rejected += 1;
+            self.counters.rejected += 1;
             return match self.is_none() {
                 true => Err(RunError::Setting(format!(
                     "a step of {own:.3e} adds {estimate:.2e} to the error, where {tolerance:.2e} is allowed"
@@ -119,14 +119,15 @@ impl StepSizeController {
     /// Records an accepted step.
     pub(super) fn take(&mut self, own: f64) {
         self.halvings = 0;
-        let tally = &mut self.tally;
-        tally.steps += 1;
-        (tally.shortest, tally.longest) = (tally.shortest.min(own), tally.longest.max(own));
+        let counters = &mut self.counters;
+        counters.steps += 1;
+        (counters.shortest, counters.longest) =
+            (counters.shortest.min(own), counters.longest.max(own));
     }
 
     /// Returns a summary line.
     pub(super) fn told(&self, scheme: Scheme) -> String {
-        let StepCounters { steps, halved, rejected, shortest, longest } = self.tally;
+        let StepCounters { steps, halved, rejected, shortest, longest } = self.counters;
         let same = longest - shortest <= 1e-9 * longest;
         let lengths = match (steps, same) {
             (0, _) => String::new(),
@@ -153,7 +154,7 @@ fn rounded(length: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn pace(tolerance: Option<f64>) -> StepSizeController {
+    fn controller(tolerance: Option<f64>) -> StepSizeController {
         let scheme = Scheme::Bdf { order: 2 };
         let step = Some(0.1);
         let stepping =
@@ -163,36 +164,36 @@ mod tests {
 
     #[test]
     fn a_halved_step_comes_back_to_its_length() {
-        let mut pace = pace(None);
-        assert!(pace.halve(0.1) && pace.halve(0.05));
-        assert_eq!(pace.length(), 0.025);
+        let mut controller = controller(None);
+        assert!(controller.halve(0.1) && controller.halve(0.05));
+        assert_eq!(controller.length(), 0.025);
         for length in [0.05, 0.1, 0.1] {
-            assert!(matches!(pace.judge(pace.length(), 2, None), Ok(true)));
-            pace.take(0.025);
-            assert_eq!(pace.length(), length);
+            assert!(matches!(controller.judge(controller.length(), 2, None), Ok(true)));
+            controller.take(0.025);
+            assert_eq!(controller.length(), length);
         }
-        let given_up = (0..HALVINGS + 1).position(|_| !pace.halve(pace.length()));
+        let given_up = (0..HALVINGS + 1).position(|_| !controller.halve(controller.length()));
         assert_eq!(given_up, Some(HALVINGS));
     }
 
     #[test]
     fn steps_follow_what_they_add_to_the_error() {
-        let mut pace = pace(Some(1e-4));
-        assert!(matches!(pace.judge(0.1, 2, Some(1e-3)), Ok(false)));
-        assert!((0.02..0.09).contains(&pace.length()), "{}", pace.length());
-        assert!(matches!(pace.judge(0.05, 2, Some(8e-5)), Ok(true)));
-        assert_eq!(pace.length(), 0.05);
-        assert!(matches!(pace.judge(0.05, 2, Some(1e-9)), Ok(true)));
-        assert_eq!(pace.length(), 0.1);
-        assert!(pace.judge(1e-12, 2, Some(1.0)).is_err());
+        let mut controller = controller(Some(1e-4));
+        assert!(matches!(controller.judge(0.1, 2, Some(1e-3)), Ok(false)));
+        assert!((0.02..0.09).contains(&controller.length()), "{}", controller.length());
+        assert!(matches!(controller.judge(0.05, 2, Some(8e-5)), Ok(true)));
+        assert_eq!(controller.length(), 0.05);
+        assert!(matches!(controller.judge(0.05, 2, Some(1e-9)), Ok(true)));
+        assert_eq!(controller.length(), 0.1);
+        assert!(controller.judge(1e-12, 2, Some(1.0)).is_err());
     }
 
     #[test]
     fn steps_of_one_length_lead_to_a_time() {
-        let pace = pace(None);
-        assert_eq!(pace.towards(0.25), (0.25 / 3.0, false));
-        assert_eq!(pace.towards(0.1), (0.1, true));
-        assert_eq!(pace.towards(0.3 + 1e-15), (0.1, false));
-        assert_eq!(pace.towards(0.04), (0.04, true));
+        let controller = controller(None);
+        assert_eq!(controller.towards(0.25), (0.25 / 3.0, false));
+        assert_eq!(controller.towards(0.1), (0.1, true));
+        assert_eq!(controller.towards(0.3 + 1e-15), (0.1, false));
+        assert_eq!(controller.towards(0.04), (0.04, true));
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn found(
     use Cell::{Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
     let straight = |cell: Cell| ElementKind::Cell(cell, 1);
     let kind = match number {
-        0..=2 => return Ok(Conversion::Nothing),
+        0..=2 => return Ok(Conversion::Ignored),
         4 => return Ok(Conversion::Lines),
         3 => straight(Interval),
         5 => straight(Triangle),

@@ -17,14 +17,14 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellSource {
     /// Contained in a cell of the other mesh, or equal to it.
-    Within {
+    Contained {
         /// The cell.
         cell: usize,
         /// The map between the reference cells.
         place: AffineMap,
     },
     /// The union of several cells of the other mesh.
-    Of {
+    Union {
         /// The cells.
         cells: Range<usize>,
     },
@@ -41,21 +41,21 @@ struct MeshLeaves {
 /// Transfer from one mesh to another of the same trees; each may be finer in some regions.
 ///
 /// ```
-/// use runtime::mesh::refine::bisect::{Bisection, Source, Transfer};
-/// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+/// use runtime::mesh::refine::bisect::{Bisection, BisectionTransfer, CellSource};
+/// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 ///
-/// let parts = Parts {
+/// let parts = MeshData {
 ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
 ///     nodes: vec![0, 1, 2],
-///     ..Parts::default()
+///     ..MeshData::default()
 /// };
-/// let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::AsGiven)?;
+/// let mesh = Mesh::new(Cell::Triangle, 1, parts, CellOrdering::Original)?;
 /// let mut bisection = Bisection::new(&mesh)?;
 /// bisection.refine(|_| true)?;
 /// let finer = bisection.mesh(&mesh)?;
-/// let transfer = Transfer::new(&mesh, &finer)?;
-/// assert!(matches!(transfer.source(1), Source::Within { cell: 0, .. }));
-/// assert_eq!(Transfer::new(&finer, &mesh)?.source(0), Source::Of { cells: 0..2 });
+/// let transfer = BisectionTransfer::new(&mesh, &finer)?;
+/// assert!(matches!(transfer.source(1), CellSource::Contained { cell: 0, .. }));
+/// assert_eq!(BisectionTransfer::new(&finer, &mesh)?.source(0), CellSource::Union { cells: 0..2 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct BisectionTransfer {
@@ -109,9 +109,9 @@ impl BisectionTransfer {
     pub fn source(&self, cell: usize) -> CellSource {
         let [first, last] = self.sources[cell].map(|cell| cell as usize);
         if first < last {
-            return CellSource::Of { cells: first..last + 1 };
+            return CellSource::Union { cells: first..last + 1 };
         }
-        CellSource::Within { cell: first, place: self.place(&self.to, cell, &self.from, first) }
+        CellSource::Contained { cell: first, place: self.place(&self.to, cell, &self.from, first) }
     }
 
     /// Returns the map of the reference cell of a constituent cell to that of the target cell.

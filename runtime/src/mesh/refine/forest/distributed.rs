@@ -13,7 +13,7 @@ use super::entities::{EntityFrames, LeafArrays, SharedLeafEntity, common};
 use super::families::{ForestCoarsening, LeafCells};
 use super::key::UNITS;
 use super::leaf_mesh::LeafMeshBuilder;
-use super::refined::RefineError;
+use super::uniform::RefineError;
 use super::{CellKey, Forest, ForestError};
 use crate::mesh::distributed::{LEAST, PartSource, SharedEntity, WholeMeshEmbedding, deal};
 use crate::mesh::periodic::PeriodicError;

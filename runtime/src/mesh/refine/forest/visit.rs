@@ -2,7 +2,7 @@
 
 use super::descent::Descent;
 use super::nodes::geometry;
-use super::refined::RefineError;
+use super::uniform::RefineError;
 use super::{ChildMaps, Forest};
 use crate::mesh::Mesh;
 

@@ -189,9 +189,9 @@ fn banner(text: &str) -> Result<Vec<String>, LineDefect> {
 /// Relation of the upper to the lower triangle.
 #[derive(Clone, Copy, PartialEq)]
 enum TriangleRelation {
-    Given,
-    Same,
-    Opposite,
+    General,
+    Symmetric,
+    SkewSymmetric,
 }
 
 fn matrix(text: &str) -> Result<Csr, LineDefect> {
@@ -205,9 +205,9 @@ fn matrix(text: &str) -> Result<Csr, LineDefect> {
         return Err((1, format!("entries are real, integer or pattern, not `{sort}`")));
     }
     let other = match symmetry {
-        "general" => TriangleRelation::Given,
-        "symmetric" => TriangleRelation::Same,
-        "skew-symmetric" => TriangleRelation::Opposite,
+        "general" => TriangleRelation::General,
+        "symmetric" => TriangleRelation::Symmetric,
+        "skew-symmetric" => TriangleRelation::SkewSymmetric,
         _ => {
             let what = "a matrix is general, symmetric or skew-symmetric";
             return Err((1, format!("{what}, not `{symmetry}`")));
@@ -240,17 +240,17 @@ fn matrix(text: &str) -> Result<Csr, LineDefect> {
         found += 1;
         let (row, column, value) = entry(line, sort, rows).map_err(|what| (at, what))?;
         triples.push((row, column, value));
-        if row == column && other == TriangleRelation::Opposite {
+        if row == column && other == TriangleRelation::SkewSymmetric {
             return Err((at, "a skew-symmetric matrix has nothing on its diagonal".into()));
         }
-        if row < column && other != TriangleRelation::Given {
+        if row < column && other != TriangleRelation::General {
             return Err((at, format!("of a {symmetry} matrix the lower triangle is written")));
         }
-        if row != column && other != TriangleRelation::Given {
+        if row != column && other != TriangleRelation::General {
             triples.push((
                 column,
                 row,
-                if other == TriangleRelation::Same { value } else { -value },
+                if other == TriangleRelation::Symmetric { value } else { -value },
             ));
         }
     }

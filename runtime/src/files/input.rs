@@ -1,8 +1,9 @@
 //! Data and states from files: an array of a `.vtu` or `.npy` file → values on cells, or at the nodes of a space.
 //!
-//! Values follow the order of the mesh file ([`crate::mesh::SourceNumbering`]). A `.vtu` also has the positions of cells and
-//! points, which are compared with the mesh. This verifies the order, and also permits files of `wf run`, whose cells
-//! have another order. Nodal values are interpolated. A state with stored coefficients ([`state`]) is restored exactly.
+//! Values follow the order of the mesh file ([`crate::mesh::SourceNumbering`]). A `.vtu` also has the positions of
+//! cells and points, which are compared with the mesh. This verifies the order, and also permits files of `wf run`,
+//! whose cells have another order. Nodal values are interpolated. A state with stored coefficients ([`state`]) is
+//! restored exactly.
 
 mod error;
 mod fit;

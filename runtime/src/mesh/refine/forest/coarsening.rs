@@ -1,9 +1,9 @@
-//! Coarser meshes for any cell type: patches of squares and cubes ([`crate::mesh::coarsened`]), families of forest
+//! Coarser meshes for any cell type: patches of squares and cubes ([`crate::mesh::coarsening`]), families of forest
 //! leaves ([`super::families`]), and recorded uniform refinement of simplices.
 
 use super::children::ChildMaps;
 use super::families::LeafCells;
-use super::refined::RefineError;
+use super::uniform::RefineError;
 use crate::mesh::refined::Descendants;
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{AffineMap, Cell, CoarsenedMesh, CoarseningError, Facet, Mesh};
@@ -23,14 +23,14 @@ impl Mesh {
     /// The reason for the absence of a coarser mesh.
     ///
     /// ```
-    /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+    /// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
     ///
-    /// let parts = Parts {
+    /// let parts = MeshData {
     ///     points: (0..9).map(|n| [f64::from(n % 3), f64::from(n / 3), 0.0]).collect(),
     ///     nodes: vec![0, 1, 3, 4, 1, 2, 4, 5, 3, 4, 6, 7, 4, 5, 7, 8],
-    ///     ..Parts::default()
+    ///     ..MeshData::default()
     /// };
-    /// let coarser = Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::AsGiven)?.coarsened()?;
+    /// let coarser = Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Original)?.coarsened()?;
     /// assert_eq!(coarser.mesh.n_cells(), 1);
     /// assert_eq!(coarser.children_of(0), [0, 1, 2, 3]);
     /// assert_eq!(coarser.map(0, 1).at(&[1.0, 1.0, 0.0]), [1.0, 0.5, 0.0]);

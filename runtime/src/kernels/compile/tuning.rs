@@ -4,7 +4,7 @@
 //! there is no search.
 
 use crate::device::jit::Jit;
-use crate::kernels::rates::{kept, named};
+use crate::kernels::rates::{named, stored_rates};
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::Precision;
 use kernels_gen::choose::{MeshFacts, Wishes};
@@ -206,7 +206,7 @@ fn read(text: &str) -> Option<Wishes> {
 /// Returns the cost model of this processor with the current number of threads, if measured.
 pub(super) fn measured() -> Option<Machine> {
     let threads = rayon::current_num_threads();
-    let rates = kept::rates(&named(), threads)?;
+    let rates = stored_rates::rates(&named(), threads)?;
     Some(rates.machine(&Machine::SERVER_CORE))
 }
 

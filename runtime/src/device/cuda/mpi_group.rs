@@ -22,7 +22,7 @@ use crate::processes::ProcessGroup;
 
 use super::connection::{agreed, numbers};
 use super::error::text;
-use super::plain::ShareableMemory;
+use super::shareable_memory::ShareableMemory;
 
 /// Minimal size of the MPI buffers in bytes.
 const LEAST: usize = 1 << 16;

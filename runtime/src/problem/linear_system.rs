@@ -11,8 +11,8 @@
 //!
 //! An eigenvalue problem has two matrices instead, J φ = λ M φ, at its initial state ([`MatrixPencil`]).
 //!
-//! With several processes, each assembles its own cells; [`AssembledSystem::of_all`] sums the contributions on rank 0, in the
-//! numbering of the whole mesh.
+//! With several processes, each assembles its own cells; [`AssembledSystem::of_all`] sums the contributions on rank 0,
+//! in the numbering of the whole mesh.
 
 use super::{RunError, Solution, compile_operator, initial};
 use crate::kernels::compile::Target;

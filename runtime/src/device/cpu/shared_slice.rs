@@ -10,7 +10,7 @@ use std::ops::Range;
 ///
 /// ```compile_fail,E0603
 /// #![forbid(unsafe_code)]
-/// use runtime::device::cpu::Shared;
+/// use runtime::device::cpu::SharedSlice;
 /// ```
 #[derive(Debug)]
 pub(crate) struct SharedSlice<'a, T: PlainNumber> {

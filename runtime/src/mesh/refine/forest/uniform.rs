@@ -80,14 +80,14 @@ impl Mesh {
     /// An index overflow, insufficient memory, or a part of simplices with periodic sides or spheres.
     ///
     /// ```
-    /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+    /// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
     ///
-    /// let parts = Parts {
+    /// let parts = MeshData {
     ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
     ///     nodes: vec![0, 1, 2],
-    ///     ..Parts::default()
+    ///     ..MeshData::default()
     /// };
-    /// let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::Sorted)?.refined(2)?;
+    /// let mesh = Mesh::new(Cell::Triangle, 1, parts, CellOrdering::Sorted)?.refined(2)?;
     /// assert_eq!((mesh.n_cells(), mesh.n_vertices()), (16, 15));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
